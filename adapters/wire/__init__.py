@@ -1,0 +1,1 @@
+"""The JSON of every area: schemas and how domain objects become it."""

@@ -1,0 +1,151 @@
+"""The words that all JSON Schemas are made of: ids, money, times, lists, closed objects. Each carries an example."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from domain.kernel.money import EXPONENTS
+
+Schema = dict[str, Any]
+_SAMPLE = "01J8ZQ5T3V7XK2M9RB4CDW"
+
+
+def id_of(prefix: str, description: str = "") -> Schema:
+    """An identifier with that prefix."""
+    schema: Schema = {"type": "string", "pattern": f"^{prefix}_[0-9A-Za-z]{{22}}$", "examples": [f"{prefix}_{_SAMPLE}"]}
+    return schema | ({"description": description} if description else {})
+
+
+def text(example: str, *, longest: int = 500, shortest: int = 1, description: str = "") -> Schema:
+    """A string with bounds."""
+    schema: Schema = {"type": "string", "minLength": shortest, "maxLength": longest, "examples": [example]}
+    return schema | ({"description": description} if description else {})
+
+
+def word(*values: str) -> Schema:
+    """One of the values."""
+    return {"type": "string", "enum": list(values), "examples": [values[0]]}
+
+
+def integer(example: int, *, least: int | None = None, most: int | None = None, description: str = "") -> Schema:
+    """A whole number with bounds."""
+    schema: Schema = {"type": "integer", "examples": [example]}
+    if least is not None:
+        schema["minimum"] = least
+    if most is not None:
+        schema["maximum"] = most
+    return schema | ({"description": description} if description else {})
+
+
+def number(example: float, description: str = "") -> Schema:
+    """An exact number."""
+    return {"type": "number", "examples": [example]} | ({"description": description} if description else {})
+
+
+def flag(example: bool = True, description: str = "") -> Schema:
+    """True or false."""
+    return {"type": "boolean", "examples": [example]} | ({"description": description} if description else {})
+
+
+def timestamp(description: str = "") -> Schema:
+    """RFC 3339 in UTC with milliseconds."""
+    schema: Schema = {"type": "string", "format": "date-time", "examples": ["2026-11-20T13:08:00.123Z"]}
+    return schema | ({"description": description} if description else {})
+
+
+def date() -> Schema:
+    """A calendar date."""
+    return {"type": "string", "format": "date", "examples": ["2026-12-04"]}
+
+
+def url(example: str = "https://vendor.example/feed.csv") -> Schema:
+    """An absolute http or https address."""
+    return {"type": "string", "format": "uri", "maxLength": 2048, "pattern": "^https?://", "examples": [example]}
+
+
+def currency() -> Schema:
+    """A lower-case ISO 4217 code."""
+    return {"type": "string", "enum": sorted(EXPONENTS), "examples": ["usd"]}
+
+
+def minor(example: int = 49900, description: str = "Minor units of the currency.") -> Schema:
+    """Money in minor units."""
+    return {"type": "integer", "examples": [example], "description": description}
+
+
+def constant(value: str) -> Schema:
+    """An object marker."""
+    return {"type": "string", "const": value, "examples": [value]}
+
+
+def nullable(schema: Schema) -> Schema:
+    """The schema or null."""
+    return {"anyOf": [schema, {"type": "null"}], "examples": schema.get("examples", [None])}
+
+
+def array(items: Schema, *, most: int | None = None, least: int | None = None, description: str = "") -> Schema:
+    """A list of one kind of thing."""
+    schema: Schema = {"type": "array", "items": items}
+    if most is not None:
+        schema["maxItems"] = most
+    if least is not None:
+        schema["minItems"] = least
+    return schema | ({"description": description} if description else {})
+
+
+def map_of(values: Schema, example: Mapping[str, Any], description: str = "") -> Schema:
+    """Names to values of one kind."""
+    schema: Schema = {"type": "object", "additionalProperties": values, "examples": [dict(example)]}
+    return schema | ({"description": description} if description else {})
+
+
+def closed(properties: Mapping[str, Schema], required: tuple[str, ...] = (), description: str = "") -> Schema:
+    """An object that refuses unknown fields (request bodies)."""
+    schema: Schema = {"type": "object", "properties": dict(properties), "required": list(required), "additionalProperties": False}
+    return schema | ({"description": description} if description else {})
+
+
+def record(object_name: str | None, properties: Mapping[str, Schema], optional: tuple[str, ...] = (), description: str = "") -> Schema:
+    """An answered object: every property is required but the optional ones; readers ignore what they do not know."""
+    marked = {"object": constant(object_name), **properties} if object_name else dict(properties)
+    schema: Schema = {"type": "object", "properties": marked, "required": [name for name in marked if name not in optional]}
+    if object_name:
+        schema["title"] = object_name
+    return schema | ({"description": description} if description else {})
+
+
+def list_of(item: Schema) -> Schema:
+    """The list envelope."""
+    return {
+        "type": "object",
+        "properties": {
+            "object": constant("list"),
+            "data": array(item),
+            "has_more": flag(False),
+            "next_cursor": nullable({"type": "string", "examples": ["c2F2ZWQ"]}),
+        },
+        "required": ["object", "data", "has_more", "next_cursor"],
+    }
+
+
+def example(schema: Schema) -> Any:
+    """An example made of the examples inside the schema."""
+    if schema.get("examples"):
+        return schema["examples"][0]
+    if "anyOf" in schema:
+        return example(schema["anyOf"][0])
+    if schema.get("type") == "array":
+        return [example(schema["items"])]
+    if schema.get("type") == "object":
+        return {name: example(part) for name, part in schema.get("properties", {}).items()}
+    return None
+
+
+def instant(moment: datetime) -> str:
+    """RFC 3339 in UTC with milliseconds (decisions.md §1)."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def present(**fields: Any) -> dict[str, Any]:
+    """The fields that have a value: what is absent is left out, not sent as null."""
+    return {name: value for name, value in fields.items() if value is not None}

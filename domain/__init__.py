@@ -1,0 +1,1 @@
+"""What is true about furniture catalogues, whatever the technology."""

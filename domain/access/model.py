@@ -1,0 +1,118 @@
+"""Scopes, roles, API keys and the principal that a credential proves (specification, Authentication; decisions.md §6)."""
+
+import ipaddress
+import zlib
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from domain.kernel.ids import ALPHABET
+from domain.kernel.tenancy import Actor, Tenant
+from domain.orgs.model import Organisation
+
+SCOPES: Final = frozenset(
+    "products:read products:write sources:read sources:write exports:read exports:write webhooks:read webhooks:write "
+    "proposals:read proposals:write audit:read audit:write request_logs:read usage:read analytics:read org:read "
+    "agents:read agents:write agreements:read agreements:write billing:read billing:write brand:read brand:write "
+    "catalogue:read catalogue:write demand:write assistant_memories:write assistant_settings:read "
+    "assistant_settings:write".split()
+)
+_READS: Final = frozenset(scope for scope in SCOPES if scope.endswith(":read"))
+_EDITS: Final = frozenset(
+    "products:write sources:write brand:write catalogue:write proposals:write demand:write".split()
+)
+ROLES: Final[dict[str, frozenset[str]]] = {
+    "owner": SCOPES,
+    "admin": SCOPES,
+    "developer": _READS | {"webhooks:write", "exports:write", "sources:write"},
+    "editor": _READS | _EDITS,
+    "billing": frozenset({"org:read", "usage:read", "billing:read", "billing:write"}),
+    "viewer": _READS - {"billing:read", "request_logs:read", "audit:read"},
+}
+"""What each role may hold; owner and admin differ only by operations whose `who` is owner."""
+
+KEY_PREFIXES: Final = {
+    (True, False): "svc_live_",
+    (False, False): "svc_test_",
+    (True, True): "svc_rk_live_",
+    (False, True): "svc_rk_test_",
+}
+"""The prefix by (livemode, restricted)."""
+
+
+def checksum(body: str) -> str:
+    """Six base62 characters that tell a mistyped key from an unknown one without asking anybody."""
+    number = zlib.crc32(body.encode())
+    digits = []
+    for _ in range(6):
+        number, rest = divmod(number, 62)
+        digits.append(ALPHABET[rest])
+    return "".join(reversed(digits))
+
+
+def is_key(text: str) -> bool:
+    """Whether the text has the form of an API key: known prefix, 32 base62 characters and their checksum."""
+    for prefix in KEY_PREFIXES.values():
+        body = text[len(prefix) :]
+        if text.startswith(prefix) and len(body) == 38:
+            return checksum(prefix + body[:32]) == body[32:]
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A stored API key. `digest` is the keyed hash of the secret; the secret itself is nowhere.
+
+    `role` is the making member's role now (owner when an operator made the key); `networks` are CIDR blocks it may be
+    used from, empty for anywhere.
+    """
+
+    id: str
+    tenant: Tenant
+    name: str
+    digest: bytes
+    last4: str
+    restricted: bool
+    scopes: frozenset[str]
+    role: str
+    networks: tuple[str, ...]
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    created_at: datetime
+    member: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """What an accepted credential proves. `via` and `actor` are what the request log shows (decisions.md §2).
+
+    `person` is a person's own token, `session` a console session; API keys are neither.
+    """
+
+    tenant: Tenant
+    actor: Actor
+    via: str
+    role: str
+    scopes: frozenset[str]
+    organisation: Organisation
+    person: bool = False
+    session: bool = False
+    mode_fixed: bool = True
+
+
+def effective_scopes(scopes: frozenset[str], role: str) -> frozenset[str]:
+    """A credential never holds a permission that its member's role lacks at this moment."""
+    return scopes & ROLES[role]
+
+
+def address_allowed(networks: tuple[str, ...], address: str) -> bool:
+    """Whether the address lies in one of the blocks; no blocks allow any. An unreadable address lies in none."""
+    if not networks:
+        return True
+    try:
+        host = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(host, ipaddress.IPv6Address) and host.ipv4_mapped:
+        host = host.ipv4_mapped
+    return any(host in ipaddress.ip_network(block, strict=False) for block in networks)

@@ -1,0 +1,1 @@
+"""Products, variants and offers: what a catalogue holds."""

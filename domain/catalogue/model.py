@@ -1,0 +1,117 @@
+"""Master products with their variants and offers, and the filters that lists take (specification, Resources)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+STATUSES: Final = ("active", "probably_discontinued", "discontinued")
+VISIBILITIES: Final = ("listed", "hidden", "unlisted")
+AVAILABILITIES: Final = (
+    "discontinued", "out_of_stock", "unknown", "preorder", "backorder", "low_stock", "in_stock",
+)  # fmt: skip
+"""From worst to best (decisions.md §2)."""
+
+CATALOGUE_STREAM: Final = 1
+STOCK_STREAM: Final = 2
+STREAM_BITS: Final = {"catalogue": CATALOGUE_STREAM, "stock": STOCK_STREAM}
+
+
+@dataclass(slots=True)
+class Offer:
+    """One source's price and stock for one variant at one location; `data` is an OfferData.
+
+    `stated` holds the streams whose last complete run stated the offer (bits of STREAM_BITS); with none left it is
+    withdrawn.
+    """
+
+    id: str
+    variant: str
+    product: str
+    source: str
+    location: str
+    data: Mapping[str, Any]
+    version: int
+    stated: int
+    observed_at: datetime
+    updated_at: datetime
+    withdrawn_at: datetime | None = None
+
+
+@dataclass(slots=True)
+class Variant:
+    """One sellable form of a product. `key` is the source's own key; `data` is a VariantData, plain or packed."""
+
+    id: str
+    product: str
+    source: str
+    key: str
+    status: str
+    version: int
+    data: Any
+    updated_at: datetime
+    offers: list[Offer] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Product:
+    """A master product made from one source record (`source`, `key`); `data` is a ProductData, plain or packed.
+
+    `updated_at` moves with any change to the product, a variant or an offer.
+    """
+
+    id: str
+    catalogue: str
+    source: str
+    key: str
+    status: str
+    version: int
+    visibility: str
+    data: Any
+    created_at: datetime
+    updated_at: datetime
+    variants: list[Variant] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductFilter:
+    """What GET /v1/products filters by; every given one must match. `category` includes the categories below it."""
+
+    updated_since: datetime | None = None
+    status: str | None = None
+    brand: str | None = None
+    category: str | None = None
+    availability: str | None = None
+    catalogue: str | None = None
+    source: str | None = None
+    q: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OfferFilter:
+    """What GET /v1/offers filters by; every given one must match."""
+
+    variant: str | None = None
+    product: str | None = None
+    source: str | None = None
+    availability: str | None = None
+    updated_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A stored answer: a product's JSON as bytes, and its strong ETag's text."""
+
+    id: str
+    body: bytes
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfferLine:
+    """An offer as GET /v1/offers lists it, with what surrounds it."""
+
+    offer: Offer
+    catalogue: str
+    product_title: str | None
+    variant_sku: str | None

@@ -1,0 +1,1 @@
+"""Events: every change, as consumers hear of it."""

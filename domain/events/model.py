@@ -1,0 +1,80 @@
+"""The event envelope and the registry of types with their channels (specification, Events)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+FEED: Final = frozenset({"webhooks", "feed", "stream"})
+WEBHOOKS_ONLY: Final = frozenset({"webhooks"})
+ON_REQUEST: Final = frozenset[str]()
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """One type: where it is heard and whether test mode can send a sample of it."""
+
+    name: str
+    channels: frozenset[str]
+    sample: bool
+
+
+def _types() -> dict[str, EventType]:
+    feed = (
+        "catalogue.verified catalogue.unverified offer.changed offer.created product.created product.discontinued "
+        "product.merged product.published product.unmerged product.updated product.withdrawn source.blocked "
+        "source.degraded source.recovered variant.created variant.merged variant.unmerged variant.updated"
+    )
+    hooks = (
+        "credits.exhausted credits.expiring credits.low credits.purchased delivery.disabled export.completed "
+        "proposal.applied proposal.created usage.threshold_reached"
+    )
+    types = [EventType(name, FEED, True) for name in feed.split()]
+    types += [EventType(name, WEBHOOKS_ONLY, False) for name in hooks.split()]
+    types.append(EventType("webhook.test", ON_REQUEST, False))
+    return {entry.name: entry for entry in types}
+
+
+TYPES: Final = _types()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One changed field: dotted path, old and new value (None for none)."""
+
+    path: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a field's new value comes from: source, method (`mapped`), confidence 0 to 1, when it was seen."""
+
+    source: str
+    method: str
+    confidence: float
+    observed_at: datetime
+
+
+@dataclass(slots=True)
+class Event:
+    """One change of one subject. `data` holds the ids of the subject and its parents; `fields` what changed.
+
+    `version` is the subject's version with this change; `facets` groups an offer's changes (price, stock, availability).
+    """
+
+    type: str
+    subject: str
+    version: int
+    data: Mapping[str, Any]
+    id: str = ""
+    fields: Sequence[FieldChange] = ()
+    provenance: Provenance | None = None
+    facets: Sequence[str] | None = None
+    source: str | None = None
+    catalogue: str | None = None
+    correlation_id: str | None = None
+    causation_id: str | None = None
+    area: str = "service/catalog"
+    schema_version: int = field(default=1)

@@ -1,0 +1,32 @@
+"""A job: what to do, in which lane, when, and who holds it for how long."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from domain.kernel.tenancy import Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """Work to queue. Jobs of one lane run one after the other; `key` (unique while open) makes asking twice harmless."""
+
+    kind: str
+    lane: str
+    tenant: Tenant
+    args: Mapping[str, Any] = field(default_factory=dict)
+    key: str | None = None
+    run_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    """A job that this worker holds until its lease ends. `attempt` fences it: who claims it next has a higher one."""
+
+    id: str
+    kind: str
+    lane: str
+    tenant: Tenant
+    args: Mapping[str, Any]
+    attempt: int

@@ -1,0 +1,1 @@
+"""Words that every area shares: identifiers, money, tenancy, paging, errors."""

@@ -1,0 +1,53 @@
+"""Public identifiers: a prefix, an underscore and 22 base62 characters (specification, Conventions).
+
+The 22 characters are a UUIDv7 (RFC 9562) written in base62, so that ids sort by the time of their making when
+compared byte by byte, and keys stay index-friendly.
+"""
+
+import re
+import secrets
+import time
+from typing import Final
+
+ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+LENGTH: Final = 22
+PREFIXES: Final = frozenset(
+    "prod var ofr src run evt cat ctg prb req crp mpr mem whe img org key usr app map upl exp pro agt mrg aud acc "
+    "cnv dlv pub inm jud inv chk inc cre crl vnd vcl vci rec job".split()
+)
+
+_PAIRS: Final = tuple(a + b for a in ALPHABET for b in ALPHABET)
+_BODY: Final = re.compile(r"[0-9A-Za-z]{22}")
+_MAX: Final = 1 << 128
+
+
+def encode(number: int) -> str:
+    """The 22 base62 characters of a 128-bit number, most significant first."""
+    pairs = []
+    for _ in range(11):
+        number, rest = divmod(number, 3844)
+        pairs.append(_PAIRS[rest])
+    pairs.reverse()
+    return "".join(pairs)
+
+
+def uuid7(milliseconds: int, random_bits: int) -> int:
+    """A UUIDv7 as a number: 48 bits of time, version 7, 74 random bits."""
+    high = random_bits >> 62 & 0xFFF
+    low = random_bits & 0x3FFF_FFFF_FFFF_FFFF
+    return (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low
+
+
+def new_id(prefix: str) -> str:
+    """A new identifier of the kind that `prefix` names, unique and ordered by time."""
+    return f"{prefix}_{encode(uuid7(time.time_ns() // 1_000_000, secrets.randbits(74)))}"
+
+
+def from_digest(prefix: str, digest: bytes) -> str:
+    """A lasting identifier made from the first 16 bytes of a digest, for things that a release defines itself."""
+    return f"{prefix}_{encode(int.from_bytes(digest[:16], 'big') % _MAX)}"
+
+
+def is_id(prefix: str, text: str) -> bool:
+    """Whether `text` is a well-formed identifier with this prefix."""
+    return len(text) == len(prefix) + 1 + LENGTH and text.startswith(prefix + "_") and bool(_BODY.fullmatch(text, len(prefix) + 1))

@@ -1,0 +1,28 @@
+"""Keyset paging: where a page starts, which way it runs, and what it answers."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Which page of a list: at most `limit` items (1 to 100) after, or before, the item with key `key`.
+
+    `key` is the list's sort key of one item (for most lists its id), or None for the first page.
+    `backwards` asks for the items before `key`; they still come in the list's own order.
+    """
+
+    limit: int = 20
+    key: str | None = None
+    backwards: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Items in the list's order; `has_more` tells of more in the direction asked; `next_key` continues there."""
+
+    items: tuple[T, ...]
+    has_more: bool
+    next_key: str | None

@@ -1,0 +1,64 @@
+"""An organisation, its members and the plan it is on (decisions.md §2, §7)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+KINDS: Final = ("retailer", "vendor")
+FEATURES: Final = frozenset({"bulk_exports", "fat_webhooks", "assistant", "stream"})
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """What a plan includes of one meter a month: `included`, then `amount` minor units for each `per` more."""
+
+    included: int
+    per: int
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an organisation pays for; plans are data that the operator sets. `monthly` in minor units of `currency`."""
+
+    code: str
+    name: str
+    tier: str
+    currency: str
+    monthly: int
+    features: frozenset[str]
+    meters: Mapping[str, Meter]
+    delivery_days: int = 30
+    request_log_days: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Organisation:
+    """An organisation. `catalogues` are its own catalogue's ids (`cat_…`): (live, test).
+
+    `api_version` is pinned by the first request that names none or any (specification, Versioning); None before.
+    """
+
+    id: str
+    name: str
+    kind: str
+    plan: Plan
+    api_version: str | None
+    catalogues: tuple[str, str]
+    created_at: datetime
+
+    def catalogue(self, livemode: bool) -> str:
+        """The organisation's own catalogue in that mode."""
+        return self.catalogues[0 if livemode else 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A user of an organisation and the role held there."""
+
+    user: str
+    org: str
+    email: str
+    role: str
+    created_at: datetime

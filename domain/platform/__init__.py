@@ -1,0 +1,1 @@
+"""The platform itself: what works and what does not."""

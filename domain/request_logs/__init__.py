@@ -1,0 +1,1 @@
+"""Request logs: what an organisation's credentials asked, and what was answered."""

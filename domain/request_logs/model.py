@@ -1,0 +1,28 @@
+"""One logged request (specification, Request log)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from domain.kernel.tenancy import Actor, Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLog:
+    """A request of an organisation; `id` is its Request-Id, `route` the operation's path template or None."""
+
+    id: str
+    tenant: Tenant
+    method: str
+    path: str
+    route: str | None
+    query: str | None
+    status: int
+    error_code: str | None
+    duration_ms: int
+    actor: Actor
+    via: str
+    api_version: str
+    idempotency_key: str | None
+    ip: str | None
+    user_agent: str | None
+    created_at: datetime

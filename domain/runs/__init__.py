@@ -1,0 +1,1 @@
+"""Runs: one reading of a source, from fetch to stored changes."""

@@ -1,0 +1,1 @@
+"""Sources: an organisation's connections to vendors' data."""

@@ -1,0 +1,112 @@
+"""A source, its settings and the ladder of its health (specification, Source; decisions.md §3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from domain.kernel.errors import Conflict
+
+KINDS: Final = ("api", "url", "file", "push", "mail")
+FETCHED_KINDS: Final = ("api", "url")
+STATUSES: Final = ("active", "degraded", "blocked", "paused", "disabled")
+LICENCE_BASES: Final = ("vendor_agreement", "own_data", "public_data", "feed_terms", "unknown")
+RUNNABLE: Final = frozenset({"active", "degraded"})
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How often the source is pulled; None leaves a stream to manual runs."""
+
+    interval_minutes: int | None = None
+    stock_interval_minutes: int | None = None
+    adaptive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReason:
+    """Why a source is not simply active; codes stand in decisions.md §2."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """How many failed runs in a row make a source degraded, and blocked."""
+
+    degraded_after: int = 3
+    blocked_after: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One vendor connection. `config` is the wire object as it was given; credentials live sealed elsewhere.
+
+    `failures` counts failed runs in a row; `next_pull` and `next_stock_pull` say when the schedule wants a run;
+    `catalogue_at` and `stock_at` are the ends of the last good runs of each stream (freshness).
+    """
+
+    id: str
+    catalogue: str
+    name: str
+    kind: str
+    connector: str
+    config: Mapping[str, Any]
+    schedule: Schedule
+    status: str
+    licence_basis: str
+    first_party: bool
+    has_credentials: bool
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    status_reason: StatusReason | None = None
+    inbound_address: str | None = None
+    failures: int = 0
+    catalogue_at: datetime | None = None
+    stock_at: datetime | None = None
+    next_pull: datetime | None = None
+    next_stock_pull: datetime | None = None
+    interval_factor: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def runnable(self) -> bool:
+        """Whether runs may start now."""
+        return self.status in RUNNABLE
+
+    def refuse_unless_runnable(self) -> None:
+        """Raises Conflict for a paused, disabled or blocked source."""
+        if not self.runnable:
+            raise Conflict(f"The source is {self.status}; set its status to active first.")
+
+    def changed(self, now: datetime, **changes: Any) -> "Source":
+        """The source with those fields changed, one version on."""
+        return replace(self, version=self.version + 1, updated_at=now, **changes)
+
+    def after_success(self, stream: str, now: datetime) -> "Source":
+        """A run ended well: the stream is fresh, and a degraded source is active again."""
+        fresh = {"catalogue_at": now} if stream == "catalogue" else {"stock_at": now}
+        if self.status == "degraded":
+            return self.changed(now, status="active", status_reason=None, failures=0, **fresh)
+        return replace(self, failures=0, **fresh)
+
+    def after_failure(self, reason: StatusReason, now: datetime, ladder: Ladder) -> "Source":
+        """A run failed: down the ladder by one, at once to blocked when the source itself refuses us."""
+        failures = self.failures + 1
+        refused = reason.code in ("fetch_refused", "credentials_refused")
+        if self.runnable and (refused or failures >= ladder.blocked_after):
+            return self.changed(now, status="blocked", status_reason=reason, failures=failures)
+        if self.status == "active" and failures >= ladder.degraded_after:
+            return self.changed(now, status="degraded", status_reason=reason, failures=failures)
+        return replace(self, failures=failures)
+
+
+def freshness(observed_at: datetime | None, interval_minutes: int | None, now: datetime) -> dict[str, Any] | None:
+    """When a stream was last read whole and whether that is fresh, late (past 1.5 intervals) or stale (past 3)."""
+    if observed_at is None:
+        return None
+    age = now - observed_at
+    due = timedelta(minutes=interval_minutes or 1440)
+    state = "fresh" if age <= due * 1.5 else "late" if age <= due * 3 else "stale"
+    return {"observed_at": observed_at, "age_seconds": max(0, int(age.total_seconds())), "state": state}

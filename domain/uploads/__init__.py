@@ -1,0 +1,1 @@
+"""Uploads: files that people hand in for a source."""

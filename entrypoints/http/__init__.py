@@ -1,0 +1,1 @@
+"""The HTTP edge: one table of operations, one pipeline, thin handlers."""

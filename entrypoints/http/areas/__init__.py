@@ -1,0 +1,1 @@
+"""One file an area: its rows of the operation table and their handlers."""

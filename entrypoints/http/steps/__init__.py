@@ -1,0 +1,1 @@
+"""One step of the request pipeline per file, in the order of decisions.md §1."""

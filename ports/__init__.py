@@ -1,0 +1,1 @@
+"""What the domain asks of the world: Protocols of domain types."""

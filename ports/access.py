@@ -1,0 +1,29 @@
+"""API keys in store."""
+
+from typing import Protocol
+
+from domain.access.model import ApiKey, Principal
+
+
+class KeyStore(Protocol):
+    """In a tenant's transaction: the organisation's API keys."""
+
+    async def add(self, key: ApiKey) -> None:
+        """Keep a new key."""
+        ...
+
+    async def revoke(self, id: str) -> bool:
+        """End a key at once; False when there is no such key in force."""
+        ...
+
+
+class Credentials(Protocol):
+    """Across tenants: what a presented credential proves."""
+
+    async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
+        """The key with that keyed hash and the principal it makes, also when revoked or expired (the caller judges)."""
+        ...
+
+    async def pin_version(self, org: str, version: str) -> str:
+        """Pin the organisation's API version unless one is pinned; answers the pinned one."""
+        ...

@@ -1,0 +1,98 @@
+"""What the pipeline asks of connectors: what they are, a raw snapshot, and the tables in it."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from domain.ingestion.model import Table
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorInfo:
+    """What a connector declares. `kinds` are source kinds, `streams` catalogue and perhaps stock.
+
+    `fetches` tells whether the service itself can pull; `config_schema` and `credentials_schema` are JSON Schemas
+    (Draft 2020-12); without the latter the connector takes no credentials.
+    """
+
+    name: str
+    title: str
+    kinds: frozenset[str]
+    streams: frozenset[str]
+    fetches: bool
+    config_schema: Mapping[str, Any]
+    credentials_schema: Mapping[str, Any] | None
+    distribution: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """What a server said of the snapshot last fetched, for a conditional request (RFC 9110 §13)."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a connector is opened for: the source's settings, opened credentials and stream, and the last validators."""
+
+    config: Mapping[str, Any]
+    credentials: Mapping[str, Any] | None
+    stream: str
+    validators: Validators = field(default_factory=Validators)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a fetch began. `not_modified`: nothing to read. `chunks` is the snapshot, one stream of bytes."""
+
+    status: int
+    final_url: str | None
+    content_type: str | None
+    filename: str | None
+    served_by: str | None
+    not_modified: bool
+    validators: Validators
+    chunks: AsyncIterator[bytes]
+
+
+class FetchFailed(Exception):
+    """The source did not give its feed. `code` is a source's status_reason code; `retry_at` asks to come back later.
+
+    `waiting` is a run's waiting reason (rate_limited, upstream_busy, retry) when the run should wait, else None.
+    """
+
+    def __init__(self, code: str, message: str, *, waiting: str | None = None, retry_at: datetime | None = None) -> None:
+        self.code = code
+        self.waiting = waiting
+        self.retry_at = retry_at
+        super().__init__(message)
+
+
+class ParseFailed(Exception):
+    """The snapshot is not what the connector reads; the message tells the person what to do about it."""
+
+
+class Connectors(Protocol):
+    """The connectors that this deployment loaded."""
+
+    def infos(self) -> Sequence[ConnectorInfo]:
+        """Every usable connector, by name."""
+        ...
+
+    def info(self, name: str) -> ConnectorInfo | None:
+        """One connector's declaration, or None when none of that name is loaded."""
+        ...
+
+    def fetch(self, name: str, job: Job) -> AbstractAsyncContextManager[Answer]:
+        """Ask the source. Raises FetchFailed; the connection is closed on leaving the context."""
+        ...
+
+    def tables(self, name: str, job: Job, snapshot: Path, score_header: Callable[[Sequence[str]], int]) -> Iterator[Table]:
+        """Read a snapshot, streaming, in the calling thread. Raises ParseFailed, also while rows are walked."""
+        ...

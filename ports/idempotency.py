@@ -1,0 +1,34 @@
+"""Answers kept for retries (decisions.md §1, Idempotency)."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """What was answered: status, headers worth repeating and the body's bytes; `fingerprint` is of the request."""
+
+    fingerprint: bytes
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+class IdempotencyStore(Protocol):
+    """In a tenant's transaction; a key is held until the transaction ends, also by a crash."""
+
+    async def hold(self, key: str) -> StoredAnswer | None:
+        """Hold the key and answer what is stored under it. Raises RequestInProgress when another request holds it."""
+        ...
+
+    async def keep(self, key: str, answer: StoredAnswer) -> None:
+        """Keep the answer for 24 hours, in this transaction."""
+        ...
+
+
+class IdempotencyUpkeep(Protocol):
+    """Across tenants, for the scheduler."""
+
+    async def forget_expired(self) -> int:
+        """Drop answers older than 24 hours; answers how many."""
+        ...

@@ -1,0 +1,51 @@
+"""The jobs table: the truth about work to be done (architecture §5)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from domain.jobs.model import ClaimedJob, NewJob
+
+
+class JobStore(Protocol):
+    """In a tenant's transaction: queue work, finish work, put it off."""
+
+    async def add(self, job: NewJob) -> str:
+        """Queue a job; answers its id, or that of the open job with the same key."""
+        ...
+
+    async def finish(self, job: ClaimedJob) -> None:
+        """The work is done in this transaction. Raises LeaseLost when another attempt holds the job by now."""
+        ...
+
+    async def put_off(self, job: ClaimedJob, run_at: datetime) -> None:
+        """Have the job run again at that time. Raises LeaseLost."""
+        ...
+
+
+class Dispatch(Protocol):
+    """Across tenants, each call a transaction of its own: what relay and workers need."""
+
+    async def lanes_due(self, limit: int) -> Sequence[str]:
+        """Mark due, undispatched jobs (and those whose lease lapsed) as dispatched; answers their lanes."""
+        ...
+
+    async def next_due(self) -> datetime | None:
+        """When the earliest waiting or leased job falls due, or None."""
+        ...
+
+    async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
+        """Take due jobs of the lane, oldest first; each taken job's attempt rises by one."""
+        ...
+
+    async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
+        """Hold the job longer; False when it is lost."""
+        ...
+
+    async def release(self, job: ClaimedJob, run_at: datetime) -> None:
+        """Give an unfinished job back, to be claimed again at that time."""
+        ...
+
+    async def forget_dispatched(self) -> None:
+        """Every wake was lost: have all waiting jobs dispatched anew."""
+        ...

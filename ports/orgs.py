@@ -1,0 +1,47 @@
+"""Organisations, members and plans in store."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from domain.kernel.paging import Cut, Page
+from domain.orgs.model import Member, Organisation, Plan
+
+
+class OrgStore(Protocol):
+    """In a tenant's transaction: its own organisation."""
+
+    async def own(self) -> Organisation:
+        """The tenant's organisation."""
+        ...
+
+    async def add_member(self, member: Member) -> None:
+        """Add a member. Raises Conflict when the address is a member already."""
+        ...
+
+    async def member(self, email: str) -> Member | None:
+        """The member with that address, ignoring case."""
+        ...
+
+    async def of_user(self, user: str, cut: Cut) -> Page[Organisation]:
+        """The organisations a user is a member of, by id."""
+        ...
+
+    async def plans(self) -> Sequence[Plan]:
+        """Every plan on offer, cheapest first."""
+        ...
+
+
+class OrgRegistry(Protocol):
+    """Across tenants: for operators."""
+
+    async def create(self, organisation: Organisation) -> None:
+        """Keep a new organisation."""
+        ...
+
+    async def find(self, id_or_name: str) -> Organisation | None:
+        """An organisation by id, or by its exact name when that is unique."""
+        ...
+
+    async def plan(self, code: str) -> Plan | None:
+        """One plan."""
+        ...

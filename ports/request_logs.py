@@ -1,0 +1,27 @@
+"""Request logs in store."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from domain.kernel.paging import Cut, Page
+from domain.request_logs.model import RequestLog
+
+
+class RequestLogStore(Protocol):
+    """In a tenant's transaction."""
+
+    async def get(self, id: str) -> RequestLog | None:
+        """The newest log with that Request-Id."""
+        ...
+
+    async def page(self, cut: Cut) -> Page[RequestLog]:
+        """Newest first. The key of an item is chosen by the store and opaque to callers."""
+        ...
+
+
+class RequestLogSink(Protocol):
+    """Across tenants: where finished requests are written, many at a time."""
+
+    async def write(self, logs: Sequence[RequestLog]) -> None:
+        """Keep them all or raise."""
+        ...

@@ -1,0 +1,20 @@
+"""Being told at once instead of asking again and again."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+
+class Subscription(Protocol):
+    """One listener on one channel."""
+
+    async def wait(self, timeout: float | None) -> bool:
+        """True once something was said on the channel since the last wait; False when the time (seconds) is over."""
+        ...
+
+
+class Signals(Protocol):
+    """Signals are hints: whoever waits also looks for itself now and then. `jobs` is told of each new job."""
+
+    def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
+        """Listen from now on; a lost connection is taken up again and counts as a signal."""
+        ...
