@@ -1,0 +1,135 @@
+"""Connections: a last-in-first-out pool whose connections remember their tenant, so that row-level security costs nothing twice."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from adapters.postgres.errors import translated
+from domain.kernel.errors import Unavailable
+from domain.kernel.tenancy import Tenant
+
+ROLE = "joinery_app"
+Connection = AsyncConnection[TupleRow]
+
+_SCOPE = b"SELECT set_config('joinery.org', %b, false), set_config('joinery.livemode', %b, false)"
+
+
+class Link:
+    """One connection in autocommit mode, its kept cursor and the tenant that its session is set to."""
+
+    __slots__ = ("connection", "cursor", "scope")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.cursor = connection.cursor(binary=True)
+        self.scope: tuple[str, bool] | None = None
+
+    async def enter(self, org: str, livemode: bool) -> None:
+        """Set the session to a tenant, unless it is already."""
+        if self.scope != (org, livemode):
+            self.scope = None
+            await self.cursor.execute(_SCOPE, (org, "t" if livemode else "f"))
+            self.scope = (org, livemode)
+
+
+class Pool:
+    """At most `size` connections; whoever finds none waits up to `patience` seconds, then hears Unavailable."""
+
+    def __init__(self, conninfo: str, size: int = 8, patience: float = 5.0, application: str = "joinery") -> None:
+        self._conninfo = conninfo
+        self._size = size
+        self._patience = patience
+        self._application = application
+        self._idle: list[Link] = []
+        self._slots = asyncio.Semaphore(size)
+        self.waiting = 0
+        self._closed = False
+
+    async def _connect(self) -> Link:
+        connection = await psycopg.AsyncConnection.connect(
+            self._conninfo, autocommit=True, application_name=self._application, connect_timeout=5
+        )
+        await connection.execute("SET ROLE " + ROLE)
+        await connection.execute("SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '300s'")
+        connection.prepare_threshold = 3
+        return Link(connection)
+
+    async def _acquire(self, org: str, livemode: bool) -> Link:
+        """The link last used by this tenant if there is one, else the last used, else a new one."""
+        scope = (org, livemode)
+        for index in range(len(self._idle) - 1, -1, -1):
+            if self._idle[index].scope == scope:
+                return self._idle.pop(index)
+        if self._idle:
+            return self._idle.pop()
+        return await self._connect()
+
+    @asynccontextmanager
+    async def link(self, org: str, livemode: bool) -> AsyncIterator[Link]:
+        """A connection set to the tenant (`*` for across all). Raises Unavailable."""
+        await self._take_slot()
+        link: Link | None = None
+        try:
+            with translated():
+                link = await self._ready(org, livemode)
+                yield link
+        finally:
+            self._slots.release()
+            if link is not None:
+                await self._give_back(link)
+
+    async def _ready(self, org: str, livemode: bool) -> Link:
+        """A usable link; one that the server closed meanwhile is replaced once."""
+        link = await self._acquire(org, livemode)
+        try:
+            await link.enter(org, livemode)
+        except psycopg.OperationalError:
+            self._drop_idle()
+            link = await self._connect()
+            await link.enter(org, livemode)
+        return link
+
+    async def _take_slot(self) -> None:
+        if self._slots.locked():
+            self.waiting += 1
+            try:
+                await asyncio.wait_for(self._slots.acquire(), self._patience)
+            except TimeoutError as error:
+                raise Unavailable("No database connection came free.", retry_after=2) from error
+            finally:
+                self.waiting -= 1
+        else:
+            await self._slots.acquire()
+
+    async def _give_back(self, link: Link) -> None:
+        connection = link.connection
+        idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        if self._closed or connection.closed or not idle:
+            await connection.close()
+        else:
+            self._idle.append(link)
+
+    def _drop_idle(self) -> None:
+        """Forget every idle connection: the server that they belonged to is gone."""
+        for link in self._idle:
+            link.connection.pgconn.finish()
+        self._idle.clear()
+
+    def tenant(self, tenant: Tenant) -> Any:
+        """A connection set to that tenant."""
+        return self.link(tenant.org, tenant.livemode)
+
+    def system(self) -> Any:
+        """A connection that sees every tenant: for operators, scheduler and relay only."""
+        return self.link("*", True)
+
+    async def close(self) -> None:
+        """Close what is idle; what is in use is closed when given back."""
+        self._closed = True
+        while self._idle:
+            await self._idle.pop().connection.close()
