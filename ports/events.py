@@ -1,9 +1,11 @@
 """The event log: appended in the transaction, visible below a horizon (architecture §5)."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 from domain.events.model import Event
+from domain.kernel.tenancy import Tenant
 
 
 class EventLog(Protocol):
@@ -19,4 +21,12 @@ class EventReader(Protocol):
 
     async def horizon(self) -> int:
         """The position below which no further event can appear; it never goes back."""
+        ...
+
+
+class EventRendering(Protocol):
+    """JSON of events, the bytes that every reader gets."""
+
+    def event(self, event: Event, tenant: Tenant, time: datetime) -> bytes:
+        """The envelope with its data (specification, Events)."""
         ...

@@ -1,0 +1,73 @@
+"""API keys in PostgreSQL."""
+
+from adapters.postgres.orgs import organisation_of
+from adapters.postgres.pool import Pool
+from adapters.postgres.session import Session
+from adapters.postgres.sqlfile import statements
+from domain.access.model import ApiKey, Principal, effective_scopes
+from domain.kernel.tenancy import Actor, Tenant
+
+SQL = statements("access")
+
+
+class PostgresKeyStore:
+    """The organisation's API keys."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def add(self, key: ApiKey) -> None:
+        """Keep a new key."""
+        await self._session.run(
+            SQL["add"],
+            id=key.id,
+            name=key.name,
+            digest=key.digest,
+            last4=key.last4,
+            restricted=key.restricted,
+            scopes=sorted(key.scopes),
+            member=key.member,
+            networks=list(key.networks),
+            expires_at=key.expires_at,
+            created_at=key.created_at,
+        )
+
+    async def revoke(self, id: str) -> bool:
+        """End a key at once; False when there is no such key in force."""
+        return await self._session.run(SQL["revoke"], id=id, now=self._session.now) == 1
+
+
+class PostgresCredentials:
+    """Across tenants: what a presented credential proves."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
+        """The key with that keyed hash and the principal it makes; a key whose member has left proves nothing."""
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["key"], {"digest": digest})
+            row = await cursor.fetchone()
+        if row is None or row[14]:
+            return None
+        id_, org, livemode, name, digest, last4, restricted, scopes, role, networks, expires, revoked, created, member = row[:14]
+        key = ApiKey(
+            id_, Tenant(org, livemode), name, digest, last4, restricted, frozenset(scopes), role, tuple(networks),
+            expires, revoked, created, member,
+        )  # fmt: skip
+        principal = Principal(
+            tenant=key.tenant,
+            actor=Actor("api_key", id_),
+            via="api",
+            role=role,
+            scopes=effective_scopes(key.scopes, role),
+            organisation=organisation_of(row[15:]),
+        )
+        return key, principal
+
+    async def pin_version(self, org: str, version: str) -> str:
+        """Pin the organisation's API version unless one is pinned; answers the pinned one."""
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["pin"], {"org": org, "version": version})
+            row = await cursor.fetchone()
+        return str(row[0]) if row else version

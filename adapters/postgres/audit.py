@@ -1,0 +1,35 @@
+"""The audit log in PostgreSQL."""
+
+from dataclasses import asdict
+
+from adapters.postgres.session import Session, jsonb
+from adapters.postgres.sqlfile import statements
+from domain.audit.model import Change
+from domain.kernel.ids import new_id
+
+SQL = statements("audit")
+
+
+class PostgresAuditLog:
+    """Entries of the transaction's own call."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def add(self, change: Change) -> None:
+        """Keep one entry, in the same transaction as the change itself."""
+        session = self._session
+        session.recorded.changes.append(change)
+        await session.run(
+            SQL["add"],
+            id=new_id("aud"),
+            actor=jsonb(asdict(session.call.actor)),
+            action=session.call.operation,
+            target=change.object,
+            target_id=change.id,
+            change=change.action,
+            before=jsonb(change.before),
+            after=jsonb(change.after),
+            request_id=session.call.request_id,
+            created_at=session.now,
+        )

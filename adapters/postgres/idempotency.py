@@ -1,0 +1,64 @@
+"""Idempotency keys in PostgreSQL: held by an advisory lock of the transaction, so that a crash frees them at once."""
+
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+
+from adapters.postgres.pool import Pool
+from adapters.postgres.session import Session, jsonb
+from adapters.postgres.sqlfile import statements
+from domain.kernel.errors import RequestInProgress
+from ports.idempotency import StoredAnswer
+
+SQL = statements("idempotency")
+LIFETIME = timedelta(hours=24)
+
+
+class PostgresIdempotencyStore:
+    """Answers kept for retries."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def hold(self, key: str) -> StoredAnswer | None:
+        """Hold the key and answer what is stored under it. Raises RequestInProgress when another request holds it.
+
+        The lock comes in a statement of its own: only then does the next one see what its last holder committed.
+        """
+        tenant = self._session.tenant
+        name = f"{tenant.org}\0{tenant.livemode}\0{key}".encode()
+        lock = int.from_bytes(blake2b(name, digest_size=8).digest(), "big", signed=True)
+        row = await self._session.one(SQL["hold"], lock=lock)
+        if not row or not row[0]:
+            raise RequestInProgress(retry_after=1)
+        since = self._session.now - LIFETIME
+        stored = await self._session.one(SQL["stored"], key=key, since=since)
+        if stored is None:
+            await self._session.run(SQL["forget"], key=key, since=since)
+            return None
+        fingerprint, status, headers, body = stored
+        return StoredAnswer(fingerprint, status, tuple((name, value) for name, value in headers), body)
+
+    async def keep(self, key: str, answer: StoredAnswer) -> None:
+        """Keep the answer for 24 hours, in this transaction."""
+        await self._session.run(
+            SQL["keep"],
+            key=key,
+            fingerprint=answer.fingerprint,
+            status=answer.status,
+            headers=jsonb([list(pair) for pair in answer.headers]),
+            body=answer.body,
+            now=self._session.now,
+        )
+
+
+class PostgresIdempotencyUpkeep:
+    """Across tenants, for the scheduler."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def forget_expired(self) -> int:
+        """Drop answers older than 24 hours; answers how many."""
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["forget_expired"], {"since": datetime.now(UTC) - LIFETIME})
+            return cursor.rowcount

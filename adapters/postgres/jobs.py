@@ -1,0 +1,111 @@
+"""The jobs table in PostgreSQL: queued in the tenant's transaction, claimed by lease, fenced by attempt."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Any
+
+from adapters.postgres.pool import Pool
+from adapters.postgres.session import Session, jsonb
+from adapters.postgres.sqlfile import statements
+from domain.jobs.model import ClaimedJob, NewJob
+from domain.kernel.errors import LeaseLost
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+
+SQL = statements("jobs")
+CHANNEL = "joinery_jobs"
+
+
+def _of(job: ClaimedJob) -> dict[str, Any]:
+    return {"org": job.tenant.org, "livemode": job.tenant.livemode, "id": job.id, "attempt": job.attempt}
+
+
+class PostgresJobStore:
+    """In a tenant's transaction: queue work, finish work, put it off."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def add(self, job: NewJob) -> str:
+        """Queue a job; answers its id, or that of the open job with the same key."""
+        session, id_ = self._session, new_id("job")
+        session.recorded.jobs.append(job)
+        added = await session.run(
+            SQL["add"],
+            id=id_,
+            kind=job.kind,
+            lane=job.lane,
+            key=job.key,
+            args=jsonb(job.args),
+            run_at=job.run_at or session.now,
+            now=session.now,
+        )
+        if added:
+            await session.run("NOTIFY " + CHANNEL)
+            return id_
+        row = await session.one(SQL["by_key"], kind=job.kind, key=job.key)
+        return str(row[0]) if row else id_
+
+    async def finish(self, job: ClaimedJob) -> None:
+        """The work is done in this transaction. Raises LeaseLost when another attempt holds the job by now."""
+        if not await self._session.run(SQL["finish"], id=job.id, attempt=job.attempt):
+            raise LeaseLost
+
+    async def put_off(self, job: ClaimedJob, run_at: datetime) -> None:
+        """Have the job run again at that time. Raises LeaseLost."""
+        if not await self._session.run(SQL["put_off"], id=job.id, attempt=job.attempt, run_at=run_at):
+            raise LeaseLost
+        await self._session.run("NOTIFY " + CHANNEL)
+
+
+class PostgresDispatch:
+    """Across tenants, each call a transaction of its own: what relay and workers need."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def lanes_due(self, limit: int) -> Sequence[str]:
+        """Mark due, undispatched jobs (and those whose lease lapsed) as dispatched; answers their lanes."""
+        return [row[0] for row in await self._rows(SQL["lanes_due"], {"limit": limit})]
+
+    async def next_due(self) -> datetime | None:
+        """When the earliest waiting or leased job falls due, or None."""
+        moment: datetime | None = (await self._rows(SQL["next_due"], {}))[0][0]
+        return moment
+
+    async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
+        """Take due jobs of the lane, oldest first, unless another worker holds some of it; attempts rise by one."""
+        lock = int.from_bytes(blake2b(f"lane\0{lane}".encode(), digest_size=8).digest(), "big", signed=True)
+        async with self._pool.system() as link, link.connection.transaction():
+            await link.cursor.execute(SQL["lock_lane"], {"lock": lock})
+            cursor = await link.cursor.execute(SQL["claim"], {"lane": lane, "limit": limit, "lease": lease})
+            rows = sorted(await cursor.fetchall())
+        return [
+            ClaimedJob(id_, kind, lane_, Tenant(org, livemode), args, attempt)
+            for id_, kind, lane_, org, livemode, args, attempt in rows
+        ]
+
+    async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
+        """Hold the job longer; False when it is lost."""
+        return await self._count(SQL["renew"], _of(job) | {"lease": lease}) == 1
+
+    async def release(self, job: ClaimedJob, run_at: datetime) -> None:
+        """Give an unfinished job back, to be claimed again at that time."""
+        await self._count(SQL["put_off"], _of(job) | {"run_at": run_at})
+        await self._count("NOTIFY " + CHANNEL, {})
+
+    async def forget_dispatched(self) -> None:
+        """Every wake was lost: have all waiting jobs dispatched anew."""
+        await self._count(SQL["forget_dispatched"], {})
+
+    async def _rows(self, sql: Any, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(sql, values)
+            rows: list[tuple[Any, ...]] = await cursor.fetchall()
+            return rows
+
+    async def _count(self, sql: Any, values: dict[str, Any]) -> int:
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(sql, values)
+            return int(cursor.rowcount)

@@ -1,0 +1,33 @@
+"""Keyset pages: the condition, the order and the page made of one row more than was asked."""
+
+from collections.abc import Callable
+from typing import Any, LiteralString, TypeVar
+
+from domain.kernel.paging import Cut, Page
+
+T = TypeVar("T")
+
+
+def newest_first(cut: Cut, column: LiteralString = "id") -> tuple[LiteralString, LiteralString]:
+    """(condition, order and limit) of a list from the highest key down; parameters `cut_key` and `cut_limit`."""
+    where: LiteralString = ""
+    if cut.key is not None:
+        sign: LiteralString = ">" if cut.backwards else "<"
+        where = " AND " + column + " " + sign + " %(cut_key)s"
+    order: LiteralString = "ASC" if cut.backwards else "DESC"
+    return where, " ORDER BY " + column + " " + order + " LIMIT %(cut_limit)s"
+
+
+def cut_params(cut: Cut) -> dict[str, Any]:
+    """The parameters of `newest_first`."""
+    return {"cut_key": cut.key, "cut_limit": cut.limit + 1}
+
+
+def page_of(rows: list[T], cut: Cut, key: Callable[[T], str]) -> Page[T]:
+    """The page in list order; its next key continues in the direction asked."""
+    more = len(rows) > cut.limit
+    rows = rows[: cut.limit]
+    next_key = key(rows[-1]) if more else None
+    if cut.backwards:
+        rows.reverse()
+    return Page(tuple(rows), more, next_key)

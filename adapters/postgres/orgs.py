@@ -1,0 +1,108 @@
+"""Organisations, members and plans in PostgreSQL."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from adapters.postgres.listing import cut_params, newest_first, page_of
+from adapters.postgres.pool import Pool
+from adapters.postgres.session import Session
+from adapters.postgres.sqlfile import statements
+from domain.kernel.paging import Cut, Page
+from domain.orgs.model import Member, Meter, Organisation, Plan
+
+SQL = statements("orgs")
+
+
+def plan_of(row: tuple[Any, ...]) -> Plan:
+    """A plan from the columns code to request_log_days."""
+    code, name, tier, currency, monthly, features, meters, delivery_days, log_days = row
+    read = {meter: Meter(**numbers) for meter, numbers in meters.items()}
+    return Plan(code, name, tier, currency, monthly, frozenset(features), read, delivery_days, log_days)
+
+
+def organisation_of(row: tuple[Any, ...]) -> Organisation:
+    """An organisation from its columns followed by its plan's."""
+    id_, name, kind, api_version, live, test, created_at = row[:7]
+    return Organisation(id_, name, kind, plan_of(row[7:]), api_version, (live, test), created_at)
+
+
+class PostgresOrgStore:
+    """The tenant's own organisation."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def own(self) -> Organisation:
+        """The tenant's organisation."""
+        row = await self._session.one(SQL["own"], id=self._session.tenant.org)
+        assert row is not None, "a tenant without an organisation"
+        return organisation_of(row)
+
+    async def add_member(self, member: Member) -> None:
+        """Add a member. Raises Conflict when the address is a member already."""
+        await self._session.run(
+            SQL["add_member"],
+            user=member.user,
+            email=member.email,
+            email_key=member.email.casefold(),
+            role=member.role,
+            created_at=member.created_at,
+        )
+
+    async def member(self, email: str) -> Member | None:
+        """The member with that address, ignoring case."""
+        row = await self._session.one(SQL["member"], email_key=email.casefold())
+        return Member(*row) if row else None
+
+    async def of_user(self, user: str, cut: Cut) -> Page[Organisation]:
+        """The organisations a user is a member of, newest first."""
+        where, order = newest_first(cut, "o.id")
+        rows = await self._session.all(SQL["of_user"] + where + order, user=user, **cut_params(cut))
+        return page_of([organisation_of(row) for row in rows], cut, lambda organisation: organisation.id)
+
+    async def plans(self) -> Sequence[Plan]:
+        """Every plan on offer, cheapest first."""
+        return [plan_of(row) for row in await self._session.all(SQL["plans"])]
+
+
+class PostgresOrgRegistry:
+    """Across tenants: for operators."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def create(self, organisation: Organisation) -> None:
+        """Keep a new organisation."""
+        values = {
+            "id": organisation.id,
+            "name": organisation.name,
+            "kind": organisation.kind,
+            "plan": organisation.plan.code,
+            "api_version": organisation.api_version,
+            "live": organisation.catalogues[0],
+            "test": organisation.catalogues[1],
+            "created_at": organisation.created_at,
+        }
+        async with self._pool.system() as link:
+            await link.cursor.execute(SQL["add"], values)
+
+    async def find(self, id_or_name: str) -> Organisation | None:
+        """An organisation by id, or by its exact name when that is unique."""
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["own"], {"id": id_or_name})
+            row = await cursor.fetchone()
+            if row is None:
+                cursor = await link.cursor.execute(SQL["named"], {"name": id_or_name})
+                named = await cursor.fetchall()
+                if len(named) != 1:
+                    return None
+                cursor = await link.cursor.execute(SQL["own"], {"id": named[0][0]})
+                row = await cursor.fetchone()
+            return organisation_of(row) if row else None
+
+    async def plan(self, code: str) -> Plan | None:
+        """One plan."""
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["plan"], {"code": code})
+            row = await cursor.fetchone()
+            return plan_of(row) if row else None

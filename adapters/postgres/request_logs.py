@@ -1,0 +1,79 @@
+"""Request logs in PostgreSQL: written many at a time, read newest first."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from adapters.postgres.listing import cut_params, newest_first, page_of
+from adapters.postgres.pool import Pool
+from adapters.postgres.session import Fetched, Session
+from adapters.postgres.sqlfile import statements
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Cut, Page
+from domain.kernel.tenancy import Actor, Tenant
+from domain.request_logs.model import RequestLog
+
+SQL = statements("request_logs")
+_ENCODE = msgspec.json.Encoder().encode
+
+
+def _log(row: Fetched, tenant: Tenant) -> RequestLog:
+    id_, method, path, route, query, status, error_code, duration_ms, actor, *rest = row[:15]
+    return RequestLog(id_, tenant, method, path, route, query, status, error_code, duration_ms, Actor(**actor), *rest)
+
+
+class PostgresRequestLogStore:
+    """The tenant's request logs. An item's key is its position: time-ordered and unique."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def get(self, id: str) -> RequestLog | None:
+        """The newest log with that Request-Id."""
+        row = await self._session.one(SQL["columns"] + " AND id = %(id)s ORDER BY position DESC LIMIT 1", id=id)
+        return _log(row, self._session.tenant) if row else None
+
+    async def page(self, cut: Cut) -> Page[RequestLog]:
+        """Newest first."""
+        where, order = newest_first(cut, "position")
+        rows = await self._session.all(SQL["columns"] + where + order, **cut_params(cut))
+        page = page_of(rows, cut, lambda row: str(row[15]))
+        tenant = self._session.tenant
+        return Page(tuple(_log(row, tenant) for row in page.items), page.has_more, page.next_key)
+
+
+def _json(log: RequestLog) -> dict[str, Any]:
+    return {
+        "org": log.tenant.org,
+        "livemode": log.tenant.livemode,
+        "position": new_id("req"),
+        "id": log.id,
+        "method": log.method,
+        "path": log.path,
+        "route": log.route,
+        "query": log.query,
+        "status": log.status,
+        "error_code": log.error_code,
+        "duration_ms": log.duration_ms,
+        "actor": {"kind": log.actor.kind, "id": log.actor.id, "on_behalf_of": log.actor.on_behalf_of},
+        "via": log.via,
+        "api_version": log.api_version,
+        "idempotency_key": log.idempotency_key,
+        "ip": log.ip,
+        "user_agent": log.user_agent,
+        "created_at": log.created_at,
+    }
+
+
+class PostgresRequestLogSink:
+    """Across tenants: one statement for many finished requests, the rows as one JSON parameter."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def write(self, logs: Sequence[RequestLog]) -> None:
+        """Keep them all or raise."""
+        body = _ENCODE([_json(log) for log in logs]).replace(b"\\u0000", b"").decode()
+        async with self._pool.system() as link:
+            await link.cursor.execute(SQL["write"], {"logs": body})

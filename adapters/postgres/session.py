@@ -1,0 +1,57 @@
+"""What every store works through: one connection, set to one tenant, and what the unit of work recorded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.abc import Params
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.pool import Link
+from domain.kernel.tenancy import Call, Tenant
+from ports.unit_of_work import Recorded
+
+Fetched = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Session:
+    """A tenant's connection. Every statement is given `org` and `livemode`; security policies stand behind it."""
+
+    link: Link
+    tenant: Tenant
+    call: Call
+    now: datetime
+    recorded: Recorded
+
+    def params(self, **values: Any) -> dict[str, Any]:
+        """The values with the tenant added."""
+        return {"org": self.tenant.org, "livemode": self.tenant.livemode, **values}
+
+    async def run(self, sql: Any, **values: Any) -> int:
+        """Execute; answers how many rows it touched."""
+        cursor = await self.link.cursor.execute(sql, self.params(**values))
+        return cursor.rowcount
+
+    async def one(self, sql: Any, **values: Any) -> Fetched | None:
+        """The first row, or None."""
+        cursor = await self.link.cursor.execute(sql, self.params(**values))
+        return await cursor.fetchone()
+
+    async def all(self, sql: Any, **values: Any) -> list[Fetched]:
+        """Every row."""
+        cursor = await self.link.cursor.execute(sql, self.params(**values))
+        return await cursor.fetchall()
+
+    async def copy(self, sql: Any, rows: Sequence[Sequence[Any]], types: Sequence[str]) -> None:
+        """COPY rows in binary into a table without row security (a temporary one)."""
+        async with self.link.cursor.copy(sql) as copy:
+            copy.set_types(types)
+            for row in rows:
+                await copy.write_row(row)
+
+
+def jsonb(value: Mapping[str, Any] | Sequence[Any] | None) -> Jsonb | None:
+    """The value as a jsonb parameter; None stays NULL."""
+    return None if value is None else Jsonb(value)

@@ -1,0 +1,65 @@
+"""Being told by LISTEN and NOTIFY instead of asking again and again."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import LiteralString
+
+import psycopg
+
+from adapters.postgres import events, jobs
+
+_CHANNELS: dict[str, LiteralString] = {"jobs": jobs.CHANNEL, "events": events.CHANNEL}
+
+
+class _Subscription:
+    """Set by the listening task, cleared by whoever waits."""
+
+    def __init__(self) -> None:
+        self.said = asyncio.Event()
+
+    async def wait(self, timeout: float | None) -> bool:
+        """True once something was said since the last wait; False when the time (seconds) is over."""
+        try:
+            await asyncio.wait_for(self.said.wait(), timeout)
+        except TimeoutError:
+            return False
+        self.said.clear()
+        return True
+
+
+class PostgresSignals:
+    """One listening connection a subscription; a lost connection is taken up again and counts as a signal."""
+
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = conninfo
+
+    @asynccontextmanager
+    async def subscribe(self, channel: str) -> AsyncIterator[_Subscription]:
+        """Listen on `jobs` or `events` from now on."""
+        subscription, listening = _Subscription(), asyncio.Event()
+        task = asyncio.create_task(self._listen(_CHANNELS[channel], subscription, listening))
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(listening.wait(), 5)
+            yield subscription
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _listen(self, channel: LiteralString, subscription: _Subscription, listening: asyncio.Event) -> None:
+        while True:
+            try:
+                connection = await psycopg.AsyncConnection.connect(
+                    self._conninfo, autocommit=True, connect_timeout=5, application_name="joinery signals"
+                )
+                async with connection:
+                    await connection.execute("LISTEN " + channel)
+                    listening.set()
+                    subscription.said.set()
+                    async for _ in connection.notifies():
+                        subscription.said.set()
+            except psycopg.Error:
+                await asyncio.sleep(1)

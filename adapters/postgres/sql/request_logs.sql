@@ -1,0 +1,13 @@
+-- columns --
+SELECT id, method, path, route, query, status, error_code, duration_ms, actor, via, api_version, idempotency_key, ip,
+       user_agent, created_at, position
+FROM request_logs WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- write --
+INSERT INTO request_logs (org, livemode, position, id, method, path, route, query, status, error_code, duration_ms, actor,
+    via, api_version, idempotency_key, ip, user_agent, created_at)
+SELECT org, livemode, position, id, method, path, route, query, status, error_code, duration_ms, actor, via, api_version,
+    idempotency_key, ip, user_agent, created_at
+FROM jsonb_to_recordset(%(logs)s) AS log (org text, livemode boolean, position text, id text, method text, path text,
+    route text, query text, status smallint, error_code text, duration_ms integer, actor jsonb, via text, api_version text,
+    idempotency_key text, ip text, user_agent text, created_at timestamptz)

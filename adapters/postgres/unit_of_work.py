@@ -1,0 +1,95 @@
+"""The transaction and the stores inside it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from adapters.postgres.access import PostgresKeyStore
+from adapters.postgres.audit import PostgresAuditLog
+from adapters.postgres.catalogue import PostgresCatalogueStore
+from adapters.postgres.events import PostgresEventLog
+from adapters.postgres.idempotency import PostgresIdempotencyStore
+from adapters.postgres.jobs import PostgresJobStore
+from adapters.postgres.orgs import PostgresOrgStore
+from adapters.postgres.pool import Link, Pool
+from adapters.postgres.pushes import PostgresPushStore
+from adapters.postgres.request_logs import PostgresRequestLogStore
+from adapters.postgres.runs import PostgresRunStore
+from adapters.postgres.session import Session
+from adapters.postgres.sources import PostgresSourceStore
+from adapters.postgres.uploads import PostgresUploadStore
+from domain.kernel.tenancy import Actor, Call, Tenant
+from ports.catalogue import Rendering
+from ports.clock import Clock
+from ports.events import EventRendering
+from ports.unit_of_work import Recorded, Tx
+
+_READER = Call(Actor("service", "reader"), "read")
+
+
+class _Undone(Exception):
+    """Ends a dry transaction without committing."""
+
+
+class PostgresUnitOfWork:
+    """Units of work on one pool."""
+
+    def __init__(self, pool: Pool, clock: Clock, rendering: Rendering, event_rendering: EventRendering) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._rendering = rendering
+        self._event_rendering = event_rendering
+
+    @asynccontextmanager
+    async def begin(self, tenant: Tenant, call: Call) -> AsyncIterator[Tx]:
+        """A transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
+        async with self._pool.link(tenant.org, tenant.livemode) as link:
+            tx = self._assemble(link, tenant, call)
+            try:
+                async with link.connection.transaction():
+                    yield tx
+                    if tx.dry:
+                        raise _Undone
+            except _Undone:
+                pass
+
+    @asynccontextmanager
+    async def read(self, tenant: Tenant) -> AsyncIterator[Tx]:
+        """Stores for reading, each statement by itself."""
+        async with self._pool.link(tenant.org, tenant.livemode) as link:
+            yield self._assemble(link, tenant, _READER)
+
+    @asynccontextmanager
+    async def attempt(self, tx: Tx) -> AsyncIterator[None]:
+        """A savepoint: undone on an exception, which goes on."""
+        events, changes, jobs = (list(part) for part in (tx.recorded.events, tx.recorded.changes, tx.recorded.jobs))
+        store = tx.sources
+        assert isinstance(store, PostgresSourceStore)
+        try:
+            async with store.session.link.connection.transaction():
+                yield
+        except BaseException:
+            tx.recorded.events[:], tx.recorded.changes[:], tx.recorded.jobs[:] = events, changes, jobs
+            raise
+
+    def _assemble(self, link: Link, tenant: Tenant, call: Call) -> Tx:
+        recorded = Recorded()
+        session = Session(link, tenant, call, self._clock.now(), recorded)
+        events = PostgresEventLog(session, self._event_rendering)
+        return Tx(
+            tenant=tenant,
+            call=call,
+            now=session.now,
+            recorded=recorded,
+            keys=PostgresKeyStore(session),
+            orgs=PostgresOrgStore(session),
+            sources=PostgresSourceStore(session),
+            runs=PostgresRunStore(session),
+            pushes=PostgresPushStore(session),
+            uploads=PostgresUploadStore(session),
+            catalogue=PostgresCatalogueStore(session, events, self._rendering),
+            events=events,
+            jobs=PostgresJobStore(session),
+            audit=PostgresAuditLog(session),
+            idempotency=PostgresIdempotencyStore(session),
+            request_logs=PostgresRequestLogStore(session),
+        )
