@@ -14,6 +14,10 @@ class JobStore(Protocol):
         """Queue a job; answers its id, or that of the open job with the same key."""
         ...
 
+    async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
+        """Fence this transaction and renew the lease, as the last thing before committing. Raises LeaseLost."""
+        ...
+
     async def finish(self, job: ClaimedJob) -> None:
         """The work is done in this transaction. Raises LeaseLost when another attempt holds the job by now."""
         ...

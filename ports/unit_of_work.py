@@ -16,6 +16,7 @@ from ports.events import EventLog
 from ports.idempotency import IdempotencyStore
 from ports.jobs import JobStore
 from ports.orgs import OrgStore
+from ports.pushes import PushStore
 from ports.request_logs import RequestLogStore
 from ports.runs import RunStore
 from ports.sources import SourceStore
@@ -45,6 +46,7 @@ class Tx:
     sources: SourceStore
     runs: RunStore
     uploads: UploadStore
+    pushes: PushStore
     catalogue: CatalogueStore
     events: EventLog
     jobs: JobStore

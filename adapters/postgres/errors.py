@@ -11,6 +11,7 @@ from domain.kernel.errors import Conflict, RequestInProgress, Unavailable
 _CONSTRAINTS = {
     "runs_open": "The source already has an open run of this stream; wait for it to end.",
     "members_org_email_key_key": "This address is a member already.",
+    "push_parts_pkey": "The batch has that part already.",
     "sources_inbound_address": "The inbound address is taken.",
 }
 

@@ -46,12 +46,12 @@ class PostgresEventLog:
         """Everything slow comes before the lock that holds the horizon back."""
         session, render = self._session, self._rendering.event
         tenant, now = session.tenant, session.now
-        await session.run(SQL["staging"])
+        await session.stage(SQL["staging"])
         await session.run("DELETE FROM new_events")
-        rows = [
+        rows = (
             (n, e.id, e.type, e.subject, e.data.get("product"), e.source, e.catalogue, e.version, render(e, tenant, now))
             for n, e in enumerate(events)
-        ]
+        )
         await session.copy(SQL["copy"], rows, _TYPES)
 
     async def _insert(self, events: Sequence[Event]) -> None:

@@ -47,6 +47,11 @@ class PostgresJobStore:
         row = await session.one(SQL["by_key"], kind=job.kind, key=job.key)
         return str(row[0]) if row else id_
 
+    async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
+        """Fence this transaction and renew the lease, as the last thing before committing. Raises LeaseLost."""
+        if not await self._session.run(SQL["renew"], id=job.id, attempt=job.attempt, lease=lease):
+            raise LeaseLost
+
     async def finish(self, job: ClaimedJob) -> None:
         """The work is done in this transaction. Raises LeaseLost when another attempt holds the job by now."""
         if not await self._session.run(SQL["finish"], id=job.id, attempt=job.attempt):

@@ -22,12 +22,14 @@ _SCOPE = b"SELECT set_config('joinery.org', %b, false), set_config('joinery.live
 class Link:
     """One connection in autocommit mode, its kept cursor and the tenant that its session is set to."""
 
-    __slots__ = ("connection", "cursor", "scope")
+    __slots__ = ("connection", "cursor", "scope", "staged")
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.cursor = connection.cursor(binary=True)
         self.scope: tuple[str, bool] | None = None
+        self.staged: set[object] = set()
+        """Which temporary tables this connection has made."""
 
     async def enter(self, org: str, livemode: bool) -> None:
         """Set the session to a tenant, unless it is already."""

@@ -1,6 +1,6 @@
 """What every store works through: one connection, set to one tenant, and what the unit of work recorded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -44,7 +44,13 @@ class Session:
         cursor = await self.link.cursor.execute(sql, self.params(**values))
         return await cursor.fetchall()
 
-    async def copy(self, sql: Any, rows: Sequence[Sequence[Any]], types: Sequence[str]) -> None:
+    async def stage(self, tables: Any) -> None:
+        """Make the temporary tables of `tables` (statements without parameters) unless this connection has them."""
+        if tables not in self.link.staged:
+            await self.link.connection.execute(tables, prepare=False)
+            self.link.staged.add(tables)
+
+    async def copy(self, sql: Any, rows: Iterable[Sequence[Any]], types: Sequence[str]) -> None:
         """COPY rows in binary into a table without row security (a temporary one)."""
         async with self.link.cursor.copy(sql) as copy:
             copy.set_types(types)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 FEED: Final = frozenset({"webhooks", "feed", "stream"})
 WEBHOOKS_ONLY: Final = frozenset({"webhooks"})
@@ -38,8 +38,7 @@ def _types() -> dict[str, EventType]:
 TYPES: Final = _types()
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
+class FieldChange(NamedTuple):
     """One changed field: dotted path, old and new value (None for none)."""
 
     path: str

@@ -1,0 +1,167 @@
+"""Products, variants and offers in PostgreSQL: read as documents, loaded whole and compared by fingerprint."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from adapters.postgres import catalogue_rows as rows
+from adapters.postgres.catalogue_batch import SQL as BATCH
+from adapters.postgres.catalogue_batch import BatchWriter, availabilities
+from adapters.postgres.catalogue_query import offers_query, products_query
+from adapters.postgres.events import PostgresEventLog
+from adapters.postgres.listing import page_of
+from adapters.postgres.session import Fetched, Session
+from adapters.postgres.sqlfile import statements
+from domain.catalogue import search
+from domain.catalogue.batch import Batch, Compared, Mark, Span
+from domain.catalogue.model import STREAM_BITS, Document, OfferFilter, OfferLine, Product, ProductFilter, Variant
+from domain.kernel.paging import Cut, Page
+from ports.catalogue import Rendering
+
+SQL = statements("catalogue")
+_MARKS = ("int4", "text", "bytea", "text")
+PROBABLY_AFTER = timedelta(hours=72)
+
+
+class PostgresCatalogueStore:
+    """The tenant's catalogue."""
+
+    def __init__(self, session: Session, events: PostgresEventLog, rendering: Rendering) -> None:
+        self._session = session
+        self._events = events
+        self._rendering = rendering
+        self._known: dict[str, frozenset[str]] = {}
+
+    async def products(self, filter: ProductFilter, cut: Cut) -> Page[Document]:
+        """A page of the products that the tenant sees, newest first."""
+        if filter.catalogue is not None and not await self._sees(filter.catalogue):
+            return Page((), False, None)
+        sql, values = products_query(filter, cut)
+        found = await self._session.all(sql, **values)
+        return page_of([Document(*row) for row in found], cut, lambda document: document.id)
+
+    async def product(self, id: str) -> Document | None:
+        """One product's document."""
+        row = await self._session.one(SQL["product"], id=id)
+        return Document(*row) if row else None
+
+    async def offers(self, filter: OfferFilter, cut: Cut) -> Page[OfferLine]:
+        """A page of offers, newest first."""
+        sql, values = offers_query(filter, cut)
+        found = await self._session.all(sql, **values)
+        page = page_of(found, cut, lambda row: str(row[0]))
+        return Page(tuple(_line(row) for row in page.items), page.has_more, page.next_key)
+
+    async def _sees(self, catalogue: str) -> bool:
+        row = await self._session.one(SQL["own_catalogue"])
+        return row is not None and row[0] == catalogue
+
+    async def compare(self, span: Span, marks: Sequence[Mark]) -> Compared:
+        """Hold marks against the store."""
+        session = self._session
+        await session.stage(BATCH["staging"])
+        await session.run(b"DELETE FROM new_marks")
+        content = ((mark.slot, mark.key, mark.fingerprint, mark.product) for mark in marks)
+        await session.copy(BATCH["copy_marks"], content, _MARKS)
+        where: dict[str, Any] = {"source": span.source, "stream": span.stream}
+        changed = await session.all(BATCH["changed"], **where)
+        absent = await session.all(BATCH["absent"], **where, low=span.low, high=span.high)
+        returned = frozenset(key for key, same in changed if same)
+        return Compared(
+            changed=frozenset(key for key, same in changed if not same),
+            returned=returned,
+            absent=frozenset(key for (key,) in absent),
+            unchanged=len(marks) - len(changed),
+        )
+
+    async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
+        """Whole products by the source's product keys, and those that own one of the variant keys."""
+        found = await self._session.all(BATCH["products_by_key"], source=source, keys=list(keys))
+        products = {row[0]: rows.product_of(row, rows.plain) for row in found}
+        if variant_keys:
+            owners = await self._session.all(BATCH["owners_by_variant_key"], source=source, keys=list(variant_keys))
+            others = [owner for (owner,) in owners if owner not in products]
+            if others:
+                found = await self._session.all(BATCH["products_by_id"], ids=others)
+                products |= {row[0]: rows.product_of(row, rows.plain) for row in found}
+        await self._fill(products, rows.plain)
+        return {product.key: product for product in products.values()}
+
+    async def load_by_variant(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
+        """For each key the variant that has it as key, or alone has it as SKU, and its whole product."""
+        codes = {key: search.code(key) for key in keys}
+        owners = await self._session.all(BATCH["owners_by_variant_key"], source=source, keys=list(keys))
+        owners += await self._session.all(
+            BATCH["owners_by_code"], source=source, codes=[code for code in codes.values() if code]
+        )
+        found = await self._session.all(BATCH["products_by_id"], ids=list({owner for (owner,) in owners}))
+        products = {row[0]: rows.product_of(row, rows.packed) for row in found}
+        await self._fill(products, rows.packed)
+        return _by_variant(products.values(), source, codes)
+
+    async def _fill(self, products: Mapping[str, Product], read: Any) -> None:
+        """Give loaded products their variants and offers."""
+        if not products:
+            return
+        ids = list(products)
+        variants: dict[str, Variant] = {}
+        for row in await self._session.all(BATCH["variants_of"], ids=ids):
+            variant = variants[row[0]] = rows.variant_of(row, read)
+            products[variant.product].variants.append(variant)
+        for row in await self._session.all(BATCH["offers_of"], ids=ids):
+            offer = rows.offer_of(row)
+            variants[offer.variant].offers.append(offer)
+        for product in products.values():
+            self._known[product.id] = availabilities(product)
+
+    async def save(self, span: Span, batch: Batch, now: datetime) -> None:
+        """Write the batch, its events last: they hold the feed's horizon back until the commit."""
+        await self._session.stage(BATCH["staging"])
+        await BatchWriter(self._session, self._rendering, self._known).write(span, batch, now)
+        await self._events.append(batch.events)
+
+    async def stated_offers(self, source: str, stream: str) -> int:
+        """How many offers the stream states now."""
+        row = await self._session.one(BATCH["stated_offers"], source=source, bit=STREAM_BITS[stream])
+        return int(row[0]) if row else 0
+
+    async def stated_of(self, source: str, stream: str, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
+        """The (variant key, location) of every offer that the stream states under these mark keys."""
+        values: dict[str, Any] = {"source": source, "keys": list(keys), "bit": STREAM_BITS[stream]}
+        if stream == "catalogue":
+            found = await self._session.all(BATCH["stated_by_product"], **values)
+        else:
+            found = await self._session.all(BATCH["stated_by_mark"], **values, codes=[search.code(key) for key in keys])
+        return frozenset((key, location) for key, location in found)
+
+    async def age_absent(self, source: str, now: datetime) -> Sequence[str]:
+        """Keys whose absence is due for the next rung of the ladder."""
+        found = await self._session.all(BATCH["aged"], source=source, before=now - PROBABLY_AFTER)
+        due = timedelta(days=30)
+        return [key for key, status, since in found if status == "active" or now - since >= due]
+
+
+def _by_variant(products: Iterable[Product], source: str, codes: Mapping[str, str]) -> dict[str, tuple[Product, Variant]]:
+    """Find each key's variant among loaded products: by its own key first, else by a SKU that it alone has."""
+    keyed: dict[str, tuple[Product, Variant]] = {}
+    by_code: dict[str, list[tuple[Product, Variant]]] = {}
+    for product in products:
+        for variant in product.variants:
+            if variant.source != source:
+                continue
+            keyed[variant.key] = (product, variant)
+            sku = rows.sku_of(variant.data)
+            if sku:
+                by_code.setdefault(search.code(sku), []).append((product, variant))
+    found = {}
+    for key, code in codes.items():
+        if key in keyed:
+            found[key] = keyed[key]
+        elif len(by_code.get(code, ())) == 1:
+            found[key] = by_code[code][0]
+    return found
+
+
+def _line(row: Fetched) -> OfferLine:
+    product, variant = rows.plain(row[21]), rows.plain(row[22])
+    return OfferLine(rows.offer_of(row[:20]), row[20], product.get("title"), variant.get("sku"))

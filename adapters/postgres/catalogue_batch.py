@@ -1,0 +1,148 @@
+"""Writing a chunk of a run set by set: COPY into temporary tables, then one statement a table (architecture §5)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+import msgspec
+
+from adapters.postgres import catalogue_rows as rows
+from adapters.postgres.session import Session
+from adapters.postgres.sqlfile import statements
+from domain.catalogue import search
+from domain.catalogue.batch import Batch, Span
+from domain.catalogue.categories import above
+from domain.catalogue.model import Offer, Product, Variant
+from ports.catalogue import Rendering
+
+SQL = statements("catalogue_batch")
+_MARKS = ("int4", "text", "bytea", "text")
+_DOCUMENTS = ("text", "bytea", "text")
+_TERMS = ("text", "text")
+
+Thing = TypeVar("Thing", Product, Variant, Offer)
+
+
+def availabilities(product: Product) -> frozenset[str]:
+    """The availability of every offer of the product."""
+    return frozenset(offer.data.get("availability", "unknown") for variant in product.variants for offer in variant.offers)
+
+
+def terms(product: Product, data: Mapping[str, Any]) -> set[str]:
+    """What the product can be found by, as product_terms keeps it."""
+    found = {"w:" + word for word in search.words(data.get("title"), data.get("brand"))}
+    found.update("c:" + category for category in above(data.get("category")))
+    found.update("a:" + value for value in availabilities(product))
+    return found
+
+
+def etag_of(body: bytes) -> str:
+    """The strong validator of a document."""
+    return blake2b(body, digest_size=12).hexdigest()
+
+
+def _only(changed: Iterable[Thing], new: Iterable[Thing]) -> list[Thing]:
+    """Each changed thing once, without those that are new anyway."""
+    fresh = {thing.id for thing in new}
+    return list({thing.id: thing for thing in changed if thing.id not in fresh}.values())
+
+
+class BatchWriter:
+    """Writes one batch inside the transaction of `session`. `known` are availabilities as they were loaded."""
+
+    def __init__(self, session: Session, rendering: Rendering, known: Mapping[str, frozenset[str]]) -> None:
+        self._session = session
+        self._rendering = rendering
+        self._known = known
+
+    async def write(self, span: Span, batch: Batch, now: datetime) -> None:
+        """Everything but the events."""
+        await self._products(span, batch, now)
+        await self._variants(span, batch, now)
+        await self._offers(span, batch, now)
+        await self._documents(batch)
+        await self._marks(span, batch, now)
+
+    async def _products(self, span: Span, batch: Batch, now: datetime) -> None:
+        changed = _only(batch.changed_products, batch.new_products)
+        whole = {product.id: terms(product, product.data) for product in (*batch.new_products, *changed)}
+        await self._stage("products", map(self._product_row, batch.new_products), rows.PRODUCT_TYPES)
+        if batch.new_products:
+            await self._session.run(SQL["insert_products"], source=span.source, now=now)
+        await self._stage("products", map(self._product_row, changed), rows.PRODUCT_TYPES)
+        if changed:
+            await self._session.run(SQL["update_products"], now=now)
+        touched = [id_ for id_ in batch.touched if id_ not in whole]
+        if touched:
+            await self._session.run(SQL["touch_products"], ids=touched, now=now)
+        await self._terms(whole, {product.id for product in changed}, [batch.touched[id_] for id_ in touched])
+
+    async def _terms(self, whole: Mapping[str, set[str]], changed: set[str], touched: Sequence[Product]) -> None:
+        moved = {p.id: now for p in touched if (now := availabilities(p)) != self._known.get(p.id)}
+        if not whole and not moved:
+            return
+        pairs = [(id_, term) for id_, found in whole.items() for term in found]
+        pairs += [(id_, "a:" + value) for id_, values in moved.items() for value in values]
+        await self._stage("terms", pairs, _TERMS)
+        if changed:
+            await self._session.run(SQL["drop_terms"], ids=list(changed))
+        if moved:
+            await self._session.run(SQL["drop_availabilities"], ids=list(moved))
+        await self._session.run(SQL["add_terms"])
+
+    async def _variants(self, span: Span, batch: Batch, now: datetime) -> None:
+        changed = _only(batch.changed_variants, batch.new_variants)
+        await self._stage("variants", map(self._variant_row, batch.new_variants), rows.VARIANT_TYPES)
+        if batch.new_variants:
+            await self._session.run(SQL["insert_variants"], source=span.source, now=now)
+        if changed:
+            await self._stage("variants", map(self._variant_row, changed), rows.VARIANT_TYPES)
+            await self._session.run(SQL["update_variants"], now=now)
+
+    async def _offers(self, span: Span, batch: Batch, now: datetime) -> None:
+        changed = _only(batch.changed_offers, batch.new_offers)
+        if batch.new_offers:
+            await self._stage("offers", map(rows.offer_row, batch.new_offers), rows.OFFER_TYPES)
+            await self._session.run(SQL["insert_offers"], source=span.source, now=now)
+        if changed:
+            await self._stage("offers", map(rows.offer_row, changed), rows.OFFER_TYPES)
+            await self._session.run(SQL["update_offers"], now=now)
+
+    async def _documents(self, batch: Batch) -> None:
+        if batch.touched:
+            await self._stage("documents", self._bodies(batch.touched.values()), _DOCUMENTS)
+            await self._session.run(SQL["save_documents"])
+
+    def _bodies(self, products: Iterable[Product]) -> Iterator[tuple[Any, ...]]:
+        for product in products:
+            body = self._rendering.product(product)
+            yield product.id, body, etag_of(body)
+
+    async def _marks(self, span: Span, batch: Batch, now: datetime) -> None:
+        where = {"source": span.source, "stream": span.stream}
+        if batch.marks:
+            kept = ((mark.slot, mark.key, mark.fingerprint, mark.product) for mark in batch.marks)
+            await self._stage("marks", kept, _MARKS)
+            await self._session.run(SQL["save_marks"], **where)
+        if batch.absent:
+            await self._session.run(
+                SQL["save_absent"], **where, low=span.low, high=span.high, keys=batch.absent, now=now
+            )
+
+    async def _stage(self, name: str, content: Iterable[tuple[Any, ...]], types: Sequence[str]) -> None:
+        """Fill the temporary table `new_<name>` with these rows alone."""
+        await self._session.run(("DELETE FROM new_" + name).encode())
+        await self._session.copy(SQL["copy_" + name], content, types)
+
+    def _product_row(self, product: Product) -> tuple[Any, ...]:
+        data = product.data
+        product.data = self._rendering.pack(data)
+        return rows.product_row(product, search.brand_key(data["brand"]) if data.get("brand") else None, bytes(product.data))
+
+    def _variant_row(self, variant: Variant) -> tuple[Any, ...]:
+        data = variant.data
+        variant.data = self._rendering.pack(data)
+        if isinstance(data, msgspec.Raw):
+            data = rows.plain(bytes(data))
+        return rows.variant_row(variant, data, bytes(variant.data))

@@ -1,0 +1,93 @@
+"""Rows of products, variants and offers, to and from the domain."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from adapters.postgres.session import Fetched
+from domain.catalogue import search
+from domain.catalogue.model import Offer, Product, Variant
+
+_DECODE = msgspec.json.Decoder(float_hook=Decimal).decode
+_ENCODE = msgspec.json.Encoder().encode
+
+PRODUCT_TYPES = ("text", "text", "text", "text", "int4", "text", "text", "bytea", "timestamptz")
+VARIANT_TYPES = ("text", "text", "text", "text", "text", "text", "int4", "bytea")
+OFFER_TYPES = (
+    "text", "text", "text", "text", "text", "int8", "int8", "int8", "int8", "int8", "int8", "bytea", "text", "int4",
+    "int4", "int2", "timestamptz", "timestamptz",
+)  # fmt: skip
+_FACTS = (
+    "currency", "cost", "msrp", "map", "price", "compare_at", "quantity", "incoming", "availability", "lead_time_days",
+)  # fmt: skip
+
+
+def plain(data: bytes) -> Any:
+    """Stored JSON as a mapping, numbers exact."""
+    return _DECODE(data)
+
+
+def packed(data: bytes) -> msgspec.Raw:
+    """Stored JSON carried on unread."""
+    return msgspec.Raw(data)
+
+
+def product_of(row: Fetched, read: Any) -> Product:
+    """A product from id, catalogue, source, key, status, version, visibility, data, created_at, updated_at."""
+    id_, catalogue, source, key, status, version, visibility, data, created_at, updated_at = row
+    return Product(id_, catalogue, source, key, status, version, visibility, read(data), created_at, updated_at)
+
+
+def variant_of(row: Fetched, read: Any) -> Variant:
+    """A variant from id, product, source, key, status, version, data, updated_at."""
+    id_, product, source, key, status, version, data, updated_at = row
+    return Variant(id_, product, source, key, status, version, read(data), updated_at)
+
+
+def offer_of(row: Fetched) -> Offer:
+    """An offer from its twenty columns in the order of the table."""
+    data: dict[str, Any] = {name: value for name, value in zip(_FACTS, row[5:15], strict=True) if value is not None}
+    if "incoming" in data:
+        data["incoming"] = _DECODE(data["incoming"])
+    return Offer(row[0], row[1], row[2], row[3], row[4], data, *row[15:20])
+
+
+def product_row(product: Product, brand: str | None, data: bytes) -> tuple[Any, ...]:
+    """The columns of PRODUCT_TYPES."""
+    return (
+        product.id, product.catalogue, product.key, product.status, product.version, product.visibility, brand, data,
+        product.created_at,
+    )  # fmt: skip
+
+
+def variant_row(variant: Variant, data: Mapping[str, Any], raw: bytes) -> tuple[Any, ...]:
+    """The columns of VARIANT_TYPES."""
+    sku = search.code(data["sku"]) if "sku" in data else None
+    mpn = search.code(data["mpn"]) if "mpn" in data else None
+    return variant.id, variant.product, variant.key, sku or None, mpn or None, variant.status, variant.version, raw
+
+
+def offer_row(offer: Offer) -> tuple[Any, ...]:
+    """The columns of OFFER_TYPES."""
+    get = offer.data.get
+    incoming = get("incoming")
+    return (
+        offer.id, offer.variant, offer.product, offer.location, get("currency"), get("cost"), get("msrp"), get("map"),
+        get("price"), get("compare_at"), get("quantity"), _ENCODE(incoming) if incoming else None,
+        get("availability", "unknown"), get("lead_time_days"), offer.version, offer.stated, offer.observed_at,
+        offer.withdrawn_at,
+    )  # fmt: skip
+
+
+class _Sku(msgspec.Struct):
+    sku: str | None = None
+
+
+_SKU = msgspec.json.Decoder(_Sku).decode
+
+
+def sku_of(data: Any) -> str | None:
+    """The SKU of a variant's data, plain or packed, reading no more of it than that."""
+    return _SKU(data).sku if isinstance(data, msgspec.Raw) else data.get("sku")

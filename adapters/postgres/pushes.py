@@ -1,0 +1,27 @@
+"""The parts of pushed batches in PostgreSQL."""
+
+from collections.abc import Sequence
+
+from adapters.postgres.session import Session
+from adapters.postgres.sqlfile import statements
+
+SQL = statements("pushes")
+
+
+class PostgresPushStore:
+    """The tenant's pushed parts."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def add_part(self, run: str, sequence: int, records: bytes) -> None:
+        """Keep one part. Raises Conflict when the run has a part of that sequence."""
+        await self._session.run(SQL["add_part"], run=run, sequence=sequence, records=records)
+
+    async def parts(self, run: str) -> Sequence[bytes]:
+        """The run's parts in the order of their sequences."""
+        return [row[0] for row in await self._session.all(SQL["parts"], run=run)]
+
+    async def forget(self, run: str) -> None:
+        """Drop the run's parts."""
+        await self._session.run(SQL["forget"], run=run)

@@ -1,0 +1,89 @@
+"""Products, variants and offers as JSON (specification, Resources): rendered once, answered as bytes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from adapters.wire.words import instant
+from domain.catalogue.model import Offer, OfferLine, Product, Variant
+
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+_encode = _ENCODER.encode
+
+
+def pack(data: Mapping[str, Any]) -> msgspec.Raw:
+    """The data as JSON, encoded once; it stands wherever data is answered."""
+    return data if isinstance(data, msgspec.Raw) else msgspec.Raw(_encode(data))
+
+
+def offer(offer: Offer) -> dict[str, Any]:
+    """An offer's wire object, without what surrounds it."""
+    answer: dict[str, Any] = {
+        "object": "offer",
+        "id": offer.id,
+        "source": offer.source,
+        "location": offer.location,
+        **offer.data,
+        "version": offer.version,
+        "observed_at": instant(offer.observed_at),
+    }
+    if offer.withdrawn_at is not None:
+        answer["withdrawn_at"] = instant(offer.withdrawn_at)
+    return answer
+
+
+def offer_line(line: OfferLine) -> dict[str, Any]:
+    """An offer as GET /v1/offers lists it."""
+    answer = offer(line.offer)
+    answer |= {"variant": line.offer.variant, "catalogue": line.catalogue, "product": line.offer.product}
+    if line.product_title is not None:
+        answer["product_title"] = line.product_title
+    if line.variant_sku is not None:
+        answer["variant_sku"] = line.variant_sku
+    return answer
+
+
+def variant(variant: Variant) -> dict[str, Any]:
+    """A variant's wire object with its offers."""
+    return {
+        "object": "variant",
+        "id": variant.id,
+        "status": variant.status,
+        "version": variant.version,
+        "data": variant.data,
+        "offers": [offer(entry) for entry in variant.offers],
+        "updated_at": instant(variant.updated_at),
+    }
+
+
+def product(product: Product) -> bytes:
+    """A product's document."""
+    return _encode(
+        {
+            "object": "product",
+            "id": product.id,
+            "catalogue": product.catalogue,
+            "status": product.status,
+            "version": product.version,
+            "data": product.data,
+            "variants": [variant(entry) for entry in product.variants],
+            "visibility": product.visibility,
+            "created_at": instant(product.created_at),
+            "updated_at": instant(product.updated_at),
+        }
+    )
+
+
+class WireRendering:
+    """The port's face of this module."""
+
+    def pack(self, data: Mapping[str, Any]) -> Any:
+        """The data encoded once."""
+        return pack(data)
+
+    def product(self, entry: Product) -> bytes:
+        """The product's document."""
+        return product(entry)
+
+

@@ -1,0 +1,62 @@
+"""What one chunk of a run compares and writes: marks, spans of them, and the batch of changes."""
+
+from dataclasses import dataclass, field
+
+from domain.catalogue.model import Offer, Product, Variant
+from domain.events.model import Event
+
+SLOTS = 1 << 31
+"""How many slots there are; a key's slot is a hash of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a source last stated under a key of a stream: a fingerprint, so that the unchanged is known unread.
+
+    `slot` (0 to 2³¹−1) is a hash of the key: ranges of slots divide the keys into chunks. `product` is what it became.
+    """
+
+    slot: int
+    key: str
+    fingerprint: bytes
+    product: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The slots from `low` to below `high` of one source and stream."""
+
+    source: str
+    stream: str
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Marks held against what is stored in a span.
+
+    `changed`: keys that are new or whose fingerprint differs. `absent`: keys stored as present and not among the marks.
+    `returned`: keys that were absent and are back with the same fingerprint. `unchanged` counts the rest.
+    """
+
+    changed: frozenset[str]
+    returned: frozenset[str]
+    absent: frozenset[str]
+    unchanged: int
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one chunk of a run changes; every list may be empty. Products in `touched` get new documents."""
+
+    new_products: list[Product] = field(default_factory=list)
+    changed_products: list[Product] = field(default_factory=list)
+    new_variants: list[Variant] = field(default_factory=list)
+    changed_variants: list[Variant] = field(default_factory=list)
+    new_offers: list[Offer] = field(default_factory=list)
+    changed_offers: list[Offer] = field(default_factory=list)
+    touched: dict[str, Product] = field(default_factory=dict)
+    marks: list[Mark] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)

@@ -1,0 +1,52 @@
+"""What changed between two statements of the same thing, field by field."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain.events.model import FieldChange
+
+NESTED: Final = frozenset({"dimensions", "rug", "axes", "compliance"})
+"""Fields whose parts are told one by one."""
+
+PRICE_FIELDS: Final = ("currency", "cost", "msrp", "map", "price", "compare_at")
+STOCK_FIELDS: Final = ("quantity", "incoming", "lead_time_days")
+
+
+def created(data: Mapping[str, Any], prefix: str = "data.") -> list[FieldChange]:
+    """Every field, old None."""
+    changes = []
+    for name, value in data.items():
+        if name in NESTED:
+            changes += [FieldChange(f"{prefix}{name}.{part}", None, new) for part, new in value.items()]
+        else:
+            changes.append(FieldChange(prefix + name, None, value))
+    return changes
+
+
+def changed(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "data.") -> list[FieldChange]:
+    """The fields that differ, in name order."""
+    if old == new:
+        return []
+    changes = []
+    for name in sorted(old.keys() | new.keys()):
+        before, after = old.get(name), new.get(name)
+        if before == after:
+            continue
+        if name in NESTED:
+            changes += changed(before or {}, after or {}, f"{prefix}{name}.")
+        else:
+            changes.append(FieldChange(prefix + name, before, after))
+    return changes
+
+
+def facets(changes: list[FieldChange]) -> list[str]:
+    """The facets of an offer's changes: price, stock, availability, in that order."""
+    paths = {change.path for change in changes}
+    found = []
+    if paths.intersection(PRICE_FIELDS):
+        found.append("price")
+    if paths.intersection(STOCK_FIELDS):
+        found.append("stock")
+    if "availability" in paths:
+        found.append("availability")
+    return found

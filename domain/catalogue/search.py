@@ -1,0 +1,108 @@
+"""What products are found by: keys made of their words, and the lists' filters as predicates.
+
+The keys are stored as they are computed here, so that every store finds the same products (architecture §6).
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from domain.catalogue.model import Offer, OfferFilter, Product, ProductFilter
+
+QUERY_WORDS: Final = 8
+"""How many words of a query count (specification, GET /v1/products)."""
+
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+def fold(text: str) -> str:
+    """The text without case and accents, its spaces collapsed: `Café  Öst` is `cafe ost`."""
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    return " ".join("".join(char for char in decomposed if not unicodedata.combining(char)).split())
+
+
+def split(text: str) -> list[str]:
+    """The folded words of a text in their order; anything but letters and digits divides."""
+    return _WORD.findall(fold(text))
+
+
+def words(title: str | None, brand: str | None) -> set[str]:
+    """The folded words of a product's title and brand."""
+    return {*split(title or ""), *split(brand or "")}
+
+
+def code(text: str) -> str:
+    """A SKU or MPN without case and punctuation: `AB-12/c` is `ab12c`; empty when nothing is left."""
+    return "".join(split(text))
+
+
+def brand_key(text: str) -> str:
+    """A brand without case and spacing, which the brand filter ignores: `West  Elm` is `westelm`."""
+    return fold(text).replace(" ", "")
+
+
+def query_words(q: str) -> list[str]:
+    """The words of a query that count, at most QUERY_WORDS, each once."""
+    return list(dict.fromkeys(split(q)))[:QUERY_WORDS]
+
+
+def found(q: str, held: set[str], codes: Iterable[str]) -> bool:
+    """Whether every word of `q` is among the words `held`, or `q` as a code is one of the `codes`."""
+    sought = query_words(q)
+    whole = code(q)
+    return bool(sought) and (held.issuperset(sought) or whole in codes)
+
+
+def variant_codes(data: Any) -> set[str]:
+    """The codes of a variant's SKU and MPN."""
+    return {made for name in ("sku", "mpn") if (made := code(data.get(name) or ""))}
+
+
+def matches(product: Product, filter: ProductFilter, categories_below: Callable[[str], frozenset[str]]) -> bool:
+    """Whether the product passes every given filter. `categories_below` gives a category's id and those below it.
+
+    `source` asks for products that the source feeds or fed: its own, and those it offers variants of. The product's
+    and its variants' data must be plain mappings.
+    """
+    given = [
+        filter.updated_since is None or product.updated_at >= filter.updated_since,
+        filter.status in (None, product.status),
+        filter.catalogue in (None, product.catalogue),
+        filter.brand is None or brand_key(product.data.get("brand") or "") == brand_key(filter.brand),
+        filter.category is None or product.data.get("category") in categories_below(filter.category),
+        filter.availability is None or filter.availability in _availabilities(product),
+        filter.source is None or filter.source in _sources(product),
+        filter.q is None or _found(product, filter.q),
+    ]
+    return all(given)
+
+
+def _offers(product: Product) -> Iterable[Offer]:
+    return (offer for variant in product.variants for offer in variant.offers)
+
+
+def _availabilities(product: Product) -> set[str]:
+    return {offer.data.get("availability", "unknown") for offer in _offers(product)}
+
+
+def _sources(product: Product) -> set[str]:
+    return {product.source, *(variant.source for variant in product.variants), *(o.source for o in _offers(product))}
+
+
+def _found(product: Product, q: str) -> bool:
+    held = words(product.data.get("title"), product.data.get("brand"))
+    codes = {made for variant in product.variants for made in variant_codes(variant.data)}
+    return found(q, held, codes)
+
+
+def offer_matches(offer: Offer, filter: OfferFilter) -> bool:
+    """Whether the offer passes every given filter."""
+    given = [
+        filter.variant in (None, offer.variant),
+        filter.product in (None, offer.product),
+        filter.source in (None, offer.source),
+        filter.availability in (None, offer.data.get("availability", "unknown")),
+        filter.updated_since is None or offer.updated_at >= filter.updated_since,
+    ]
+    return all(given)

@@ -1,0 +1,49 @@
+"""What was measured of the service's own health, over all organisations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One look at one component (domain.platform.model.COMPONENTS). `passed` is whether it did its work.
+
+    `degraded` marks a component that works, but worse than it should.
+    """
+
+    component: str
+    at: datetime
+    passed: bool
+    degraded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DayCount:
+    """How many checks of a component a day (UTC) saw, and how many passed."""
+
+    component: str
+    day: date
+    passed: int
+    total: int
+
+
+class PlatformChecks(Protocol):
+    """Across tenants; the scheduler writes, everybody reads."""
+
+    async def record(self, checks: Sequence[Check]) -> None:
+        """Keep the results of one tick."""
+        ...
+
+    async def latest(self) -> Sequence[Check]:
+        """The newest check of each component that has one."""
+        ...
+
+    async def days(self, since: date) -> Sequence[DayCount]:
+        """Counts per component and day from `since` on, oldest first; days without checks are left out."""
+        ...
+
+    async def forget(self, before: datetime) -> int:
+        """Drop checks older than that; answers how many."""
+        ...

@@ -1,0 +1,20 @@
+"""The parts of a pushed batch, kept until the run that reads them is over."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class PushStore(Protocol):
+    """In a tenant's transaction."""
+
+    async def add_part(self, run: str, sequence: int, records: bytes) -> None:
+        """Keep one part: a JSON array of records in UTF-8. Raises Conflict when the run has a part of that sequence."""
+        ...
+
+    async def parts(self, run: str) -> Sequence[bytes]:
+        """The run's parts in the order of their sequences (from 0)."""
+        ...
+
+    async def forget(self, run: str) -> None:
+        """Drop the run's parts; a run without any is no error."""
+        ...
