@@ -3,9 +3,15 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from domain.runs.model import Run
+
 
 class PushStore(Protocol):
     """In a tenant's transaction."""
+
+    async def collecting(self, source: str, batch: str) -> Run | None:
+        """The source's queued push run that still collects the batch of that name (`input.batch`, `input.open`)."""
+        ...
 
     async def add_part(self, run: str, sequence: int, records: bytes) -> None:
         """Keep one part: a JSON array of records in UTF-8. Raises Conflict when the run has a part of that sequence."""

@@ -70,7 +70,8 @@ class PostgresCatalogueStore:
         return Compared(
             changed=frozenset(key for key, same in changed if not same),
             returned=returned,
-            absent=frozenset(key for (key,) in absent),
+            absent=frozenset(key for key, newly in absent if newly),
+            lingering=frozenset(key for key, newly in absent if not newly),
             unchanged=len(marks) - len(changed),
         )
 

@@ -36,13 +36,15 @@ class Span:
 class Compared:
     """Marks held against what is stored in a span.
 
-    `changed`: keys that are new or whose fingerprint differs. `absent`: keys stored as present and not among the marks.
-    `returned`: keys that were absent and are back with the same fingerprint. `unchanged` counts the rest.
+    `changed`: keys that are new or whose fingerprint differs. `returned`: keys that were absent and are back with the
+    same fingerprint. `absent`: keys stored as present and not among the marks. `lingering`: keys that are absent still,
+    for fewer than three complete runs. `unchanged` counts the rest of the marks.
     """
 
     changed: frozenset[str]
     returned: frozenset[str]
     absent: frozenset[str]
+    lingering: frozenset[str]
     unchanged: int
 
 

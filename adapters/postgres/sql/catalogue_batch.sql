@@ -39,9 +39,9 @@ LEFT JOIN marks m ON m.org = %(org)s AND m.livemode = %(livemode)s AND m.source 
 WHERE m.key IS NULL OR m.fingerprint <> n.fingerprint OR m.absent_since IS NOT NULL
 
 -- absent --
-SELECT m.key FROM marks m
+SELECT m.key, m.absent_since IS NULL FROM marks m
 WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AND m.stream = %(stream)s
-    AND m.slot >= %(low)s AND m.slot < %(high)s
+    AND m.absent_runs < 3 AND m.slot >= %(low)s AND m.slot < %(high)s
     AND NOT EXISTS (SELECT FROM new_marks n WHERE n.slot = m.slot AND n.key = m.key)
 
 -- save_marks --

@@ -1,0 +1,83 @@
+"""The JSON of organisations and plans."""
+
+from typing import Any, Final
+
+from adapters.wire import words
+from domain.orgs.model import FEATURES, KINDS, Organisation, Plan
+
+METER: Final = words.record(
+    None,
+    {
+        "included": words.integer(100000, least=0, description="What a month includes."),
+        "per": words.integer(1000, least=1),
+        "amount": words.minor(50, "Minor units for each further `per`."),
+    },
+)
+PLAN: Final = words.record(
+    "plan",
+    {
+        "code": words.text("standard"),
+        "name": words.text("Standard"),
+        "tier": words.word("standard", "high", "max"),
+        "currency": words.currency(),
+        "monthly": words.minor(9900, "Minor units a month."),
+        "features": words.array(words.word(*sorted(FEATURES))),
+        "meters": words.map_of(METER, {"export_rows": {"included": 100000, "per": 1000, "amount": 50}}),
+        "delivery_days": words.integer(30, least=1, description="How long webhook deliveries are kept."),
+        "request_log_days": words.integer(30, least=1, description="How long request logs are kept."),
+    },
+    description="A plan on offer.",
+)
+ORGANISATION: Final = words.record(
+    "organisation",
+    {
+        "id": words.id_of("org"),
+        "name": words.text("Fjord & Oak"),
+        "kind": words.word(*KINDS),
+        "plan": words.text("standard", description="The plan's code."),
+        "tier": words.word("standard", "high", "max"),
+        "features": words.array(words.word(*sorted(FEATURES)), description="What the plan includes."),
+        "catalogue": words.id_of("cat", "The organisation's own catalogue in this mode."),
+        "api_version": words.text("2026-10-04", description="The version pinned by the first request."),
+        "livemode": words.flag(),
+        "created_at": words.timestamp(),
+    },
+    optional=("api_version",),
+    description="An organisation: a retailer or a vendor.",
+)
+PLANS: Final = words.list_of(PLAN)
+ORGANISATIONS: Final = words.list_of(ORGANISATION)
+
+
+def plan_to_wire(plan: Plan) -> dict[str, Any]:
+    """A plan."""
+    meters = plan.meters.items()
+    return {
+        "object": "plan",
+        "code": plan.code,
+        "name": plan.name,
+        "tier": plan.tier,
+        "currency": plan.currency,
+        "monthly": plan.monthly,
+        "features": sorted(plan.features),
+        "meters": {name: {"included": m.included, "per": m.per, "amount": m.amount} for name, m in meters},
+        "delivery_days": plan.delivery_days,
+        "request_log_days": plan.request_log_days,
+    }
+
+
+def to_wire(organisation: Organisation, *, livemode: bool) -> dict[str, Any]:
+    """An organisation as one of its modes sees it."""
+    return words.present(
+        object="organisation",
+        id=organisation.id,
+        name=organisation.name,
+        kind=organisation.kind,
+        plan=organisation.plan.code,
+        tier=organisation.plan.tier,
+        features=sorted(organisation.plan.features),
+        catalogue=organisation.catalogue(livemode),
+        api_version=organisation.api_version,
+        livemode=livemode,
+        created_at=words.instant(organisation.created_at),
+    )

@@ -1,0 +1,68 @@
+"""Categories: the one taxonomy, each with its path, what lies above and what lies below."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+
+from domain.catalogue.taxonomy import TREE
+from domain.kernel.ids import from_digest
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """One category. `path` are the names from the top down to its own; `google` the Google category of same meaning."""
+
+    id: str
+    slug: str
+    name: str
+    path: tuple[str, ...]
+    ancestors: tuple[str, ...]
+    google: int | None
+
+    @property
+    def parent(self) -> str | None:
+        """The category right above."""
+        return self.ancestors[-1] if self.ancestors else None
+
+
+def _read() -> Iterator[Category]:
+    above: list[Category] = []
+    for line in TREE.splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        slug, name, google = (part.strip() for part in line.split("|"))
+        del above[depth:]
+        category = Category(
+            id=from_digest("ctg", blake2b(f"category {slug}".encode(), digest_size=16).digest()),
+            slug=slug,
+            name=name,
+            path=(*(entry.name for entry in above), name),
+            ancestors=tuple(entry.id for entry in above),
+            google=int(google) if google else None,
+        )
+        above.append(category)
+        yield category
+
+
+@cache
+def everything() -> dict[str, Category]:
+    """Every category by id, in the order of the tree."""
+    return {category.id: category for category in _read()}
+
+
+@cache
+def below(id: str) -> frozenset[str]:
+    """The category and all below it; empty for an unknown one."""
+    return frozenset(entry.id for entry in everything().values() if id == entry.id or id in entry.ancestors)
+
+
+def above(id: str | None) -> tuple[str, ...]:
+    """The category and all above it; empty for none or an unknown one."""
+    category = everything().get(id) if id else None
+    return (*category.ancestors, category.id) if category else ()
+
+
+@cache
+def by_google(number: int) -> str | None:
+    """The category that means the same as a Google product category."""
+    return next((entry.id for entry in everything().values() if entry.google == number), None)

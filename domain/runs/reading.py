@@ -1,0 +1,148 @@
+"""From a snapshot's tables to rows put aside by chunk, each under its key (pipeline stages parse and map)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import chain, islice
+from typing import Any, Final
+from zlib import crc32
+
+from domain.catalogue.batch import SLOTS
+from domain.ingestion.mapping import from_given, propose
+from domain.ingestion.model import Context, HeaderMapping, Problem, Row, Table
+from domain.ingestion.plan import Plan, compile_plan
+from domain.runs.model import KEPT_PROBLEMS
+from ports.codec import Codec
+from ports.spool import Spool
+
+SAMPLES: Final = 50
+READING_VERSION: Final = b"1"
+"""Part of every fingerprint: raising it makes each source's next run normalise everything anew."""
+PUSHED: Final = -1
+"""The table number of pushed records, which are no rows."""
+
+
+class NeedsMapping(Exception):
+    """No table of the feed says which column names the item; a person must map the columns."""
+
+
+class Interrupted(Exception):
+    """The worker was told to stop while it read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One table of the feed: its name, what its columns mean, and the salt of its rows' fingerprints."""
+
+    name: str | None
+    plan: Plan | None
+    salt: bytes
+
+
+@dataclass(slots=True)
+class Findings:
+    """Problems of a run: the first thousand word by word, all of them counted."""
+
+    kept: list[Problem] = field(default_factory=list)
+    total: int = 0
+
+    def add(self, problem: Problem) -> None:
+        """Note one."""
+        self.total += 1
+        if len(self.kept) < KEPT_PROBLEMS:
+            self.kept.append(problem)
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read so far; another thread may look at the counts."""
+
+    chunks: int
+    sheets: list[Sheet] = field(default_factory=list)
+    rows: int = 0
+    findings: Findings = field(default_factory=Findings)
+    stop: bool = False
+
+
+def slot_of(key: str) -> int:
+    """The slot of a key: a hash below SLOTS."""
+    return crc32(key.encode()) >> 1
+
+
+def span_of(chunk: int, chunks: int) -> tuple[int, int]:
+    """The slots of a chunk: from the first to below the second."""
+    return -(-chunk * SLOTS // chunks), -(-(chunk + 1) * SLOTS // chunks)
+
+
+def salt_of(mapping: HeaderMapping | None, context: Context) -> bytes:
+    """Tells one way of reading rows from another, so that a changed mapping or setting counts as a change."""
+    columns = [(c.position, c.column, c.field, sorted(c.settings.items())) for c in mapping.columns] if mapping else []
+    return blake2b(repr((READING_VERSION, columns, context)).encode(), digest_size=16).digest()
+
+
+class Reader:
+    """Reads tables into a spool, in the calling thread."""
+
+    def __init__(self, codec: Codec, spool: Spool, context: Context, reading: Reading) -> None:
+        self._codec = codec
+        self._spool = spool
+        self._context = context
+        self._reading = reading
+
+    def tables(self, tables: Iterator[Table]) -> None:
+        """Read every table. Raises NeedsMapping when none can be keyed, Interrupted when told to stop."""
+        missing: list[str] = []
+        for table in tables:
+            head = list(islice(table.rows, SAMPLES))
+            mapping = self._mapping(table, head)
+            if mapping.missing:
+                missing.append(table.sheet or "the file")
+                self._without_key(table, mapping)
+                continue
+            plan = compile_plan(mapping, self._context)
+            self._reading.sheets.append(Sheet(table.sheet, plan, salt_of(mapping, self._context)))
+            self._rows(len(self._reading.sheets) - 1, plan, chain(head, table.rows))
+        if missing and not self._reading.sheets:
+            raise NeedsMapping(
+                f"No column of {', '.join(missing)} could be read as the item's SKU, key, GTIN or MPN"
+                + (" with a price or quantity." if self._context.stream == "stock" else ".")
+            )
+
+    def records(self, parts: Iterator[Sequence[dict[str, Any]]]) -> None:
+        """Read pushed records."""
+        self._reading.sheets.append(Sheet(None, None, salt_of(None, self._context)))
+        for part in parts:
+            for record in part:
+                self._reading.rows += 1
+                self._keep(PUSHED, str(record["product"]["external_id"]), self._reading.rows, record)
+
+    def _mapping(self, table: Table, head: Sequence[Row]) -> HeaderMapping:
+        if table.given is not None:
+            return from_given(table.headers, table.given)
+        samples = [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
+        return propose(table.headers, samples, self._context)
+
+    def _without_key(self, table: Table, mapping: HeaderMapping) -> None:
+        detail = "No column could be read as the item's key; the sheet was left out."
+        self._reading.findings.add(Problem("sku", "missing", detail, sheet=table.sheet))
+
+    def _rows(self, index: int, plan: Plan, rows: Iterator[Row]) -> None:
+        """The hot loop: key, chunk, put aside."""
+        reading, name = self._reading, self._reading.sheets[index].name
+        key_of: Callable[[Sequence[Any]], str | None]
+        key_of = plan.product_key if self._context.stream == "catalogue" else plan.variant_key
+        for line, cells in rows:
+            reading.rows += 1
+            key = key_of(cells)
+            if key is None:
+                detail = "The row names no item: no SKU, key, GTIN or MPN."
+                reading.findings.add(Problem("sku", "missing", detail, line=line, sheet=name))
+            else:
+                self._keep(index, key, line, cells)
+            if reading.stop:
+                raise Interrupted
+
+    def _keep(self, table: int, key: str, line: int, cells: Any) -> None:
+        encode = self._codec.encode
+        chunk = slot_of(key) * self._reading.chunks // SLOTS
+        self._spool.put(chunk, encode((table, key, line)) + b"\t" + encode(cells))

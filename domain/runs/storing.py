@@ -1,0 +1,203 @@
+"""Storing a run chunk by chunk: what is unchanged costs a look, what changed is written in one transaction a chunk."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from domain.catalogue.batch import Span
+from domain.catalogue.model import Product
+from domain.catalogue.stating import Stating
+from domain.ingestion.model import Problem, ProductStatement
+from domain.jobs.model import ClaimedJob
+from domain.kernel.tenancy import Call, Tenant
+from domain.runs.gathering import Chunk, Gatherer
+from domain.runs.model import Run
+from domain.runs.reading import Reading, span_of
+from domain.sources.model import Source
+from ports.spool import Spool
+from ports.unit_of_work import Tx, UnitOfWork
+
+SHRINK_SHARE = 0.3
+SHRINK_LEAST = 50
+
+
+class ShrinkRefused(Exception):
+    """A complete run would withdraw too much; `stated` and `lost` count offers."""
+
+    def __init__(self, stated: int, lost: int) -> None:
+        self.stated, self.lost = stated, lost
+        super().__init__(
+            f"The run would withdraw {lost} of {stated} offers. If the feed is right, run it again "
+            'or start the run with {"accept_shrink": true}.'
+        )
+
+
+@dataclass(slots=True)
+class Storer:
+    """Stores what one run read. Each chunk is fenced by the job's attempt and renews its lease."""
+
+    uow: UnitOfWork
+    tenant: Tenant
+    call: Call
+    job: ClaimedJob
+    lease: timedelta
+    source: Source
+    run: Run
+    reading: Reading
+    gatherer: Gatherer
+    spool: Spool
+    complete: bool
+    counts: dict[str, int] = field(default_factory=dict)
+
+    async def guard(self) -> None:
+        """The shrink guard (decisions.md §3). Raises ShrinkRefused; writes nothing."""
+        if not self.complete or self.run.accept_shrink:
+            return
+        async with self.uow.read(self.tenant) as tx:
+            stated = await tx.catalogue.stated_offers(self.source.id, self.run.stream)
+            before = await tx.runs.last_ended(self.source.id, self.run.stream)
+        if stated <= SHRINK_LEAST:
+            return
+        allowed = max(SHRINK_LEAST, int(stated * SHRINK_SHARE))
+        lost = await self._lost(allowed, exact=False)
+        if lost > allowed:
+            lost = await self._lost(allowed, exact=True)
+        if lost > allowed and not agrees(before, lost):
+            raise ShrinkRefused(stated, lost)
+
+    async def _lost(self, allowed: int, *, exact: bool) -> int:
+        """How many offers the run would withdraw; without `exact` an upper bound that reads no changed row."""
+        lost = 0
+        for index in range(self.reading.chunks):
+            chunk = await self._chunk(index)
+            async with self.uow.begin(self.tenant, self.call) as tx:
+                tx.dry = True
+                compared = await tx.catalogue.compare(self._span(index), list(chunk.marks.values()))
+                keys = compared.changed | compared.absent
+                held = await tx.catalogue.stated_of(self.source.id, self.run.stream, sorted(keys))
+            if held and exact:
+                held -= await asyncio.to_thread(self._offered, chunk, compared.changed)
+            lost += len(held)
+            if lost > allowed and not exact:
+                break
+        return lost
+
+    def _offered(self, chunk: Chunk, keys: Collection[str]) -> frozenset[tuple[str, str]]:
+        statements, _ = self.gatherer.statements(chunk, keys)
+        return frozenset(
+            (variant.key if self.run.stream == "catalogue" else statement.key, offer.location)
+            for statement in statements
+            for variant in statement.variants
+            for offer in variant.offers
+        )
+
+    async def store(self) -> None:
+        """Every chunk, one transaction each."""
+        for index in range(self.reading.chunks):
+            chunk = await self._chunk(index)
+            async with self.uow.begin(self.tenant, self.call) as tx:
+                await self._store(tx, self._span(index), chunk)
+                stats = {**self.run.stats, **self.stats()}
+                self.run = replace(self.run, stats=stats, stage="store")
+                await tx.runs.save(self.run)
+                await tx.jobs.hold(self.job, self.lease)
+
+    async def _chunk(self, index: int) -> Chunk:
+        return await asyncio.to_thread(lambda: self.gatherer.chunk(self.spool.lines(index)))
+
+    def _span(self, index: int) -> Span:
+        return Span(self.source.id, self.run.stream, *span_of(index, self.reading.chunks))
+
+    async def _store(self, tx: Tx, span: Span, chunk: Chunk) -> None:
+        compared = await tx.catalogue.compare(span, list(chunk.marks.values()))
+        self._count("unchanged", compared.unchanged)
+        changed = compared.changed | compared.returned
+        lingering = sorted(compared.lingering) if self.complete and self.run.stream == "catalogue" else []
+        absent = sorted(compared.absent) if self.complete else []
+        if not changed and not absent and not lingering:
+            return
+        statements, problems = await asyncio.to_thread(self.gatherer.statements, chunk, changed)
+        apply = self._catalogue if self.run.stream == "catalogue" else self._stock
+        stating = await apply(tx, chunk, statements, absent)
+        stating.batch.absent = absent + lingering
+        for problem in (*problems, *stating.problems):
+            self.reading.findings.add(problem)
+        for name, number in stating.counts.items():
+            self._count(name, number)
+        await tx.catalogue.save(span, stating.batch, tx.now)
+
+    async def _catalogue(
+        self, tx: Tx, chunk: Chunk, statements: Sequence[ProductStatement], absent: Sequence[str]
+    ) -> Stating:
+        keys = [statement.key for statement in statements] + list(absent)
+        variants = [variant.key for statement in statements for variant in statement.variants]
+        stating = self._stating(tx, dict(await tx.catalogue.load(self.source.id, keys, variants)))
+
+        def apply() -> None:
+            for statement in statements:
+                product = stating.product(statement)
+                stating.batch.marks.append(replace(chunk.marks[statement.key], product=product.id))
+            for key in absent:
+                if key in stating.products:
+                    stating.absent(stating.products[key])
+
+        await asyncio.to_thread(apply)
+        return stating
+
+    async def _stock(
+        self, tx: Tx, chunk: Chunk, statements: Sequence[ProductStatement], absent: Sequence[str]
+    ) -> Stating:
+        keys = [statement.key for statement in statements] + list(absent)
+        found = await tx.catalogue.load_by_variant(self.source.id, keys)
+        stating = self._stating(tx, {})
+        for statement in statements:
+            if statement.key not in found:
+                detail = f"The catalogue has no item {statement.key}, or more than one; its stock was left out."
+                line = chunk.lines[statement.key][0][1]
+                stating.problems.append(Problem("sku", "missing", detail, line=line))
+                continue
+            product, variant = found[statement.key]
+            for stated in statement.variants:
+                stated.key = variant.key
+                stating.stock(product, stated)
+            stating.batch.marks.append(replace(chunk.marks[statement.key], product=product.id))
+        for key in absent:
+            if key in found:
+                product, variant = found[key]
+                stating.withdraw(product, variant.offers)
+        return stating
+
+    def _stating(self, tx: Tx, products: dict[str, Product]) -> Stating:
+        return Stating(self.source, self.run.id, self.run.stream, tx.now, self.complete, products)
+
+    async def age(self) -> None:
+        """After a complete catalogue run: move long absent products down the ladder (decisions.md §3)."""
+        if not self.complete or self.run.stream != "catalogue":
+            return
+        async with self.uow.begin(self.tenant, self.call) as tx:
+            keys = await tx.catalogue.age_absent(self.source.id, tx.now)
+            if not keys:
+                return
+            products = dict(await tx.catalogue.load(self.source.id, keys))
+            stating = self._stating(tx, products)
+            for product in products.values():
+                rung = "probably_discontinued" if product.status == "active" else "discontinued"
+                stating.status(product, rung)
+            await tx.catalogue.save(Span(self.source.id, self.run.stream, 0, 0), stating.batch, tx.now)
+            await tx.jobs.hold(self.job, self.lease)
+
+    def stats(self) -> dict[str, int]:
+        """The run's counts so far."""
+        return {"rows": self.reading.rows, "problems": self.reading.findings.total, **self.counts}
+
+    def _count(self, name: str, number: int) -> None:
+        self.counts[name] = self.counts.get(name, 0) + number
+
+
+def agrees(before: Run | None, lost: int) -> bool:
+    """Second sight: the run before was refused for losing about as many."""
+    if before is None or before.error is None or before.error.code != "shrink_refused":
+        return False
+    return lost <= before.stats.get("would_withdraw", 0) * 1.1
+
