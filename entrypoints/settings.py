@@ -23,6 +23,7 @@ class Settings:
     plugins_file: str = "plugins.toml"
     allow_private_hosts: frozenset[str] = frozenset()
     trusted_proxies: frozenset[str] = frozenset()
+    mail_domain: str = "in.joinery.example"
     pool_size: int = 8
     worker_lanes: int = 4
     log_level: str = "info"
@@ -69,6 +70,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         plugins_file=env.get("JOINERY_PLUGINS", "plugins.toml"),
         allow_private_hosts=_names(env, "JOINERY_ALLOW_PRIVATE_HOSTS"),
         trusted_proxies=_names(env, "JOINERY_TRUSTED_PROXIES"),
+        mail_domain=env.get("JOINERY_MAIL_DOMAIN", "in.joinery.example"),
         pool_size=_integer(env, "JOINERY_POOL_SIZE", 8),
         worker_lanes=_integer(env, "JOINERY_WORKER_LANES", 4),
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),

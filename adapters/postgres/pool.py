@@ -130,6 +130,16 @@ class Pool:
         """A connection that sees every tenant: for operators, scheduler and relay only."""
         return self.link("*", True)
 
+    @asynccontextmanager
+    async def owner(self) -> AsyncIterator[Link]:
+        """A connection of its own with the login's full rights: for making and dropping partitions only."""
+        with translated():
+            connection = await psycopg.AsyncConnection.connect(
+                self._conninfo, autocommit=True, application_name="joinery upkeep", connect_timeout=5
+            )
+            async with connection:
+                yield Link(connection)
+
     async def close(self) -> None:
         """Close what is idle; what is in use is closed when given back."""
         self._closed = True

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from adapters.postgres.runs import PostgresRunStore
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
+from domain.runs.model import Run
 
 SQL = statements("pushes")
 
@@ -13,6 +15,11 @@ class PostgresPushStore:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+
+    async def collecting(self, source: str, batch: str) -> Run | None:
+        """The source's queued push run that still collects the batch of that name."""
+        row = await self._session.one(SQL["collecting"], source=source, batch=batch)
+        return await PostgresRunStore(self._session).get(row[0]) if row else None
 
     async def add_part(self, run: str, sequence: int, records: bytes) -> None:
         """Keep one part. Raises Conflict when the run has a part of that sequence."""

@@ -50,7 +50,10 @@ class PostgresUnitOfWork:
                     if tx.dry:
                         raise _Undone
             except _Undone:
-                pass
+                link.staged.clear()
+            except BaseException:
+                link.staged.clear()
+                raise
 
     @asynccontextmanager
     async def read(self, tenant: Tenant) -> AsyncIterator[Tx]:
@@ -68,6 +71,7 @@ class PostgresUnitOfWork:
             async with store.session.link.connection.transaction():
                 yield
         except BaseException:
+            store.session.link.staged.clear()
             tx.recorded.events[:], tx.recorded.changes[:], tx.recorded.jobs[:] = events, changes, jobs
             raise
 

@@ -69,13 +69,17 @@ def matches(product: Product, filter: ProductFilter, categories_below: Callable[
         filter.updated_since is None or product.updated_at >= filter.updated_since,
         filter.status in (None, product.status),
         filter.catalogue in (None, product.catalogue),
-        filter.brand is None or brand_key(product.data.get("brand") or "") == brand_key(filter.brand),
+        filter.brand is None or _is_brand(product.data.get("brand"), filter.brand),
         filter.category is None or product.data.get("category") in categories_below(filter.category),
         filter.availability is None or filter.availability in _availabilities(product),
         filter.source is None or filter.source in _sources(product),
         filter.q is None or _found(product, filter.q),
     ]
     return all(given)
+
+
+def _is_brand(brand: str | None, sought: str) -> bool:
+    return bool(brand) and brand_key(brand or "") == brand_key(sought)
 
 
 def _offers(product: Product) -> Iterable[Offer]:

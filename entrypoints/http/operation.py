@@ -47,6 +47,11 @@ class Call:
     base_url: str
     cursor: Callable[[str | None], str | None]
     """Signs a page's next key into the opaque cursor of this list."""
+    expected_version: int | None = None
+    """The version that If-Match names; None when any will do. The use case compares and raises PreconditionFailed."""
+    version: str = ""
+    """The Service-Version that the answer will be shaped for."""
+    request_id: str = ""
 
     def listing(self, page: Page[Any], to_wire: Callable[[Any], Any]) -> Reply:
         """The list envelope of the specification around a page."""

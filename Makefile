@@ -1,0 +1,46 @@
+# One command for each thing that people do here; `make help` lists them.
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check soak bench-read bench-ingest bench-start bench-write
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+JOBS ?= auto
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+install: $(STAMP) ## set up .venv with the command .venv/bin/joinery
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Joinery needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1 || echo missing);" \
+	    "name another with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "Making .venv …"; $(PYTHON) -m venv .venv; }
+	@echo "Installing Joinery and its packages …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+run: install ## start everything on this machine, with the demo
+	@exec $(BIN)/joinery up --demo
+
+test: install ## every test but the soak
+	@$(BIN)/python -m pytest -q -n $(JOBS) --ignore=tests/soak tests
+
+check: install ## style, types, import rules and the rules of this repository
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest -q tests/meta
+
+soak: install ## the long tests
+	@$(BIN)/python -m pytest -q tests/soak
+
+bench-read bench-ingest bench-start bench-write: bench-%: install
+	@$(BIN)/python benchmarks/$*.py $(ARGS)
+bench-read: ## how fast lists and products are read
+bench-ingest: ## how fast feeds are taken in
+bench-start: ## how long starting takes
+bench-write: ## how fast changes are written

@@ -1,0 +1,1 @@
+"""Credentials sealed with AES-256-GCM."""

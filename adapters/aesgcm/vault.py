@@ -1,0 +1,74 @@
+"""Seals credentials under envelope keys, so that the database alone gives nothing away (decisions.md §3).
+
+Each sealing has a fresh data key; the data key is wrapped under a key-encryption key that is named beside it, so keys
+can be rotated by wrapping anew. Layout: one byte version, one byte length of the key's name, the name, 12 bytes nonce,
+48 bytes wrapped data key, 12 bytes nonce, the sealed JSON.
+"""
+
+import json
+import secrets
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+_VERSION: Final = 1
+_NONCE: Final = 12
+_WRAPPED: Final = 48
+
+
+def derive(secret: str) -> tuple[str, bytes]:
+    """The name of a key-encryption key and the key itself, made from the deployment's secret (HKDF, RFC 5869)."""
+    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"joinery credentials").derive(secret.encode())
+    return sha256(b"name" + key).hexdigest()[:16], key
+
+
+class AesGcmVault:
+    """Vault. Seals under the current secret's key; opens what any of the former secrets sealed, too."""
+
+    def __init__(self, current: str, former: tuple[str, ...] = ()) -> None:
+        self._name, _ = derive(current)
+        self._keys = dict(derive(secret) for secret in (*former, current))
+
+    def seal(self, credentials: Mapping[str, Any], context: str) -> bytes:
+        """Seal for one source; `context` (its id) is authenticated with it."""
+        data_key, nonce, inner = AESGCM.generate_key(256), secrets.token_bytes(_NONCE), secrets.token_bytes(_NONCE)
+        bound = self._bound(self._name, context)
+        wrapped = AESGCM(self._keys[self._name]).encrypt(nonce, data_key, bound)
+        text = json.dumps(credentials, separators=(",", ":")).encode()
+        head = bytes([_VERSION, len(self._name)]) + self._name.encode()
+        return head + nonce + wrapped + inner + AESGCM(data_key).encrypt(inner, text, bound)
+
+    def open(self, sealed: bytes, context: str) -> Mapping[str, Any]:
+        """Open what `seal` gave. Raises ValueError when it was tampered with or another key sealed it."""
+        name, rest = self._read_head(sealed)
+        if name not in self._keys:
+            raise ValueError("The credentials were sealed under a key that is not at hand.")
+        nonce, wrapped = rest[:_NONCE], rest[_NONCE : _NONCE + _WRAPPED]
+        inner, text = rest[_NONCE + _WRAPPED :][:_NONCE], rest[2 * _NONCE + _WRAPPED :]
+        bound = self._bound(name, context)
+        try:
+            data_key = AESGCM(self._keys[name]).decrypt(nonce, wrapped, bound)
+            opened: Mapping[str, Any] = json.loads(AESGCM(data_key).decrypt(inner, text, bound))
+        except InvalidTag:
+            raise ValueError("The sealed credentials were changed, or belong to another source.") from None
+        return opened
+
+    def current(self, sealed: bytes) -> bool:
+        """Whether the current key sealed it; if not, rotation seals it anew."""
+        return self._read_head(sealed)[0] == self._name
+
+    @staticmethod
+    def _read_head(sealed: bytes) -> tuple[str, bytes]:
+        if len(sealed) < 2 or sealed[0] != _VERSION or len(sealed) < 2 + sealed[1] + 2 * _NONCE + _WRAPPED:
+            raise ValueError("The sealed credentials are cut short or of an unknown form.")
+        end = 2 + sealed[1]
+        return sealed[2:end].decode("ascii", "replace"), sealed[end:]
+
+    @staticmethod
+    def _bound(name: str, context: str) -> bytes:
+        return f"{_VERSION}|{name}|{context}".encode()

@@ -1,0 +1,100 @@
+"""Takes lanes out of arq's queue and hands them to be drained."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from arq.worker import Worker, create_worker, func
+
+from adapters.arq.connection import FUNCTION, QUEUE, dumps, loads, settings, translated
+
+POLL: Final = 0.05
+"""Seconds between looks into the queue (arq polls)."""
+TAKEN: Final = 32
+"""Lanes that may be out of the queue and wait for a free slot of this process."""
+
+_READ: Final = 500
+LOG: Final = logging.getLogger("joinery.worker")
+
+
+class ArqWorker:
+    """One arq worker over the queue's address."""
+
+    def __init__(self, url: str, *, taken: int = TAKEN) -> None:
+        self._url, self._limit = url, taken
+
+    async def serve(self, start: Callable[[str], Awaitable[None]], stop: asyncio.Event) -> None:
+        """Until `stop`: `await start(lane)` for each lane in the queue; `start` may wait until the process has room.
+
+        Lanes that were taken but not started are put back. Raises Unavailable when Redis is lost.
+        """
+        taken: set[str] = set()
+
+        async def begin(ctx: dict[Any, Any]) -> None:
+            lane = str(ctx["job_id"])
+            taken.add(lane)
+            await start(lane)
+            taken.discard(lane)
+
+        worker = self._worker(begin)
+        running = asyncio.ensure_future(worker.async_run())
+        stopped = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+            await _close(worker, running, taken)
+        with translated(), contextlib.suppress(asyncio.CancelledError):
+            running.result()
+
+    def _worker(self, begin: Callable[[dict[Any, Any]], Awaitable[None]]) -> Worker:
+        """arq's worker: a message's function does nothing; the lane is begun after its message is out of Redis."""
+
+        async def drain(ctx: dict[Any, Any]) -> None:
+            """The message was taken."""
+
+        return create_worker(
+            {
+                "functions": [func(drain, name=FUNCTION, timeout=30, keep_result=0, max_tries=1)],
+                "queue_name": QUEUE,
+                "redis_settings": settings(self._url),
+                "after_job_end": begin,
+                "handle_signals": False,
+                "max_jobs": self._limit,
+                "job_timeout": 30,
+                "keep_result": 0,
+                "poll_delay": POLL,
+                "queue_read_limit": _READ,
+                "max_tries": 1,
+                "retry_jobs": False,
+                "log_results": False,
+                "job_serializer": dumps,
+                "job_deserializer": loads,
+            }
+        )
+
+
+async def _close(worker: Worker, running: "asyncio.Future[None]", taken: set[str]) -> None:
+    """Stop taking lanes, put back those that no slot was free for, give the connections back."""
+    worker.allow_pick_jobs = False
+    running.cancel()
+    for task in worker.tasks.values():
+        task.cancel()
+    await asyncio.gather(running, *worker.tasks.values(), return_exceptions=True)
+    pool, worker._pool = worker._pool, None
+    if pool is None:
+        return
+    try:
+        with translated():
+            for lane in taken:
+                await pool.enqueue_job(FUNCTION, _job_id=lane)
+            await pool.aclose(close_connection_pool=True)
+    except Exception:
+        LOG.warning("lanes could not be put back, they are found again in the database", exc_info=True)
+
+
+def quiet() -> None:
+    """arq tells of each message at INFO; warnings are enough."""
+    logging.getLogger("arq.worker").setLevel(logging.WARNING)

@@ -1,0 +1,1 @@
+"""Objects as files of one folder, for a single machine."""

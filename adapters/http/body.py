@@ -1,0 +1,81 @@
+"""Reads an answer's body within its bounds: bytes on the wire, bytes unpacked, and a pace below which it is given up."""
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+
+import aiohttp
+
+from adapters.http import errors
+from adapters.http.unpacking import Unpacker
+
+_READ = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The slowest that a body may come: bytes a second over all the time waited, looked at after `grace` seconds."""
+
+    bytes_per_second: float = 512.0
+    grace_seconds: float = 20.0
+
+
+class Body:
+    """The body of one answer."""
+
+    def __init__(self, response: aiohttp.ClientResponse, wire_bytes: int, body_bytes: int, pace: Pace) -> None:
+        self._response = response
+        self._wire_bytes = wire_bytes
+        self._body_bytes = body_bytes
+        self._pace = pace
+        self._read = 0
+        self._waited = 0.0
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The unpacked bytes. Raises TooLarge, TooSlow, TimedOut, Aborted or BadEncoding."""
+        told = self._response.content_length
+        if told is not None and told > self._wire_bytes:
+            raise self._too_large()
+        unpacker = Unpacker(self._response.headers.get("Content-Encoding", ""), self._body_bytes)
+        while data := await self._next():
+            for piece in unpacker.feed(data):
+                yield piece
+        unpacker.finish()
+
+    async def _next(self) -> bytes:
+        before = monotonic()
+        with translated():
+            data = await self._response.content.read(_READ)
+        self._waited += monotonic() - before
+        self._read += len(data)
+        if self._read > self._wire_bytes:
+            raise self._too_large()
+        if data and self._waited > self._pace.grace_seconds:
+            if self._read < self._pace.bytes_per_second * self._waited:
+                raise errors.TooSlow("The answer comes too slowly.")
+        return data
+
+    def _too_large(self) -> errors.TooLarge:
+        return errors.TooLarge(f"The answer is larger than {self._wire_bytes // (1024 * 1024)} MiB.")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn what aiohttp raises into OutboundError, at this one seam."""
+    try:
+        yield
+    except errors.OutboundError:
+        raise
+    except TimeoutError:
+        raise errors.TimedOut("The server did not answer in time.") from None
+    except aiohttp.ClientConnectorDNSError:
+        raise errors.DnsFailed("The host's name has no address.") from None
+    except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch):
+        raise errors.TlsFailed("No secure connection could be made: the certificate or protocol is not valid.") from None
+    except aiohttp.ClientConnectorError:
+        raise errors.ConnectFailed("No connection could be made.") from None
+    except aiohttp.InvalidURL:
+        raise errors.RefusedAddress("The URL is not valid.") from None
+    except (aiohttp.ClientError, OSError):
+        raise errors.Aborted("The server broke off before its answer was whole.") from None

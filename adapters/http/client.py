@@ -1,0 +1,220 @@
+"""The guarded HTTP client: vetted addresses, redirects by hand, bounded bodies, bounded time."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+import aiohttp
+from yarl import URL
+
+from adapters.http import errors
+from adapters.http.body import Body, Pace, translated
+from adapters.http.resolver import Lookup, VettingResolver
+from adapters.http.vetting import Vetting
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_KEPT_ACROSS = frozenset({"accept", "accept-language", "if-none-match", "if-modified-since"})
+
+
+class Conditions(Protocol):
+    """What makes a request conditional (RFC 9110 §13)."""
+
+    @property
+    def etag(self) -> str | None: ...
+    @property
+    def last_modified(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How long and how large: seconds and bytes. `wire_bytes` bounds what is sent, `body_bytes` what it unpacks to."""
+
+    total_seconds: float = 3_600.0
+    connect_seconds: float = 10.0
+    answer_seconds: float = 30.0
+    idle_seconds: float = 30.0
+    wire_bytes: int = 1024 * 1024 * 1024
+    body_bytes: int = 1024 * 1024 * 1024
+    redirects: int = 5
+    pace: Pace = Pace()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer whose body is still to be read: unpacked, in chunks. `headers` ignore case."""
+
+    status: int
+    headers: Mapping[str, str]
+    final_url: str
+    chunks: AsyncIterator[bytes]
+
+
+class GuardedClient:
+    """One kept set of connections for a process. Use it as an async context, or call close().
+
+    `allowed_hosts` are JOINERY_ALLOW_PRIVATE_HOSTS (`host` or `host:port`); `any_port` lifts the bound to 80 and 443;
+    `lookup` stands in for the name service. Every failure is an OutboundError.
+    """
+
+    def __init__(
+        self,
+        *,
+        allowed_hosts: frozenset[str] = frozenset(),
+        version: str = "0",
+        bounds: Bounds | None = None,
+        any_port: bool = False,
+        lookup: Lookup | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        allowed = frozenset(name.strip().lower() for name in allowed_hosts if name.strip())
+        self._vetting = Vetting(allowed, ports=None) if any_port else Vetting(allowed)
+        self._bounds = bounds or Bounds()
+        self._agent = f"Joinery/{version}"
+        self._lookup = lookup
+        self._tls = tls
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    @asynccontextmanager
+    async def get(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        conditional: Conditions | None = None,
+        hosts: frozenset[str] | None = None,
+    ) -> AsyncIterator[Answer]:
+        """Ask for the URL, following at most `bounds.redirects` redirects, each vetted anew.
+
+        `hosts` are the only names that may be reached. Raises OutboundError, also while chunks are read.
+        """
+        sent = {**(headers or {}), **_conditions(conditional)}
+        async with self.request("GET", url, headers=sent, hosts=hosts, redirects=self._bounds.redirects) as answer:
+            yield answer
+
+    @asynccontextmanager
+    async def post(
+        self,
+        url: str,
+        *,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        hosts: frozenset[str] | None = None,
+    ) -> AsyncIterator[Answer]:
+        """Send the body. A redirect is an answer like any other. Raises OutboundError."""
+        async with self.request("POST", url, body=body, headers=headers, hosts=hosts, redirects=0) as answer:
+            yield answer
+
+    @asynccontextmanager
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        hosts: frozenset[str] | None = None,
+        redirects: int = 0,
+        bounds: Bounds | None = None,
+    ) -> AsyncIterator[Answer]:
+        """One request with everything said. `redirects` 0 passes a redirect on as the answer. Raises OutboundError."""
+        limits = bounds or self._bounds
+        response = await self._follow(method, _parsed(url), body, dict(headers or {}), hosts, redirects, limits)
+        try:
+            chunks = Body(response, limits.wire_bytes, limits.body_bytes, limits.pace).chunks()
+            yield Answer(response.status, response.headers, str(response.url), chunks)
+            await chunks.aclose()
+        finally:
+            response.close()
+
+    async def _follow(
+        self,
+        method: str,
+        url: URL,
+        body: bytes | None,
+        headers: dict[str, str],
+        hosts: frozenset[str] | None,
+        redirects: int,
+        bounds: Bounds,
+    ) -> aiohttp.ClientResponse:
+        for _ in range(redirects + 1):
+            self._vetting.vet(url, hosts)
+            response = await self._send(method, url, body, headers, bounds)
+            target = response.headers.get("Location")
+            if not redirects or response.status not in _REDIRECTS or target is None:
+                return response
+            response.close()
+            following = _joined(url, target)
+            if following.origin() != url.origin():
+                headers = {name: value for name, value in headers.items() if name.lower() in _KEPT_ACROSS}
+            url = following
+        raise errors.RedirectRefused(f"There are more than {redirects} redirects.")
+
+    async def _send(
+        self, method: str, url: URL, body: bytes | None, headers: dict[str, str], bounds: Bounds
+    ) -> aiohttp.ClientResponse:
+        sent = {"User-Agent": self._agent, **headers, "Accept-Encoding": "gzip, deflate"}
+        timeout = aiohttp.ClientTimeout(
+            total=bounds.total_seconds, sock_connect=bounds.connect_seconds, sock_read=bounds.idle_seconds
+        )
+        with translated():
+            async with asyncio.timeout(bounds.connect_seconds + bounds.answer_seconds):
+                return await self._opened().request(
+                    method, url, data=body, headers=sent, allow_redirects=False, timeout=timeout
+                )
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(
+                resolver=VettingResolver(self._vetting, self._lookup),
+                use_dns_cache=False,
+                limit=0,
+                limit_per_host=8,
+                ssl=self._tls if self._tls is not None else True,
+            )
+            self._session = aiohttp.ClientSession(
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False, auto_decompress=False
+            )
+        return self._session
+
+
+def _parsed(url: str) -> URL:
+    try:
+        return URL(url)
+    except (ValueError, TypeError):
+        raise errors.RefusedAddress("The URL is not valid.") from None
+
+
+def _joined(url: URL, target: str) -> URL:
+    """Where a redirect leads. Raises RedirectRefused for what is no URL and for leaving https."""
+    try:
+        following = url.join(URL(target)).with_fragment(None)
+    except (ValueError, TypeError):
+        raise errors.RedirectRefused("The redirect leads nowhere.") from None
+    if url.scheme == "https" and following.scheme == "http":
+        raise errors.RedirectRefused("The redirect leads from https to http.")
+    return following
+
+
+def _conditions(conditional: Conditions | None) -> dict[str, str]:
+    if conditional is None:
+        return {}
+    sent = {"If-None-Match": conditional.etag, "If-Modified-Since": conditional.last_modified}
+    return {name: value for name, value in sent.items() if value}

@@ -1,0 +1,69 @@
+"""Why an outbound request came to nothing, each with the `kind` that callers tell apart."""
+
+from typing import ClassVar
+
+
+class OutboundError(Exception):
+    """The request came to nothing. The message names no address and no secret; it may be shown."""
+
+    kind: ClassVar[str] = "connect"
+
+
+class RefusedAddress(OutboundError):
+    """The address, port or scheme is none that may be reached (decisions.md §3, Outbound safety)."""
+
+    kind = "refused_address"
+
+
+class DnsFailed(OutboundError):
+    """The host's name has no address."""
+
+    kind = "dns"
+
+
+class TlsFailed(OutboundError):
+    """No secure connection could be made, or the certificate is not valid."""
+
+    kind = "tls"
+
+
+class ConnectFailed(OutboundError):
+    """No connection could be made."""
+
+    kind = "connect"
+
+
+class TimedOut(OutboundError):
+    """The server did not answer in time."""
+
+    kind = "timeout"
+
+
+class Aborted(OutboundError):
+    """The server broke off before its answer was whole."""
+
+    kind = "aborted"
+
+
+class TooLarge(OutboundError):
+    """The answer is larger than may be taken in."""
+
+    kind = "too_large"
+
+
+class TooSlow(OutboundError):
+    """The answer comes too slowly."""
+
+    kind = "too_slow"
+
+
+class RedirectRefused(OutboundError):
+    """The redirect leads in circles, away from https, or nowhere."""
+
+    kind = "redirect"
+
+
+class BadEncoding(OutboundError):
+    """The answer is packed in a way that cannot be, or may not be, unpacked."""
+
+    kind = "bad_encoding"

@@ -1,0 +1,38 @@
+"""Looks up names and lets through vetted addresses only; the connection goes to what is returned here, so that a name
+that changes its answer gains nothing."""
+
+import socket
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
+
+from adapters.http.errors import RefusedAddress
+from adapters.http.vetting import Vetting, is_public
+
+Lookup = Callable[[str, int, socket.AddressFamily], Awaitable[list[ResolveResult]]]
+
+
+class VettingResolver(AbstractResolver):
+    """A resolver for aiohttp. `lookup` asks the name service; by default the system's."""
+
+    def __init__(self, vetting: Vetting, lookup: Lookup | None = None) -> None:
+        self._vetting = vetting
+        self._lookup = lookup
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The host's addresses that may be reached. Raises RefusedAddress when it has others only, OSError for none."""
+        lookup = self._lookup or ThreadedResolver().resolve
+        found = await lookup(host, port, family)
+        if self._vetting.allows(host, port):
+            return found
+        vetted = [entry for entry in found if is_public(ip_address(entry["host"]))]
+        if found and not vetted:
+            raise RefusedAddress("The host's address is not a public one.")
+        return vetted
+
+    async def close(self) -> None:
+        """Nothing is held."""

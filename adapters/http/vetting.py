@@ -1,0 +1,116 @@
+"""Decides which addresses may be reached: public ones only, however they are written (decisions.md §3)."""
+
+import socket
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+
+from yarl import URL
+
+from adapters.http.errors import RefusedAddress
+
+Address = IPv4Address | IPv6Address
+PORTS = frozenset({80, 443})
+
+_NAT64 = IPv6Network("64:ff9b::/96")
+_COMPATIBLE = IPv6Network("::/96")
+_CLOSED = tuple(
+    ip_network(network)
+    for network in (
+        "0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4",
+        "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fc00::/7", "fec0::/10",
+    )
+)  # fmt: skip
+
+
+def is_public(address: Address) -> bool:
+    """Whether the address may be reached: public, unicast, and nothing else inside it (RFC 6890, RFC 6052, RFC 3056)."""
+    if isinstance(address, IPv6Address):
+        inner = _unwrapped(address)
+        if inner is not None:
+            return is_public(inner)
+        if address in _COMPATIBLE or address.scope_id is not None:
+            return False
+    if address.is_multicast or address.is_unspecified or address.is_loopback or address.is_link_local:
+        return False
+    if address.is_private or address.is_reserved or not address.is_global:
+        return False
+    return not any(address.version == network.version and address in network for network in _CLOSED)
+
+
+def _unwrapped(address: IPv6Address) -> Address | None:
+    """The IPv4 address that an IPv6 address carries: mapped, 6to4, NAT64, or Teredo's client (RFC 4380)."""
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    teredo = address.teredo
+    if teredo is None:
+        return None
+    server, client = teredo
+    return client if is_public(server) else server
+
+
+def literal(host: str) -> Address | None:
+    """The address that a host name is, None for a name. Raises RefusedAddress for odd forms (`0x7f.1`, `2130706433`)."""
+    bare = host.strip("[]")
+    try:
+        return ip_address(bare)
+    except ValueError:
+        pass
+    try:
+        socket.inet_aton(bare.rstrip("."))
+    except (OSError, UnicodeError, ValueError):
+        return None
+    raise RefusedAddress("The address is written in an odd form.")
+
+
+@dataclass(frozen=True, slots=True)
+class Vetting:
+    """What the operator lets through: `allowed` are `host` or `host:port`, reached whatever their address and port.
+
+    `ports` are those that other hosts may be reached on; None means any.
+    """
+
+    allowed: frozenset[str] = frozenset()
+    ports: frozenset[int] | None = PORTS
+
+    def allows(self, host: str, port: int) -> bool:
+        """Whether the operator named this host."""
+        name = host.strip("[]").rstrip(".").lower()
+        bracketed = f"[{name}]" if ":" in name else name
+        return not self.allowed.isdisjoint({name, bracketed, f"{bracketed}:{port}"})
+
+    def vet(self, url: URL, hosts: frozenset[str] | None = None) -> None:
+        """Raises RefusedAddress unless the URL may be asked for; names are looked up later, by the resolver.
+
+        `hosts` narrows it to these names (`a.example`, `*.a.example`, `*`).
+        """
+        if url.scheme not in {"http", "https"}:
+            raise RefusedAddress("Only http and https are reached.")
+        host, port = url.host, url.port
+        if not host or port is None:
+            raise RefusedAddress("The URL names no host.")
+        if url.user is not None or url.password is not None:
+            raise RefusedAddress("The URL carries a user name or a password.")
+        if hosts is not None and not named(host, hosts):
+            raise RefusedAddress("The host is none that this connector may reach.")
+        if self.allows(host, port):
+            return
+        if self.ports is not None and port not in self.ports:
+            raise RefusedAddress(f"Port {port} is not reached; only 80 and 443 are.")
+        address = literal(host)
+        if address is not None and not is_public(address):
+            raise RefusedAddress("The address is not a public one.")
+
+
+def named(host: str, hosts: frozenset[str]) -> bool:
+    """Whether a host is among these names, of which `*` is every one and `*.a.example` all below a.example."""
+    name = host.rstrip(".").lower()
+    for pattern in hosts:
+        if pattern == "*" or name == pattern.lower():
+            return True
+        if pattern.startswith("*.") and name.endswith(pattern[1:].lower()):
+            return True
+    return False

@@ -1,0 +1,36 @@
+"""The audit log in memory."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from adapters.memory.table import Table, Transaction
+from domain.audit.model import Change
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Call
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """A change, who made it and when."""
+
+    id: str
+    call: Call
+    change: Change
+    created_at: datetime
+
+
+AUDIT: Final = Table[AuditEntry]("audit", lambda entry: entry.id)
+
+
+class MemoryAudit:
+    """AuditLog."""
+
+    def __init__(self, transaction: Transaction, call: Call) -> None:
+        self._transaction, self._call = transaction, call
+        self._rows = transaction.rows(AUDIT)
+
+    async def add(self, change: Change) -> None:
+        """Keep one entry."""
+        await self._rows.add(AuditEntry(new_id("aud"), self._call, change, self._transaction.now))
+        self._transaction.recorded.changes.append(change)

@@ -1,0 +1,168 @@
+"""Products, variants and offers in memory: whole products as rows, their documents beside them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Final
+
+from adapters.memory.events import MemoryEvents
+from adapters.memory.marks import MemoryMarks
+from adapters.memory.orgs import ORGS
+from adapters.memory.table import EVERYWHERE, Table, Transaction, page_of
+from domain.catalogue import search
+from domain.catalogue.batch import Batch, Compared, Mark, Span
+from domain.catalogue.model import (
+    STREAM_BITS,
+    Document,
+    Offer,
+    OfferFilter,
+    OfferLine,
+    Product,
+    ProductFilter,
+    Variant,
+)
+from domain.kernel.paging import Cut, Page
+from ports.catalogue import Rendering
+
+PRODUCTS: Final = Table[Product]("products", lambda product: product.id)
+DOCUMENTS: Final = Table[Document]("product_documents", lambda document: document.id)
+DISCONTINUED_AFTER: Final = timedelta(days=30)
+
+
+def copied(product: Product) -> Product:
+    """The product with variants and offers of its own; `data` is shared, since it is replaced and never changed."""
+    variants = [replace(entry, offers=[replace(offer) for offer in entry.offers]) for entry in product.variants]
+    return replace(product, variants=variants)
+
+
+class MemoryCatalogue:
+    """CatalogueStore."""
+
+    def __init__(
+        self, transaction: Transaction, rendering: Rendering | None, below: Callable[[str], frozenset[str]]
+    ) -> None:
+        self._transaction, self._rendering, self._below = transaction, rendering, below
+        self._products, self._documents = transaction.rows(PRODUCTS), transaction.rows(DOCUMENTS)
+        self._marks, self._events = MemoryMarks(transaction), MemoryEvents(transaction)
+
+    async def products(self, filter: ProductFilter, cut: Cut) -> Page[Document]:
+        """A page of the products that the tenant sees, newest first."""
+        if filter.catalogue not in (None, self._own_catalogue()):
+            return Page((), False, None)
+        chosen = {product.id for product in self._products.where(lambda one: search.matches(one, filter, self._below))}
+        return self._documents.page(cut, lambda document: document.id in chosen)
+
+    async def product(self, id: str) -> Document | None:
+        """One product's document."""
+        return self._documents.get(id)
+
+    async def offers(self, filter: OfferFilter, cut: Cut) -> Page[OfferLine]:
+        """A page of offers, newest first."""
+        lines = [line for product in self._products.where() for line in _lines(product)]
+        return page_of((line for line in lines if search.offer_matches(line.offer, filter)), cut, _line_key)
+
+    def _own_catalogue(self) -> str | None:
+        tenant = self._transaction.tenant
+        org = self._transaction.rows(ORGS, EVERYWHERE).get(tenant.org)
+        return org.catalogue(tenant.livemode) if org else None
+
+    async def compare(self, span: Span, marks: Sequence[Mark]) -> Compared:
+        """Hold marks against the store."""
+        return self._marks.compare(span, marks)
+
+    async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
+        """Whole products by the source's product keys, and those that own one of the variant keys."""
+        await self._transaction.lock()
+        sought, owned = set(keys), set(variant_keys)
+        found = (
+            product
+            for product in self._of(source)
+            if product.key in sought or any(variant.key in owned for variant in product.variants)
+        )
+        return {product.key: copied(product) for product in found}
+
+    async def load_by_variant(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
+        """For each key the variant that has it as key, or alone has it as SKU, and its whole product."""
+        await self._transaction.lock()
+        keyed: dict[str, tuple[str, int]] = {}
+        coded: dict[str, list[tuple[str, int]]] = {}
+        for product in self._of(source):
+            for index, variant in enumerate(product.variants):
+                keyed[variant.key] = (product.id, index)
+                coded.setdefault(search.code(variant.data.get("sku") or ""), []).append((product.id, index))
+        found = {key: place for key in keys if (place := keyed.get(key) or _alone(coded, search.code(key)))}
+        wanted = {id for id, _ in found.values()}
+        loaded = {product.id: copied(product) for product in self._products.where(lambda one: one.id in wanted)}
+        return {key: (loaded[id], loaded[id].variants[index]) for key, (id, index) in found.items()}
+
+    async def save(self, span: Span, batch: Batch, now: datetime) -> None:
+        """Write the batch."""
+        touched = {product.id: product for product in (*batch.new_products, *batch.changed_products)} | batch.touched
+        for product in touched.values():
+            await self._products.put(replace(copied(product), updated_at=now))
+        for product in batch.touched.values():
+            await self._documents.put(self._document(product))
+        await self._marks.save(span, batch, now)
+        await self._events.append(batch.events)
+
+    def _document(self, product: Product) -> Document:
+        if self._rendering is None:
+            raise RuntimeError("The unit of work was made without a Rendering, which products' documents need.")
+        body = self._rendering.product(product)
+        return Document(product.id, body, blake2b(body, digest_size=12).hexdigest())
+
+    async def stated_offers(self, source: str, stream: str) -> int:
+        """How many offers the stream states now."""
+        return sum(1 for product in self._products.where() for _ in _stated(product.variants, source, stream))
+
+    async def stated_of(self, source: str, stream: str, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
+        """The (variant key, location) of every offer that the stream states under these mark keys."""
+        if stream == "catalogue":
+            sought = set(keys)
+            variants = [variant for product in self._of(source) if product.key in sought for variant in product.variants]
+            return frozenset((variant.key, offer.location) for variant, offer in _stated(variants, source, stream))
+        variants = [variant for product in self._of(source) for variant in product.variants]
+        stated = list(_stated(variants, source, stream))
+        return frozenset(
+            (key, offer.location) for key in keys for variant, offer in stated if _answers_to(variant, key)
+        )
+
+    async def age_absent(self, source: str, now: datetime) -> Sequence[str]:
+        """Keys whose absence is due for the next rung of the ladder."""
+        due = []
+        for mark, since in self._marks.aged(source, now):
+            found = self._products.get(mark.product)
+            status = found.status if found else "discontinued"
+            if status == "active" or (status != "discontinued" and now - since >= DISCONTINUED_AFTER):
+                due.append(mark.key)
+        return due
+
+    def _of(self, source: str) -> list[Product]:
+        return self._products.where(lambda product: product.source == source)
+
+
+def _lines(product: Product) -> Iterator[OfferLine]:
+    for variant in product.variants:
+        for offer in variant.offers:
+            yield OfferLine(offer, product.catalogue, product.data.get("title"), variant.data.get("sku"))
+
+
+def _line_key(line: OfferLine) -> str:
+    return line.offer.id
+
+
+def _alone(coded: Mapping[str, list[tuple[str, int]]], code: str) -> tuple[str, int] | None:
+    places = coded.get(code, []) if code else []
+    return places[0] if len(places) == 1 else None
+
+
+def _stated(variants: Iterable[Variant], source: str, stream: str) -> Iterator[tuple[Variant, Offer]]:
+    bit = STREAM_BITS[stream]
+    for variant in variants:
+        yield from ((variant, offer) for offer in variant.offers if offer.source == source and offer.stated & bit)
+
+
+def _answers_to(variant: Variant, key: str) -> bool:
+    code = search.code(key)
+    return variant.key == key or (bool(code) and search.code(variant.data.get("sku") or "") == code)

@@ -1,0 +1,32 @@
+"""Clocks: the machine's own, and one that a test sets."""
+
+from datetime import UTC, datetime, timedelta
+
+
+class SystemClock:
+    """The machine's wall clock in UTC."""
+
+    def now(self) -> datetime:
+        """The time now, aware, in UTC; whole milliseconds, so that what is stored is what is shown."""
+        now = datetime.now(UTC)
+        return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
+class SettableClock:
+    """A clock that stands still until it is told to move."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self._now = start or datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        """The time it was last set to."""
+        return self._now
+
+    def set(self, moment: datetime) -> None:
+        """Set the time (aware, UTC)."""
+        self._now = moment
+
+    def advance(self, by: timedelta) -> datetime:
+        """Move the time on; answers the new time."""
+        self._now += by
+        return self._now

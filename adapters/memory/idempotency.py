@@ -1,0 +1,59 @@
+"""Stored answers in memory."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from adapters.memory.table import MemoryStore, Table, Transaction
+from domain.kernel.errors import RequestInProgress
+from ports.clock import Clock
+from ports.idempotency import StoredAnswer
+
+KEPT: Final = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer under its key, and when it may be forgotten."""
+
+    key: str
+    answer: StoredAnswer
+    until: datetime
+
+
+ANSWERS: Final = Table[Kept]("idempotency", lambda kept: kept.key)
+
+
+class MemoryIdempotency:
+    """IdempotencyStore."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._rows = transaction.rows(ANSWERS)
+
+    async def hold(self, key: str) -> StoredAnswer | None:
+        """Hold the key until the unit of work ends."""
+        place = (self._transaction.tenant, key)
+        if self._transaction.store.holds.setdefault(place, self._transaction) is not self._transaction:
+            raise RequestInProgress(retry_after=1)
+        kept = self._rows.get(key)
+        return kept.answer if kept and kept.until > self._transaction.now else None
+
+    async def keep(self, key: str, answer: StoredAnswer) -> None:
+        """Keep the answer for 24 hours."""
+        await self._rows.put(Kept(key, answer, self._transaction.now + KEPT))
+
+
+class MemoryIdempotencyUpkeep:
+    """IdempotencyUpkeep."""
+
+    def __init__(self, store: MemoryStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    async def forget_expired(self) -> int:
+        """Drop answers older than 24 hours."""
+        now = self._clock.now()
+        expired = [(tenant, kept.key) for tenant, kept in self._store.everyone(ANSWERS) if kept.until <= now]
+        for tenant, key in expired:
+            self._store.erase(ANSWERS, tenant, key)
+        return len(expired)

@@ -1,0 +1,158 @@
+"""The jobs table in memory: queued in a transaction, claimed lane by lane under leases."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from adapters.memory.table import MemoryStore, Table, Transaction
+from domain.jobs.model import ClaimedJob, NewJob
+from domain.kernel.errors import LeaseLost
+from domain.kernel.ids import new_id
+from ports.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """An open job; a finished one is forgotten. `lease_until` is None unless a worker holds it."""
+
+    id: str
+    number: int
+    job: NewJob
+    run_at: datetime
+    attempt: int = 0
+    dispatched: bool = False
+    lease_until: datetime | None = None
+
+    def held(self, now: datetime) -> bool:
+        """Whether a worker's lease is in force."""
+        return self.lease_until is not None and self.lease_until > now
+
+    def claimable(self, now: datetime) -> bool:
+        """Whether a worker may take it."""
+        return self.run_at <= now and not self.held(now)
+
+    def lapsed(self, now: datetime) -> bool:
+        """Whether a worker held it and let the lease run out."""
+        return self.lease_until is not None and self.lease_until <= now
+
+    def again(self, run_at: datetime) -> "JobRow":
+        """Waiting until that time, held by nobody."""
+        return replace(self, run_at=run_at, lease_until=None, dispatched=False)
+
+
+def _number(row: JobRow) -> int:
+    return row.number
+
+
+JOBS: Final = Table[JobRow]("jobs", lambda row: row.id, order=lambda row: f"{row.number:015d}", descending=False)
+
+
+class MemoryJobs:
+    """JobStore."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._rows = transaction.rows(JOBS)
+
+    async def add(self, job: NewJob) -> str:
+        """Queue a job, or find the open one with its key."""
+        await self._transaction.lock()
+        same = self._rows.where(lambda row: job.key is not None and (row.job.kind, row.job.key) == (job.kind, job.key))
+        if same:
+            return same[0].id
+        number, run_at = self._transaction.store.next_number(), job.run_at or self._transaction.now
+        row = JobRow(new_id("job"), number, job, run_at)
+        await self._rows.add(row)
+        self._transaction.recorded.jobs.append(job)
+        self._transaction.channels.add("jobs")
+        return row.id
+
+    async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
+        """Fence this transaction and renew the lease."""
+        row = await self._own(job)
+        await self._rows.put(replace(row, lease_until=self._transaction.now + lease))
+
+    async def finish(self, job: ClaimedJob) -> None:
+        """The work is done in this transaction."""
+        await self._own(job)
+        await self._rows.remove(job.id)
+
+    async def put_off(self, job: ClaimedJob, run_at: datetime) -> None:
+        """Have the job run again at that time."""
+        row = await self._own(job)
+        await self._rows.put(row.again(run_at))
+        self._transaction.channels.add("jobs")
+
+    async def _own(self, job: ClaimedJob) -> JobRow:
+        await self._transaction.lock()
+        row = self._rows.get(job.id)
+        if row is None or row.attempt != job.attempt:
+            raise LeaseLost
+        return row
+
+
+class MemoryDispatch:
+    """Dispatch."""
+
+    def __init__(self, store: MemoryStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def _open(self) -> list[JobRow]:
+        """Open jobs that no transaction is changing, oldest due first."""
+        rows = [row for tenant, row in self._store.everyone(JOBS) if not self._store.locked(JOBS, tenant, row.id)]
+        return sorted(rows, key=lambda row: (row.run_at, row.number))
+
+    def _write(self, row: JobRow) -> None:
+        self._store.write(JOBS, row.job.tenant, row)
+
+    async def lanes_due(self, limit: int) -> Sequence[str]:
+        """Mark due jobs as dispatched; answers their lanes."""
+        now = self._clock.now()
+        due = [row for row in self._open() if row.claimable(now) and (not row.dispatched or row.lapsed(now))]
+        for row in due[:limit]:
+            self._write(replace(row, dispatched=True))
+        return list(dict.fromkeys(row.job.lane for row in due[:limit]))
+
+    async def next_due(self) -> datetime | None:
+        """When the earliest waiting or leased job falls due."""
+        waiting = [row.run_at for row in self._open() if not row.dispatched and row.lease_until is None]
+        leases = [row.lease_until for row in self._open() if row.lease_until is not None]
+        return min([*waiting, *leases], default=None)
+
+    async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
+        """Take due jobs of the lane, oldest first; none while another worker holds one of it."""
+        now = self._clock.now()
+        if any(row.job.lane == lane and row.held(now) for _, row in self._store.everyone(JOBS)):
+            return []
+        rows = sorted((row for row in self._open() if row.job.lane == lane and row.claimable(now)), key=_number)
+        return [self._take(row, now + lease) for row in rows[:limit]]
+
+    def _take(self, row: JobRow, until: datetime) -> ClaimedJob:
+        self._write(replace(row, attempt=row.attempt + 1, lease_until=until, dispatched=True))
+        return ClaimedJob(row.id, row.job.kind, row.job.lane, row.job.tenant, row.job.args, row.attempt + 1)
+
+    def _held(self, job: ClaimedJob) -> JobRow | None:
+        row = self._store.committed(JOBS, job.tenant).get(job.id)
+        return row if row and row.attempt == job.attempt else None
+
+    async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
+        """Hold the job longer."""
+        row = self._held(job)
+        if row is None:
+            return False
+        self._write(replace(row, lease_until=self._clock.now() + lease))
+        return True
+
+    async def release(self, job: ClaimedJob, run_at: datetime) -> None:
+        """Give an unfinished job back."""
+        row = self._held(job)
+        if row is not None:
+            self._write(row.again(run_at))
+            self._store.tell("jobs")
+
+    async def forget_dispatched(self) -> None:
+        """Every wake was lost."""
+        for row in self._open():
+            if row.dispatched and row.lease_until is None:
+                self._write(replace(row, dispatched=False))

@@ -1,0 +1,79 @@
+"""What each source last stated, key by key, in memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from adapters.memory.table import Table, Transaction
+from domain.catalogue.batch import Batch, Compared, Mark, Span
+
+SIGHTS: Final = 3
+"""After so many complete runs without a key, its absence is old enough for the ladder."""
+PROBABLY_AFTER: Final = timedelta(hours=72)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkRow:
+    """A mark of a source's stream, and since when, and for how many complete runs, its key has been absent."""
+
+    source: str
+    stream: str
+    mark: Mark
+    absent_since: datetime | None = None
+    absent_runs: int = 0
+
+
+def _key(row: MarkRow) -> str:
+    return f"{row.source}/{row.stream}/{row.mark.key}"
+
+
+MARKS: Final = Table[MarkRow]("marks", _key, descending=False)
+
+
+class MemoryMarks:
+    """The marks' part of CatalogueStore."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._rows = transaction.rows(MARKS)
+
+    def compare(self, span: Span, marks: Sequence[Mark]) -> Compared:
+        """Hold marks against what is stored."""
+        changed, returned = set(), set()
+        for mark in marks:
+            stored = self._rows.get(_key(MarkRow(span.source, span.stream, mark)))
+            if stored is None or stored.mark.fingerprint != mark.fingerprint:
+                changed.add(mark.key)
+            elif stored.absent_since is not None:
+                returned.add(mark.key)
+        gone = self._gone(span, {mark.key for mark in marks})
+        unchanged = len(marks) - len(changed) - len(returned)
+        absent = frozenset(row.mark.key for row in gone if row.absent_since is None)
+        lingering = frozenset(row.mark.key for row in gone if row.absent_since is not None)
+        return Compared(frozenset(changed), frozenset(returned), absent, lingering, unchanged)
+
+    def _gone(self, span: Span, present: set[str]) -> list[MarkRow]:
+        return self._rows.where(
+            lambda row: (row.source, row.stream) == (span.source, span.stream)
+            and span.low <= row.mark.slot < span.high
+            and row.absent_runs < SIGHTS
+            and row.mark.key not in present
+        )
+
+    async def save(self, span: Span, batch: Batch, now: datetime) -> None:
+        """Keep the marks that were stated and count on those that were not."""
+        for mark in batch.marks:
+            await self._rows.put(MarkRow(span.source, span.stream, mark))
+        absent = set(batch.absent)
+        for row in self._gone(span, set()):
+            if row.mark.key in absent:
+                since = row.absent_since or now
+                await self._rows.put(replace(row, absent_since=since, absent_runs=row.absent_runs + 1))
+
+    def aged(self, source: str, now: datetime) -> list[tuple[Mark, datetime]]:
+        """The source's catalogue marks that were absent for SIGHTS complete runs and PROBABLY_AFTER, and since when."""
+        return [
+            (row.mark, row.absent_since)
+            for row in self._rows.sorted(lambda row: (row.source, row.stream) == (source, "catalogue"))
+            if row.absent_since is not None and row.absent_runs >= SIGHTS and row.absent_since <= now - PROBABLY_AFTER
+        ]

@@ -1,0 +1,93 @@
+"""Objects in memory, with links as unguessable words."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from domain.kernel.errors import PayloadTooLarge, PermissionDenied
+from ports.objects import ObjectMissing, SignedPut
+
+CHUNK: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a link allows, to whom, until when."""
+
+    method: str
+    key: str
+    expires_at: datetime
+    content_type: str = ""
+    limit: int = 0
+    filename: str = ""
+
+
+class MemoryObjects:
+    """Objects (ports/objects.py) that end with the process; links lead to `base_url`/objects/…, see `verify`."""
+
+    def __init__(self, base_url: str = "http://127.0.0.1:8080") -> None:
+        self._base = base_url.rstrip("/")
+        self._objects: dict[str, bytes] = {}
+        self._grants: dict[str, Grant] = {}
+
+    async def put_file(self, key: str, path: Path) -> None:
+        """Store the file's bytes."""
+        self._objects[key] = await asyncio.to_thread(path.read_bytes)
+
+    async def size(self, key: str) -> int:
+        """Raises ObjectMissing."""
+        return len(self._found(key))
+
+    async def read(self, key: str) -> AsyncIterator[bytes]:
+        """Raises ObjectMissing at the first chunk."""
+        data = self._found(key)
+        for start in range(0, len(data), CHUNK):
+            yield data[start : start + CHUNK]
+
+    async def delete(self, key: str) -> None:
+        """Forget the object."""
+        self._objects.pop(key, None)
+
+    async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
+        """A link that `verify` and `receive` honour."""
+        grant = Grant("PUT", key, expires_at, content_type=content_type, limit=bytes_limit)
+        return SignedPut(self._link(grant), {"Content-Type": content_type}, expires_at)
+
+    async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
+        """A link that `verify` honours; the edge answers with `read`."""
+        return self._link(Grant("GET", key, expires_at, filename=filename))
+
+    def verify(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> Grant:
+        """What a request to /objects/`key` may do. Raises PermissionDenied."""
+        grant = self._grants.get(query.get("signature", ""))
+        method = "GET" if method == "HEAD" else method
+        if grant is None or (grant.method, grant.key) != (method, key):
+            raise PermissionDenied("This link is not valid.")
+        if now >= grant.expires_at:
+            raise PermissionDenied("This link has expired.")
+        return grant
+
+    async def receive(self, key: str, chunks: AsyncIterable[bytes], limit: int) -> int:
+        """Store what comes in; answers how many bytes came. Raises PayloadTooLarge; then the key is as it was."""
+        data = bytearray()
+        async for chunk in chunks:
+            data += chunk
+            if len(data) > limit:
+                raise PayloadTooLarge(f"At most {limit} bytes may be sent to this link.")
+        self._objects[key] = bytes(data)
+        return len(data)
+
+    def _found(self, key: str) -> bytes:
+        if key not in self._objects:
+            raise ObjectMissing(key)
+        return self._objects[key]
+
+    def _link(self, grant: Grant) -> str:
+        signature = secrets.token_urlsafe(24)
+        self._grants[signature] = grant
+        return f"{self._base}/objects/{quote(grant.key)}?signature={signature}"

@@ -1,0 +1,84 @@
+"""Organisations, members and plans in memory."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from adapters.memory.table import EVERYWHERE, MemoryStore, Table, Transaction
+from domain.kernel.errors import NotFound
+from domain.kernel.paging import Cut, Page
+from domain.orgs.model import Member, Organisation, Plan
+
+
+def _price(plan: Plan) -> str:
+    return f"{plan.monthly:015d}{plan.code}"
+
+
+ORGS: Final = Table[Organisation]("orgs", lambda org: org.id, descending=False)
+MEMBERS: Final = Table[Member](
+    "members",
+    lambda member: f"{member.org}/{member.user}",
+    unique=lambda member: (member.org, member.email.casefold()),
+    conflict="This address is a member already.",
+)
+PLANS: Final = Table[Plan]("plans", lambda plan: plan.code, order=_price, descending=False)
+
+
+class MemoryOrgs:
+    """OrgStore."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._org = transaction.tenant.org
+        self._orgs = transaction.rows(ORGS, EVERYWHERE)
+        self._members = transaction.rows(MEMBERS, EVERYWHERE)
+        self._plans = transaction.rows(PLANS, EVERYWHERE)
+
+    async def own(self) -> Organisation:
+        """The tenant's organisation."""
+        own = self._orgs.get(self._org)
+        if own is None:
+            raise NotFound
+        return own
+
+    async def add_member(self, member: Member) -> None:
+        """Add a member."""
+        await self._members.add(member)
+
+    async def member(self, email: str) -> Member | None:
+        """The member with that address, ignoring case."""
+        sought = (self._org, email.casefold())
+        return next(iter(self._members.where(lambda member: (member.org, member.email.casefold()) == sought)), None)
+
+    async def of_user(self, user: str, cut: Cut) -> Page[Organisation]:
+        """The organisations a user is a member of, by id."""
+        orgs = {member.org for member in self._members.where(lambda member: member.user == user)}
+        return self._orgs.page(cut, lambda org: org.id in orgs)
+
+    async def plans(self) -> Sequence[Plan]:
+        """Every plan, cheapest first."""
+        return self._plans.sorted()
+
+
+class MemoryOrgRegistry:
+    """OrgRegistry; `offer` sets a plan, as an operator would."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    async def create(self, organisation: Organisation) -> None:
+        """Keep a new organisation; its plan comes on offer with it."""
+        self.offer(organisation.plan)
+        self._store.write(ORGS, EVERYWHERE, organisation)
+
+    async def find(self, id_or_name: str) -> Organisation | None:
+        """An organisation by id, or by its exact name when that is unique."""
+        orgs = self._store.committed(ORGS, EVERYWHERE)
+        named = [org for org in orgs.values() if org.name == id_or_name]
+        return orgs.get(id_or_name) or (named[0] if len(named) == 1 else None)
+
+    async def plan(self, code: str) -> Plan | None:
+        """One plan."""
+        return self._store.committed(PLANS, EVERYWHERE).get(code)
+
+    def offer(self, plan: Plan) -> None:
+        """Put a plan on offer, or change it."""
+        self._store.write(PLANS, EVERYWHERE, plan)

@@ -1,0 +1,55 @@
+"""The parts of pushed batches in memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.memory.runs import RUNS
+from adapters.memory.table import Table, Transaction
+from domain.runs.model import Run
+
+
+@dataclass(frozen=True, slots=True)
+class PushPart:
+    """One part of a batch."""
+
+    run: str
+    sequence: int
+    records: bytes
+
+
+def _key(part: PushPart) -> str:
+    return f"{part.run}/{part.sequence:09d}"
+
+
+PUSH_PARTS: Final = Table[PushPart]("push_parts", _key, descending=False, conflict="The batch has that part already.")
+
+
+class MemoryPushes:
+    """PushStore."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._rows = transaction.rows(PUSH_PARTS)
+        self._runs = transaction.rows(RUNS)
+
+    async def collecting(self, source: str, batch: str) -> Run | None:
+        """The source's queued push run that still collects the batch of that name."""
+        found = self._runs.where(
+            lambda run: (run.source, run.trigger, run.status) == (source, "push", "queued")
+            and run.input.get("batch") == batch
+            and run.input.get("open") is True
+        )
+        return found[0] if found else None
+
+    async def add_part(self, run: str, sequence: int, records: bytes) -> None:
+        """Keep one part."""
+        await self._rows.add(PushPart(run, sequence, records))
+
+    async def parts(self, run: str) -> Sequence[bytes]:
+        """The run's parts in order."""
+        return [part.records for part in self._rows.sorted(lambda part: part.run == run)]
+
+    async def forget(self, run: str) -> None:
+        """Drop the run's parts."""
+        for part in self._rows.where(lambda part: part.run == run):
+            await self._rows.remove(_key(part))

@@ -1,0 +1,53 @@
+"""Request logs in memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.memory.table import MemoryStore, Table, Transaction
+from domain.kernel.paging import Cut, Page
+from domain.request_logs.model import RequestLog
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLog:
+    """A log and its number, since a client may use one Request-Id twice."""
+
+    number: int
+    log: RequestLog
+
+
+def _key(kept: KeptLog) -> str:
+    return f"{kept.log.created_at.isoformat(timespec='microseconds')}/{kept.number:015d}"
+
+
+REQUEST_LOGS: Final = Table[KeptLog]("request_logs", _key)
+
+
+class MemoryRequestLogs:
+    """RequestLogStore."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._rows = transaction.rows(REQUEST_LOGS)
+
+    async def get(self, id: str) -> RequestLog | None:
+        """The newest log with that Request-Id."""
+        newest = max(self._rows.where(lambda kept: kept.log.id == id), key=_key, default=None)
+        return newest.log if newest else None
+
+    async def page(self, cut: Cut) -> Page[RequestLog]:
+        """Newest first."""
+        page = self._rows.page(cut)
+        return Page(tuple(kept.log for kept in page.items), page.has_more, page.next_key)
+
+
+class MemoryRequestLogSink:
+    """RequestLogSink."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    async def write(self, logs: Sequence[RequestLog]) -> None:
+        """Keep them all."""
+        for log in logs:
+            self._store.write(REQUEST_LOGS, log.tenant, KeptLog(self._store.next_number(), log))

@@ -1,0 +1,151 @@
+"""Reads plugins.toml, the operator's list of plugins that may load: what it does not name is never imported."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_CLAUSE = re.compile(r"\s*(==|!=|>=|<=|>|<)\s*v?(\d+(?:\.\d+)*)(\.\*)?\s*")
+_KEYS = frozenset({"distribution", "module", "version", "enabled", "hosts"})
+_EVERY_HOST = frozenset({"*"})
+
+
+class AllowlistError(Exception):
+    """plugins.toml cannot be read; the message says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One plugin that may load: a built-in module (`connectors.csv`) or an installed distribution.
+
+    `hosts` are the names its connectors may reach (`api.acme.example`, `*.acme.example`, `*` for any public one).
+    """
+
+    module: str | None = None
+    distribution: str | None = None
+    version: str = ""
+    enabled: bool = True
+    hosts: frozenset[str] = _EVERY_HOST
+
+    @property
+    def label(self) -> str:
+        """How reports name it."""
+        return self.module or self.distribution or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowlist:
+    """The plugins that may load, in the order in which they do."""
+
+    entries: tuple[Entry, ...]
+
+    def named(self, distribution: str) -> bool:
+        """Whether a distribution is listed, enabled or not."""
+        wanted = normalised(distribution)
+        return any(entry.distribution and normalised(entry.distribution) == wanted for entry in self.entries)
+
+
+BUILT_IN = Allowlist(tuple(Entry(module=f"connectors.{name}") for name in ("csv", "shopify", "api")))
+"""What loads where there is no plugins.toml."""
+
+
+def read(path: Path) -> Allowlist:
+    """The list in the file; BUILT_IN when there is no such file. Raises AllowlistError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return BUILT_IN
+    except (OSError, UnicodeDecodeError):
+        raise AllowlistError(f"{path.name} cannot be read") from None
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise AllowlistError(f"{path.name} is not TOML: {error}") from None
+    rows = tables.pop("plugin", [])
+    if tables or not isinstance(rows, list):
+        raise AllowlistError(f"{path.name} holds nothing but [[plugin]] tables")
+    return Allowlist(tuple(_entry(row, f"{path.name}, [[plugin]] {at}") for at, row in enumerate(rows, start=1)))
+
+
+def _entry(row: Any, place: str) -> Entry:
+    if not isinstance(row, dict) or (unknown := row.keys() - _KEYS):
+        raise AllowlistError(f"{place}: unknown key {', '.join(sorted(unknown))}" if isinstance(row, dict) else place)
+    module, distribution = row.get("module"), row.get("distribution")
+    if (module is None) == (distribution is None):
+        raise AllowlistError(f"{place}: name either a module or a distribution")
+    if module is not None and not (isinstance(module, str) and module.startswith("connectors.")):
+        raise AllowlistError(f"{place}: only built-in modules (connectors.…) are named by module")
+    if distribution is not None and not (isinstance(distribution, str) and _NAME.fullmatch(distribution)):
+        raise AllowlistError(f"{place}: distribution is not a distribution's name")
+    version, enabled, hosts = row.get("version", ""), row.get("enabled", True), row.get("hosts")
+    if not isinstance(version, str) or not _is_range(version):
+        raise AllowlistError(f'{place}: version is a range such as ">=1.2,<2"')
+    if not isinstance(enabled, bool):
+        raise AllowlistError(f"{place}: enabled is true or false")
+    return Entry(module, distribution, version, enabled, _hosts(hosts, place, built_in=module is not None))
+
+
+def _hosts(hosts: Any, place: str, *, built_in: bool) -> frozenset[str]:
+    if hosts is None:
+        if built_in:
+            return _EVERY_HOST
+        raise AllowlistError(f'{place}: hosts names what its connectors may reach, ["*"] for any public host')
+    if not isinstance(hosts, list) or not all(isinstance(host, str) and host for host in hosts):
+        raise AllowlistError(f"{place}: hosts is a list of host names")
+    return frozenset(host.lower() for host in hosts)
+
+
+def normalised(name: str) -> str:
+    """A distribution's name as indexes compare it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _is_range(text: str) -> bool:
+    return not text.strip() or all(_CLAUSE.fullmatch(clause) for clause in text.split(","))
+
+
+def in_range(version: str, wanted: str) -> bool:
+    """Whether a version lies in a range: clauses of == != >= <= > < joined by commas; `==1.2.*` takes all of 1.2.
+
+    Only the numbers of a version count; a pre-release (`2.0rc1`) lies below its release.
+    """
+    if not wanted.strip():
+        return True
+    have = _release(version)
+    return have is not None and all(_holds(have, clause) for clause in wanted.split(","))
+
+
+_Release = tuple[tuple[int, ...], int]
+
+
+def _release(version: str) -> _Release | None:
+    found = re.match(r"v?(\d+(?:\.\d+)*)(.*)", version)
+    if found is None:
+        return None
+    early = re.match(r"[._-]?(a|b|c|rc|alpha|beta|pre|dev)", found[2]) is not None
+    return _numbers(found[1]), -1 if early else 0
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    numbers = [int(part) for part in text.split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _holds(have: _Release, clause: str) -> bool:
+    found = _CLAUSE.fullmatch(clause)
+    if found is None:
+        return False
+    sign, text, prefix = found[1], found[2], found[3]
+    if prefix:
+        parts = [int(part) for part in text.split(".")]
+        same = list(have[0] + (0,) * len(parts))[: len(parts)] == parts
+        return same if sign == "==" else not same
+    limit = (_numbers(text), 0)
+    return {
+        "==": have == limit, "!=": have != limit, ">=": have >= limit,
+        "<=": have <= limit, ">": have > limit, "<": have < limit,
+    }[sign]  # fmt: skip

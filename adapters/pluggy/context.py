@@ -1,0 +1,138 @@
+"""What a connector is handed: the job's settings and a client that keeps to the hosts its plugin may reach."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from connectors.sdk.context import HttpClient, HttpFailure, HttpResponse, Limits, Validators
+from connectors.sdk.errors import Refused, Unreachable
+from connectors.sdk.tables import Report
+
+_LOG = logging.getLogger("joinery.connectors")
+
+
+@dataclass(frozen=True, slots=True)
+class HostContext:
+    """The context of one fetch or reading (connectors.sdk.Context)."""
+
+    config: Mapping[str, Any]
+    credentials: Mapping[str, Any] | None
+    stream: str
+    validators: Validators
+    http: HttpClient
+    limits: Limits
+    score_header: Callable[[Sequence[str]], int]
+    reported: Callable[[Report], None] = field(default=lambda _: None)
+
+    def now(self) -> datetime:
+        """The time, aware, UTC."""
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+    def report(self, report: Report) -> None:
+        """Pass on what could not be kept as it was."""
+        self.reported(report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Response:
+    """An answer whose chunks tell failures in the kit's own errors."""
+
+    status: int
+    headers: Mapping[str, str]
+    final_url: str
+    chunks: AsyncIterator[bytes]
+
+
+class BoundHttp:
+    """The guarded client as one plugin may use it: its hosts only, its failures as connectors.sdk errors."""
+
+    def __init__(self, client: HttpClient, hosts: frozenset[str]) -> None:
+        self._client = client
+        self._hosts = hosts
+
+    def get(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        conditional: Validators | None = None,
+        hosts: frozenset[str] | None = None,
+    ) -> AbstractAsyncContextManager[HttpResponse]:
+        """Ask for the URL (connectors.sdk.HttpClient.get)."""
+        return _bound(self._client.get(url, headers=headers, conditional=conditional, hosts=self._narrowed(hosts)))
+
+    def post(
+        self,
+        url: str,
+        *,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        hosts: frozenset[str] | None = None,
+    ) -> AbstractAsyncContextManager[HttpResponse]:
+        """Send the body (connectors.sdk.HttpClient.post)."""
+        return _bound(self._client.post(url, body=body, headers=headers, hosts=self._narrowed(hosts)))
+
+    def _narrowed(self, hosts: frozenset[str] | None) -> frozenset[str] | None:
+        """A connector may narrow what its plugin may reach only where that is any host at all."""
+        if "*" in self._hosts:
+            return hosts
+        return self._hosts
+
+
+@asynccontextmanager
+async def _bound(request: AbstractAsyncContextManager[HttpResponse]) -> AsyncIterator[HttpResponse]:
+    with _told():
+        response = await request.__aenter__()
+    chunks = _chunks(response)
+    try:
+        yield _Response(response.status, response.headers, response.final_url, chunks)
+    finally:
+        await chunks.aclose()
+        await request.__aexit__(None, None, None)
+
+
+async def _chunks(response: HttpResponse) -> AsyncGenerator[bytes, None]:
+    with _told():
+        async for chunk in response.chunks:
+            yield chunk
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, HttpFailure):
+            raise
+        if error.kind == "refused_address":
+            raise Refused(f"The address may not be reached. {error}") from None
+        raise Unreachable(str(error)) from None
+
+
+class ReportLog:
+    """Counts what was reported of one snapshot and logs one line at its end, without any of its values."""
+
+    def __init__(self, connector: str) -> None:
+        self._connector = connector
+        self._reports: list[Report] = []
+        self._count = 0
+
+    def __call__(self, report: Report) -> None:
+        """Take in one report."""
+        self._count += 1
+        if len(self._reports) < 3:
+            self._reports.append(report)
+
+    def close(self) -> None:
+        """Log what came."""
+        if self._count:
+            shown = "; ".join(f"line {report.line}: {report.detail}" for report in self._reports)
+            _LOG.warning("connector %s left out values in %d places (%s)", self._connector, self._count, shown)

@@ -1,0 +1,249 @@
+"""Runs connectors on behalf of the pipeline: the kit's types and errors on one side, the port's on the other."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from adapters.pluggy.allowlist import read
+from adapters.pluggy.context import BoundHttp, HostContext, ReportLog
+from adapters.pluggy.loading import Loaded, PluginReport, Provided, load
+from connectors.sdk import context as sdk
+from connectors.sdk import tables as sdk_tables
+from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater
+from connectors.sdk.spec import Connector, Fetched
+from domain.ingestion.model import Row, Table
+from ports.connectors import Answer, ConnectorInfo, FetchFailed, Job, ParseFailed, Validators
+
+Reported = Callable[[str, sdk_tables.Report], None]
+
+_STRIDE = 4_096
+_HIDDEN = "[hidden]"
+_SHORTEST_SECRET = 4
+_END = object()
+
+
+def connect(
+    plugins: Path, http: sdk.HttpClient, *, product_version: str, limits: sdk.Limits | None = None
+) -> "PluggyConnectors":
+    """Load what plugins.toml lists (the built-in ones where there is no such file). Raises AllowlistError."""
+    return PluggyConnectors(load(read(plugins), product_version=product_version), http, limits=limits)
+
+
+class PluggyConnectors:
+    """ports.connectors.Connectors over loaded plugins.
+
+    `http` is the guarded client; `limits` bound every fetch and reading; `reported` gets what connectors could not
+    keep, with the connector's name (by default it is logged).
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        http: sdk.HttpClient,
+        *,
+        limits: sdk.Limits | None = None,
+        reported: Reported | None = None,
+    ) -> None:
+        self._loaded = loaded
+        self._http = http
+        self._limits = limits or sdk.Limits()
+        self._reported = reported
+        self._infos = {name: _info(provided) for name, provided in sorted(loaded.connectors.items())}
+
+    def report(self) -> list[PluginReport]:
+        """What became of each plugin, listed or found, in the order of plugins.toml."""
+        return list(self._loaded.reports)
+
+    def infos(self) -> Sequence[ConnectorInfo]:
+        """Every usable connector, by name."""
+        return list(self._infos.values())
+
+    def info(self, name: str) -> ConnectorInfo | None:
+        """One connector's declaration, or None when none of that name is loaded."""
+        return self._infos.get(name)
+
+    @asynccontextmanager
+    async def fetch(self, name: str, job: Job) -> AsyncIterator[Answer]:
+        """Ask the source. Raises FetchFailed, also while chunks are read, bounded in time and bytes."""
+        provided = self._provided(name)
+        deadline = asyncio.get_running_loop().time() + self._limits.fetch_seconds
+        with _fetching(name, job):
+            if provided is None or not provided.spec.fetches:
+                raise BadData(f"No connector {name!r} that fetches is loaded.")
+            opening = self._opened(provided).fetch(self._context(provided, job, _no_header))
+            async with asyncio.timeout_at(deadline):
+                fetched = await opening.__aenter__()
+        chunks = self._chunks(name, job, fetched, deadline)
+        try:
+            yield _answer(fetched, chunks)
+        finally:
+            await chunks.aclose()
+            with suppress(Exception):
+                await opening.__aexit__(None, None, None)
+
+    def tables(
+        self, name: str, job: Job, snapshot: Path, score_header: Callable[[Sequence[str]], int]
+    ) -> Iterator[Table]:
+        """Read a snapshot, streaming, in the calling thread. Raises ParseFailed, also while rows are walked."""
+        provided = self._provided(name)
+        log = ReportLog(name)
+        deadline = monotonic() + self._limits.parse_seconds
+        try:
+            with _parsing(name, job):
+                if provided is None:
+                    raise BadData(f"No connector {name!r} is loaded.")
+                context = self._context(provided, job, score_header, self._sink(name, log))
+                found = self._opened(provided).tables(context, snapshot)
+            while True:
+                with _parsing(name, job):
+                    table = next(found, None)
+                if table is None:
+                    return
+                yield Table(table.sheet, table.headers, self._rows(name, job, table, deadline), table.given)
+        finally:
+            log.close()
+
+    def _provided(self, name: str) -> Provided | None:
+        return self._loaded.connectors.get(name)
+
+    def _opened(self, provided: Provided) -> Connector:
+        return provided.spec.open()
+
+    def _sink(self, name: str, log: ReportLog) -> Callable[[sdk_tables.Report], None]:
+        reported = self._reported
+        return log if reported is None else lambda report: reported(name, report)
+
+    def _context(
+        self,
+        provided: Provided,
+        job: Job,
+        score_header: Callable[[Sequence[str]], int],
+        reported: Callable[[sdk_tables.Report], None] = lambda _: None,
+    ) -> HostContext:
+        return HostContext(
+            config=job.config,
+            credentials=job.credentials,
+            stream=job.stream,
+            validators=sdk.Validators(job.validators.etag, job.validators.last_modified),
+            http=BoundHttp(self._http, provided.hosts),
+            limits=self._limits,
+            score_header=score_header,
+            reported=reported,
+        )
+
+    async def _chunks(
+        self, name: str, job: Job, fetched: Fetched, deadline: float
+    ) -> AsyncGenerator[bytes, None]:
+        """The snapshot's bytes, bounded; never waits beyond the deadline."""
+        left = self._limits.snapshot_bytes
+        walk = aiter(fetched.chunks)
+        while True:
+            with _fetching(name, job):
+                async with asyncio.timeout_at(deadline):
+                    chunk = await anext(walk, None)
+                if chunk is None:
+                    return
+                left -= len(chunk)
+                if left < 0:
+                    raise BadData(f"The feed is larger than {self._limits.snapshot_bytes // (1024 * 1024)} MiB.")
+            yield chunk
+
+    def _rows(self, name: str, job: Job, table: sdk_tables.Table, deadline: float) -> Iterator[Row]:
+        """The rows as they are; time and number are looked at once in 4,096 rows, so that they cost nothing each."""
+        rows = table.rows
+        left = self._limits.rows
+        with _parsing(name, job):
+            while (first := next(rows, _END)) is not _END:
+                yield first  # type: ignore[misc]
+                yield from islice(rows, _STRIDE - 1)
+                left -= _STRIDE
+                if left < 0:
+                    raise BadData(f"the feed has more than {self._limits.rows:,} rows")
+                if monotonic() > deadline:
+                    raise BadData("reading the feed takes too long")
+
+
+def _no_header(_: Sequence[str]) -> int:
+    return 0
+
+
+def _info(provided: Provided) -> ConnectorInfo:
+    spec = provided.spec
+    return ConnectorInfo(
+        name=spec.name,
+        title=spec.title,
+        kinds=frozenset(spec.kinds),
+        streams=frozenset(spec.streams),
+        fetches=spec.fetches,
+        config_schema=spec.config_schema,
+        credentials_schema=spec.credentials_schema,
+        distribution=provided.distribution,
+        version=provided.version,
+    )
+
+
+def _answer(fetched: Fetched, chunks: AsyncIterator[bytes]) -> Answer:
+    return Answer(
+        status=fetched.status,
+        final_url=fetched.final_url,
+        content_type=fetched.content_type,
+        filename=fetched.filename,
+        served_by=fetched.served_by,
+        not_modified=fetched.not_modified,
+        validators=Validators(fetched.validators.etag, fetched.validators.last_modified),
+        chunks=chunks,
+    )
+
+
+@contextmanager
+def _fetching(name: str, job: Job) -> Iterator[None]:
+    """Turn everything a connector may raise while it fetches into FetchFailed, without the credentials' text."""
+    try:
+        yield
+    except RetryLater as error:
+        message = _clean(error, job)
+        raise FetchFailed("fetch_failed", message, waiting=error.reason, retry_at=error.until) from None
+    except Refused as error:
+        code = "credentials_refused" if error.credentials else "fetch_refused"
+        raise FetchFailed(code, _clean(error, job)) from None
+    except BadData as error:
+        raise FetchFailed("parse_failed", _clean(error, job)) from None
+    except ConnectorError as error:
+        raise FetchFailed("fetch_failed", _clean(error, job)) from None
+    except TimeoutError:
+        raise FetchFailed("fetch_failed", "Fetching the feed took too long.") from None
+    except Exception as error:
+        raise FetchFailed("fetch_failed", f"The connector {name} failed ({type(error).__name__}).") from None
+
+
+@contextmanager
+def _parsing(name: str, job: Job) -> Iterator[None]:
+    """The same while it reads: ParseFailed."""
+    try:
+        yield
+    except ConnectorError as error:
+        raise ParseFailed(_clean(error, job)) from None
+    except Exception as error:
+        raise ParseFailed(f"The connector {name} could not read the feed ({type(error).__name__}).") from None
+
+
+def _clean(error: Exception, job: Job) -> str:
+    """The error's message, one line, bounded, with every value of the credentials hidden in any usual spelling."""
+    text = " ".join(str(error).split())
+    for secret in sorted(_secrets(job.credentials or {}), key=len, reverse=True):
+        text = text.replace(secret, _HIDDEN)
+    text = text[:500] or type(error).__name__
+    return text[:1].upper() + text[1:]
+
+
+def _secrets(credentials: Mapping[str, Any]) -> Iterator[str]:
+    for value in credentials.values():
+        if isinstance(value, Mapping):
+            yield from _secrets(value)
+        elif isinstance(value, str) and len(value) >= _SHORTEST_SECRET:
+            yield from {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}

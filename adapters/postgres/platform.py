@@ -1,0 +1,56 @@
+"""What was measured of the service's own health, one row a component and day."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+
+from adapters.postgres.pool import Pool
+from adapters.postgres.sqlfile import statements
+from ports.platform import Check, DayCount
+
+SQL = statements("platform")
+
+
+def _state(check: Check) -> str:
+    if not check.passed:
+        return "down"
+    return "degraded" if check.degraded else "operational"
+
+
+class PostgresPlatformChecks:
+    """Across tenants; the scheduler writes, everybody reads."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def record(self, checks: Sequence[Check]) -> None:
+        """Keep the results of one tick."""
+        async with self._pool.system() as link, link.connection.transaction():
+            for check in checks:
+                values = {
+                    "component": check.component,
+                    "day": check.at.date(),
+                    "passed": int(check.passed),
+                    "failed": int(not check.passed),
+                    "state": _state(check),
+                    "at": check.at,
+                }
+                await link.cursor.execute(SQL["record"], values)
+
+    async def latest(self) -> Sequence[Check]:
+        """The newest check of each component that has one."""
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["latest"])
+            rows = await cursor.fetchall()
+        return [Check(component, at, state != "down", state == "degraded") for component, at, state in rows]
+
+    async def days(self, since: date) -> Sequence[DayCount]:
+        """Counts per component and day from `since` on, oldest first."""
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["days"], {"since": since})
+            return [DayCount(*row) for row in await cursor.fetchall()]
+
+    async def forget(self, before: datetime) -> int:
+        """Drop checks of days before that."""
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["forget"], {"day": before.date()})
+            return int(cursor.rowcount)

@@ -1,0 +1,1 @@
+"""Rate budgets shared through Redis."""

@@ -1,0 +1,107 @@
+"""Rate budgets shared by all processes: a script in Redis leases tokens, each process serves from its leases."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Final
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.exceptions import RedisError
+
+from adapters.redis.share import Share, new
+from ports.limits import Budget, Take
+
+LASTS: Final = 1.0
+"""Seconds that a lease may be served from."""
+PATIENCE: Final = 0.05
+"""Seconds after which Redis is too slow to wait for."""
+PAUSE: Final = 1.0
+"""Seconds to go without Redis before it is asked again."""
+KEPT: Final = 10_000
+"""Shares after which those not in use are dropped."""
+
+LOG: Final = logging.getLogger("joinery.limits")
+
+
+class RedisLimits:
+    """Limits (ports/limits.py) over the Redis at `url`. Connects when first used.
+
+    All processes together hand out no more than the budget: tokens are leased before they are served, and the bucket
+    refills no further than leases leave room for (lease.lua). A quiet caller gets one token at a time.
+    """
+
+    def __init__(
+        self, url: str, *, clock: Callable[[], float] = time.monotonic, prefix: str = "joinery:limit:"
+    ) -> None:
+        self._pool = BlockingConnectionPool.from_url(url, max_connections=16, timeout=PATIENCE)
+        self._redis = Redis(connection_pool=self._pool)
+        self._script = self._redis.register_script(files("adapters.redis").joinpath("lease.lua").read_text("utf-8"))
+        self._clock, self._prefix = clock, prefix
+        self._shares: dict[str, Share] = {}
+        self._alone_until = 0.0
+        self._alone = False
+
+    async def take(self, budget: Budget) -> Take:
+        """Take one token, or tell when there will be one."""
+        now = self._clock()
+        share = self._shares.get(budget.key)
+        if share is None or share.whole.burst != budget.burst or share.whole.rate != budget.rate:
+            share = self._open(budget, now)
+        answer = share.answer(now)
+        while answer is None:
+            if now < self._alone_until:
+                return share.alone(now)
+            await self._ask(budget.key, share)
+            now = self._clock()
+            answer = share.answer(now)
+        return answer
+
+    async def close(self) -> None:
+        """Give the connections back; tokens still on lease are lost."""
+        await self._redis.aclose()
+        await self._pool.aclose()
+
+    async def _ask(self, key: str, share: Share) -> None:
+        """Lease tokens; whoever waits for the same share waits for the same question."""
+        if share.asking is None:
+            share.asking = asyncio.create_task(self._lease(key, share))
+        await asyncio.shield(share.asking)
+
+    async def _lease(self, key: str, share: Share) -> None:
+        now = self._clock()
+        whole = share.whole
+        wanted = share.want(now)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                granted, remaining, generation = await self._script(
+                    keys=[self._prefix + key],
+                    args=[whole.burst, whole.rate, wanted, share.size, share.generation, LASTS],
+                )
+        except (RedisError, OSError, TimeoutError) as error:
+            self._lost(error)
+        else:
+            share.lease(now, LASTS, int(granted), float(remaining), int(generation))
+            self._found()
+        finally:
+            share.asking = None
+
+    def _lost(self, error: Exception) -> None:
+        self._alone_until = self._clock() + PAUSE
+        if not self._alone:
+            LOG.warning(
+                "Redis is lost or slow (%s): each process limits by itself until it is back", type(error).__name__
+            )
+        self._alone = True
+
+    def _found(self) -> None:
+        if self._alone:
+            LOG.warning("Redis is back: budgets are shared again")
+        self._alone = False
+
+    def _open(self, budget: Budget, now: float) -> Share:
+        if len(self._shares) >= KEPT:
+            self._shares = {key: share for key, share in self._shares.items() if share.asking or now < share.until}
+        share = self._shares[budget.key] = new(budget, now)
+        return share

@@ -1,0 +1,61 @@
+"""Where a bucket is and who asks: the `s3://…` address, completed by the usual AWS variables."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, quote, urlsplit
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A bucket, the prefix of all keys in it, and credentials (empty: whatever the machine's role gives)."""
+
+    bucket: str
+    prefix: str
+    endpoint: str
+    region: str
+    access_key: str = ""
+    secret_key: str = field(default="", repr=False)
+    session_token: str = field(default="", repr=False)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the credentials are known here, rather than fetched by the client."""
+        return bool(self.access_key and self.secret_key)
+
+    def path(self, key: str) -> str:
+        """The key inside the bucket."""
+        return f"{self.prefix}/{key}" if self.prefix else key
+
+    def url(self, key: str) -> str:
+        """The object's address, in path style."""
+        return f"{self.endpoint}/{self.bucket}/{quote(self.path(key), safe='/~')}"
+
+
+def parse(url: str, env: Mapping[str, str] | None = None) -> Address:
+    """`s3://bucket/prefix?endpoint=http://…&region=…&access_key_id=…&secret_access_key=…`, each of them optional.
+
+    What the address leaves out is taken from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION,
+    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Raises ValueError.
+    """
+    env = os.environ if env is None else env
+    parts = urlsplit(url)
+    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    unknown = set(query) - {"endpoint", "region", "access_key_id", "secret_access_key", "session_token"}
+    if parts.scheme != "s3" or not parts.netloc or unknown:
+        raise ValueError("an object store's address is s3://bucket/prefix?endpoint=…&region=…")
+
+    def told(name: str, *variables: str) -> str:
+        return query.get(name) or next((env[variable] for variable in variables if env.get(variable)), "")
+
+    region = told("region", "AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1"
+    endpoint = told("endpoint", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL") or f"https://s3.{region}.amazonaws.com"
+    return Address(
+        bucket=parts.netloc,
+        prefix=parts.path.strip("/"),
+        endpoint=endpoint.rstrip("/"),
+        region=region,
+        access_key=told("access_key_id", "AWS_ACCESS_KEY_ID"),
+        secret_key=told("secret_access_key", "AWS_SECRET_ACCESS_KEY"),
+        session_token=told("session_token", "AWS_SESSION_TOKEN"),
+    )

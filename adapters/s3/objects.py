@@ -1,0 +1,97 @@
+"""Objects in an S3-compatible store, through obstore."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import quote
+
+import obstore
+from obstore.store import S3Store
+
+from adapters.s3.address import Address, parse
+from adapters.s3.presign import presign
+from ports.objects import ObjectMissing, SignedPut
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, S3Config
+
+CHUNK: Final = 256 * 1024
+_MIN: Final = timedelta(seconds=1)
+
+
+class S3Objects:
+    """Objects (ports/objects.py) in the bucket that `url` names, see adapters/s3/address.py.
+
+    A link's size limit cannot be told to S3: whoever takes an upload as complete checks `size` first.
+    """
+
+    def __init__(self, url: str, env: Mapping[str, str] | None = None) -> None:
+        self._address = parse(url, env)
+        self._store = _store(self._address)
+
+    async def put_file(self, key: str, path: Path) -> None:
+        """Large files go up in parts, and appear when the last one is in."""
+        await obstore.put_async(self._store, self._address.path(key), path)
+
+    async def size(self, key: str) -> int:
+        """Raises ObjectMissing."""
+        try:
+            return (await obstore.head_async(self._store, self._address.path(key)))["size"]
+        except FileNotFoundError as error:
+            raise ObjectMissing(key) from error
+
+    async def read(self, key: str) -> AsyncIterator[bytes]:
+        """Raises ObjectMissing at the first chunk."""
+        try:
+            found = await obstore.get_async(self._store, self._address.path(key))
+        except FileNotFoundError as error:
+            raise ObjectMissing(key) from error
+        async for chunk in found.stream(min_chunk_size=CHUNK):
+            yield bytes(chunk)
+
+    async def delete(self, key: str) -> None:
+        """Forget the object."""
+        try:
+            await obstore.delete_async(self._store, self._address.path(key))
+        except FileNotFoundError:
+            return
+
+    async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
+        """With known credentials the content type is part of the signature."""
+        headers = {"Content-Type": content_type}
+        if self._address.fixed:
+            now = datetime.now(UTC)
+            seconds = int((expires_at - now).total_seconds())
+            url = presign(self._address, "PUT", key, now=now, seconds=seconds, headers=headers)
+        else:
+            url = await self._signed("PUT", key, expires_at)
+        return SignedPut(url, headers, expires_at)
+
+    async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
+        """With known credentials the store offers the download under `filename`, else under its key."""
+        if not self._address.fixed:
+            return await self._signed("GET", key, expires_at)
+        now = datetime.now(UTC)
+        query = {"response-content-disposition": f"attachment; filename*=UTF-8''{quote(filename, safe='')}"}
+        seconds = int((expires_at - now).total_seconds())
+        return presign(self._address, "GET", key, now=now, seconds=seconds, query=query)
+
+    async def _signed(self, method: Literal["PUT", "GET"], key: str, expires_at: datetime) -> str:
+        left = max(_MIN, expires_at - datetime.now(UTC))
+        return await obstore.sign_async(self._store, method, self._address.path(key), left)
+
+
+def _store(address: Address) -> S3Store:
+    config: S3Config = {
+        "endpoint": address.endpoint,
+        "region": address.region,
+        "virtual_hosted_style_request": False,
+    }
+    if address.fixed:
+        config["access_key_id"] = address.access_key
+        config["secret_access_key"] = address.secret_key
+    if address.session_token:
+        config["session_token"] = address.session_token
+    options: ClientConfig = {"allow_http": address.endpoint.startswith("http://"), "timeout": "30s"}
+    return S3Store(address.bucket, config=config, client_options=options)

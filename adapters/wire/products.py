@@ -1,0 +1,206 @@
+"""Schemas of products, variants, offers and categories (specification, Resources and their fields)."""
+
+from typing import Any, Final
+
+from adapters.wire.words import (
+    Schema, array, constant, currency, date, flag, id_of, integer, list_of, map_of, minor, number, record, text,
+    timestamp, url, word,
+)  # fmt: skip
+from domain.catalogue.categories import Category
+from domain.catalogue.model import AVAILABILITIES, STATUSES, VISIBILITIES
+
+MEDIA_ROLES: Final = ("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document")
+LENGTH_UNITS: Final = ("in", "ft", "mm", "cm", "m")
+WEIGHT_UNITS: Final = ("lb", "oz", "g", "kg")
+RUG_SHAPES: Final = (
+    "rectangle", "runner", "round", "oval", "square", "octagon", "half_round", "hearth", "animal", "irregular",
+)  # fmt: skip
+CONSTRUCTIONS: Final = (
+    "hand_knotted", "hand_tufted", "hand_hooked", "hand_woven", "hand_loomed", "flat_woven", "machine_made",
+    "power_loomed", "braided", "printed", "hide",
+)  # fmt: skip
+DIMENSIONS: Final = ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance")
+
+
+def _optional(properties: dict[str, Schema], description: str = "") -> Schema:
+    return record(None, properties, tuple(properties), description)
+
+
+LENGTH: Final = record(
+    None,
+    {
+        "hundredths_in": integer(3150, description="Hundredths of an inch, rounded half up once."),
+        "given": record(None, {"value": number(80.0), "unit": word("cm", *LENGTH_UNITS)}),
+    },
+)
+WEIGHT: Final = record(
+    None,
+    {
+        "hundredths_lb": integer(6600, description="Hundredths of a pound, rounded half up once."),
+        "given": record(None, {"value": number(66.0), "unit": word(*WEIGHT_UNITS)}),
+    },
+)
+MEDIA: Final = record(
+    None,
+    {
+        "url": url("https://vendor.example/images/hedda-1.jpg"),
+        "role": word(*MEDIA_ROLES),
+        "alt": text("Hedda sofa, front"),
+        "position": integer(1, least=1),
+        "id": id_of("img"),
+        "stored_url": url("https://api.example/v1/media/img_01J8ZQ5T3V7XK2M9RB4CDW"),
+    },
+    optional=("role", "alt", "position", "id", "stored_url"),
+)
+PIECE: Final = _optional({name: LENGTH for name in DIMENSIONS})
+COMPONENT: Final = _optional(
+    {"name": text("Headboard"), "sku": text("HD-100-HB"), "quantity": integer(1, least=1), "dimensions": PIECE, "weight": WEIGHT}
+)
+CARTON: Final = _optional(
+    {"width": LENGTH, "depth": LENGTH, "height": LENGTH, "weight": WEIGHT, "count": integer(1, least=1)}
+)
+RUG: Final = _optional(
+    {
+        "shape": word(*RUG_SHAPES),
+        "size_text": text("5'3\" x 7'6\""),
+        "nominal": text("5x8"),
+        "construction": word(*CONSTRUCTIONS),
+        "pile_height": LENGTH,
+        "indoor_outdoor": word("indoor", "outdoor", "indoor_outdoor"),
+    }
+)
+COMPLIANCE: Final = _optional(
+    {
+        "tsca_title_vi": flag(),
+        "sturdy_act": flag(),
+        "stability_rating": number(1.2),
+        "ca_tb117_2013": flag(),
+        "prop65_warning": flag(False),
+        "prop65_chemicals": array(text("Lead")),
+        "country_of_origin": text("VN"),
+    }
+)
+PRODUCT_DATA: Final = _optional(
+    {
+        "title": text("Hedda three-seat sofa", longest=10_000),
+        "brand": text("Lindgren Möbler", longest=10_000),
+        "collection": text("Hedda", longest=10_000),
+        "description": text("A low sofa with loose cushions.", longest=1_000_000),
+        "category_path": array(text("Living room")),
+        "category": id_of("ctg"),
+        "tags": array(text("new")),
+        "gpc_brick": text("10002195"),
+        "features": array(text("Removable covers")),
+        "compliance": COMPLIANCE,
+        "media": array(MEDIA),
+    }
+)
+VARIANT_DATA: Final = _optional(
+    {
+        "sku": text("HD-300-GY"),
+        "gtin": text("4006381333931"),
+        "mpn": text("HD300"),
+        "title": text("Grey"),
+        "axes": map_of(text("Grey"), {"Colour": "Grey"}),
+        "colour": text("Grey"),
+        "finish": text("Oak"),
+        "materials": array(text("Wool")),
+        "dimensions": PIECE,
+        "weight": WEIGHT,
+        "components": array(COMPONENT),
+        "cartons": array(CARTON),
+        "assembly_required": flag(),
+        "white_glove": flag(False),
+        "freight_class": text("125"),
+        "rug": RUG,
+        "media": array(MEDIA),
+        "discontinued": flag(False),
+        "replacement_sku": text("HD-310-GY"),
+    }
+)
+_OFFER: Final[dict[str, Schema]] = {
+    "id": id_of("ofr"),
+    "source": id_of("src"),
+    "location": text("NJ"),
+    "currency": currency(),
+    "cost": minor(27900),
+    "msrp": minor(83700),
+    "map": minor(69900),
+    "price": minor(64900),
+    "compare_at": minor(79900),
+    "quantity": integer(12, least=0, description="0 when withdrawn."),
+    "incoming": array(record(None, {"quantity": integer(40, least=1), "eta": date()}, optional=("quantity", "eta"))),
+    "availability": word("in_stock", *AVAILABILITIES[:-1]),
+    "lead_time_days": integer(14, least=0),
+    "version": integer(3, least=1),
+    "observed_at": timestamp(),
+    "withdrawn_at": timestamp("Absent while the source states the offer."),
+}
+_OFFER_OPTIONAL: Final = (
+    "currency", "cost", "msrp", "map", "price", "compare_at", "quantity", "incoming", "lead_time_days", "withdrawn_at",
+)  # fmt: skip
+OFFER: Final = record("offer", _OFFER, _OFFER_OPTIONAL)
+OFFER_LINE: Final = record(
+    "offer",
+    {
+        **_OFFER,
+        "variant": id_of("var"),
+        "catalogue": id_of("cat"),
+        "product": id_of("prod"),
+        "product_title": text("Hedda three-seat sofa"),
+        "variant_sku": text("HD-300-GY"),
+    },
+    (*_OFFER_OPTIONAL, "product", "product_title", "variant_sku"),
+)
+OFFERS: Final = list_of(OFFER_LINE)
+VARIANT: Final = record(
+    "variant",
+    {
+        "id": id_of("var"),
+        "status": word(*STATUSES),
+        "version": integer(2, least=1),
+        "data": VARIANT_DATA,
+        "offers": array(OFFER),
+        "updated_at": timestamp(),
+    },
+)
+PRODUCT: Final = record(
+    "product",
+    {
+        "id": id_of("prod"),
+        "catalogue": id_of("cat"),
+        "status": word(*STATUSES),
+        "version": integer(2, least=1),
+        "data": PRODUCT_DATA,
+        "variants": array(VARIANT),
+        "visibility": word(*VISIBILITIES),
+        "created_at": timestamp(),
+        "updated_at": timestamp("Moves with any change to the product, its variants or offers."),
+    },
+)
+PRODUCTS: Final = list_of(PRODUCT)
+CATEGORY: Final = record(
+    "category",
+    {
+        "id": id_of("ctg"),
+        "name": text("Loveseats"),
+        "path": array(text("Seating")),
+        "parent": id_of("ctg"),
+        "google_product_category": integer(460, description="Google's category of the same meaning."),
+    },
+    ("parent", "google_product_category"),
+)
+CATEGORIES: Final = record(
+    "category_tree",
+    {"object": constant("category_tree"), "categories": array(CATEGORY, description="Parents before their children.")},
+)
+
+
+def category(entry: Category) -> dict[str, Any]:
+    """A category's wire object."""
+    answer: dict[str, Any] = {"object": "category", "id": entry.id, "name": entry.name, "path": list(entry.path)}
+    if entry.parent is not None:
+        answer["parent"] = entry.parent
+    if entry.google is not None:
+        answer["google_product_category"] = entry.google
+    return answer

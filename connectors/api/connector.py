@@ -1,0 +1,71 @@
+"""The connector for JSON services: pages in by the paging that the settings describe, flattened records out."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from connectors.api.paging import PAGING
+from connectors.api.walking import Walk
+from connectors.sdk.context import Context
+from connectors.sdk.credentials import CREDENTIALS
+from connectors.sdk.errors import BadData
+from connectors.sdk.readers import json_records
+from connectors.sdk.readers.records import table_of
+from connectors.sdk.settings import URL, config_schema
+from connectors.sdk.spec import ConnectorSpec, Fetched
+from connectors.sdk.tables import Table
+
+_PATH = {"type": "string", "minLength": 1, "maxLength": 200}
+_RESERVED = "^([Aa]uthorization|[Cc]ookie|[Hh]ost|[Cc]onnection|[Cc]ontent-.*|[Tt]ransfer-.*|[Aa]ccept-[Ee]ncoding)$"
+
+OWN: Mapping[str, Any] = {
+    "url": URL,
+    "stock_url": URL,
+    "records_path": _PATH,
+    "variants_path": _PATH,
+    "paging": PAGING,
+    "headers": {
+        "type": "object",
+        "maxProperties": 20,
+        "propertyNames": {"pattern": "^[A-Za-z0-9-]{1,100}$", "not": {"pattern": _RESERVED}},
+        "additionalProperties": {"type": "string", "maxLength": 1000, "pattern": "^[^\\r\\n]*$"},
+    },
+}
+
+
+class ApiConnector:
+    """Fetches the pages of a JSON service and reads the records in them."""
+
+    @asynccontextmanager
+    async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
+        """The pages, one JSON document a line."""
+        walk = Walk(ctx)
+        first = await walk.first()
+        yield Fetched(
+            status=first.status,
+            chunks=walk.lines(first),
+            final_url=walk.shown(first.final_url),
+            content_type="application/jsonl",
+            filename="records.jsonl",
+        )
+
+    def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
+        """One table of the records on all pages. Raises BadData."""
+        if path.stat().st_size == 0:
+            raise BadData("the file is empty")
+        told = ctx.config.get("records_path")
+        reader = json_records.lines if ctx.config.get("format") == "jsonl" else json_records.pages
+        yield table_of(reader(path, told, ctx.limits), ctx, variants_path=ctx.config.get("variants_path"))
+
+
+SPEC = ConnectorSpec(
+    name="api",
+    title="JSON service",
+    kinds=frozenset({"api", "url"}),
+    streams=frozenset({"catalogue", "stock"}),
+    fetches=True,
+    config_schema=config_schema(OWN, required=("url",)),
+    credentials_schema=CREDENTIALS,
+    open=ApiConnector,
+)

@@ -1,0 +1,87 @@
+"""Walks the pages of a service, signed, and stops where they end or turn in circles."""
+
+from collections.abc import AsyncIterator
+from hashlib import blake2b
+from typing import Any
+
+from connectors.api.paging import Paging, Place
+from connectors.sdk.context import Context
+from connectors.sdk.credentials import sign, without_query
+from connectors.sdk.errors import BadData, Refused
+from connectors.sdk.pulling import Page, page
+from connectors.sdk.readers import json_records
+from connectors.sdk.readers.json_stream import decoded
+from connectors.sdk.tables import Report
+
+_PAST_THE_END = frozenset({404, 416})
+
+
+class Walk:
+    """One walk over a service's pages."""
+
+    def __init__(self, ctx: Context) -> None:
+        url = ctx.config.get("stock_url") if ctx.stream == "stock" else None
+        self._ctx = ctx
+        self._url = str(url or ctx.config.get("url", ""))
+        self._paging = Paging(ctx.config.get("paging") or {})
+        self._records_path: str | None = ctx.config.get("records_path")
+        self._is_lines = ctx.config.get("format") == "jsonl"
+
+    async def first(self) -> Page:
+        """The first page; what the service asks to wait for is left to the runner. Raises ConnectorError."""
+        if not self._url:
+            raise BadData("the source's settings name no URL (config.url)")
+        return await self._page(self._paging.first(self._url), patient=False, ends=frozenset())
+
+    async def lines(self, first: Page) -> AsyncIterator[bytes]:
+        """The pages, one JSON document a line. Raises ConnectorError."""
+        if self._is_lines:
+            yield first.body
+            return
+        current, place, seen = first, Place(self._paging.first(self._url), 1, 0), b""
+        while True:
+            document = decoded(_text(current.body))
+            count, told = self._count(document), blake2b(current.body, digest_size=16).digest()
+            if place.number > 1 and (told == seen or (self._paging.counts and not count)):
+                return
+            yield current.body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+            following = self._paging.following(self._url, _counted(place, count), current, document)
+            if following is None or following == place.url or (self._paging.counts and not count):
+                return
+            if place.number >= self._paging.most:
+                self._ctx.report(Report(f"the service has more than {self._paging.most} pages; the rest is missing"))
+                return
+            ends = _PAST_THE_END if self._paging.counts else frozenset()
+            current = await self._page(following, patient=True, ends=ends)
+            if current.status in ends:
+                return
+            place, seen = Place(following, place.number + 1, place.records + count), told
+
+    def shown(self, url: str) -> str:
+        """A URL without what signs it."""
+        query = (self._ctx.credentials or {}).get("query")
+        return without_query(url, frozenset({str(query)})) if query else url
+
+    async def _page(self, url: str, *, patient: bool, ends: frozenset[int]) -> Page:
+        signed, signature = sign(url, self._ctx.credentials)
+        headers = {"Accept": "application/json", **(self._ctx.config.get("headers") or {}), **signature}
+        answer = await page(self._ctx, signed, headers, patient=patient, ends=ends)
+        if answer.status not in ends and ("html" in answer.media_type or answer.body.lstrip()[:1] == b"<"):
+            raise Refused("The service answers with a web page instead of JSON.", credentials=False)
+        return answer
+
+    def _count(self, document: Any) -> int:
+        if self._records_path is None:
+            self._records_path = json_records.where(document)
+        return len(json_records.picked(document, self._records_path))
+
+
+def _counted(place: Place, count: int) -> Place:
+    return Place(place.url, place.number, place.records + count)
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadData("The service's answer is not UTF-8.") from None

@@ -1,0 +1,11 @@
+"""Files as vendors send them: CSV, TSV, XLSX, JSON, JSON Lines, XML and Google Merchant feeds."""
+
+from connectors.csv.connector import SPEC
+from connectors.sdk.hooks import hookimpl
+from connectors.sdk.spec import ConnectorSpec
+
+
+@hookimpl
+def joinery_connectors() -> list[ConnectorSpec]:
+    """The connector `csv`."""
+    return [SPEC]

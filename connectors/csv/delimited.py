@@ -1,0 +1,158 @@
+"""Reads CSV and TSV as they really come: any delimiter and encoding, ragged rows, zero bytes, quotes left open."""
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from io import TextIOWrapper
+from itertools import chain, islice
+from pathlib import Path
+from typing import cast
+
+from connectors.csv.encoding import detect
+from connectors.csv.headers import plan
+from connectors.sdk.context import Context
+from connectors.sdk.errors import BadData
+from connectors.sdk.tables import Report, Row, Table
+
+DELIMITERS = ",;\t|"
+_LOOK = 200
+_LOOK_CHARS = 4 * 1024 * 1024
+_LONGEST_LINE = 8 * 1024 * 1024
+_MOST_LINES = 1_000
+_REPORTED = 100
+_END = "\x1eend of file\x1e"
+
+# The module's own bound is 131,072 and is one for the whole process; descriptions in feeds are longer than that.
+csv.field_size_limit(1024 * 1024)
+
+
+def tables(ctx: Context, path: Path) -> Iterator[Table]:
+    """The file's one table. Rows stream; what is held is one buffer and the first 200 records. Raises BadData."""
+    encoding = detect(path)
+    raw = path.open("rb")
+    raw.seek(encoding.skip)
+    text = TextIOWrapper(raw, encoding=encoding.codec, errors="replace", newline="")
+    try:
+        table = _table(ctx, text)
+    except BaseException:
+        text.close()
+        raise
+    yield table
+
+
+def _table(ctx: Context, text: TextIOWrapper) -> Table:
+    lines = _lines(text)
+    first = list(_sample(lines))
+    told = _told(first)
+    delimiter = told or _delimiter(first, ctx)
+    if told:
+        first[0] = "\n"
+    records = _records(chain(first, lines), delimiter)
+    look = list(islice(records, _LOOK))
+    found = plan([cells for _, cells in look], ctx.score_header)
+    if found is None:
+        raise BadData("the file has no rows")
+    if len(found.headers) > ctx.limits.columns:
+        raise BadData(f"the file has {len(found.headers)} columns; at most {ctx.limits.columns} are read")
+    rows = _rows(chain(look[found.first :], records), found.headers, ctx.report)
+    return Table(sheet=None, headers=found.headers, rows=cast("Iterator[Row]", rows))
+
+
+def _sample(lines: Iterator[str]) -> Iterator[str]:
+    """The first lines, to tell the delimiter by: at most 200, and at most 4 MiB and a line."""
+    left = _LOOK_CHARS
+    for line in islice(lines, _LOOK):
+        yield line
+        left -= len(line)
+        if left < 0:
+            return
+
+
+def _lines(text: TextIOWrapper) -> Iterator[str]:
+    """The lines, without zero bytes, each bounded; then the mark by which an open quote is seen. Closes the file."""
+    with text:
+        for number, line in enumerate(iter(partial(text.readline, _LONGEST_LINE), ""), start=1):
+            if len(line) >= _LONGEST_LINE:
+                raise BadData(f"line {number} is longer than {_LONGEST_LINE // (1024 * 1024)} MiB: this is no table")
+            yield line.replace("\0", "\ufffd") if "\0" in line else line
+    yield _END
+
+
+def _records(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Records that are not blank, with the line they begin on. Raises BadData at a quote that is never closed."""
+    reader = csv.reader(lines, delimiter=delimiter)
+    line = 1
+    try:
+        for cells in reader:
+            if cells and (cells[0].strip() or any(map(str.strip, cells))):
+                if cells[-1].endswith(_END) or reader.line_num - line > _MOST_LINES:
+                    break
+                yield line, cells
+            line = reader.line_num + 1
+        else:
+            return
+    except csv.Error:
+        raise BadData(f"line {line}: a quoted value is not closed, or a value is longer than 1 MiB") from None
+    if cells != [_END]:
+        raise BadData(f"line {line}: a quoted value is not closed")
+
+
+def _rows(
+    records: Iterator[tuple[int, list[str]]], headers: Sequence[str], report: Callable[[Report], None]
+) -> Iterator[tuple[int, list[str]]]:
+    """One cell a header: short rows are filled up, longer ones cut and told; repeated header rows are left out."""
+    width = len(headers)
+    again = list(headers)
+    key = headers[0]
+    left = _REPORTED
+    for record in records:
+        cells = record[1]
+        if len(cells) != width:
+            if left and _cuts(record, width, report):
+                left -= 1
+            cells[width:] = []
+            cells.extend([""] * (width - len(cells)))
+        if cells[0] == key and cells == again:
+            continue
+        yield record
+
+
+def _cuts(record: tuple[int, list[str]], width: int, report: Callable[[Report], None]) -> bool:
+    """Whether a row loses text by being cut, which is then told."""
+    line, cells = record
+    extra = sum(1 for cell in cells[width:] if cell.strip())
+    if extra:
+        report(Report(f"the row has {extra} more values than there are columns; they are left out", line=line))
+    return bool(extra)
+
+
+def _told(lines: Sequence[str]) -> str | None:
+    """The delimiter that spreadsheet programs announce in a first line `sep=;`."""
+    line = lines[0].strip().strip('"') if lines else ""
+    return line[4] if len(line) == 5 and line.lower().startswith("sep=") else None
+
+
+def _delimiter(lines: Sequence[str], ctx: Context) -> str:
+    """The delimiter that gives most known header words, then most rows of one width, then the widest rows."""
+    if ctx.config.get("format") == "tsv" and any("\t" in line for line in lines):
+        return "\t"
+    sample = [line for line in lines if line.strip() and line != _END]
+
+    def points(delimiter: str) -> tuple[int, int, int]:
+        rows = list(_tried(sample, delimiter))
+        widths = [len(row) for row in rows if len(row) > 1]
+        if not widths:
+            return (0, 0, 0)
+        usual = max(set(widths), key=lambda width: (widths.count(width), width))
+        known = max(ctx.score_header(row) for row in rows[:15])
+        return (known if known > 1 else 0, widths.count(usual), usual)
+
+    return max(DELIMITERS, key=points)
+
+
+def _tried(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    """The records of a sample as far as they can be read."""
+    with suppress(csv.Error):
+        yield from csv.reader(lines, delimiter=delimiter)
+

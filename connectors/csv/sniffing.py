@@ -1,0 +1,104 @@
+"""Tells by its bytes what a file is, because names and content types of vendors' files are often wrong."""
+
+import json
+import zipfile
+from pathlib import Path
+
+from connectors.sdk.errors import BadData
+
+_HEAD = 64 * 1024
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+
+_REFUSED = (
+    (b"%PDF", "this is a PDF; send the table as CSV or XLSX"),
+    (b"\x89PNG", "this is a picture (PNG), not a table"),
+    (b"\xff\xd8\xff", "this is a picture (JPEG), not a table"),
+    (b"GIF8", "this is a picture (GIF), not a table"),
+    (b"Rar!", "this is a RAR archive; send the file inside it"),
+    (b"7z\xbc\xaf", "this is a 7z archive; send the file inside it"),
+    (b"\x1f\x8b", "this is a gzip archive; send the file inside it"),
+    (b"\x78\x9f\x3e\x22", "this is winmail.dat from Outlook; send the attachment as a file"),
+)
+
+
+def sniff(path: Path, told: str | None) -> str:
+    """One of csv, xlsx, json, jsonl, xml. `told` is the source's config.format, which decides between text formats.
+
+    Raises BadData with a sentence that says what the file is when it is none of these.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if not head.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
+        raise BadData("the file is empty")
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _zip_kind(path)
+    if head.startswith(b"\xd0\xcf\x11\xe0"):
+        raise BadData(_ole_kind(path))
+    for magic, sentence in _REFUSED:
+        if head.startswith(magic):
+            raise BadData(sentence)
+    if told == "xlsx":
+        raise BadData("this is not an Excel workbook (XLSX) as the source's settings say")
+    return _text_kind(head, told)
+
+
+def _zip_kind(path: Path) -> str:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
+        raise BadData("the workbook is damaged: it cannot be unpacked") from None
+    if any(name.lower() == "[content_types].xml" for name in names[:5000]):
+        if any(name.lower().startswith("xl/") for name in names[:5000]):
+            return "xlsx"
+        raise BadData("this is an Office document without a worksheet; send the table as CSV or XLSX")
+    if "mimetype" in names:
+        raise BadData("this is an OpenDocument file; save it as XLSX or CSV and send that")
+    raise BadData("this is a zip archive; send the file inside it")
+
+
+def _ole_kind(path: Path) -> str:
+    with path.open("rb") as file:
+        content = file.read(1024 * 1024)
+    if _ENCRYPTED in content:
+        return "the workbook is locked with a password; save it without one and send that"
+    return "this is an old Excel file (.xls); save it as .xlsx and send that"
+
+
+def _text_kind(head: bytes, told: str | None) -> str:
+    text = _decoded(head).lstrip("\ufeff \t\r\n")
+    if text.startswith("<"):
+        return _markup_kind(text)
+    if told in {"json", "json_ld", "jsonl"}:
+        if not text.startswith(("{", "[")):
+            raise BadData(f"this is not {told.upper()} as the source's settings say")
+        return _json_kind(text) if told == "json" else told.removesuffix("_ld")
+    if told == "xml":
+        raise BadData("this is not XML as the source's settings say")
+    if text.startswith(("{", "[")) and told not in {"csv", "tsv"}:
+        return _json_kind(text)
+    return "csv"
+
+
+def _markup_kind(text: str) -> str:
+    start = text[:4096].lower()
+    if "<html" in start or start.startswith(("<!doctype html", "<head", "<body", "<div", "<script")):
+        raise BadData("this is a web page (HTML), perhaps a sign-in page, not a feed")
+    return "xml"
+
+
+def _json_kind(text: str) -> str:
+    first, _, rest = text.partition("\n")
+    if first.startswith("{") and rest.lstrip().startswith("{"):
+        try:
+            json.loads(first)
+        except ValueError:
+            return "json"
+        return "jsonl"
+    return "json"
+
+
+def _decoded(head: bytes) -> str:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return head.decode("utf-16", errors="replace")
+    return head.decode("utf-8", errors="replace")

@@ -1,0 +1,120 @@
+"""Reads XLSX workbooks: what the cells show, never what formulas or links would fetch."""
+
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
+
+from connectors.csv.headers import Plan, Span, plan
+from connectors.csv.unpacking import inspect
+from connectors.sdk.context import Context
+from connectors.sdk.errors import BadData
+from connectors.sdk.tables import Cell, Report, Row, Table
+
+_LOOK = 200
+_WHOLE = 1e15
+
+
+def tables(ctx: Context, path: Path) -> Iterator[Table]:
+    """One table a visible worksheet that holds one, in the workbook's order. Raises BadData.
+
+    One worksheet at a time is in memory, bounded by limits.sheet_cells. Cells are text: whole numbers without a
+    fraction (`101`), dates as ISO text, TRUE and FALSE as spreadsheets show them.
+    """
+    inspect(path, ctx.limits)
+    try:
+        workbook = CalamineWorkbook.from_path(path)
+    except (CalamineError, OSError):
+        raise BadData("the workbook is damaged: it cannot be read") from None
+    with workbook:
+        shown = [
+            sheet.name
+            for sheet in workbook.sheets_metadata
+            if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
+        ]
+        found = False
+        for name in shown:
+            table = _table(ctx, workbook, name, alone=len(shown) == 1)
+            if table is not None:
+                found = True
+                yield table
+    if not found:
+        raise BadData("no visible worksheet of the workbook holds a table")
+
+
+def _table(ctx: Context, workbook: CalamineWorkbook, name: str, *, alone: bool) -> Table | None:
+    try:
+        sheet = workbook.get_sheet_by_name(name)
+    except (CalamineError, OSError):
+        raise BadData(f"the worksheet {name!r} is damaged: it cannot be read") from None
+    if sheet.start is None:
+        return None
+    records = _records(sheet)
+    look = list(islice(records, _LOOK))
+    found = plan([cells for _, cells in look], ctx.score_header, _spans(sheet, look))
+    if found is None:
+        return None
+    if not alone and not _is_table(found, look):
+        ctx.report(Report("the worksheet holds no table and is left out", sheet=name))
+        return None
+    if len(found.headers) > ctx.limits.columns:
+        raise BadData(f"the worksheet has {len(found.headers)} columns; at most {ctx.limits.columns} are read")
+    rows = _rows(chain(look[found.first :], records), found.headers)
+    return Table(sheet=name, headers=found.headers, rows=rows)
+
+
+def _is_table(found: Plan, look: list[tuple[int, list[str]]]) -> bool:
+    """Whether a worksheet beside others is one: a known header word, or at least three columns and a row of data."""
+    return found.first < len(look) and (found.known > 0 or len(found.headers) > 2)
+
+
+def _records(sheet: CalamineSheet) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not blank, as text, with their number in the worksheet."""
+    for line, row in enumerate(sheet.iter_rows(), start=1):
+        cells = [cell if type(cell) is str else _text(cell) for cell in row]
+        if any(cells) and any(map(str.strip, cells)):
+            yield line, cells
+
+
+def _rows(records: Iterator[tuple[int, list[str]]], headers: tuple[str, ...]) -> Iterator[Row]:
+    width = len(headers)
+    again = list(headers)
+    for line, cells in records:
+        row: list[Cell] = list(cells[:width])
+        if len(row) < width:
+            row.extend([""] * (width - len(row)))
+        if row[0] == again[0] and row == again:
+            continue
+        yield line, row
+
+
+def _spans(sheet: CalamineSheet, look: list[tuple[int, list[str]]]) -> list[Span]:
+    """Merged areas, counted within the rows looked at: blank rows and blank columns before the table are not in it."""
+    at = {line - 1: index for index, (line, _) in enumerate(look)}
+    shift = sheet.start[1] if sheet.start else 0
+    return [
+        (at[first], left - shift, at.get(last, at[first]), right - shift)
+        for (first, left), (last, right) in sheet.merged_cell_ranges or ()
+        if first in at and left >= shift
+    ]
+
+
+def _text(value: Any) -> str:
+    """A cell that is not text, as text: exact, and without what binary floats add."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float):
+        if value.is_integer() and abs(value) < _WHOLE:
+            return str(int(value))
+        return format(Decimal(repr(value)), "f")
+    if isinstance(value, datetime):
+        return value.date().isoformat() if value.time() == time() else value.isoformat(sep=" ", timespec="seconds")
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
+    return str(value)

@@ -1,0 +1,70 @@
+"""What an HTTP answer's status means for a run, told the same way by every connector."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+from connectors.sdk.context import Context, HttpResponse, Validators
+from connectors.sdk.errors import BadData, Refused, RetryLater, Unreachable
+
+_BUSY = frozenset({502, 503, 504})
+_THROTTLED = frozenset({429, 430})
+_LONGEST_WAIT = timedelta(days=7)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> datetime | None:
+    """When the source asks to be asked again: Retry-After in seconds or as a date (RFC 9110 §10.2.3), else None."""
+    value = (headers.get("Retry-After") or "").strip()
+    if not value:
+        return None
+    if value.isascii() and value.isdigit() and len(value) < 9:
+        until = now + timedelta(seconds=int(value))
+    else:
+        try:
+            until = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        until = until.replace(tzinfo=UTC) if until.tzinfo is None else until.astimezone(UTC)
+    return min(max(until, now), now + _LONGEST_WAIT)
+
+
+def check(response: HttpResponse, ctx: Context) -> None:
+    """Let 2xx and 304 pass. Raises RetryLater (429, 430, 502-504), Refused (401, 403, 407, 451) or Unreachable."""
+    status = response.status
+    if 200 <= status < 300 or status == 304:
+        return
+    if status in _THROTTLED:
+        until = retry_after(response.headers, ctx.now())
+        raise RetryLater(f"The source limits how often it is asked (HTTP {status}).", until=until)
+    if status in _BUSY:
+        until = retry_after(response.headers, ctx.now())
+        raise RetryLater(f"The source is busy (HTTP {status}).", until=until, reason="upstream_busy")
+    signed = bool(ctx.credentials)
+    if status in {401, 407}:
+        said = "The source refused the credentials" if signed else "The source asks for credentials"
+        raise Refused(f"{said} (HTTP {status}).", credentials=True)
+    if status in {403, 451}:
+        raise Refused(f"The source refuses to answer (HTTP {status}).", credentials=signed)
+    raise Unreachable(f"The source answered HTTP {status}.")
+
+
+def media_type(response: HttpResponse) -> str:
+    """The media type in lower case without parameters, empty when none is told."""
+    return (response.headers.get("Content-Type") or "").split(";", 1)[0].strip().lower()
+
+
+def validators_of(response: HttpResponse) -> Validators:
+    """What the server says of this version of the resource."""
+    return Validators(etag=response.headers.get("ETag"), last_modified=response.headers.get("Last-Modified"))
+
+
+async def body_of(response: HttpResponse, limit: int) -> bytes:
+    """The whole body. Raises BadData when it is longer than `limit` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in response.chunks:
+        size += len(chunk)
+        if size > limit:
+            raise BadData(f"One answer of the source is larger than {limit // (1024 * 1024)} MiB.")
+        parts.append(chunk)
+    return b"".join(parts)

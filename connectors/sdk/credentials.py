@@ -1,0 +1,63 @@
+"""The usual ways to sign a request, so that connectors agree on how credentials look."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from connectors.sdk.errors import BadData
+
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 4096, "pattern": "^[^\\r\\n]*$"}
+_NAME = {"type": "string", "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"}
+
+
+def _form(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+CREDENTIALS: Mapping[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "oneOf": [
+        _form(token=_TEXT),
+        _form(username=_TEXT, password=_TEXT),
+        _form(header=_NAME, value=_TEXT),
+        _form(query=_NAME, value=_TEXT),
+    ],
+}
+"""A bearer token, user name and password (RFC 7617), a named header, or a named query parameter."""
+
+
+def sign(url: str, credentials: Mapping[str, Any] | None) -> tuple[str, dict[str, str]]:
+    """The URL and the headers that carry the credentials. Raises BadData for a form that CREDENTIALS does not know."""
+    if not credentials:
+        return url, {}
+    if "token" in credentials:
+        return url, {"Authorization": f"Bearer {credentials['token']}"}
+    if "username" in credentials:
+        pair = f"{credentials['username']}:{credentials['password']}".encode()
+        return url, {"Authorization": f"Basic {b64encode(pair).decode('ascii')}"}
+    if "header" in credentials:
+        return url, {str(credentials["header"]): str(credentials["value"])}
+    if "query" in credentials:
+        return with_query(url, {str(credentials["query"]): str(credentials["value"])}), {}
+    raise BadData("the credentials are of no known form")
+
+
+def with_query(url: str, values: Mapping[str, str]) -> str:
+    """The URL with these query parameters set, replacing those of the same name."""
+    parts = urlsplit(url)
+    kept = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in values]
+    return urlunsplit(parts._replace(query=urlencode([*kept, *values.items()]), fragment=""))
+
+
+def without_query(url: str, names: frozenset[str]) -> str:
+    """The URL without these query parameters, to be shown or kept where a secret must not be."""
+    parts = urlsplit(url)
+    kept = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in names]
+    return urlunsplit(parts._replace(query=urlencode(kept), fragment=""))

@@ -1,0 +1,93 @@
+"""Fetching: one file by its URL, or a page of many, with the waiting that sources ask for."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from email.message import Message
+from urllib.parse import unquote, urlsplit
+
+from connectors.sdk.answers import body_of, check, media_type, validators_of
+from connectors.sdk.context import Context, HttpResponse
+from connectors.sdk.errors import RetryLater
+from connectors.sdk.spec import Fetched
+
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One answer of a paged source, read whole."""
+
+    status: int
+    headers: Mapping[str, str]
+    media_type: str
+    final_url: str
+    body: bytes
+
+
+@asynccontextmanager
+async def pull(
+    ctx: Context, url: str, headers: Mapping[str, str], *, shown_url: str | None = None
+) -> AsyncIterator[Fetched]:
+    """One GET, conditional when there is something to compare with; the body is passed on as it comes.
+
+    `shown_url` stands for the final URL where that one would carry a secret.
+    """
+    async with ctx.http.get(url, headers=headers, conditional=ctx.validators) as response:
+        check(response, ctx)
+        yield Fetched(
+            status=response.status,
+            chunks=_nothing() if response.status == 304 else response.chunks,
+            final_url=shown_url or response.final_url,
+            content_type=media_type(response) or None,
+            filename=filename_of(response),
+            not_modified=response.status == 304,
+            validators=validators_of(response),
+        )
+
+
+async def page(
+    ctx: Context, url: str, headers: Mapping[str, str], *, patient: bool, ends: frozenset[int] = frozenset()
+) -> Page:
+    """One page, read whole. `ends` are statuses that a caller takes as the end of the pages instead of an error.
+
+    `patient` waits here for what the source asks, up to limits.patience_seconds and five tries: right in the middle of
+    a walk, where starting over would cost the source more. Raises as `answers.check`.
+    """
+    for left in range(_TRIES - 1, -1, -1):
+        try:
+            async with ctx.http.get(url, headers=headers) as response:
+                if response.status not in ends:
+                    check(response, ctx)
+                body = await body_of(response, ctx.limits.page_bytes)
+                return Page(response.status, response.headers, media_type(response), response.final_url, body)
+        except RetryLater as error:
+            wait = _seconds(ctx, error)
+            if not patient or not left or wait > ctx.limits.patience_seconds:
+                raise
+            await ctx.sleep(wait)
+    raise AssertionError("the last try returns or raises")
+
+
+def _seconds(ctx: Context, error: RetryLater) -> float:
+    if error.until is None:
+        return min(5.0, ctx.limits.patience_seconds)
+    return max(0.0, (error.until - ctx.now()).total_seconds())
+
+
+def filename_of(response: HttpResponse) -> str | None:
+    """The file's name by Content-Disposition (RFC 6266), else the last part of the URL's path; never a path."""
+    told = response.headers.get("Content-Disposition")
+    name: str | None = None
+    if told:
+        message = Message()
+        message["Content-Disposition"] = told
+        name = message.get_filename()
+    name = name or unquote(urlsplit(response.final_url).path.rsplit("/", 1)[-1])
+    name = name.replace("\\", "/").rsplit("/", 1)[-1].strip()
+    return name[:255] or None
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    return
+    yield b""

@@ -1,0 +1,1 @@
+"""Readers of records, as JSON and XML feeds hold them, for any connector to use."""

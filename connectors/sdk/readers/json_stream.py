@@ -1,0 +1,136 @@
+"""Walks one large JSON document without holding it: element by element, with exact numbers."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn, TextIO
+
+from connectors.sdk.errors import BadData
+
+_READ = 256 * 1024
+_DIGITS = 1_000
+
+
+def _number(text: str) -> Decimal:
+    """An exact decimal. Raises ValueError where its size is no figure of a catalogue."""
+    if len(text) > _DIGITS:
+        raise ValueError("a number is too long")
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError("a number is too large") from None
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=_number, parse_constant=_constant)
+
+
+def decoded(text: str) -> Any:
+    """One JSON document; fractions are Decimal. Raises BadData."""
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise BadData(f"this is not valid JSON: {_reason(error)}") from None
+
+
+def _reason(error: ValueError | RecursionError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at line {error.lineno}, column {error.colno}"
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+class JsonStream:
+    """A place in a JSON text. One value at a time is in memory, at most `limit` characters of text."""
+
+    def __init__(self, file: TextIO, limit: int) -> None:
+        self._file = file
+        self._limit = limit
+        self._text = ""
+        self._at = 0
+        self._passed = 0
+        self._ended = False
+
+    def peek(self) -> str:
+        """The next character that is not blank, or '' at the end."""
+        while True:
+            while self._at < len(self._text):
+                if self._text[self._at] not in " \t\r\n\ufeff":
+                    return self._text[self._at]
+                self._at += 1
+            if not self._more(_READ):
+                return ""
+
+    def take(self, character: str) -> None:
+        """Pass this character. Raises BadData when another one stands there."""
+        if self.peek() != character:
+            raise self._bad(f"{character!r} is missing")
+        self._at += 1
+
+    def value(self) -> Any:
+        """The next value, whole. Raises BadData when there is none, or it is too large."""
+        self.peek()
+        read = _READ
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except (ValueError, RecursionError) as error:
+                if isinstance(error, json.JSONDecodeError) and self._more(read):
+                    read *= 2
+                    continue
+                raise self._bad(error.msg if isinstance(error, json.JSONDecodeError) else _reason(error)) from None
+            if end < len(self._text) or not self._more(read):
+                self._at = end
+                return value
+
+    def elements(self) -> Iterator[Any]:
+        """The values of the array that begins here."""
+        self.take("[")
+        if self.peek() == "]":
+            self._at += 1
+            return
+        while True:
+            yield self.value()
+            if self.peek() == "]":
+                self._at += 1
+                return
+            self.take(",")
+
+    def members(self) -> Iterator[str]:
+        """The keys of the object that begins here; the caller takes each key's value before it goes on."""
+        self.take("{")
+        if self.peek() == "}":
+            self._at += 1
+            return
+        while True:
+            key = self.value()
+            if not isinstance(key, str):
+                raise self._bad("a key is missing")
+            self.take(":")
+            yield key
+            if self.peek() == "}":
+                self._at += 1
+                return
+            self.take(",")
+
+    def _more(self, size: int) -> bool:
+        """Read on, forgetting what was passed. Raises BadData when one value grows beyond the limit."""
+        if self._ended:
+            return False
+        held = len(self._text) - self._at
+        if held > self._limit:
+            raise self._bad(f"one value is larger than {self._limit // (1024 * 1024)} MiB")
+        try:
+            piece = self._file.read(min(size, self._limit - held + 1))
+        except UnicodeDecodeError:
+            raise self._bad("it is not UTF-8") from None
+        self._ended = not piece
+        self._passed += self._at
+        self._text = self._text[self._at :] + piece
+        self._at = 0
+        return bool(piece)
+
+    def _bad(self, reason: str) -> BadData:
+        return BadData(f"this is not valid JSON: {reason} near character {self._passed + self._at + 1}")

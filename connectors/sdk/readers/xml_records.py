@@ -1,0 +1,174 @@
+"""Reads records out of XML feeds, streaming; document types and entities, by which XML attacks, are refused."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+from connectors.sdk.context import Limits
+from connectors.sdk.errors import BadData
+
+Record = tuple[int, dict[str, Any]]
+
+_READ = 64 * 1024
+_LOOK = 4 * 1024 * 1024
+_DEPTH = 64
+_USUAL = frozenset({"item", "entry", "product", "offer", "record", "row"})
+_GOOGLE = "http://base.google.com/ns/1.0"
+
+
+def records(path: Path, records_path: str | None, limits: Limits) -> Iterator[Record]:
+    """The records, numbered from 1: elements named by the last part of `records_path`, else item, entry, product …
+
+    An element's children become keys by their local name; a repeated child becomes a list, attributes become `@name`.
+    In Google Merchant feeds the child with the `g:` prefix wins over one of the same name without. Raises BadData.
+    """
+    name = records_path.rsplit(".", 1)[-1] if records_path else _record_name(path)
+    builder = _Builder(name, limits.page_bytes)
+    number = 0
+    with path.open("rb") as file:
+        while True:
+            data = file.read(_READ)
+            _parse(builder.parser, data)
+            for record in builder.done:
+                number += 1
+                yield number, record
+            builder.done.clear()
+            if not data:
+                return
+
+
+def _parser() -> expat.XMLParserType:
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = _refuse
+    parser.EntityDeclHandler = _refuse
+    return parser
+
+
+def _refuse(*_: object) -> None:
+    raise BadData("the XML declares a document type or entities, which are not read; send it without")
+
+
+def _parse(parser: expat.XMLParserType, data: bytes) -> None:
+    try:
+        parser.Parse(data, not data)
+    except expat.ExpatError as error:
+        raise BadData(f"this is not valid XML: {expat.ErrorString(error.code)} at line {error.lineno}") from None
+
+
+def _record_name(path: Path) -> str:
+    """The name of the repeated element: a usual one, else the first that has children twice under the same parents."""
+    look = _Look()
+    with path.open("rb") as file:
+        read = 0
+        while look.name is None and read < _LOOK:
+            data = file.read(_READ)
+            read += len(data)
+            _parse(look.parser, data)
+            if not data:
+                break
+    if look.name is None:
+        raise BadData("the XML holds no repeated element to be read as records; name it in config.records_path")
+    return look.name
+
+
+class _Look:
+    """Watches the first elements pass by until one of them is told to be the record."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.parser = _parser()
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self._open: list[str] = []
+        self._parents: set[tuple[str, ...]] = set()
+
+    def _start(self, tag: str, _: dict[str, str]) -> None:
+        if len(self._open) >= _DEPTH:
+            raise BadData("the XML is nested too deeply")
+        local = tag.rsplit(" ", 1)[-1]
+        if self._open:
+            self._parents.add(tuple(self._open))
+        self._open.append(local)
+        usual = len(self._open) > 1 and local.lower() in _USUAL
+        if self.name is None and (usual or tuple(self._open) in self._parents):
+            self.name = local
+
+    def _end(self, _: str) -> None:
+        self._open.pop()
+
+
+class _Builder:
+    """Builds the records of one element name while the XML passes by."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        self.done: list[dict[str, Any]] = []
+        self.parser = _parser()
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._characters
+        self._name = name
+        self._limit = limit
+        self._size = 0
+        self._nodes: list[_Node] = []
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        namespace, _, local = tag.rpartition(" ")
+        if not self._nodes and local != self._name:
+            return
+        if len(self._nodes) >= _DEPTH:
+            raise BadData("the XML is nested too deeply")
+        fields: dict[str, Any] = {f"@{name.rsplit(' ', 1)[-1]}": value for name, value in attributes.items()}
+        self._nodes.append(_Node(local, namespace == _GOOGLE, fields))
+
+    def _characters(self, text: str) -> None:
+        if not self._nodes:
+            return
+        self._size += len(text)
+        if self._size > self._limit:
+            raise BadData(f"one record of the XML is larger than {self._limit // (1024 * 1024)} MiB")
+        self._nodes[-1].text.append(text)
+
+    def _end(self, _: str) -> None:
+        if not self._nodes:
+            return
+        node = self._nodes.pop()
+        if self._nodes:
+            self._nodes[-1].add(node)
+            return
+        self._size = 0
+        if node.fields:
+            self.done.append(node.fields)
+
+
+class _Node:
+    """One open element: its local name, its fields so far and its text."""
+
+    def __init__(self, name: str, google: bool, fields: dict[str, Any]) -> None:
+        self.name = name
+        self.google = google
+        self.fields = fields
+        self.text: list[str] = []
+        self._googled: set[str] = set()
+
+    def add(self, child: "_Node") -> None:
+        """Take in a child that ended."""
+        value = child.value()
+        if child.google and child.name not in self._googled:
+            self._googled.add(child.name)
+            self.fields[child.name] = value
+        elif child.name in self._googled and not child.google:
+            return
+        elif child.name in self.fields:
+            before = self.fields[child.name]
+            self.fields[child.name] = [*before, value] if isinstance(before, list) else [before, value]
+        else:
+            self.fields[child.name] = value
+
+    def value(self) -> Any:
+        """Text alone as text; with fields an object, its own text under `#text`."""
+        text = "".join(self.text).strip()
+        if not self.fields:
+            return text
+        return {**self.fields, "#text": text} if text else self.fields

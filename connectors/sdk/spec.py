@@ -1,0 +1,64 @@
+"""What a plugin returns: a description of each connector, and how to open it."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from connectors.sdk.context import Context, Validators
+from connectors.sdk.tables import Table
+
+API = 1
+KINDS = frozenset({"api", "url", "file", "push", "mail"})
+STREAMS = frozenset({"catalogue", "stock"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """How a fetch began. `chunks` is the snapshot: one stream of bytes, kept as it is and read again on replay.
+
+    Connectors that read page by page write one JSON document a line. `not_modified`: there is nothing to read.
+    `served_by` names the API that answered, for connectors with several.
+    """
+
+    status: int
+    chunks: AsyncIterator[bytes]
+    final_url: str | None = None
+    content_type: str | None = None
+    filename: str | None = None
+    served_by: str | None = None
+    not_modified: bool = False
+    validators: Validators = field(default_factory=Validators)
+
+
+class Connector(Protocol):
+    """One opened connector. It keeps no state between calls; everything it needs is in the context."""
+
+    def fetch(self, ctx: Context) -> AbstractAsyncContextManager[Fetched]:
+        """Ask the source. Raises ConnectorError, also while chunks are read; leaving the context closes everything."""
+        ...
+
+    def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
+        """Read a snapshot from a local file, streaming, without network. Raises BadData, also while rows are walked."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorSpec:
+    """One connector. `name` is lower-case ASCII (`acme`, `acme-stock`), what sources name in `connector`.
+
+    `kinds` are source kinds (KINDS), `streams` of STREAMS. `fetches` tells whether it pulls; else it only reads files.
+    The schemas are JSON Schemas, Draft 2020-12, of type object; `credentials_schema` None means it takes none.
+    `open` gives a Connector. `api` is the version of this interface that it was written for.
+    """
+
+    name: str
+    title: str
+    kinds: frozenset[str]
+    streams: frozenset[str]
+    fetches: bool
+    config_schema: Mapping[str, Any]
+    open: Callable[[], Connector]
+    credentials_schema: Mapping[str, Any] | None = None
+    api: int = API

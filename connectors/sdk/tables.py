@@ -1,0 +1,54 @@
+"""What a connector hands over: tables of rows, walked once, in the order of the feed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+Cell: TypeAlias = "str | int | Decimal | bool | list[Any] | dict[str, Any] | None"
+Row: TypeAlias = "tuple[int, list[Cell]]"
+"""The line (from 1, as a person counts in the file; in JSON and XML the number of the record) and one cell a header."""
+
+PRODUCT_FIELDS = frozenset(
+    {"product_key", "title", "brand", "collection", "description", "category_path", "tags", "media"}
+)
+VARIANT_FIELDS = frozenset(
+    {"variant_key", "sku", "gtin", "mpn", "variant_title", "axes", "weight", "variant_media"}
+)
+OFFER_FIELDS = frozenset({"price", "compare_at", "currency", "quantity", "availability", "location", "lead_time_days"})
+GIVEN_FIELDS = PRODUCT_FIELDS | VARIANT_FIELDS | OFFER_FIELDS
+"""What `Table.given` may name. A setting follows an @ (`weight@unit=g`); one axis alone is `axes.<Name>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One sheet, page set or file. `sheet` is None where a format has no sheets.
+
+    `given` is set when the connector itself knows what the columns mean: for each header a field of GIVEN_FIELDS, or
+    None for a column that means nothing. Cells: text as the feed gave it, exact numbers (never float), None for
+    nothing; `tags` a list of text, `category_path` a list from the top, `media` a list of {url, alt, position},
+    `axes` a dict of option name to value.
+    """
+
+    sheet: str | None
+    headers: tuple[str, ...]
+    rows: Iterator[Row]
+    given: tuple[str | None, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Something in the snapshot that could not be kept as it was; reading goes on.
+
+    `line` is counted as in Row, None where it concerns the whole file; `column` is the header.
+    """
+
+    detail: str
+    line: int | None = None
+    column: str | None = None
+    sheet: str | None = None
+
+
+def given_field(entry: str) -> str:
+    """The bare field of a `given` entry: `weight` of `weight@unit=g`, `axes` of `axes.Colour`."""
+    return entry.split("@", 1)[0].split(".", 1)[0]

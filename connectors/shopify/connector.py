@@ -1,0 +1,64 @@
+"""The connector for a shop's public products.json: pages in, one row a variant out."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from connectors.sdk.context import Context
+from connectors.sdk.errors import BadData
+from connectors.sdk.readers import json_records
+from connectors.sdk.settings import URL, config_schema
+from connectors.sdk.spec import ConnectorSpec, Fetched
+from connectors.sdk.tables import Table
+from connectors.shopify.pages import first_page, walk
+from connectors.shopify.rows import table
+
+
+class ShopifyConnector:
+    """Fetches /products.json of a shop, or of one collection of it (config.url = …/collections/<handle>)."""
+
+    @asynccontextmanager
+    async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
+        """The pages, one JSON document a line. There is no conditional request: page one says nothing of the rest."""
+        address = products_url(str(ctx.config.get("url", "")))
+        first = await first_page(ctx, address)
+        yield Fetched(
+            status=first.page.status,
+            chunks=walk(ctx, address, first),
+            final_url=first.page.final_url,
+            content_type="application/jsonl",
+            filename="products.jsonl",
+            served_by="products.json",
+        )
+
+    def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
+        """One table of all pages. Raises BadData."""
+        if path.stat().st_size == 0:
+            raise BadData("the file is empty")
+        yield table(json_records.pages(path, "products", ctx.limits), ctx)
+
+
+def products_url(shop: str) -> str:
+    """Where a shop lists its products: the shop's own address, or that of a collection. Raises BadData."""
+    parts = urlsplit(shop if "://" in shop else f"https://{shop}")
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise BadData("the source's settings name no shop address (config.url)")
+    steps = [step for step in parts.path.split("/") if step]
+    if "collections" in steps[:-1]:
+        at = steps.index("collections")
+        kept = steps[: at + 2]
+    else:
+        kept = []
+    return urlunsplit((parts.scheme, parts.netloc, "/".join(["", *kept, "products.json"]), "", ""))
+
+
+SPEC = ConnectorSpec(
+    name="shopify",
+    title="Shopify shop",
+    kinds=frozenset({"url"}),
+    streams=frozenset({"catalogue"}),
+    fetches=True,
+    config_schema=config_schema({"url": URL}, required=("url",)),
+    open=ShopifyConnector,
+)

@@ -1,0 +1,87 @@
+"""Walks a shop's pages of products, and tells a shop that says no from one that has no more."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from connectors.sdk.context import Context
+from connectors.sdk.credentials import with_query
+from connectors.sdk.errors import BadData, Refused
+from connectors.sdk.pulling import Page, page
+from connectors.sdk.readers.json_stream import decoded
+from connectors.sdk.tables import Report
+
+SIZE = 250
+FARTHEST = 25_000
+"""page * limit beyond this answers 400 "Page * Limit exceeds the 25000 limit." (observed 2026-09-29)."""
+
+_HEADERS = {"Accept": "application/json"}
+_TOO_FAR = frozenset({400})
+
+
+@dataclass(frozen=True, slots=True)
+class ProductPage:
+    """One page: the answer, and the ids of the products on it in order."""
+
+    page: Page
+    ids: tuple[Any, ...]
+
+
+async def first_page(ctx: Context, address: str) -> ProductPage:
+    """The first page; what the shop asks to wait for is left to the runner. Raises ConnectorError."""
+    return _read(await page(ctx, _numbered(address, 1), _HEADERS, patient=False))
+
+
+async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[bytes]:
+    """The pages as lines, until an empty one. Raises ConnectorError.
+
+    A shop has at most 25,000 products to show this way; when the last of these pages is full that is reported. A page
+    that repeats the one before ends the walk: the shop does not know pages.
+    """
+    current = first
+    number = 1
+    while current.ids:
+        yield _line(current.page.body)
+        number += 1
+        if number * SIZE > FARTHEST:
+            ctx.report(Report("the shop shows no more than 25,000 products; those beyond are missing"))
+            return
+        answer = await page(ctx, _numbered(address, number), _HEADERS, patient=True, ends=_TOO_FAR)
+        if answer.status in _TOO_FAR:
+            return
+        following = _read(answer)
+        if following.ids == current.ids:
+            return
+        current = following
+    if number == 1:
+        yield _line(current.page.body)
+
+
+def _numbered(address: str, number: int) -> str:
+    return with_query(address, {"limit": str(SIZE), "page": str(number)})
+
+
+def _read(answer: Page) -> ProductPage:
+    """The products of an answer. Raises Refused for a password page or a challenge, BadData for anything else."""
+    if urlsplit(answer.final_url).path.rstrip("/").endswith("/password"):
+        raise Refused("The shop is closed behind a password.")
+    if "html" in answer.media_type or answer.body.lstrip()[:1] == b"<":
+        raise Refused("The shop answers with a web page instead of its products: it keeps automatic readers out.")
+    document = decoded(_text(answer.body))
+    products = document.get("products") if isinstance(document, dict) else None
+    if not isinstance(products, list):
+        raise BadData("The address answers with JSON that lists no products: it is no Shopify shop.")
+    return ProductPage(answer, tuple(product.get("id") for product in products if isinstance(product, dict)))
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadData("The shop's answer is not UTF-8.") from None
+
+
+def _line(body: bytes) -> bytes:
+    """The document on one line: JSON has no line breaks inside its strings, so those there are stand between values."""
+    return body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"

@@ -1,0 +1,18 @@
+"""Acme's connector keeps what every connector promises."""
+
+from acme_connector import joinery_connectors
+from connectors.sdk.testing import ConnectorContract, FakeAnswer
+
+
+class TestAcme(ConnectorContract):
+    """The suite of the kit, over one answer of Acme's."""
+
+    spec = joinery_connectors()[0]
+    config = {"account": "demo"}
+    credentials = {"token": "not-a-real-token"}
+    answers = {
+        "https://api.acme.example/v1/demo/items": FakeAnswer(
+            b'{"items": [{"item": "A-1", "family": "A", "name": "Stool", "colour": "Oak", "list_price": 49.90, "on_hand": 3}]}'
+        )
+    }
+    rows = 1

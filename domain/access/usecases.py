@@ -1,0 +1,128 @@
+"""Proving who calls, and making API keys: the secret is shown once, only a keyed hash of it is stored."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from domain.access.model import (
+    KEY_PREFIXES,
+    SCOPES,
+    ApiKey,
+    Principal,
+    address_allowed,
+    checksum,
+    effective_scopes,
+    is_key,
+)
+from domain.kernel.errors import AuthenticationRequired, InvalidRequest
+from domain.kernel.ids import ALPHABET, new_id
+from domain.kernel.tenancy import Tenant
+from ports.access import Credentials
+from ports.unit_of_work import Tx
+
+_PURPOSE: Final = b"joinery/api-keys/"
+
+Proof = tuple[ApiKey, Principal]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRequest:
+    """What a new key shall be: `role` is its member's role, `networks` CIDR blocks (none: from anywhere)."""
+
+    name: str
+    restricted: bool = False
+    scopes: frozenset[str] = SCOPES
+    role: str = "owner"
+    networks: tuple[str, ...] = ()
+    expires_at: datetime | None = None
+    member: str | None = None
+
+
+def new_secret(livemode: bool, restricted: bool) -> str:
+    """The text of a new key: prefix, 32 base62 characters, their checksum of 6 (decisions.md §6)."""
+    prefix = KEY_PREFIXES[livemode, restricted]
+    body = "".join(secrets.choice(ALPHABET) for _ in range(32))
+    return prefix + body + checksum(prefix + body)
+
+
+class AccessService:
+    """Judges credentials. `secret` is the deployment's key material; another one makes every stored key unknown."""
+
+    def __init__(self, credentials: Credentials, secret: bytes) -> None:
+        self._credentials = credentials
+        self._key = hashlib.sha256(_PURPOSE + secret).digest()
+
+    def digest(self, text: str) -> bytes:
+        """The keyed hash under which a credential is stored: HMAC-SHA256 (RFC 2104)."""
+        return hmac.digest(self._key, text.encode(), "sha256")
+
+    async def find(self, text: str, digest: bytes) -> Proof | None:
+        """What the store knows of a credential, its scopes already cut to the member's role; mistyped keys are not asked for."""
+        if not is_key(text):
+            return None
+        found = await self._credentials.key(digest)
+        if found is None:
+            return None
+        key, principal = found
+        return key, replace(principal, scopes=effective_scopes(key.scopes, key.role))
+
+    @staticmethod
+    def judge(proof: Proof | None, address: str, now: datetime) -> Principal:
+        """The principal, when the credential is in force and used from where it may be.
+
+        Raises AuthenticationRequired, the same for every reason.
+        """
+        if proof is None:
+            raise AuthenticationRequired
+        key, principal = proof
+        over = key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now)
+        if over or not address_allowed(key.networks, address):
+            raise AuthenticationRequired
+        return principal
+
+    async def authenticate(self, text: str, address: str, now: datetime) -> Principal:
+        """The principal that a presented credential proves. Raises AuthenticationRequired."""
+        return self.judge(await self.find(text, self.digest(text)), address, now)
+
+    async def pin_version(self, org: str, version: str) -> str:
+        """Pin the organisation's API version unless one is pinned; answers the pinned one."""
+        return await self._credentials.pin_version(org, version)
+
+    async def issue_key(self, tx: Tx, request: KeyRequest) -> tuple[ApiKey, str]:
+        """Make and keep a key of the transaction's organisation and mode; answers it and its secret.
+
+        Raises InvalidRequest for an unknown scope. Scopes that the role lacks are left out.
+        """
+        if unknown := request.scopes - SCOPES:
+            raise InvalidRequest(f"Unknown scopes: {', '.join(sorted(unknown))}.")
+        text = new_secret(tx.tenant.livemode, request.restricted)
+        key = self._key_of(tx.tenant, request, text, tx.now)
+        await tx.keys.add(key)
+        return key, text
+
+    def _key_of(self, tenant: Tenant, request: KeyRequest, text: str, now: datetime) -> ApiKey:
+        return ApiKey(
+            id=new_id("key"),
+            tenant=tenant,
+            name=request.name,
+            digest=self.digest(text),
+            last4=text[-4:],
+            restricted=request.restricted,
+            scopes=effective_scopes(request.scopes, request.role),
+            role=request.role,
+            networks=request.networks,
+            expires_at=request.expires_at,
+            revoked_at=None,
+            created_at=now,
+            member=request.member,
+        )
+
+
+def scopes_of(words: Iterable[str]) -> frozenset[str]:
+    """The scopes that an operator names; `all` stands for every scope."""
+    named = frozenset(words)
+    return SCOPES if "all" in named else named

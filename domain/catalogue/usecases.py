@@ -1,0 +1,49 @@
+"""What readers ask of the catalogue: products, one product, offers, the taxonomy."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from domain.catalogue import categories, search
+from domain.catalogue.categories import Category
+from domain.catalogue.model import Document, OfferFilter, OfferLine, ProductFilter
+from domain.kernel.errors import FieldError, InvalidRequest, NotFound
+from domain.kernel.paging import Cut, Page
+from ports.unit_of_work import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueService:
+    """Reads; writing is what runs do."""
+
+    async def products(self, tx: Tx, filter: ProductFilter, cut: Cut) -> Page[Document]:
+        """A page of products, newest first. Raises InvalidRequest for a query without a word or with too many."""
+        if filter.q is not None:
+            refuse_query(filter.q)
+        return await tx.catalogue.products(filter, cut)
+
+    async def product(self, tx: Tx, id: str) -> Document:
+        """One product; the id of a merged product answers with its survivor. Raises NotFound."""
+        document = await tx.catalogue.product(id)
+        if document is None:
+            raise NotFound
+        return document
+
+    async def offers(self, tx: Tx, filter: OfferFilter, cut: Cut) -> Page[OfferLine]:
+        """A page of offers, newest first."""
+        return await tx.catalogue.offers(filter, cut)
+
+    def categories(self) -> Iterable[Category]:
+        """The whole taxonomy, in the order of the tree."""
+        return categories.everything().values()
+
+
+def refuse_query(q: str) -> None:
+    """Raises InvalidRequest for a query that holds no letter or digit, or more than eight words."""
+    words = search.split(q)
+    if not words:
+        fault = FieldError("query.q", "invalid_value", "Name at least one word, or a SKU or MPN.")
+    elif len(words) > search.QUERY_WORDS:
+        fault = FieldError("query.q", "too_many", f"Name at most {search.QUERY_WORDS} words.")
+    else:
+        return
+    raise InvalidRequest(fault.detail, fields=(fault,))

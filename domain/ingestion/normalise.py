@@ -1,0 +1,85 @@
+"""From the rows of one product to its statement: the heart of a run."""
+
+from typing import Any, Final
+
+from domain.ingestion.drafts import ProductDraft, RowDraft
+from domain.ingestion.model import Group, Problem, ProductStatement, VariantStatement
+from domain.ingestion.offer_drafts import merge_offers, offers_of
+from domain.ingestion.plan import Plan, read_row
+from domain.ingestion.product_data import add_media, finish_product
+from domain.ingestion.variant_data import finish_variant
+
+_OWN: Final = ("sku", "gtin", "mpn", "title")
+
+
+def normalise(group: Group, plan: Plan) -> tuple[ProductStatement, list[Problem]]:
+    """The statement that a group of rows makes about one product, and what could not be read.
+
+    Rows with the same variant key are one variant: later rows fill what is absent, and a price that differs is told as
+    conflict while the first is kept. Nested values are shared between statements: treat them as read-only.
+    """
+    product = ProductDraft(group.sheet)
+    first: RowDraft | None = None
+    for line, cells in group.rows:
+        row = RowDraft(product, line)
+        read_row(plan, cells, row)
+        if row.media_urls:
+            add_media(row)
+        key = _variant_key(group, plan, cells, row)
+        if key is not None:
+            _merge(plan, key, row)
+        elif first is None:
+            first = row
+    if not product.variants and first is not None:
+        _merge(plan, group.key, first)
+    data, discontinued = finish_product(product)
+    statement = ProductStatement(group.key, data, list(product.variants.values()), discontinued)
+    return statement, product.problems
+
+
+def _options_of(row: RowDraft) -> str:
+    values = row.option_values
+    if not values:
+        return ""
+    return " / ".join(values[place] for place in sorted(values) if values[place] != "Default Title")
+
+
+def _variant_key(group: Group, plan: Plan, cells: list[Any], row: RowDraft) -> str | None:
+    """The key of the variant that a row is about; None for a row that only adds to its product (a further picture)."""
+    if not plan.grouped:
+        return plan.variant_key(cells) or group.key
+    own = plan.variant_key(cells) if row.variant or row.option_values or row.offers else None
+    options = _options_of(row)
+    if own is not None and (row.variant or own != group.key):
+        return _unclaimed(own, options, row)
+    if options:
+        return f"{group.key} / {options}"
+    if row.option_values or row.offers or any(name in row.variant for name in _OWN):
+        return group.key
+    return None
+
+
+def _unclaimed(own: str, options: str, row: RowDraft) -> str:
+    """A row's own key; with its options added when another variant of other options already has it."""
+    known = row.product.variants.get(own)
+    if known is None or not options:
+        return own
+    axes = " / ".join(known.data.get("axes", {}).values())
+    if axes == options:
+        return own
+    detail = f"Two variants of one product share the code {own}; the second is kept as {own} / {options}."
+    row.product.problems.append(Problem("sku", "duplicate", detail, row.line, None, row.product.sheet))
+    return f"{own} / {options}"
+
+
+def _merge(plan: Plan, key: str, row: RowDraft) -> None:
+    """Add a row's facts to its variant."""
+    data = finish_variant(row)
+    offers = offers_of(row, plan.location)
+    known = row.product.variants.get(key)
+    if known is None:
+        row.product.variants[key] = VariantStatement(key, data, offers)
+        return
+    for name, value in data.items():
+        known.data.setdefault(name, value)  # type: ignore[misc]
+    merge_offers(known.offers, offers, row)

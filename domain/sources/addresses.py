@@ -1,0 +1,47 @@
+"""Which addresses a source may name: what can be told from the text alone (decisions.md §3, Outbound safety).
+
+Names are looked up, and their addresses judged, each time a connection is made; this only refuses early what can
+never be reached.
+"""
+
+import ipaddress
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+PORTS: Final = frozenset({80, 443})
+_ODD_NUMBER: Final = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?")
+
+
+def refusal(url: str, allowed: frozenset[str]) -> str | None:
+    """Why the service will not ask this URL, as a sentence, or None. `allowed`: `host` or `host:port`, lower case."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return "The URL cannot be read."
+    if parts.scheme not in ("http", "https") or not host:
+        return "The URL must be http or https and name a host."
+    if parts.username is not None or parts.password is not None:
+        return "The URL carries a user name or a password; put them into the source's credentials."
+    name = f"[{host}]" if ":" in host else host.rstrip(".")
+    if allowed & {host, name, f"{name}:{port}"}:
+        return None
+    if port not in PORTS:
+        return f"Port {port} is not reached; only 80 and 443 are."
+    return _host_refusal(host)
+
+
+def _host_refusal(host: str) -> str | None:
+    name = host.rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return "The host is this machine itself; only public addresses are reached."
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        return "The address is written in an odd form." if _ODD_NUMBER.fullmatch(name) else None
+    if isinstance(address, ipaddress.IPv6Address):
+        address = address.ipv4_mapped or address.sixtofour or address
+    if not address.is_global or address.is_multicast:
+        return "The address is not a public one."
+    return None

@@ -1,0 +1,49 @@
+"""Which connector reads a source, and what its settings must say (decisions.md §3)."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain.kernel.errors import FieldError, InvalidRequest, Unprocessable
+from domain.sources.addresses import refusal
+
+PUSH: Final = "push"
+"""What a source of kind push names as its connector: the service itself takes its records."""
+
+_DEFAULTS: Final = {"api": "api", "url": "csv", "file": "csv", "mail": "csv", "push": PUSH}
+_PUSH_SETTINGS: Final = frozenset({"currency", "decimal", "role", "warehouse", "price_code"})
+
+
+def default_connector(kind: str, config: Mapping[str, Any]) -> str:
+    """The connector of a source that names none: by its kind, and for pulled shops by their platform."""
+    if kind == "url" and config.get("platform") == "shopify":
+        return "shopify"
+    return _DEFAULTS[kind]
+
+
+def refuse_push_settings(config: Mapping[str, Any]) -> None:
+    """Raises InvalidRequest for settings that a pushed source has no use for."""
+    unknown = tuple(
+        FieldError(f"config.{name}", "unknown_field", "A source of kind push has no such setting.")
+        for name in config
+        if name not in _PUSH_SETTINGS
+    )
+    if unknown:
+        raise InvalidRequest("The settings do not suit a source of kind push.", fields=unknown)
+
+
+def refuse_addresses(config: Mapping[str, Any], allowed: frozenset[str]) -> None:
+    """Raises Unprocessable for a URL among the settings that the service will not ask; `allowed` as in `refusal`."""
+    for name, value in config.items():
+        if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
+            reason = refusal(value, allowed)
+            if reason:
+                raise Unprocessable(f"config.{name}: {reason}")
+
+
+def missing_settings(kind: str, config: Mapping[str, Any]) -> tuple[FieldError, ...]:
+    """What a source of that kind cannot do without."""
+    if kind == "url" and "url" not in config:
+        return (FieldError("config.url", "required", "A source of kind url needs the URL to pull."),)
+    if kind == "mail" and "inbound" not in config:
+        return (FieldError("config.inbound", "required", "A source of kind mail needs to know its senders."),)
+    return ()

@@ -1,0 +1,37 @@
+"""What consumers hear when a run's outcome moves a source up or down the ladder (specification, States; Events)."""
+
+from typing import Any, Final
+
+from domain.events.model import Event, FieldChange
+from domain.runs.model import Run
+from domain.sources.model import Source
+
+_MOVES: Final = {
+    ("active", "degraded"): "source.degraded",
+    ("active", "blocked"): "source.blocked",
+    ("degraded", "blocked"): "source.blocked",
+    ("degraded", "active"): "source.recovered",
+}
+
+
+def outcome_events(before: Source, after: Source, run: Run) -> list[Event]:
+    """The events of a run's outcome: at most one, none while the status stands."""
+    name = _MOVES.get((before.status, after.status))
+    if name is None:
+        return []
+    data: dict[str, Any] = {"id": after.id, "catalogue": after.catalogue, "status": after.status, "run": run.id}
+    if after.status_reason:
+        data["status_reason"] = {"code": after.status_reason.code, "message": after.status_reason.message}
+    return [
+        Event(
+            type=name,
+            subject=after.id,
+            version=after.version,
+            data=data,
+            fields=(FieldChange("status", before.status, after.status),),
+            source=after.id,
+            catalogue=after.catalogue,
+            correlation_id=run.id,
+            area="service/sources",
+        )
+    ]

@@ -1,0 +1,56 @@
+"""When a source is pulled: the bounds of its schedule, and the next pull of each stream (decisions.md §3)."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from domain.kernel.errors import FieldError
+from domain.sources.model import Schedule, Source
+
+BOUNDS: Final = {"interval_minutes": (5, 43_200), "stock_interval_minutes": (5, 1_440)}
+"""The least and the most minutes between pulls."""
+
+
+def schedule_of(given: Mapping[str, Any]) -> Schedule:
+    """A schedule from its wire object."""
+    return Schedule(
+        interval_minutes=given.get("interval_minutes"),
+        stock_interval_minutes=given.get("stock_interval_minutes"),
+        adaptive=bool(given.get("adaptive", False)),
+    )
+
+
+def as_given(schedule: Schedule) -> dict[str, Any]:
+    """The schedule's wire object; a stream that is not scheduled is left out."""
+    told: dict[str, Any] = {"adaptive": schedule.adaptive}
+    for name in BOUNDS:
+        if (minutes := getattr(schedule, name)) is not None:
+            told[name] = minutes
+    return told
+
+
+def faults(schedule: Schedule) -> tuple[FieldError, ...]:
+    """Intervals out of bounds."""
+    found = []
+    for name, (least, most) in BOUNDS.items():
+        minutes = getattr(schedule, name)
+        if minutes is not None and not least <= minutes <= most:
+            code = "too_small" if minutes < least else "too_large"
+            found.append(FieldError(f"schedule.{name}", code, f"It must lie between {least} and {most}."))
+    return tuple(found)
+
+
+def planned(source: Source, now: datetime) -> dict[str, Any]:
+    """The next pulls under the source's schedule: one interval after the last good one, at the earliest now."""
+    pulls = (
+        ("next_pull", source.schedule.interval_minutes, source.catalogue_at),
+        ("next_stock_pull", source.schedule.stock_interval_minutes, source.stock_at),
+    )
+    return {
+        name: None if minutes is None or not source.runnable else max(now, (last or now) + _wait(minutes, last))
+        for name, minutes, last in pulls
+    }
+
+
+def _wait(minutes: int, last: datetime | None) -> timedelta:
+    return timedelta(minutes=minutes) if last else timedelta()

@@ -1,0 +1,35 @@
+"""What a test of a source answers (specification, POST /v1/sources/{id}/test; decisions.md §3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+BYTES: Final = 2 * 1024 * 1024
+"""How much of the feed a test reads."""
+RECORDS: Final = 5
+"""How many records a test shows."""
+SECONDS: Final = 30
+"""How long a test takes at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why the source could not be read: a source's status_reason code and a sentence."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTest:
+    """How reaching a source went; `status` is HTTP's, `sample` the first records as the feed names their columns."""
+
+    ok: bool
+    duration_ms: int
+    bytes_read: int = 0
+    status: int | None = None
+    served_by: str | None = None
+    final_url: str | None = None
+    content_type: str | None = None
+    sample: Sequence[Mapping[str, Any]] = ()
+    failure: Failure | None = None

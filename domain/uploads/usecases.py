@@ -1,0 +1,133 @@
+"""What people do with uploads: announce a file, look at it, say that its bytes are there."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from domain.audit.model import Change
+from domain.kernel.errors import Conflict, NotFound, Unprocessable
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.runs.queueing import execution, queued, started
+from domain.sources.model import Source
+from domain.uploads.model import SNAPSHOT_LIMIT, TARGET_LIFETIME, Upload
+from domain.uploads.standing import as_of
+from ports.objects import ObjectMissing, Objects, SignedPut
+from ports.unit_of_work import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """An upload, and where its bytes go while they are awaited."""
+
+    upload: Upload
+    target: SignedPut | None
+
+
+@dataclass(frozen=True, slots=True)
+class UploadService:
+    """`limit` is the largest file in bytes."""
+
+    objects: Objects
+    limit: int = SNAPSHOT_LIMIT
+
+    async def announce(self, tx: Tx, source: str, *, filename: str, content_type: str, bytes: int) -> Announced:
+        """Stage a file for a file source; its bytes may be PUT to the target for 15 minutes.
+
+        Raises NotFound; Unprocessable for other kinds of source and for a file over the limit; Conflict unless the
+        source is active.
+        """
+        found = await _source(tx, source)
+        if found.kind != "file":
+            raise Unprocessable(f"A source of kind {found.kind} takes no files; only sources of kind file do.")
+        if bytes > self.limit:
+            raise Unprocessable(f"The file is larger than the limit of {self.limit} bytes.")
+        found.refuse_unless_runnable()
+        id = new_id("upl")
+        upload = Upload(
+            id=id,
+            source=source,
+            filename=filename,
+            content_type=content_type,
+            bytes=bytes,
+            status="pending",
+            key=_key(tx.tenant, id),
+            expires_at=tx.now + TARGET_LIFETIME,
+            created_at=tx.now,
+        )
+        await tx.uploads.add(upload)
+        await tx.audit.add(Change("upload", id, "create", {}, _facts(upload)))
+        return await self._with_target(upload)
+
+    async def get(self, tx: Tx, id: str) -> Announced:
+        """One upload as it stands now. Raises NotFound."""
+        return await self._with_target(as_of(await _upload(tx, id), tx.now))
+
+    async def complete(self, tx: Tx, id: str) -> Upload:
+        """The bytes are there: start the run that reads them. A completed upload is answered again.
+
+        Raises NotFound; Conflict when the bytes are missing, the upload has expired, the source is not active or a run
+        of it is open; Unprocessable when there are more or fewer bytes than announced.
+        """
+        upload = as_of(await _upload(tx, id, lock=True), tx.now)
+        if upload.status == "completed":
+            return upload
+        if upload.status != "pending":
+            raise Conflict(f"The upload is {upload.status}; announce the file again.")
+        await self._refuse_wrong_bytes(upload)
+        found = await _source(tx, upload.source, lock=True)
+        found.refuse_unless_runnable()
+        if open_run := await tx.runs.open(upload.source, "catalogue"):
+            raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; complete when it has ended.")
+        run = queued(upload.source, "upload", tx.now, input={"upload": upload.id})
+        await tx.runs.add(run)
+        await tx.jobs.add(execution(run, tx.tenant))
+        completed = upload.completed(run.id, tx.now)
+        await tx.uploads.save(completed)
+        told = {"status": "completed", "run": run.id}
+        await tx.audit.add(Change("upload", id, "update", {"status": "pending"}, told))
+        await tx.audit.add(started(run))
+        return completed
+
+    async def _refuse_wrong_bytes(self, upload: Upload) -> None:
+        try:
+            size = await self.objects.size(upload.key)
+        except ObjectMissing:
+            raise Conflict("The file's bytes are not there yet; PUT them to target.url, then complete.") from None
+        if size != upload.bytes:
+            raise Unprocessable(f"The file has {size} bytes where {upload.bytes} were announced; announce it again.")
+
+    async def _with_target(self, upload: Upload) -> Announced:
+        if upload.status != "pending":
+            return Announced(upload, None)
+        target = await self.objects.sign_put(
+            upload.key, content_type=upload.content_type, bytes_limit=upload.bytes, expires_at=upload.expires_at
+        )
+        return Announced(upload, target)
+
+
+async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:
+    source = await tx.sources.get(id, lock=lock)
+    if source is None:
+        raise NotFound
+    return source
+
+
+async def _upload(tx: Tx, id: str, *, lock: bool = False) -> Upload:
+    upload = await tx.uploads.get(id, lock=lock)
+    if upload is None:
+        raise NotFound
+    return upload
+
+
+def _key(tenant: Tenant, id: str) -> str:
+    return f"uploads/{tenant.org}/{'live' if tenant.livemode else 'test'}/{id}"
+
+
+def _facts(upload: Upload) -> dict[str, Any]:
+    return {
+        "source": upload.source,
+        "filename": upload.filename,
+        "content_type": upload.content_type,
+        "bytes": upload.bytes,
+        "status": upload.status,
+    }

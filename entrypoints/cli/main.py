@@ -1,0 +1,132 @@
+"""The command line: what there is, and what each command is told."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from adapters.pluggy.allowlist import AllowlistError
+from adapters.postgres.migrate import MigrationError
+from domain.access.model import ROLES
+from domain.kernel.errors import DomainError
+from domain.orgs.model import KINDS
+from entrypoints.cli import doctor, operators, plugins, processes
+from entrypoints.preflight import PreflightError, refuse_foreign_packages
+from entrypoints.settings import SettingsError
+from entrypoints.up.errors import UpError
+
+REFUSALS = (SettingsError, UpError, MigrationError, AllowlistError, DomainError, PreflightError, operators.CommandError)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; answers its exit code. What goes wrong foreseeably is said in one sentence."""
+    options = parser().parse_args(argv)
+    try:
+        refuse_foreign_packages()
+        return int(asyncio.run(options.run(options)))
+    except REFUSALS as error:
+        print(f"joinery: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """Every command with its options."""
+    top = argparse.ArgumentParser(
+        prog="joinery",
+        description="Joins furniture vendors' feeds into one catalogue.",
+        epilog="Start with `joinery up --demo`. Settings are environment variables: see docs/configuration.md.",
+    )
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _processes(commands)
+    _upkeep(commands)
+    _operators(commands)
+    return top
+
+
+def _processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    up = commands.add_parser("up", help="run everything on embedded parts, on this machine only")
+    up.add_argument("--data-dir", type=Path, help="where everything is kept (default: $JOINERY_DATA_DIR or ./.joinery)")
+    up.add_argument("--port", type=int, default=None, help="the API's port (default: $JOINERY_PORT or 8080)")
+    up.add_argument("--demo", action="store_true", help="add an organisation with two vendors' feeds, and a key to try")
+    up.set_defaults(run=processes.up)
+    api = commands.add_parser("api", help="run the API (needs JOINERY_DATABASE_URL and JOINERY_SECRET)")
+    api.set_defaults(run=processes.api)
+    worker = commands.add_parser("worker", help="run a worker: carries out runs")
+    worker.set_defaults(run=processes.worker)
+    scheduler = commands.add_parser("scheduler", help="run the scheduler: due pulls, waking workers, upkeep")
+    scheduler.set_defaults(run=processes.scheduler)
+
+
+def _upkeep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    migrate = commands.add_parser("migrate", help="bring the database to this release's schema")
+    _store(migrate)
+    migrate.set_defaults(run=processes.migrate)
+    openapi = commands.add_parser("openapi", help="print the OpenAPI document")
+    openapi.set_defaults(run=processes.openapi)
+    look = commands.add_parser("doctor", help="tell what is configured, reachable and wrong")
+    _store(look)
+    look.set_defaults(run=doctor.doctor)
+    plug = commands.add_parser("plugins", help="list or check connector plugins")
+    plug.add_argument("what", choices=("list", "check"))
+    plug.add_argument("--json", action="store_true", help="print JSON")
+    plug.set_defaults(run=plugins.plugins)
+
+
+def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    org = _group(commands, "org", "organisations")
+    create = org.add_parser("create", help="add an organisation")
+    create.add_argument("--name", required=True)
+    create.add_argument("--kind", required=True, choices=KINDS)
+    create.add_argument("--plan", default="free", help="free, standard, high or max (default: free)")
+    _store(create)
+    create.set_defaults(run=operators.create_org)
+
+    member = _group(commands, "member", "members")
+    add = member.add_parser("add", help="add a member to an organisation")
+    _org(add)
+    add.add_argument("--email", required=True)
+    add.add_argument("--role", required=True, choices=sorted(ROLES))
+    _store(add)
+    add.set_defaults(run=operators.add_member)
+
+    key = _group(commands, "key", "API keys")
+    make = key.add_parser("create", help="make an API key; its secret is shown once")
+    _org(make)
+    make.add_argument("--mode", required=True, choices=("live", "test"))
+    make.add_argument("--scopes", default="all", help="all, or a comma-separated list (default: all)")
+    make.add_argument("--restricted", action="store_true", help="for an unattended AI agent")
+    make.add_argument("--name", default="made by an operator")
+    make.add_argument("--member", metavar="EMAIL", help="the key never holds more than this member's role")
+    make.add_argument("--expires-in-days", type=int, metavar="N")
+    make.add_argument("--network", action="append", default=[], metavar="CIDR", help="may only be used from there")
+    _store(make)
+    make.set_defaults(run=operators.create_key)
+    revoke = key.add_parser("revoke", help="end an API key at once")
+    _org(revoke)
+    revoke.add_argument("--mode", required=True, choices=("live", "test"))
+    revoke.add_argument("--key", required=True, metavar="ID")
+    _store(revoke)
+    revoke.set_defaults(run=operators.revoke_key)
+
+
+def _group(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, what: str
+) -> "argparse._SubParsersAction[argparse.ArgumentParser]":
+    group = commands.add_parser(name, help=f"manage {what}")
+    return group.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+
+def _org(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--org", required=True, metavar="ID", help="the organisation's id, or its name if that is unique")
+
+
+def _store(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--data-dir", type=Path, help="the store that `joinery up` is running there")
+    command.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

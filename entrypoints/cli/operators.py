@@ -1,0 +1,140 @@
+"""What operators do: organisations, members, keys."""
+
+import argparse
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+from domain.access.model import SCOPES, ApiKey
+from domain.access.usecases import KeyRequest
+from domain.audit.model import Change
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor, Call, Tenant
+from domain.orgs.model import Member, Organisation
+from entrypoints import settings
+from entrypoints.container import Container, opened
+from entrypoints.up.attach import attach
+
+
+class CommandError(Exception):
+    """The command cannot be carried out; the message says why and what to do."""
+
+
+def environment(options: argparse.Namespace) -> dict[str, str]:
+    """The settings to work with: those of the service that runs on --data-dir, else this process's own."""
+    env = dict(os.environ)
+    if options.data_dir is not None:
+        env |= attach(options.data_dir)
+    return env
+
+
+@asynccontextmanager
+async def container(options: argparse.Namespace) -> AsyncIterator[Container]:
+    """The store that the options name, opened."""
+    async with opened(settings.from_environment(environment(options))) as opened_container:
+        yield opened_container
+
+
+def told(options: argparse.Namespace, answer: dict[str, Any], sentence: str) -> int:
+    """Print the answer as JSON or as a sentence."""
+    print(json.dumps(answer) if options.json else sentence)
+    return 0
+
+
+async def create_org(options: argparse.Namespace) -> int:
+    """`joinery org create`."""
+    async with container(options) as parts:
+        organisation = await new_organisation(parts, options.name, options.kind, options.plan)
+    answer = {
+        "organisation": organisation.id,
+        "name": organisation.name,
+        "kind": organisation.kind,
+        "plan": organisation.plan.code,
+        "catalogues": {"live": organisation.catalogues[0], "test": organisation.catalogues[1]},
+    }
+    return told(options, answer, f"Created {organisation.name} ({organisation.id}).")
+
+
+async def new_organisation(parts: Container, name: str, kind: str, plan_code: str) -> Organisation:
+    """Make and keep an organisation. Raises CommandError for an unknown plan."""
+    registry = parts.registry()
+    plan = await registry.plan(plan_code)
+    if plan is None:
+        raise CommandError(f"There is no plan {plan_code!r}; take free, standard, high or max.")
+    now = parts.clock().now()
+    organisation = Organisation(new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), now)
+    await registry.create(organisation)
+    return organisation
+
+
+async def found_organisation(parts: Container, id_or_name: str) -> Organisation:
+    """The organisation meant. Raises CommandError."""
+    organisation = await parts.registry().find(id_or_name)
+    if organisation is None:
+        raise CommandError(f"There is no organisation {id_or_name!r} (or more than one of that name; use the id).")
+    return organisation
+
+
+def operator_call(operation: str) -> Call:
+    """Operators act as the service itself."""
+    return Call(Actor("service", "operator"), operation)
+
+
+async def add_member(options: argparse.Namespace) -> int:
+    """`joinery member add`."""
+    async with container(options) as parts:
+        organisation = await found_organisation(parts, options.org)
+        async with parts.uow().begin(Tenant(organisation.id, True), operator_call("members.add")) as tx:
+            member = Member(new_id("usr"), organisation.id, options.email, options.role, tx.now)
+            await tx.orgs.add_member(member)
+            await tx.audit.add(Change("member", member.user, "create", {}, {"email": member.email, "role": member.role}))
+    answer = {"organisation": organisation.id, "user": member.user, "email": member.email, "role": member.role}
+    return told(options, answer, f"Added {member.email} as {member.role} ({member.user}).")
+
+
+async def create_key(options: argparse.Namespace) -> int:
+    """`joinery key create`."""
+    async with container(options) as parts:
+        organisation = await found_organisation(parts, options.org)
+        tenant = Tenant(organisation.id, options.mode == "live")
+        key, secret = await new_key(parts, tenant, options)
+    answer = {"organisation": organisation.id, "key": key.id, "secret": secret}
+    return told(options, answer, f"Key {key.id}; its secret, shown only now: {secret}")
+
+
+async def new_key(parts: Container, tenant: Tenant, options: argparse.Namespace) -> tuple[ApiKey, str]:
+    """Make and keep a key; answers it and its secret. Raises CommandError, InvalidRequest."""
+    scopes = SCOPES if options.scopes == "all" else frozenset(filter(None, options.scopes.split(",")))
+    async with parts.uow().begin(tenant, operator_call("keys.create")) as tx:
+        member = await tx.orgs.member(options.member) if options.member else None
+        if options.member and member is None:
+            raise CommandError(f"{options.member} is no member of the organisation; add them with `joinery member add`.")
+        days = options.expires_in_days
+        request = KeyRequest(
+            name=options.name,
+            restricted=options.restricted,
+            scopes=scopes,
+            role=member.role if member else "owner",
+            networks=tuple(options.network),
+            expires_at=tx.now + timedelta(days=days) if days else None,
+            member=member.user if member else None,
+        )
+        key, secret = await parts.access().issue_key(tx, request)
+        after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
+        await tx.audit.add(Change("api_key", key.id, "create", {}, after))
+    return key, secret
+
+
+async def revoke_key(options: argparse.Namespace) -> int:
+    """`joinery key revoke`."""
+    async with container(options) as parts:
+        organisation = await found_organisation(parts, options.org)
+        tenant = Tenant(organisation.id, options.mode == "live")
+        async with parts.uow().begin(tenant, operator_call("keys.revoke")) as tx:
+            if not await tx.keys.revoke(options.key):
+                raise CommandError(f"The organisation has no key {options.key!r} in force in {options.mode} mode.")
+            await tx.audit.add(Change("api_key", options.key, "update", {"revoked": False}, {"revoked": True}))
+    return told(options, {"key": options.key, "revoked": True}, f"Revoked {options.key}.")

@@ -1,0 +1,134 @@
+"""The composition root: which adapter stands behind which port, in one place, for every kind of process."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from dependency_injector import containers, providers
+
+from adapters.aesgcm.vault import AesGcmVault
+from adapters.files.objects import FileObjects
+from adapters.files.spool import FileSpools
+from adapters.http.client import GuardedClient
+from adapters.memory.clock import SystemClock
+from adapters.memory.limits import MemoryLimits
+from adapters.pluggy.host import connect
+from adapters.postgres.access import PostgresCredentials
+from adapters.postgres.events import PostgresEventReader
+from adapters.postgres.idempotency import PostgresIdempotencyUpkeep
+from adapters.postgres.jobs import PostgresDispatch
+from adapters.postgres.orgs import PostgresOrgRegistry
+from adapters.postgres.platform import PostgresPlatformChecks
+from adapters.postgres.pool import Pool
+from adapters.postgres.request_logs import PostgresRequestLogSink
+from adapters.postgres.signals import PostgresSignals
+from adapters.postgres.sources import PostgresSourceSchedule
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.redis.limits import RedisLimits
+from adapters.s3.objects import S3Objects
+from adapters.wire.catalogue import WireRendering
+from adapters.wire.codec import JsonCodec
+from adapters.wire.events import WireEventRendering
+
+from domain.access.usecases import AccessService
+from domain.catalogue.usecases import CatalogueService
+from domain.ingestion.vocabulary import score_header
+from domain.orgs.usecases import OrgService
+from domain.platform.usecases import PlatformService
+from domain.request_logs.usecases import RequestLogService
+from domain.runs.execution import RunExecution
+from domain.runs.scheduling import RunScheduler
+from domain.runs.usecases import RunService
+from domain.sources.usecases import SourceService
+from domain.uploads.usecases import UploadService
+from entrypoints.http.use_cases import UseCases
+from entrypoints.schemas import SchemaFaults
+from entrypoints.settings import Settings
+from ports.limits import Limits
+from ports.objects import Objects
+
+
+def product_version() -> str:
+    """This release's version."""
+    try:
+        return version("joinery")
+    except PackageNotFoundError:
+        return "0"
+
+
+def objects_of(settings: Settings) -> Objects:
+    """The blob store that JOINERY_OBJECTS_URL names: a folder, or a bucket."""
+    if settings.objects_url.startswith("s3://"):
+        return S3Objects(settings.objects_url)
+    return FileObjects(Path(unquote(urlsplit(settings.objects_url).path)), settings.base_url, settings.secret)
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Budgets in Redis when there is one, else in each process."""
+    return RedisLimits(settings.redis_url) if settings.redis_url else MemoryLimits()
+
+
+class Container(containers.DeclarativeContainer):
+    """Every provider is a synchronous singleton; what must be opened or closed is so by `opened`."""
+
+    settings = providers.Dependency(instance_of=Settings)
+    clock = providers.Singleton(SystemClock)
+    pool = providers.Singleton(Pool, settings.provided.database_url, size=settings.provided.pool_size)
+    rendering = providers.Singleton(WireRendering)
+    codec = providers.Singleton(JsonCodec)
+    uow = providers.Singleton(PostgresUnitOfWork, pool, clock, rendering, providers.Singleton(WireEventRendering))
+    credentials = providers.Singleton(PostgresCredentials, pool)
+    registry = providers.Singleton(PostgresOrgRegistry, pool)
+    dispatch = providers.Singleton(PostgresDispatch, pool)
+    source_schedule = providers.Singleton(PostgresSourceSchedule, pool)
+    request_log_sink = providers.Singleton(PostgresRequestLogSink, pool)
+    platform_checks = providers.Singleton(PostgresPlatformChecks, pool)
+    idempotency_upkeep = providers.Singleton(PostgresIdempotencyUpkeep, pool)
+    event_reader = providers.Singleton(PostgresEventReader, pool)
+    signals = providers.Singleton(PostgresSignals, settings.provided.database_url)
+    limits = providers.Singleton(limits_of, settings)
+    objects = providers.Singleton(objects_of, settings)
+    vault = providers.Singleton(AesGcmVault, settings.provided.secret)
+    http = providers.Singleton(
+        GuardedClient, allowed_hosts=settings.provided.allow_private_hosts, version=product_version()
+    )
+    connectors = providers.Singleton(
+        connect, providers.Singleton(Path, settings.provided.plugins_file), http, product_version=product_version()
+    )
+    access = providers.Singleton(AccessService, credentials, settings.provided.secret.encode.call())
+    platform = providers.Singleton(PlatformService, platform_checks, clock)
+    sources = providers.Singleton(
+        SourceService,
+        connectors,
+        vault,
+        providers.Singleton(SchemaFaults),
+        settings.provided.mail_domain,
+        settings.provided.allow_private_hosts,
+        providers.Object(score_header),
+    )
+    use_cases = providers.Singleton(
+        UseCases,
+        orgs=providers.Singleton(OrgService),
+        platform=platform,
+        request_logs=providers.Singleton(RequestLogService),
+        sources=sources,
+        runs=providers.Singleton(RunService, connectors),
+        uploads=providers.Singleton(UploadService, objects),
+        catalogue=providers.Singleton(CatalogueService),
+    )
+    run_execution = providers.Singleton(
+        RunExecution, uow, connectors, objects, vault, providers.Singleton(FileSpools), codec
+    )
+    run_scheduler = providers.Singleton(RunScheduler, uow, source_schedule, clock)
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Container]:
+    """A container whose connections are closed on leaving."""
+    container = Container(settings=providers.Object(settings))
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(container.pool().close)
+        stack.push_async_callback(container.http().close)
+        yield container

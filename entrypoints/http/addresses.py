@@ -1,0 +1,42 @@
+"""Whose address a request comes from when trusted proxies stand in between."""
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Proxies:
+    """`trusted` are addresses or CIDR blocks of proxies whose X-Forwarded-For is believed."""
+
+    def __init__(self, trusted: Iterable[str] = ()) -> None:
+        self._networks: tuple[Network, ...] = tuple(ipaddress.ip_network(block, strict=False) for block in trusted)
+        self._trusts = lru_cache(maxsize=1024)(self._in_a_network)
+
+    def _in_a_network(self, address: str) -> bool:
+        try:
+            host = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(host in network for network in self._networks)
+
+    def client(self, peer: str, headers: Mapping[str, str]) -> str:
+        """The nearest address that is no trusted proxy: the peer itself unless it is one."""
+        if not self._networks or "x-forwarded-for" not in headers or not self._trusts(peer):
+            return peer
+        for hop in reversed(headers["x-forwarded-for"].split(",")):
+            address = hop.strip()
+            if not self._trusts(address):
+                return address
+        return peer
+
+    @staticmethod
+    def is_local(peer: str, headers: Mapping[str, str]) -> bool:
+        """Whether the request comes from this very machine, not through a proxy on it."""
+        if "x-forwarded-for" in headers or "forwarded" in headers:
+            return False
+        try:
+            return ipaddress.ip_address(peer).is_loopback
+        except ValueError:
+            return peer in ("", "<local>")

@@ -1,0 +1,136 @@
+"""GET /v1/products, /v1/products/{id}, /v1/offers, /v1/categories."""
+
+from hashlib import blake2b
+from typing import Any, Final
+
+from adapters.wire import catalogue as documents
+from adapters.wire import products as wire
+from adapters.wire.words import id_of, text, timestamp, word
+from domain.catalogue.model import AVAILABILITIES, STATUSES, Document, OfferFilter, ProductFilter
+from domain.kernel.paging import Page
+from entrypoints.http.operation import Call, Operation, Reply, Tool
+
+_PRODUCT_FILTERS: Final = {
+    "updated_since": timestamp("Products changed at or after this moment; a variant or offer change counts."),
+    "status": word(*STATUSES),
+    "brand": text("Lindgren Möbler", longest=200, description="Ignores case and spacing."),
+    "category": id_of("ctg", "This category or one below it."),
+    "availability": word("in_stock", *AVAILABILITIES[:-1]),
+    "catalogue": id_of("cat", "One you cannot see lists nothing."),
+    "source": id_of("src", "Products that the source feeds or fed, those it stopped listing included."),
+    "q": text(
+        "oak sideboard", shortest=2, longest=100,
+        description="Every word (at most 8) in title or brand, ignoring case; or a variant's SKU or MPN, ignoring case "
+        "and punctuation.",
+    ),
+}  # fmt: skip
+_OFFER_FILTERS: Final = {
+    "variant": id_of("var"),
+    "product": id_of("prod"),
+    "source": id_of("src"),
+    "availability": word("in_stock", *AVAILABILITIES[:-1]),
+    "updated_since": timestamp("Offers changed at or after this moment."),
+}
+_CATEGORY_TREE: dict[str, Any] = {}
+
+
+def spliced(page: Page[Document], cursor: str | None) -> Reply:
+    """The list envelope around stored documents; its validator is made of theirs."""
+    more = b"true" if page.has_more else b"false"
+    following = b'"' + cursor.encode() + b'"' if cursor else b"null"
+    digest = blake2b(following, digest_size=12)
+    for document in page.items:
+        digest.update(document.etag.encode())
+    body = b",".join([document.body for document in page.items])
+    return Reply(
+        b'{"object":"list","data":[' + body + b'],"has_more":' + more + b',"next_cursor":' + following + b"}",
+        etag=digest.hexdigest(),
+    )
+
+
+async def products(call: Call) -> Reply:
+    """A page of products."""
+    page = await call.use.catalogue.products(call.tx, ProductFilter(**call.query), call.cut)
+    return spliced(page, call.cursor(page.next_key))
+
+
+async def product(call: Call) -> Reply:
+    """One product."""
+    document = await call.use.catalogue.product(call.tx, call.ids["id"])
+    return Reply(document.body, etag=document.etag)
+
+
+async def offers(call: Call) -> Reply:
+    """A page of offers."""
+    return call.listing(
+        await call.use.catalogue.offers(call.tx, OfferFilter(**call.query), call.cut), documents.offer_line
+    )
+
+
+async def categories(call: Call) -> Reply:
+    """The taxonomy, whole."""
+    if not _CATEGORY_TREE:
+        listed = [wire.category(entry) for entry in call.use.catalogue.categories()]
+        _CATEGORY_TREE.update({"object": "category_tree", "categories": listed})
+    return Reply(_CATEGORY_TREE)
+
+
+OPERATIONS: Final = (
+    Operation(
+        id="catalogue.list_products",
+        method="GET",
+        path="/v1/products",
+        summary="List products",
+        description="Newest first. Every given filter must match.",
+        handler=products,
+        scope="products:read",
+        reply=wire.PRODUCTS,
+        rate="read",
+        paging="forward",
+        query=_PRODUCT_FILTERS,
+        agent=Tool(),
+        hot=True,
+    ),
+    Operation(
+        id="catalogue.read_product",
+        method="GET",
+        path="/v1/products/{id}",
+        summary="Read a product",
+        description="With its variants and their offers. The id of a merged product answers with the survivor.",
+        handler=product,
+        ids={"id": "prod"},
+        scope="products:read",
+        reply=wire.PRODUCT,
+        rate="read",
+        agent=Tool(),
+        hot=True,
+    ),
+    Operation(
+        id="catalogue.list_offers",
+        method="GET",
+        path="/v1/offers",
+        summary="List offers",
+        description="Newest first. An offer is one source's price and stock for one variant at one location.",
+        handler=offers,
+        scope="products:read",
+        reply=wire.OFFERS,
+        rate="read",
+        paging="forward",
+        query=_OFFER_FILTERS,
+        agent=Tool(),
+        hot=True,
+    ),
+    Operation(
+        id="catalogue.list_categories",
+        method="GET",
+        path="/v1/categories",
+        summary="Read the category tree",
+        description="One taxonomy for everybody, answered whole, parents before their children.",
+        handler=categories,
+        scope="products:read",
+        reply=wire.CATEGORIES,
+        rate="read",
+        agent=Tool(),
+        hot=True,
+    ),
+)

@@ -1,0 +1,29 @@
+"""Answering browsers' preflight questions: any origin may call, credentials go by Authorization only."""
+
+from typing import Final
+
+from domain.kernel.ids import is_id, new_id
+from entrypoints.http.exchange import Request, Response
+from entrypoints.http.route import COMMON
+from entrypoints.http.table import Table
+
+METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
+HEADERS: Final = (
+    b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Request-Id, Service-Dry-Run, Service-Mode, "
+    b"Service-Version"
+)
+
+
+def preflight(table: Table, request: Request) -> Response:
+    """The answer to OPTIONS (WHATWG Fetch, CORS preflight). It needs no credential and does not tell what exists."""
+    allowed = ", ".join(table.find("OPTIONS", request.path).allowed) or METHODS
+    given = request.headers.get("request-id", "")
+    headers = [
+        *COMMON,
+        (b"allow", allowed.encode()),
+        (b"access-control-allow-methods", allowed.encode()),
+        (b"access-control-allow-headers", HEADERS),
+        (b"access-control-max-age", b"86400"),
+        (b"request-id", (given if is_id("req", given) else new_id("req")).encode()),
+    ]
+    return Response(204, headers)

@@ -1,0 +1,95 @@
+"""Requests and responses as plain values, so that nothing behind the edge knows which server or framework carried them."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+HeaderList = list[tuple[bytes, bytes]]
+BodyReader = Callable[[int], Awaitable[bytes]]
+"""Reads the whole body of at most that many bytes. Raises PayloadTooLarge beyond it."""
+
+READ: Final = (
+    "authorization",
+    "service-version",
+    "service-mode",
+    "service-dry-run",
+    "idempotency-key",
+    "if-match",
+    "if-none-match",
+    "content-type",
+    "content-length",
+    "request-id",
+    "user-agent",
+    "x-forwarded-for",
+    "forwarded",
+)
+_KNOWN: Final = {name.encode(): name for name in READ}
+
+
+@dataclass(slots=True)
+class Request:
+    """One HTTP request. `path` is as sent (percent-encoded), `query` the raw query string.
+
+    `headers` holds those of `READ` under lower-case names; a header sent more than once is joined by ", " and named in
+    `repeated`.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    client: str
+    read_body: BodyReader
+    repeated: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Response:
+    """One HTTP response: lower-case header names, the body whole."""
+
+    status: int
+    headers: HeaderList = field(default_factory=list)
+    body: bytes = b""
+
+    def header(self, name: str) -> str | None:
+        """The first value of that header, for readers that are not in a hurry."""
+        sought = name.lower().encode()
+        return next((value.decode("latin-1") for key, value in self.headers if key == sought), None)
+
+
+async def no_body(_limit: int) -> bytes:
+    """The reader of a request whose body nobody looks at."""
+    return b""
+
+
+def headers_of(raw: Any) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The headers that the service reads, and the names of those sent more than once."""
+    headers: dict[str, str] = {}
+    repeated: tuple[str, ...] = ()
+    for key, value in raw:
+        name = _KNOWN.get(key)
+        if name is None:
+            continue
+        if name in headers:
+            headers[name] += ", " + value.decode("latin-1")
+            repeated += (name,)
+        else:
+            headers[name] = value.decode("latin-1")
+    return headers, repeated
+
+
+def from_scope(scope: Any, read_body: BodyReader) -> Request:
+    """The request that an ASGI HTTP scope describes."""
+    headers, repeated = headers_of(scope["headers"])
+    raw = scope.get("raw_path")
+    path = raw.decode("latin-1").partition("?")[0] if raw else scope["path"]
+    client = scope.get("client")
+    return Request(
+        method=scope["method"],
+        path=path,
+        query=scope["query_string"].decode("latin-1"),
+        headers=headers,
+        client=client[0] if client else "",
+        read_body=read_body,
+        repeated=repeated,
+    )

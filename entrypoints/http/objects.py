@@ -1,0 +1,154 @@
+"""PUT and GET of objects by signed links, straight on ASGI: bytes are taken no faster than they can be stored."""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from datetime import datetime
+from typing import Any, Final, Protocol
+from urllib.parse import parse_qsl, quote
+
+from domain.kernel.errors import MethodNotAllowed, NotFound, PayloadTooLarge, UnsupportedMediaType
+from domain.kernel.ids import new_id
+from entrypoints.http.exchange import HeaderList, headers_of
+from entrypoints.http.problems import Problems
+from entrypoints.http.route import COMMON
+from ports.clock import Clock
+from ports.objects import ObjectMissing
+
+PREFIX: Final = "/objects/"
+IDLE_SECONDS: Final = 60
+"""How long a sender may be silent before the upload is given up."""
+
+
+class Grant(Protocol):
+    """What a link allows; see adapters/files/links.py."""
+
+    @property
+    def content_type(self) -> str:
+        """The media type that a PUT must have."""
+
+    @property
+    def limit(self) -> int:
+        """How many bytes a PUT may have."""
+
+    @property
+    def filename(self) -> str:
+        """Under which name a GET is to be saved."""
+
+
+class ObjectServer(Protocol):
+    """Objects that this process serves itself (not those of an S3 store)."""
+
+    def verify(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> Grant:
+        """What the link allows. Raises PermissionDenied."""
+        ...
+
+    async def receive(self, key: str, chunks: AsyncIterable[bytes], limit: int) -> int:
+        """Store what comes in. Raises PayloadTooLarge."""
+        ...
+
+    async def size(self, key: str) -> int:
+        """The object's bytes. Raises ObjectMissing."""
+        ...
+
+    def read(self, key: str) -> AsyncIterator[bytes]:
+        """The object in chunks."""
+        ...
+
+
+class ObjectEdge:
+    """The ASGI application of /objects/…"""
+
+    def __init__(self, server: ObjectServer, clock: Clock, problems: Problems) -> None:
+        self._server = server
+        self._clock = clock
+        self._problems = problems
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request; errors are problems like everywhere else."""
+        request_id = new_id("req")
+        try:
+            await self._serve(scope, receive, send)
+            return
+        except ConnectionError:
+            return
+        except Exception as error:  # noqa: BLE001 - every error is answered; problems.py logs the unforeseen
+            response = self._problems.answer(self._problems.known(error, request_id), request_id)
+        await _start(send, response.status, [*response.headers, (b"request-id", request_id.encode())])
+        await send({"type": "http.response.body", "body": response.body, "more_body": False})
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        method = scope["method"]
+        key = scope["path"][len(PREFIX) :]
+        if method == "OPTIONS":
+            await _start(send, 204, list(_PREFLIGHT))
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
+        if method not in ("GET", "HEAD", "PUT"):
+            raise MethodNotAllowed(extra={"allow": "GET, HEAD, OPTIONS, PUT"})
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        grant = self._server.verify(method, key, query, self._clock.now())
+        if method == "PUT":
+            await self._put(key, grant, scope, receive, send)
+        else:
+            await self._get(key, grant, send, with_body=method == "GET")
+
+    async def _put(self, key: str, grant: Grant, scope: Any, receive: Any, send: Any) -> None:
+        headers, _ = headers_of(scope["headers"])
+        if headers.get("content-type", "") != grant.content_type:
+            raise UnsupportedMediaType(f"This link takes {grant.content_type} only.")
+        if int(headers.get("content-length", "0") or 0) > grant.limit:
+            raise PayloadTooLarge(f"This link takes at most {grant.limit} bytes.")
+        await self._server.receive(key, _chunks(receive), grant.limit)
+        await _start(send, 200, [*COMMON, (b"content-length", b"0")])
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _get(self, key: str, grant: Grant, send: Any, *, with_body: bool) -> None:
+        try:
+            size = await self._server.size(key)
+        except ObjectMissing:
+            raise NotFound from None
+        await _start(send, 200, _download(grant.filename, size))
+        if with_body:
+            async for chunk in self._server.read(key):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+_PREFLIGHT: Final[HeaderList] = [
+    *COMMON,
+    (b"allow", b"GET, HEAD, OPTIONS, PUT"),
+    (b"access-control-allow-methods", b"GET, HEAD, PUT"),
+    (b"access-control-allow-headers", b"Content-Type"),
+    (b"access-control-max-age", b"86400"),
+]
+
+
+def _download(filename: str, size: int) -> HeaderList:
+    disposition = f"attachment; filename*=UTF-8''{quote(filename, safe='')}"
+    return [
+        *COMMON,
+        (b"content-type", b"application/octet-stream"),
+        (b"content-disposition", disposition.encode()),
+        (b"cache-control", b"private, no-store"),
+        (b"content-length", str(size).encode()),
+    ]
+
+
+async def _start(send: Any, status: int, headers: HeaderList) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+
+
+async def _chunks(receive: Any) -> AsyncIterator[bytes]:
+    """The request's body. Raises ConnectionError when the sender breaks off or falls silent."""
+    while True:
+        try:
+            message = await asyncio.wait_for(receive(), IDLE_SECONDS)
+        except TimeoutError:
+            raise ConnectionError("The sender fell silent.") from None
+        if message["type"] != "http.request":
+            raise ConnectionError("The sender broke off.")
+        if message.get("body"):
+            yield message["body"]
+        if not message.get("more_body"):
+            return
+

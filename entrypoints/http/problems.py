@@ -1,0 +1,75 @@
+"""The only place that turns errors into answers: application/problem+json (RFC 9457; specification, Errors)."""
+
+import logging
+from typing import Any, Final
+
+import msgspec
+
+from adapters.wire import problems as wire
+from domain.kernel.errors import DomainError, FieldError
+from entrypoints.http.codes import CODES, Code
+from entrypoints.http.exchange import HeaderList, Response
+from entrypoints.http.route import COMMON, NO_STORE, VARY
+
+log = logging.getLogger("joinery.http")
+
+MOST_FIELDS: Final = 100
+"""How many errors[] entries an answer has at most."""
+FIXED: Final = {
+    "not_found": "There is no such resource.",
+    "authentication_required": "A valid bearer credential is required.",
+    "internal_error": "Something went wrong on our side. It has been logged with this request_id.",
+}
+"""Details that must not tell one cause from another."""
+WAITS: Final = {"rate_limited": 1, "idempotency_request_in_progress": 1, "overloaded": 2, "unavailable": 5}
+"""Retry-After in seconds where the error does not name it."""
+_encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def _field(fault: FieldError) -> dict[str, str]:
+    return {"field": fault.field, "code": fault.code, "detail": fault.detail}
+
+
+class Problems:
+    """Makes problem answers. `docs_url` is where codes are explained, `base_url` where metadata of sign-in stands."""
+
+    def __init__(self, docs_url: str, base_url: str) -> None:
+        self._docs_url = docs_url.rstrip("/")
+        metadata = f"{base_url.rstrip('/')}/.well-known/oauth-protected-resource"
+        self._challenge = (b"www-authenticate", f'Bearer resource_metadata="{metadata}"'.encode())
+
+    def known(self, error: BaseException, request_id: str) -> DomainError:
+        """The error as a DomainError: whatever was not foreseen becomes internal_error and is logged in full."""
+        if isinstance(error, DomainError) and error.code in CODES and error.code != "internal_error":
+            return error
+        log.error("unexpected error", exc_info=error, extra={"request_id": request_id})
+        return DomainError()
+
+    def status(self, error: DomainError) -> int:
+        """The HTTP status of the error's code."""
+        return CODES[error.code].status
+
+    def answer(self, error: DomainError, request_id: str) -> Response:
+        """The answer that tells the error."""
+        code = CODES[error.code]
+        body = _encode(self._body(code, error, request_id))
+        return Response(code.status, self._headers(code, error), body)
+
+    def _body(self, code: Code, error: DomainError, request_id: str) -> dict[str, Any]:
+        address = f"{self._docs_url}/errors/{code.name}"
+        detail = FIXED.get(code.name, error.detail)
+        body = wire.to_wire(address, code.title, code.status, code.name, detail, request_id)
+        if code.name == "invalid_request":
+            body["errors"] = [_field(fault) for fault in error.fields[:MOST_FIELDS]]
+        return body | {name: value for name, value in error.extra.items() if name not in ("allow", *body)}
+
+    def _headers(self, code: Code, error: DomainError) -> HeaderList:
+        headers: HeaderList = [(b"content-type", wire.MEDIA_TYPE.encode()), VARY, NO_STORE, *COMMON]
+        if code.status == 401:
+            headers.append(self._challenge)
+        wait = error.retry_after if error.retry_after is not None else WAITS.get(code.name)
+        if wait is not None:
+            headers.append((b"retry-after", str(wait).encode()))
+        if "allow" in error.extra:
+            headers.append((b"allow", str(error.extra["allow"]).encode()))
+        return headers

@@ -1,0 +1,112 @@
+"""Finished requests wait here to be written many at a time, so that no request waits for its own log entry."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable
+from typing import Final
+
+from domain.request_logs.model import RequestLog
+from ports.request_logs import RequestLogSink
+
+log = logging.getLogger("joinery.request_logs")
+
+BATCH: Final = 500
+INTERVAL: Final = 0.5
+"""Rows and seconds after which what waits is written."""
+FULL: Final = 10_000
+"""From here on requests wait a moment for room."""
+MOMENT: Final = 0.25
+OVERFLOW: Final = 50_000
+"""Beyond this entries are lost, and counted, rather than the process."""
+BACKOFF: Final = (0.5, 1.0, 2.0, 5.0)
+LAST_TRY: Final = 10.0
+"""Seconds that a clean stop gives the database."""
+
+
+class RequestLogQueue:
+    """`put` costs an append; a background task writes. `lost` counts what had to be dropped."""
+
+    def __init__(self, sink: RequestLogSink) -> None:
+        self._sink = sink
+        self._waiting: deque[RequestLog] = deque()
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+        self.lost = 0
+
+    def __len__(self) -> int:
+        """How many entries wait."""
+        return len(self._waiting)
+
+    def put(self, entry: RequestLog) -> Awaitable[None] | None:
+        """Add an entry. Answers an awaitable only while the database is behind: wait for it, it takes a moment at most."""
+        waiting = self._waiting
+        if len(waiting) >= OVERFLOW:
+            self.lost += 1
+            return None
+        waiting.append(entry)
+        count = len(waiting)
+        if count == 1 or count == BATCH:
+            self._wake.set()
+        return self._wait_for_room() if count > FULL else None
+
+    async def _wait_for_room(self) -> None:
+        self._room.clear()
+        try:
+            await asyncio.wait_for(self._room.wait(), MOMENT)
+        except TimeoutError:
+            return
+
+    async def start(self) -> None:
+        """Begin to write."""
+        self._stopping = False
+        self._task = asyncio.create_task(self._run(), name="request-logs")
+
+    async def stop(self) -> None:
+        """Write what waits, for LAST_TRY seconds at most."""
+        self._stopping = True
+        self._wake.set()
+        if self._task is not None:
+            _, late = await asyncio.wait({self._task}, timeout=LAST_TRY)
+            for task in late:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            self._task = None
+        if self._waiting:
+            log.error("request logs lost at stop", extra={"count": len(self._waiting)})
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                if not self._stopping and len(self._waiting) < BATCH:
+                    await self._gather()
+                await self._write()
+            if self._stopping:
+                return
+
+    async def _gather(self) -> None:
+        """Give more entries time to come, until the interval is over or a batch is full."""
+        try:
+            await asyncio.wait_for(self._wake.wait(), INTERVAL)
+        except TimeoutError:
+            return
+
+    async def _write(self) -> None:
+        """Write one batch; as long as the database refuses it, try again, ever more slowly."""
+        batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+        for wait in (*BACKOFF, None):
+            try:
+                await self._sink.write(batch)
+                break
+            except Exception as error:  # noqa: BLE001 - whatever the store raises, entries are kept and tried again
+                log.warning("request logs not written", extra={"count": len(batch), "cause": repr(error)})
+                if wait is None:
+                    self._waiting.extendleft(reversed(batch))
+                else:
+                    await asyncio.sleep(wait)
+        if len(self._waiting) <= FULL:
+            self._room.set()

@@ -1,0 +1,55 @@
+"""The API process: the application on Hypercorn."""
+
+import asyncio
+import contextlib
+
+from hypercorn.asyncio import serve as hypercorn_serve
+from hypercorn.config import Config
+
+from adapters.files.objects import FileObjects
+from entrypoints.container import Container
+from entrypoints.http.app import Parts, create_app
+from entrypoints.settings import Settings
+from entrypoints.worker.process import stopping_on_signals
+
+
+def parts_of(container: Container, settings: Settings) -> Parts:
+    """What the application is made of, out of the container."""
+    pool, objects = container.pool(), container.objects()
+
+    async def database() -> bool:
+        async with pool.system() as link:
+            await link.cursor.execute("SELECT 1")
+        return True
+
+    return Parts(
+        use=container.use_cases(),
+        uow=container.uow(),
+        access=container.access(),
+        limits=container.limits(),
+        clock=container.clock(),
+        request_logs=container.request_log_sink(),
+        secret=settings.secret.encode(),
+        base_url=settings.base_url,
+        docs_url=settings.docs_url,
+        objects=objects if isinstance(objects, FileObjects) else None,
+        waiting=lambda: pool.waiting,
+        readiness={"database": database},
+        trusted_proxies=settings.trusted_proxies,
+        metrics_port=settings.metrics_port,
+    )
+
+
+async def serve(container: Container, settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; requests in hand are answered first."""
+    app = create_app(parts_of(container, settings))
+    config = Config()
+    config.bind = [f"{settings.host}:{settings.port}"]
+    config.accesslog = None
+    config.errorlog = None
+    config.graceful_timeout = 10
+    config.h11_max_incomplete_size = 64 * 1024
+    config.include_server_header = False
+    config.backlog = 1024
+    with stopping_on_signals() as stop, contextlib.suppress(asyncio.CancelledError):
+        await hypercorn_serve(app, config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]

@@ -1,0 +1,110 @@
+"""From a handler's reply to a response: version's shape, ETag, 304, previews, replays, and the headers they share."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+
+from adapters.wire.versions import Versions
+from entrypoints.http.exchange import HeaderList, Response
+from entrypoints.http.operation import Reply
+from entrypoints.http.steps.preconditions import tags_of
+from entrypoints.http.visit import Visit
+from ports.idempotency import StoredAnswer
+from ports.unit_of_work import Recorded
+
+PREVIEW_TYPE: Final = b"application/vnd.furniops.preview+json"
+_encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def hash_of(body: bytes) -> str:
+    """The strong validator of a body: 96 bits of BLAKE2b."""
+    return blake2b(body, digest_size=12).hexdigest()
+
+
+def is_unchanged(if_none_match: str, etag: str) -> bool:
+    """Whether the client's If-None-Match (RFC 9110 §13.1.2, weak comparison) names the ETag. Nonsense matches nothing."""
+    if if_none_match == etag or if_none_match.strip() == "*":
+        return True
+    try:
+        return etag[1:-1] in {text for _, text in tags_of(if_none_match)}
+    except ValueError:
+        return False
+
+
+class Answers:
+    """Makes the answers of operations that did what was asked."""
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self._names = {date: (b"service-version", date.encode()) for date in versions.dates}
+
+    def success(self, visit: Visit, reply: Reply) -> Response:
+        """The reply as a response; 304 when the client holds the representation already."""
+        body, rewritten = self._body(reply.body, visit.version)
+        status = reply.status or visit.operation.status
+        if reply.body is None:
+            return Response(status, self._headers(visit, reply, visit.route.not_modified))
+        headers = self._headers(visit, reply, visit.route.headers)
+        if visit.route.reads or reply.version is not None:
+            etag = self._etag(reply, body, visit.version if rewritten else "")
+            headers.append((b"etag", etag.encode()))
+            held = visit.request.headers.get("if-none-match") if visit.route.reads else None
+            if held is not None and is_unchanged(held, etag):
+                return self._not_modified(visit, etag)
+        return Response(status, headers, body)
+
+    def _body(self, value: Any, version: str) -> tuple[bytes, bool]:
+        """The body's bytes in the version's shape, and whether it had to be rewritten."""
+        made: bytes = value if isinstance(value, bytes) else _encode(value)
+        if value is None or self._versions.unchanged(version):
+            return made, False
+        return _encode(self._versions.shape(msgspec.json.decode(made), version)), True
+
+    @staticmethod
+    def _etag(reply: Reply, body: bytes, shape: str) -> str:
+        text = f"{reply.etag}{shape}" if reply.etag is not None else hash_of(body)
+        return f'"{text}"' if reply.version is None else f'"{reply.version}-{text}"'
+
+    def _headers(self, visit: Visit, reply: Reply, shared: HeaderList) -> HeaderList:
+        headers = [*shared, self._names[visit.version]]
+        for name, value in reply.headers.items():
+            headers.append((name.lower().encode(), value.encode("latin-1")))
+        if visit.dry_run is not None:
+            headers.append((b"service-dry-run", visit.dry_run.encode()))
+        return headers
+
+    def _not_modified(self, visit: Visit, etag: str) -> Response:
+        headers = [*visit.route.not_modified, self._names[visit.version], (b"etag", etag.encode())]
+        return Response(304, headers)
+
+    def preview(self, visit: Visit, recorded: Recorded) -> Response:
+        """What the operation would do (decisions.md §1, Dry run)."""
+        headers = self._headers(visit, Reply(), visit.route.not_modified)
+        headers.append((b"content-type", PREVIEW_TYPE))
+        return Response(200, headers, _encode(preview_of(visit.operation.id, recorded)))
+
+    def replay(self, visit: Visit, stored: StoredAnswer) -> Response:
+        """The stored answer once more."""
+        kept = [(name.encode(), value.encode("latin-1")) for name, value in stored.headers]
+        headers = [*visit.route.not_modified, *kept, (b"idempotent-replayed", b"true")]
+        if stored.status >= 400:
+            visit.error_code = msgspec.json.decode(stored.body).get("code")
+        return Response(stored.status, headers, stored.body)
+
+
+def preview_of(operation: str, recorded: Recorded) -> Mapping[str, Any]:
+    """The preview's JSON."""
+    return {
+        "object": "preview",
+        "operation": operation,
+        "allowed": True,
+        "changes": [
+            {"object": change.object, "id": change.id, "action": change.action, "fields": change.fields()}
+            for change in recorded.changes
+        ],
+        "events": [{"type": event.type, "subject": event.subject} for event in recorded.events],
+        "jobs": [{"kind": job.kind, "subject": job.lane.partition(":")[2] or job.lane} for job in recorded.jobs],
+        "warnings": list(recorded.warnings),
+    }

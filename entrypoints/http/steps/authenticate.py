@@ -1,0 +1,44 @@
+"""Third step: who calls. Every reason for not knowing gives one and the same 401."""
+
+from collections.abc import Awaitable
+
+from domain.access.usecases import AccessService, Proof
+from domain.kernel.errors import AuthenticationRequired
+from entrypoints.http.addresses import Proxies
+from entrypoints.http.remembered import Remembered
+from entrypoints.http.visit import Visit
+
+
+def bearer(header: str | None) -> str:
+    """The credential of an Authorization header (RFC 6750 §2.1). Raises AuthenticationRequired."""
+    if header is None or header[:7].lower() != "bearer ":
+        raise AuthenticationRequired
+    text = header[7:].strip()
+    if not text or not text.isascii():
+        raise AuthenticationRequired
+    return text
+
+
+class Authenticate:
+    """Asks the store once per credential and half second; what it said is judged anew for each request."""
+
+    def __init__(self, access: AccessService, proxies: Proxies) -> None:
+        self._access = access
+        self._proxies = proxies
+        self._known: Remembered[Proof] = Remembered()
+
+    def __call__(self, visit: Visit) -> Awaitable[None] | None:
+        """Set the principal and the client's address. Raises AuthenticationRequired."""
+        request = visit.request
+        visit.address = self._proxies.client(request.client, request.headers)
+        text = bearer(request.headers.get("authorization"))
+        digest = self._access.digest(text)
+        entry = self._known.get(digest)
+        if entry is None:
+            return self._ask(visit, text, digest)
+        visit.principal = self._access.judge(entry[0], visit.address, visit.now)
+        return None
+
+    async def _ask(self, visit: Visit, text: str, digest: bytes) -> None:
+        proof = await self._known.ask(digest, lambda: self._access.find(text, digest))
+        visit.principal = self._access.judge(proof, visit.address, visit.now)

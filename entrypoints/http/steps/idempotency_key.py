@@ -1,0 +1,41 @@
+"""Eleventh step: the Idempotency-Key of a POST, bare or as a structured-field string (RFC 9651 §3.3.3)."""
+
+import re
+from typing import Final
+
+from domain.kernel.errors import FieldError, InvalidRequest
+from entrypoints.http.visit import Visit
+
+LONGEST: Final = 257
+_QUOTED: Final = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
+_BARE: Final = re.compile(r"[\x20-\x7e]*")
+
+
+def _refuse(code: str, detail: str) -> InvalidRequest:
+    return InvalidRequest(detail, fields=(FieldError("header.Idempotency-Key", code, detail),))
+
+
+def unquoted(text: str) -> str:
+    """The key that the header's text means: `"k"` is `k`. Raises InvalidRequest for other characters than ASCII."""
+    if (quoted := _QUOTED.fullmatch(text)) is not None:
+        return re.sub(r"\\(.)", r"\1", quoted[1])
+    if not _BARE.fullmatch(text):
+        raise _refuse("invalid_format", "An Idempotency-Key has printable ASCII characters only.")
+    return text
+
+
+def read_idempotency_key(visit: Visit) -> None:
+    """Set the key where one is required; elsewhere the header means nothing."""
+    if not visit.operation.idempotent:
+        return
+    text = visit.request.headers.get("idempotency-key")
+    if text is None:
+        raise _refuse("required", "This operation needs an Idempotency-Key header.")
+    if "idempotency-key" in visit.request.repeated:
+        raise _refuse("duplicate", "Send one Idempotency-Key header.")
+    key = unquoted(text.strip())
+    if not key:
+        raise _refuse("too_short", "The Idempotency-Key is empty.")
+    if len(key) > LONGEST:
+        raise _refuse("too_long", f"An Idempotency-Key has at most {LONGEST} characters.")
+    visit.idempotency_key = key

@@ -1,0 +1,36 @@
+"""Ninth step: what the caller may do, told before any resource is looked up, so that no id can be probed."""
+
+from domain.access.model import Principal
+from domain.kernel.errors import FeatureUnavailable, PermissionDenied
+from entrypoints.http.operation import Operation
+from entrypoints.http.visit import Visit
+
+
+def _is_who(who: str, caller: Principal) -> bool:
+    if who == "member_session":
+        return caller.session
+    if who == "owner":
+        return (caller.person or caller.session) and caller.role == "owner"
+    return who == "any" or caller.person or caller.session
+
+
+SENTENCES = {
+    "person": "Only a person's own sign-in may do this, not a key or an app.",
+    "member_session": "Only a member signed in to the console may do this.",
+    "owner": "Only an owner, signed in as a person, may do this.",
+}
+
+
+def permit(operation: Operation, caller: Principal) -> None:
+    """Raises PermissionDenied for who or scope, FeatureUnavailable for the plan, in this order."""
+    if not _is_who(operation.who, caller):
+        raise PermissionDenied(SENTENCES[operation.who])
+    if operation.scope is not None and operation.scope not in caller.scopes:
+        raise PermissionDenied(f"This needs the scope {operation.scope}.")
+    if operation.feature is not None and operation.feature not in caller.organisation.plan.features:
+        raise FeatureUnavailable(f"The plan {caller.organisation.plan.code} does not include {operation.feature}.")
+
+
+def check_permission(visit: Visit) -> None:
+    """Ask `permit` about this request."""
+    permit(visit.operation, visit.caller)

@@ -1,0 +1,21 @@
+"""First step: a request line that is too long or not well formed is refused before anything else is looked at."""
+
+from typing import Final
+
+from domain.kernel.errors import FieldError, InvalidRequest
+from entrypoints.http.visit import Visit
+
+LONGEST: Final = 8192
+"""Characters of path and query together (RFC 9110 §4.1 asks for at least 8,000)."""
+
+
+def read_request_line(visit: Visit) -> None:
+    """Refuse a request line over LONGEST or with characters that may not stand in one."""
+    request = visit.request
+    if len(request.path) + len(request.query) > LONGEST:
+        detail = f"Path and query have more than {LONGEST} characters."
+        raise InvalidRequest(detail, fields=(FieldError("query", "too_long", detail),))
+    if not (request.path.isascii() and request.path.isprintable() and request.path.startswith("/")):
+        raise InvalidRequest("The path is not well formed (RFC 3986).")
+    if not (request.query.isascii() and request.query.isprintable()):
+        raise InvalidRequest("The query is not well formed (RFC 3986).")

@@ -1,0 +1,35 @@
+"""Fifth step: the dated version in which the answer is shaped, pinned by the organisation's first request."""
+
+from collections.abc import Awaitable
+
+from adapters.wire.versions import Versions
+from domain.access.usecases import AccessService
+from domain.kernel.errors import FieldError, InvalidRequest
+from entrypoints.http.visit import Visit
+
+
+class ChooseVersion:
+    """The version named, else the one pinned; pinned is what the first request named, or the newest."""
+
+    def __init__(self, access: AccessService, versions: Versions) -> None:
+        self._access = access
+        self._versions = versions
+
+    def __call__(self, visit: Visit) -> Awaitable[None] | None:
+        """Set the version. Raises InvalidRequest for one that is not supported."""
+        named = visit.request.headers.get("service-version")
+        if named is not None and not self._versions.supports(named):
+            detail = f"Supported versions are {' and '.join(self._versions.dates)}."
+            raise InvalidRequest(detail, fields=(FieldError("header.Service-Version", "invalid_value", detail),))
+        pinned = visit.caller.organisation.api_version
+        if pinned is None:
+            return self._pin(visit, named)
+        visit.version = named or self._supported(pinned)
+        return None
+
+    async def _pin(self, visit: Visit, named: str | None) -> None:
+        pinned = await self._access.pin_version(visit.caller.tenant.org, named or self._versions.latest)
+        visit.version = named or self._supported(pinned)
+
+    def _supported(self, pinned: str) -> str:
+        return pinned if self._versions.supports(pinned) else self._versions.latest

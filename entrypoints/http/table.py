@@ -1,0 +1,111 @@
+"""All operations in one table, and the way from a method and a path to one of them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Final
+from urllib.parse import unquote
+
+from entrypoints.http import areas
+from entrypoints.http.operation import Operation
+from entrypoints.http.route import Route
+
+
+@dataclass(slots=True)
+class _Node:
+    """One segment of the trie: static continuations by word, then one parameter."""
+
+    words: dict[str, "_Node"] = field(default_factory=dict)
+    parameter: "_Node | None" = None
+    routes: dict[str, tuple[Route, tuple[str, ...]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a method and a path lead to: a route with the texts of its path parameters, or the methods allowed there.
+
+    Neither means that there is nothing at the path.
+    """
+
+    route: Route | None = None
+    ids: dict[str, str] = field(default_factory=dict)
+    allowed: tuple[str, ...] = ()
+
+
+NOTHING: Final = Match()
+
+
+def _is_parameter(segment: str) -> bool:
+    return segment.startswith("{")
+
+
+class Table:
+    """The rows, in their order, and their routes. Raises ValueError for two rows of one id, or of one method and path."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self.operations: tuple[Operation, ...] = tuple(operations)
+        self._root = _Node()
+        ids = [operation.id for operation in self.operations]
+        if doubled := {id_ for id_ in ids if ids.count(id_) > 1}:
+            raise ValueError(f"Operations share the ids {sorted(doubled)}.")
+        for operation in self.operations:
+            self._plant(operation)
+
+    def _plant(self, operation: Operation) -> None:
+        node = self._root
+        names = []
+        for segment in operation.path.split("/")[1:]:
+            if _is_parameter(segment):
+                names.append(segment[1:-1])
+                node.parameter = node.parameter or _Node()
+                node = node.parameter
+            else:
+                node = node.words.setdefault(segment, _Node())
+        if operation.method in node.routes:
+            raise ValueError(f"Two operations answer {operation.method} {operation.path}.")
+        node.routes[operation.method] = (Route(operation), tuple(names))
+
+    def __iter__(self) -> Iterator[Operation]:
+        """The operations in the order of their areas."""
+        return iter(self.operations)
+
+    def find(self, method: str, path: str) -> Match:
+        """The route of a path as sent; a static segment wins over a parameter, HEAD is answered like GET."""
+        segments = path.split("/")
+        if "%" in path:
+            segments = [unquote(segment) for segment in segments]
+        best = NOTHING
+        for node, values in _walk(self._root, segments, 1, ()):
+            found = node.routes.get("GET" if method == "HEAD" else method)
+            if found is not None:
+                route, names = found
+                return Match(route, dict(zip(names, values, strict=True)) if names else {})
+            if node.routes and not best.allowed:
+                best = Match(allowed=_allowed(node))
+        return best
+
+
+def _allowed(node: _Node) -> tuple[str, ...]:
+    methods = set(node.routes) | {"OPTIONS"} | ({"HEAD"} if "GET" in node.routes else set())
+    return tuple(sorted(methods))
+
+
+def _walk(node: _Node, segments: list[str], at: int, values: tuple[str, ...]) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+    """Every end that the segments lead to, the most static first."""
+    if at == len(segments):
+        yield node, values
+        return
+    segment = segments[at]
+    if (word := node.words.get(segment)) is not None:
+        yield from _walk(word, segments, at + 1, values)
+    if node.parameter is not None and segment:
+        yield from _walk(node.parameter, segments, at + 1, (*values, segment))
+
+
+def whole() -> Table:
+    """The table of every area's rows: each module of `areas` names its own in OPERATIONS."""
+    rows: list[Operation] = []
+    for module in sorted(iter_modules(areas.__path__), key=lambda module: module.name):
+        rows += import_module(f"{areas.__name__}.{module.name}").OPERATIONS
+    return Table(rows)

@@ -1,0 +1,24 @@
+"""The bundle of services that handlers may call, so that the whole application is handed over as one typed value."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from domain.orgs.usecases import OrgService
+from domain.platform.usecases import PlatformService
+from domain.request_logs.usecases import RequestLogService
+from domain.runs.usecases import RunService
+from domain.sources.usecases import SourceService
+from domain.uploads.usecases import UploadService
+
+
+@dataclass(frozen=True, slots=True)
+class UseCases:
+    """What every process builds once and every handler gets."""
+
+    orgs: OrgService
+    platform: PlatformService
+    request_logs: RequestLogService
+    sources: SourceService
+    runs: RunService
+    uploads: UploadService
+    catalogue: Any

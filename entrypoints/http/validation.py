@@ -1,0 +1,121 @@
+"""Validating values by JSON Schema (Draft 2020-12) and telling each fault by path and code (decisions.md §1)."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Final
+
+import jsonschema_rs
+
+from domain.kernel.errors import FieldError
+
+CODES: Final = {
+    "type": "invalid_type",
+    "enum": "invalid_value",
+    "const": "invalid_value",
+    "pattern": "invalid_format",
+    "format": "invalid_format",
+    "minLength": "too_short",
+    "maxLength": "too_long",
+    "minimum": "too_small",
+    "exclusiveMinimum": "too_small",
+    "maximum": "too_large",
+    "exclusiveMaximum": "too_large",
+    "minItems": "too_few",
+    "minProperties": "too_few",
+    "maxItems": "too_many",
+    "maxProperties": "too_many",
+    "uniqueItems": "duplicate",
+    "required": "required",
+    "additionalProperties": "unknown_field",
+    "unevaluatedProperties": "unknown_field",
+    "propertyNames": "unknown_field",
+    "falseSchema": "unknown_field",
+}
+"""The code of each JSON Schema keyword; any other keyword is an `invalid_value`."""
+
+_MOMENT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})")
+
+Names = Callable[[Sequence[str | int]], str]
+
+
+def is_moment(text: str) -> bool:
+    """Whether the text is an RFC 3339 time with offset that a datetime can hold (so no leap second)."""
+    try:
+        return _MOMENT.fullmatch(text) is not None and datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def is_day(text: str) -> bool:
+    """Whether the text is an RFC 3339 full date."""
+    try:
+        return len(text) == 10 and text[4] == "-" and date.fromisoformat(text) is not None
+    except ValueError:
+        return False
+
+
+FORMATS: Final[dict[str, Callable[[str], bool]]] = {"date-time": is_moment, "date": is_day}
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """The dotted path of a body's field; the body itself is called `body`."""
+    return ".".join(map(str, path)) or "body"
+
+
+def in_query(path: Sequence[str | int]) -> str:
+    """The path of a query parameter."""
+    return ".".join(("query", *map(str, path)))
+
+
+class Validator:
+    """One schema, compiled once. `names` turns a path into a field's name."""
+
+    def __init__(self, schema: Mapping[str, Any], names: Names = dotted) -> None:
+        self._schema = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True, formats=FORMATS)
+        self._names = names
+
+    def faults(self, value: Any) -> tuple[FieldError, ...]:
+        """Every fault of the value, in the order of the schema; none when it is valid."""
+        if self._schema.is_valid(value):
+            return ()
+        found: dict[tuple[str, str], FieldError] = {}
+        for error in self._schema.iter_errors(value):
+            for path, code, detail in _faults(error):
+                fault = FieldError(self._names(path), code, detail)
+                found.setdefault((fault.field, fault.code), fault)
+        return tuple(found.values())
+
+
+def _faults(error: Any) -> Iterator[tuple[list[str | int], str, str]]:
+    """One validation error as faults: a missing or unknown field is named itself, alternatives by their best branch."""
+    kind, path = error.kind, list(error.instance_path)
+    if kind.name == "required":
+        yield [*path, kind.property], "required", "This field is required."
+    elif kind.name in ("additionalProperties", "unevaluatedProperties"):
+        for name in kind.unexpected:
+            yield [*path, name], "unknown_field", "There is no such field."
+    elif kind.name in ("anyOf", "oneOf") and (branch := _best(kind, path)):
+        for inner in branch:
+            yield from _faults(inner)
+    else:
+        yield path, CODES.get(kind.name, _alternative(kind)), _sentence(error.message)
+
+
+def _alternative(kind: Any) -> str:
+    context = getattr(kind, "context", None)
+    every = context and all(any(error.kind.name == "type" for error in branch) for branch in context)
+    return "invalid_type" if every else "invalid_value"
+
+
+def _best(kind: Any, path: list[str | int]) -> list[Any] | None:
+    """The branch that was meant: the only one whose type fits the value."""
+    context = getattr(kind, "context", None) or []
+    fitting = [b for b in context if not any(e.kind.name == "type" and list(e.instance_path) == path for e in b)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _sentence(message: str) -> str:
+    """The library's message, short enough to answer."""
+    text = message if len(message) <= 200 else message[:199] + "…"
+    return text if text.endswith((".", "…")) else text + "."

@@ -1,0 +1,35 @@
+"""What the leading scheduler does: wakes workers, queues due pulls, measures health, keeps tables small."""
+
+import asyncio
+from functools import partial
+
+from adapters.arq.queue import ArqQueue
+from adapters.postgres.leadership import leadership
+from adapters.postgres.upkeep import PostgresUpkeep
+from entrypoints.container import Container
+from entrypoints.scheduler.process import Duty, lead
+from entrypoints.scheduler.relay import Relay
+from entrypoints.scheduler.ticks import Tick, Ticks
+from entrypoints.settings import Settings
+
+
+async def run_scheduler(container: Container, settings: Settings, stop: asyncio.Event) -> None:
+    """Lead, or wait to lead, until `stop`."""
+    upkeep = PostgresUpkeep(container.pool())
+    runs, platform = container.run_scheduler(), container.platform()
+    idempotency = container.idempotency_upkeep()
+
+    async def queue_due() -> None:
+        await runs.queue_due()
+
+    async def clean() -> None:
+        await idempotency.forget_expired()
+        await platform.forget_old()
+        await upkeep.partitions()
+        await upkeep.forget_request_logs()
+
+    ticks = Ticks([Tick("due pulls", 15, queue_due), Tick("health", 60, platform.tick), Tick("upkeep", 3600, clean)])
+    duties: list[Duty] = [ticks.run]
+    if settings.redis_url:
+        duties.append(Relay(container.dispatch(), ArqQueue(settings.redis_url), container.signals()).run)
+    await lead(partial(leadership, settings.database_url), duties, stop=stop)

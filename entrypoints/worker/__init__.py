@@ -1,0 +1,1 @@
+"""The worker process: drains lanes of jobs."""

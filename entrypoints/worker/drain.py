@@ -1,0 +1,176 @@
+"""Works off one lane: claims jobs in batches, runs each one's handler, keeps its lease, puts failures off."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from domain.jobs.model import ClaimedJob
+from domain.kernel.errors import LeaseLost
+from ports.jobs import Dispatch
+
+Handler = Callable[[ClaimedJob, asyncio.Event], Awaitable[None]]
+"""Does one job and finishes it (`JobStore.finish`) in the transaction of its effects. The event is set when the lease
+is lost, and the handler is cancelled; it is also cancelled when the process has to stop."""
+
+BATCH: Final = 50
+LEASE: Final = timedelta(seconds=30)
+TURN: Final = timedelta(seconds=30)
+LONGEST_DELAY: Final = timedelta(minutes=10)
+
+LOG: Final = logging.getLogger("joinery.worker")
+
+
+def _utcnow() -> datetime:
+    return datetime.now(UTC)
+
+
+def delay(attempt: int) -> timedelta:
+    """How long a job that failed in its `attempt`-th attempt (from 1) waits: 1 s · 2^attempt, at most 10 minutes."""
+    return min(LONGEST_DELAY, timedelta(seconds=1 << min(attempt, 20)))
+
+
+class Drain:
+    """Drains lanes; one instance serves all lanes of a process."""
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        handlers: Mapping[str, Handler],
+        *,
+        lease: timedelta = LEASE,
+        batch: int = BATCH,
+        turn: timedelta = TURN,
+        now: Callable[[], datetime] = _utcnow,
+    ) -> None:
+        self._dispatch, self._handlers = dispatch, handlers
+        self._lease, self._batch, self._turn, self._now = lease, batch, turn, now
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Begin no other job; `drain` returns after the one in hand, and gives back what it had claimed."""
+        self._stopping = True
+
+    async def drain(self, lane: str) -> bool:
+        """Do the lane's due jobs one after the other; answers whether more may wait (its turn is over).
+
+        Cancelled, it releases the jobs it holds and ends.
+        """
+        until = self._now() + self._turn
+        while not self._stopping:
+            jobs = await self._dispatch.claim(lane, self._batch, self._lease)
+            if not jobs:
+                return False
+            await self._run(jobs)
+            if self._now() >= until:
+                return not self._stopping
+        return False
+
+    async def _run(self, jobs: Sequence[ClaimedJob]) -> None:
+        batch = _Batch(jobs)
+        async with _alongside(self._renewing(batch)):
+            try:
+                while not self._stopping and (job := batch.next()) is not None:
+                    await self._attempt(batch, job)
+            finally:
+                for job in batch.rest():
+                    await self._release(job, self._now())
+
+    async def _attempt(self, batch: "_Batch", job: ClaimedJob) -> None:
+        handler = self._handlers.get(job.kind)
+        if handler is None:
+            LOG.error("job %s: no handler for kind %s", job.id, job.kind)
+            return await self._release(job, self._now() + delay(job.attempt))
+        work = asyncio.ensure_future(handler(job, batch.lost))
+        batch.work = work
+        try:
+            await work
+        except LeaseLost:
+            LOG.info("job %s (%s): another worker took it over", job.id, job.kind)
+        except asyncio.CancelledError:
+            if batch.lost.is_set():
+                LOG.info("job %s (%s): lost its lease and was stopped", job.id, job.kind)
+            else:
+                await self._release(job, self._now())
+                raise
+        except Exception:
+            if batch.lost.is_set():
+                return LOG.info("job %s (%s): lost its lease and failed", job.id, job.kind, exc_info=True)
+            wait = delay(job.attempt)
+            LOG.exception("job %s (%s): attempt %d failed, again in %s", job.id, job.kind, job.attempt, wait)
+            await self._release(job, self._now() + wait)
+        finally:
+            batch.done()
+
+    async def _release(self, job: ClaimedJob, run_at: datetime) -> None:
+        try:
+            await asyncio.shield(self._dispatch.release(job, run_at))
+        except Exception:
+            LOG.warning("job %s (%s): could not be given back; its lease will lapse", job.id, job.kind, exc_info=True)
+
+    async def _renewing(self, batch: "_Batch") -> None:
+        """Every third of the lease: hold on to what is claimed; stop the work on what is lost."""
+        loop = asyncio.get_running_loop()
+        lease = self._lease.total_seconds()
+        held_until = dict.fromkeys((job.id for job in batch.held()), loop.time() + lease)
+        while True:
+            await asyncio.sleep(lease / 3)
+            for job in batch.held():
+                asked = loop.time()
+                try:
+                    held = await self._dispatch.renew(job, self._lease)
+                except Exception:
+                    held = loop.time() < held_until[job.id]
+                    LOG.warning("job %s (%s): its lease could not be renewed", job.id, job.kind, exc_info=True)
+                else:
+                    held_until[job.id] = asked + lease
+                if not held:
+                    batch.lose(job)
+
+
+class _Batch:
+    """The claimed jobs of one lane: the one in hand and those that wait behind it."""
+
+    def __init__(self, jobs: Sequence[ClaimedJob]) -> None:
+        self._waiting = list(reversed(jobs))
+        self._current: ClaimedJob | None = None
+        self.lost = asyncio.Event()
+        self.work: asyncio.Future[None] | None = None
+
+    def next(self) -> ClaimedJob | None:
+        """Take the next job in hand."""
+        self._current = self._waiting.pop() if self._waiting else None
+        self.lost = asyncio.Event()
+        return self._current
+
+    def done(self) -> None:
+        """Nothing is in hand any more."""
+        self._current = self.work = None
+
+    def held(self) -> list[ClaimedJob]:
+        """All jobs whose lease is to be kept."""
+        return [*([self._current] if self._current else []), *reversed(self._waiting)]
+
+    def rest(self) -> list[ClaimedJob]:
+        """The jobs not begun, oldest first."""
+        return self._waiting[::-1]
+
+    def lose(self, job: ClaimedJob) -> None:
+        """Another worker has the job: drop it, and stop working on it."""
+        if self._current is not None and job.id == self._current.id:
+            self.lost.set()
+            if self.work is not None:
+                self.work.cancel()
+        self._waiting = [waiting for waiting in self._waiting if waiting.id != job.id]
+
+
+@contextlib.asynccontextmanager
+async def _alongside(work: Awaitable[None]) -> AsyncIterator[None]:
+    task = asyncio.ensure_future(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))

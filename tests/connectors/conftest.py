@@ -1,0 +1,57 @@
+"""What connector tests share: reading bytes with a connector, and known header words."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from connectors.csv import SPEC as CSV
+from connectors.sdk import Limits, Table
+from connectors.sdk.testing import FakeContext, read
+
+KNOWN = {
+    "sku", "item", "title", "name", "price", "msrp", "qty", "width", "depth", "height", "weight", "colour", "color",
+    "collection", "upc", "description", "brand",
+}  # fmt: skip
+
+Tables = list[tuple[Table, list[tuple[int, list[Any]]]]]
+
+
+def known_words(cells: Sequence[str]) -> int:
+    """How many cells are known header words."""
+    return sum(1 for cell in cells if cell.strip().lower() in KNOWN)
+
+
+class Reader:
+    """Reads bytes with the connector for files; what it reported stays in `context.reports`."""
+
+    def __init__(self) -> None:
+        self.context = FakeContext(score_header=known_words)
+
+    def __call__(self, content: bytes, *, limits: Limits | None = None, **config: Any) -> Tables:
+        self.context.config = config
+        if limits is not None:
+            self.context.limits = limits
+        return read(CSV, self.context, content)
+
+    def one(self, content: bytes, **config: Any) -> tuple[tuple[str, ...], list[tuple[int, list[Any]]]]:
+        """Headers and rows of the one table."""
+        ((table, rows),) = self(content, **config)
+        return table.headers, rows
+
+
+@pytest.fixture
+def reader() -> Reader:
+    """A fresh reader."""
+    return Reader()
+
+
+@pytest.fixture
+def records(reader: Reader) -> Callable[..., list[Mapping[str, Any]]]:
+    """The rows of the one table as dicts."""
+
+    def run(content: bytes, **config: Any) -> list[Mapping[str, Any]]:
+        headers, rows = reader.one(content, **config)
+        return [dict(zip(headers, cells, strict=True)) for _, cells in rows]
+
+    return run

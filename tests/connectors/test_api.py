@@ -1,0 +1,135 @@
+"""A JSON service described by settings: every style of paging, signing, and where a walk ends."""
+
+import json
+from typing import Any
+
+import pytest
+
+from connectors.api import SPEC
+from connectors.sdk import BadData, ConnectorError, Refused, Unreachable
+from connectors.sdk.testing import FakeAnswer, FakeContext, FakeHttp, fetched, read
+
+URL = "https://api.example/v1/items"
+
+
+def answer(*skus: str, link: str | None = None, **more: Any) -> FakeAnswer:
+    """A page of items."""
+    headers = {} if link is None else {"Link": link}
+    return FakeAnswer(json.dumps({"items": [{"sku": sku} for sku in skus], **more}, indent=1).encode(), headers=headers)
+
+
+def skus(context: FakeContext) -> list[str]:
+    """The SKUs of all pages."""
+    ((table, rows),) = read(SPEC, context, fetched(SPEC, context))
+    at = table.headers.index("sku")
+    return [cells[at] for _, cells in rows]
+
+
+def service(answers: dict[str, Any], credentials: dict[str, str] | None = None, **config: Any) -> FakeContext:
+    """A context whose service gives these answers by what follows its URL."""
+    http = FakeHttp({f"{URL}{rest}": it for rest, it in answers.items()})
+    return FakeContext(config={"url": URL, **config}, credentials=credentials, http=http)
+
+
+@pytest.mark.parametrize(
+    ("paging", "answers"),
+    [
+        ({"style": "page"}, {"?page=1": answer("A"), "?page=2": answer("B"), "?page=3": answer()}),
+        ({"style": "page", "start": 0, "page_param": "p"}, {"?p=0": answer("A"), "?p=1": answer("B")}),
+        ({"style": "page"}, {"?page=1": answer("A"), "?page=2": answer("B"), "?page=3": answer("B")}),
+        (
+            {"style": "offset", "size": 1, "size_param": "n", "offset_param": "at"},
+            {"?n=1&at=0": answer("A"), "?n=1&at=1": answer("B"), "?n=1&at=2": answer()},
+        ),
+        (
+            {"style": "cursor", "cursor_path": "page.next", "cursor_param": "after"},
+            {"": answer("A", page={"next": "x y"}), "?after=x+y": answer("B", page={"next": None})},
+        ),
+        (
+            {"style": "next_link", "next_path": "@odata.nextLink"},
+            {"": answer("A", **{"@odata.nextLink": f"{URL}?skip=1"}), "?skip=1": answer("B")},
+        ),
+        (
+            {"style": "link_header"},
+            {"": answer("A", link=f'<{URL}?page=9>; rel="last", <{URL}?page=2>; rel="next"'), "?page=2": answer("B")},
+        ),
+        ({}, {"": answer("A", link="</v1/items?page=2>; rel=next"), "?page=2": answer("B")}),
+        ({"style": "auto"}, {"": answer("A", links={"next": "?page=2"}), "?page=2": answer("B", links={"next": None})}),
+    ],
+    ids=["page", "page from 0", "repeating", "offset", "cursor", "next link", "link header", "auto header", "auto body"],
+)
+def test_paging(paging: dict[str, Any], answers: dict[str, Any]) -> None:
+    assert skus(service(answers, paging=paging)) == ["A", "B"]
+
+
+def test_without_paging() -> None:
+    context = service({"": answer("A", next="?page=2"), "?page=2": answer("B")}, paging={"style": "none"})
+    assert skus(context) == ["A"]
+
+
+def test_most_pages() -> None:
+    context = service({f"?page={n}": answer(f"S{n}") for n in range(1, 9)}, paging={"style": "page", "max_pages": 3})
+    assert len(skus(context)) == 3
+    assert "more than 3 pages" in context.reports[0].detail
+
+
+def test_links_to_other_hosts_are_not_followed() -> None:
+    context = service({"": answer("A", link="<https://evil.example/>; rel=next")}, {"token": "s3cret"})
+    with pytest.raises(BadData, match="another host"):
+        fetched(SPEC, context)
+
+
+@pytest.mark.parametrize(
+    ("credentials", "header", "value"),
+    [
+        ({"token": "s3cret"}, "Authorization", "Bearer s3cret"),
+        ({"username": "ann", "password": "s3cret"}, "Authorization", "Basic YW5uOnMzY3JldA=="),
+        ({"header": "X-Api-Key", "value": "s3cret"}, "X-Api-Key", "s3cret"),
+    ],
+)
+def test_signing(credentials: dict[str, str], header: str, value: str) -> None:
+    context = service({"": answer("A")}, credentials, headers={"X-Shop": "7"})
+    skus(context)
+    assert context.http.asked[0].headers.get(header) == value
+    assert context.http.asked[0].headers.get("X-Shop") == "7"
+
+
+def test_a_key_in_the_query_is_never_shown() -> None:
+    context = service({"?page=1&key=s3cret": answer("A")}, {"query": "key", "value": "s3cret"}, paging={"style": "page"})
+
+    async def run() -> str | None:
+        async with SPEC.open().fetch(context) as begun:
+            return begun.final_url
+
+    import asyncio
+
+    assert asyncio.run(run()) == f"{URL}?page=1"
+
+
+def test_end_by_404() -> None:
+    assert skus(service({"?page=1": answer("A"), "?page=2": answer("B")}, paging={"style": "page"})) == ["A", "B"]
+    with pytest.raises(Unreachable):
+        fetched(SPEC, service({}, paging={"style": "page"}))
+
+
+def test_refused_credentials() -> None:
+    for status in (401, 403):
+        with pytest.raises(Refused) as caught:
+            fetched(SPEC, service({"": FakeAnswer(status=status)}, {"token": "s3cret"}))
+        assert caught.value.credentials
+
+
+@pytest.mark.parametrize("body", [b"not json", b"\xff", b'{"a": Infinity}'])
+def test_bad_answers(body: bytes) -> None:
+    with pytest.raises(ConnectorError):
+        fetched(SPEC, service({"": FakeAnswer(body)}))
+
+
+def test_settings_that_carry_secrets_are_refused() -> None:
+    import jsonschema_rs
+
+    schema = jsonschema_rs.Draft202012Validator(dict(SPEC.config_schema))
+    assert schema.is_valid({"url": URL, "headers": {"X-Shop": "7"}})
+    assert not schema.is_valid({"url": URL, "headers": {"Authorization": "Bearer x"}})
+    assert not schema.is_valid({"url": "ftp://x.example"})
+    assert not schema.is_valid({"url": URL, "unknown": 1})

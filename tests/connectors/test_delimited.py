@@ -1,0 +1,195 @@
+"""CSV and TSV as vendors really send them."""
+
+import csv
+import io
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.csv import SPEC as CSV
+from connectors.sdk import BadData, Limits
+from connectors.sdk.testing import FakeContext
+
+
+@pytest.mark.parametrize(
+    ("content", "value"),
+    [
+        ("SKU,Name\nA,Küche\n".encode(), "Küche"),
+        (b"\xef\xbb\xbf" + "SKU,Name\nA,Küche\n".encode(), "Küche"),
+        ("SKU,Name\nA,Küche 5½”\n".encode("cp1252"), "Küche 5½”"),
+        ("SKU,Name\nA,Küche\n".encode("utf-16"), "Küche"),
+        ("SKU,Name\nA,Küche\n".encode("utf-16-be"), "Küche"),
+        ("SKU,Name\nA,Küche\n".encode("utf-16-le"), "Küche"),
+    ],
+    ids=["utf-8", "bom", "windows-1252", "utf-16", "utf-16-be bare", "utf-16-le bare"],
+)
+def test_encodings(reader: Any, content: bytes, value: str) -> None:
+    headers, rows = reader.one(content)
+    assert headers == ("SKU", "Name")
+    assert rows == [(2, ["A", value])]
+
+
+def test_broken_places_in_utf8_are_kept_to_be_told(reader: Any) -> None:
+    good = "".join(f"A{number},Küche Grün\n" for number in range(20)).encode()
+    _, rows = reader.one(b"SKU,Name\n" + good + b"B,K\xfcche\n")
+    assert rows[0][1][1] == "Küche Grün"
+    assert rows[-1] == (22, ["B", "K\ufffdche"])
+
+
+def test_windows_1252_far_down(reader: Any) -> None:
+    plain = b"".join(b"A%d,Oak\n" % number for number in range(100_000))
+    _, rows = reader.one(b"SKU,Name\n" + plain + b"Z,K\xfcche\n")
+    assert rows[-1] == (100_002, ["Z", "Küche"])
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimiters(reader: Any, delimiter: str) -> None:
+    text = f"sku{delimiter}price{delimiter}name\n" + "".join(
+        f'A{n}{delimiter}1{"." if delimiter == "," else ","}5{delimiter}a, b\n'.replace("a, b", '"a, b|c;d"')
+        for n in range(9)
+    )
+    headers, rows = reader.one(text.encode())
+    assert headers == ("sku", "price", "name")
+    assert rows[8][1][2] == "a, b|c;d"
+
+
+def test_sep_line(reader: Any) -> None:
+    assert reader.one(b"sep=;\r\nsku;price\r\nA;1,5\r\n") == (("sku", "price"), [(3, ["A", "1,5"])])
+
+
+def test_header_on_row_seven(reader: Any) -> None:
+    rows = [["ACME Furniture", "", ""], ["Price list as of 11/20/2026"], [], ["Call us: 555 1234"], [], ["", "", "page 1"],
+            ["SKU", "Colour", "Price"], ["A-1", "Oak", "12.50"], ["A-2", "Ash", "13"]]  # fmt: skip
+    headers, got = reader.one(_csv(rows))
+    assert headers == ("SKU", "Colour", "Price")
+    assert got == [(8, ["A-1", "Oak", "12.50"]), (9, ["A-2", "Ash", "13"])]
+
+
+def test_header_without_known_words(reader: Any) -> None:
+    headers, got = reader.one(_csv([["Liste"], ["Artikelnr", "Farbe", "Preis"], ["1", "rot", "5"], ["2", "blau", "6"]]))
+    assert headers == ("Artikelnr", "Farbe", "Preis")
+    assert [line for line, _ in got] == [3, 4]
+
+
+def test_units_go_into_names(reader: Any) -> None:
+    headers, got = reader.one(_csv([["SKU", "Width", "Weight (lb)", "Qty"], ["", "in", "lb", "ea"], ["A", "3", "4", "5"]]))
+    assert headers == ("SKU", "Width (in)", "Weight (lb)", "Qty")
+    assert got == [(3, ["A", "3", "4", "5"])]
+
+
+def test_groups_over_names(reader: Any) -> None:
+    rows = [["SKU", "Name", "Carton", "", "", "Product", ""],
+            ["", "", "Width", "Depth", "Height", "Width", "Weight"],
+            ["A", "Sofa", "1", "2", "3", "4", "5"]]  # fmt: skip
+    headers, got = reader.one(_csv(rows))
+    assert headers == ("SKU", "Name", "Carton Width", "Carton Depth", "Carton Height", "Product Width", "Product Weight")
+    assert got == [(3, ["A", "Sofa", "1", "2", "3", "4", "5"])]
+
+
+def test_title_beside_a_date_is_no_group(reader: Any) -> None:
+    rows = [["Acme list", "", "", "November", ""], ["SKU", "Name", "Width", "Price", "Qty"], ["A", "Sofa", "1", "2", "3"]]
+    headers, _ = reader.one(_csv(rows))
+    assert headers == ("SKU", "Name", "Width", "Price", "Qty")
+
+
+def test_duplicate_and_blank_headers(reader: Any) -> None:
+    headers, got = reader.one(b"SKU,MSRP,,MSRP,\nA,1,x,2,\nB,3,y,4,\n")
+    assert headers == ("SKU", "MSRP", "Column 3", "MSRP")
+    assert got[0] == (2, ["A", "1", "x", "2"])
+
+
+def test_ragged_rows(reader: Any) -> None:
+    headers, got = reader.one(b"SKU,Name,Qty\nA\nB,b,1,,\nC,c,1,extra,more\nD,d,2\n")
+    assert headers == ("SKU", "Name", "Qty")
+    assert [cells for _, cells in got] == [["A", "", ""], ["B", "b", "1"], ["C", "c", "1"], ["D", "d", "2"]]
+    assert [(report.line, "2 more values" in report.detail) for report in reader.context.reports] == [(4, True)]
+
+
+def test_blank_rows_and_repeated_headers_are_left_out(reader: Any) -> None:
+    _, got = reader.one(b"SKU,Qty\n,\nA,1\n  , \n\nSKU,Qty\nB,2\n,\n,\n")
+    assert got == [(3, ["A", "1"]), (7, ["B", "2"])]
+
+
+def test_lines_of_quoted_breaks(reader: Any) -> None:
+    _, got = reader.one(b'SKU,Description\r\nA,"one\r\ntwo"\r\nB,x\r\n')
+    assert got == [(2, ["A", "one\r\ntwo"]), (4, ["B", "x"])]
+
+
+def test_leading_zeros_and_guards_stay(reader: Any) -> None:
+    _, got = reader.one(b"SKU,UPC\n'101,0012345678905\n")
+    assert got == [(2, ["'101", "0012345678905"])]
+
+
+def test_zero_bytes_are_told(reader: Any) -> None:
+    _, got = reader.one(b"SKU,Name\nA,So\0fa\n")
+    assert got == [(2, ["A", "So\ufffdfa"])]
+
+
+def test_open_quote(reader: Any) -> None:
+    with pytest.raises(BadData, match="line 3: a quoted value is not closed"):
+        reader.one(b'SKU,Name\nA,x\nB,"72in sofa\nC,y\nD,z\n')
+
+
+def test_open_quote_over_a_whole_file(reader: Any) -> None:
+    rows = b"".join(b"A%d,x\n" % number for number in range(5_000))
+    with pytest.raises(BadData, match="line 2: a quoted value is not closed"):
+        reader.one(b'SKU,Name\nB,"72in sofa\n' + rows + b'C,"y"\n')
+
+
+def test_huge_value(reader: Any) -> None:
+    with pytest.raises(BadData, match="longer than 1 MiB"):
+        reader.one(b"SKU,Name\nA," + b"x" * 1_100_000 + b"\n")
+
+
+def test_one_endless_line(reader: Any) -> None:
+    with pytest.raises(BadData, match="this is no table"):
+        reader.one(b"SKU,Name," * 1_000_000)
+
+
+def test_two_hundred_columns(reader: Any) -> None:
+    headers, got = reader.one(_csv([["SKU", *[f"Attribute {at}" for at in range(199)]], ["A", *map(str, range(199))]]))
+    assert len(headers) == len(got[0][1]) == 200
+    with pytest.raises(BadData, match="200 columns; at most 100"):
+        reader(_csv([[f"H{at}" for at in range(200)]] * 2), limits=Limits(columns=100))
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "the file is empty"),
+        (b"\xef\xbb\xbf \r\n\r\n", "the file is empty"),
+        (b"%PDF-1.7 ...", "PDF"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "save it as .xlsx"),
+        (b"\xd0\xcf\x11\xe0" + "EncryptedPackage".encode("utf-16-le"), "password"),
+        (b"<!DOCTYPE html><html><body>Sign in", "web page"),
+        (b"\n <html lang=en><head>", "web page"),
+        (b"\x89PNG\r\n\x1a\n", "picture"),
+        (b"\x1f\x8b\x08\x00", "gzip"),
+        (b"PK\x03\x04 not really", "damaged"),
+    ],
+)
+def test_what_is_no_table(reader: Any, content: bytes, says: str) -> None:
+    with pytest.raises(BadData, match=says):
+        reader(content)
+
+
+def test_reading_streams(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    with path.open("w") as file:
+        file.write("SKU,Name,Qty\n")
+        file.writelines(f"SKU-{number},Sofa number {number},{number}\n" for number in range(200_000))
+    tracemalloc.start()
+    (table,) = CSV.open().tables(FakeContext(), path)
+    count = sum(1 for _ in table.rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 200_000
+    assert peak < 4 * 1024 * 1024
+
+
+def _csv(rows: list[list[str]]) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(rows)
+    return buffer.getvalue().encode()

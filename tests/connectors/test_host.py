@@ -1,0 +1,225 @@
+"""The bridge from connectors to the port: errors told, secrets kept, bounds held."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.pluggy.allowlist import BUILT_IN
+from adapters.pluggy.host import PluggyConnectors
+from adapters.pluggy.loading import Loaded, Provided, load
+from connectors.sdk import (
+    BadData, ConnectorSpec, Context, Fetched, HttpClient, Limits, Refused, Report, RetryLater, Table, Unreachable, Validators,
+)  # fmt: skip
+from connectors.sdk.testing import FakeAnswer, FakeHttp
+from ports.connectors import Connectors, FetchFailed, Job, ParseFailed
+from ports.connectors import Validators as Known
+
+SECRET = "tok en/9!"
+LATER = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+class Scripted:
+    """A connector that does what a test says."""
+
+    def __init__(self, fetch: Callable[[Context], AsyncIterator[bytes]] | None = None, rows: Iterator[Any] = iter(())) -> None:
+        self._fetch = fetch
+        self._rows = rows
+
+    @asynccontextmanager
+    async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
+        assert self._fetch is not None
+        yield Fetched(200, self._fetch(ctx), validators=Validators("e", "m"))
+
+    def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
+        yield Table(None, ("A",), self._rows, ("sku",))
+
+
+def host(connector: Scripted, http: HttpClient | None = None, hosts: str = "*", **limits: Any) -> PluggyConnectors:
+    """A host of this one connector, named `one`."""
+    spec = ConnectorSpec(
+        name="one", title="One", kinds=frozenset({"api"}), streams=frozenset({"catalogue"}), fetches=True,
+        config_schema={"type": "object"}, open=lambda: connector,
+    )  # fmt: skip
+    loaded = Loaded({"one": Provided(spec, "acme", "1", frozenset({hosts}))})
+    return PluggyConnectors(loaded, http or FakeHttp(), limits=Limits(**limits))
+
+
+def job(**config: Any) -> Job:
+    """A job with a secret."""
+    return Job(config, {"token": SECRET, "inner": {"pin": "123456"}}, "catalogue")
+
+
+def fetched(connectors: Connectors, name: str = "one", what: Job | None = None) -> bytes:
+    """The snapshot."""
+
+    async def run() -> bytes:
+        async with connectors.fetch(name, what or job()) as answer:
+            return b"".join([chunk async for chunk in answer.chunks])
+
+    return asyncio.run(run())
+
+
+def fails(error: BaseException) -> Scripted:
+    """A connector whose chunks end in an error."""
+
+    async def chunks(_: Context) -> AsyncIterator[bytes]:
+        yield b"x"
+        raise error
+
+    return Scripted(chunks)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "waiting"),
+    [
+        (RetryLater("busy", until=LATER), "fetch_failed", "rate_limited"),
+        (RetryLater("busy", reason="upstream_busy"), "fetch_failed", "upstream_busy"),
+        (Refused("go away"), "fetch_refused", None),
+        (Refused("who are you", credentials=True), "credentials_refused", None),
+        (Unreachable("nothing there"), "fetch_failed", None),
+        (BadData("what is this"), "parse_failed", None),
+        (KeyError("anything"), "fetch_failed", None),
+        (TimeoutError(), "fetch_failed", None),
+    ],
+)
+def test_errors_of_fetching(error: BaseException, code: str, waiting: str | None) -> None:
+    with pytest.raises(FetchFailed) as caught:
+        fetched(host(fails(error)))
+    assert (caught.value.code, caught.value.waiting) == (code, waiting)
+    assert caught.value.retry_at == (LATER if waiting == "rate_limited" else None)
+
+
+@pytest.mark.parametrize("text", [SECRET, "key=tok%20en%2F9%21", "key=tok+en%2F9%21", "pin 123456"])
+def test_secrets_are_hidden(text: str) -> None:
+    with pytest.raises(FetchFailed) as caught:
+        fetched(host(fails(Unreachable(f"could not ask {text} for it"))))
+    assert "[hidden]" in str(caught.value) and "tok" not in str(caught.value) and "123456" not in str(caught.value)
+    with pytest.raises(FetchFailed) as caught:
+        fetched(host(fails(ValueError(text))))
+    assert str(caught.value) == "The connector one failed (ValueError)."
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [("refused_address", "fetch_refused"), ("dns", "fetch_failed"), ("too_slow", "fetch_failed")]
+)
+def test_failures_of_the_client(kind: str, code: str) -> None:
+    class Failure(Exception):
+        def __init__(self) -> None:
+            self.kind = kind
+            super().__init__("It came to nothing.")
+
+    class Client(FakeHttp):
+        @asynccontextmanager
+        async def get(self, url: str, **_: Any) -> AsyncIterator[Any]:
+            raise Failure
+            yield
+
+    connectors = PluggyConnectors(load(BUILT_IN, product_version="1"), Client())
+    with pytest.raises(FetchFailed) as caught:
+        fetched(connectors, "csv", Job({"url": "https://files.example/a.csv"}, None, "catalogue"))
+    assert caught.value.code == code
+
+
+def test_conditional_fetch() -> None:
+    http = FakeHttp({"https://files.example/a.csv": FakeAnswer(b"SKU\nA\n", content_type="text/csv", headers={"ETag": "e"})})
+    connectors: Connectors = PluggyConnectors(load(BUILT_IN, product_version="1"), http)
+    config = {"url": "https://files.example/a.csv"}
+
+    async def run(known: Known) -> tuple[bool, Known, str | None, bytes]:
+        async with connectors.fetch("csv", Job(config, None, "catalogue", known)) as answer:
+            return answer.not_modified, answer.validators, answer.filename, b"".join([c async for c in answer.chunks])
+
+    assert asyncio.run(run(Known())) == (False, Known("e", None), "a.csv", b"SKU\nA\n")
+    assert asyncio.run(run(Known("e")))[::3] == (True, b"")
+
+
+def test_bounds_of_fetching() -> None:
+    async def endless(_: Context) -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 1024 * 1024
+
+    async def stuck(_: Context) -> AsyncIterator[bytes]:
+        await asyncio.sleep(60)
+        yield b""
+
+    with pytest.raises(FetchFailed, match="larger than 3 MiB"):
+        fetched(host(Scripted(endless), snapshot_bytes=3 * 1024 * 1024))
+    with pytest.raises(FetchFailed, match="too long"):
+        fetched(host(Scripted(stuck), fetch_seconds=0.05))
+
+
+def test_hosts_of_a_plugin() -> None:
+    seen: list[Any] = []
+
+    class Client(FakeHttp):
+        @asynccontextmanager
+        async def get(self, url: str, **more: Any) -> AsyncIterator[Any]:
+            seen.append(more["hosts"])
+            async with super().get(url) as response:
+                yield response
+
+    async def asks(ctx: Context) -> AsyncIterator[bytes]:
+        async with ctx.http.get("https://b.example/", hosts=frozenset({"b.example"})) as response:
+            async for chunk in response.chunks:
+                yield chunk
+
+    client = Client(always=FakeAnswer(b"ok"))
+    assert fetched(host(Scripted(asks), client, hosts="api.example")) == b"ok"
+    assert fetched(host(Scripted(asks), client)) == b"ok"
+    assert seen == [frozenset({"api.example"}), frozenset({"b.example"})]
+
+
+def test_rows_pass_as_they_are(tmp_path: Path) -> None:
+    rows = [(number, [str(number)]) for number in range(1, 10_001)]
+    (table,) = host(Scripted(rows=iter(rows))).tables("one", job(), tmp_path, lambda _: 0)
+    assert (table.headers, table.given) == (("A",), ("sku",))
+    walked = list(table.rows)
+    assert walked == rows and walked[0] is rows[0]
+
+
+def test_errors_of_reading(tmp_path: Path) -> None:
+    def rows(error: Exception) -> Iterator[Any]:
+        yield 1, ["a"]
+        raise error
+
+    for error, says in ((BadData(f"no: {SECRET}"), "No: \\[hidden\\]"), (KeyError(SECRET), "could not read .*KeyError")):
+        (table,) = host(Scripted(rows=rows(error))).tables("one", job(), tmp_path, lambda _: 0)
+        with pytest.raises(ParseFailed, match=says):
+            list(table.rows)
+    with pytest.raises(ParseFailed, match="more than 4,000 rows"):
+        (table,) = host(Scripted(rows=((n, ["a"]) for n in range(99_999))), rows=4_000).tables("one", job(), tmp_path, len)
+        list(table.rows)
+    with pytest.raises(ParseFailed, match="too long"):
+        (table,) = host(Scripted(rows=((n, ["a"]) for n in range(9_999))), parse_seconds=-1).tables("one", job(), tmp_path, len)
+        list(table.rows)
+
+
+def test_unknown_connectors(tmp_path: Path) -> None:
+    connectors = host(Scripted())
+    assert connectors.info("two") is None
+    assert [info.name for info in connectors.infos()] == ["one"]
+    with pytest.raises(FetchFailed):
+        fetched(connectors, "two")
+    with pytest.raises(ParseFailed):
+        list(connectors.tables("two", job(), tmp_path, len))
+
+
+def test_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("SKU,Qty\nA,1,secret value\nB,2\n")
+    got: list[tuple[str, Report]] = []
+    loaded = load(BUILT_IN, product_version="1")
+    for connectors in (
+        PluggyConnectors(loaded, FakeHttp(), reported=lambda name, report: got.append((name, report))),
+        PluggyConnectors(loaded, FakeHttp()),
+    ):
+        for table in connectors.tables("csv", Job({}, None, "catalogue"), path, lambda _: 0):
+            assert len(list(table.rows)) == 2
+    assert [(name, report.line) for name, report in got] == [("csv", 2)]
+    assert "left out values in 1 places" in caplog.text and "secret value" not in caplog.text

@@ -1,0 +1,181 @@
+"""Plugins are loaded one by one, and a broken one is told, never fatal."""
+
+import re
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from adapters.pluggy.allowlist import BUILT_IN, Allowlist, AllowlistError, Entry, in_range, read
+from adapters.pluggy.checking import faults
+from adapters.pluggy.loading import Loaded, PluginReport, load
+from connectors.sdk import ConnectorSpec
+
+GOOD = """
+from connectors.sdk import ConnectorSpec, hookimpl
+class Opened: ...
+def spec(name):
+    return ConnectorSpec(name=name, title="T", kinds=frozenset({"api"}), streams=frozenset({"catalogue"}), fetches=True,
+                         config_schema={"type": "object"}, open=Opened)
+"""
+HOOK = "@hookimpl\ndef joinery_connectors():\n    return [spec(%r)]\n"
+
+Install = Callable[..., Entry]
+NUMBERS = count()
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Puts a distribution of one module on the path, with an entry point."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def run(name: str, source: str, version: str = "1.2.0", allowed: str = "") -> Entry:
+        target = f"plugin_{next(NUMBERS)}"
+        (tmp_path / f"{target}.py").write_text(source)
+        info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (info / "entry_points.txt").write_text(f"[joinery.connectors]\nmain = {target}\n")
+        return Entry(distribution=name, version=allowed, hosts=frozenset({"api.example"}))
+
+    return run
+
+
+def loaded(*entries: Entry) -> tuple[Loaded, dict[str, PluginReport]]:
+    """What became of the built-in plugins and these."""
+    result = load(Allowlist((*BUILT_IN.entries, *entries)), product_version="9.9")
+    return result, {report.plugin: report for report in result.reports}
+
+
+def test_the_built_in_ones() -> None:
+    result, reports = loaded()
+    assert sorted(result.connectors) == ["api", "csv", "shopify"]
+    assert {report.state for name, report in reports.items() if name.startswith("connectors.")} == {"loaded"}
+    assert result.connectors["csv"].distribution == "joinery" and result.connectors["csv"].version == "9.9"
+
+
+def test_a_good_one(install: Install) -> None:
+    result, reports = loaded(install("good-one", GOOD + HOOK % "good"))
+    assert reports["good-one"] == PluginReport(
+        "good-one", "loaded", None, "good-one", "1.2.0", connectors=("good",), hosts=("api.example",)
+    )
+    assert result.connectors["good"].hosts == {"api.example"}
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import nowhere_to_be_found", "cannot be imported: ModuleNotFoundError"),
+        ("raise SystemExit(3)", "cannot be imported: SystemExit"),
+        ("def broken(:", "cannot be imported: SyntaxError"),
+        (GOOD + (HOOK % "x").replace("joinery_connectors", "joinery_conectors"), "hook is wrong"),
+        (GOOD + (HOOK % "x").replace("connectors():", "connectors(extra):"), "cannot be registered|hook is wrong"),
+        (GOOD, "no hook joinery_connectors"),
+        (GOOD + "@hookimpl\ndef joinery_connectors():\n    return None\n", "no hook|does not return a list"),
+        (GOOD + "@hookimpl\ndef joinery_connectors():\n    return [1]\n", "no ConnectorSpec"),
+        (GOOD + "@hookimpl\ndef joinery_connectors():\n    1 / 0\n", "hook failed: ZeroDivisionError"),
+        (GOOD + HOOK % "csv", "'csv' is provided by joinery 9.9 already, and by bad-one 1.2.0"),
+        (GOOD + "@hookimpl\ndef joinery_connectors():\n    return [spec('a'), spec('a')]\n", "described twice"),
+        (GOOD + HOOK % "Not A Name", "name is not lower-case"),
+    ],
+    ids="import exit syntax misspelt arguments none nothing no-spec raises taken twice name".split(),
+)
+def test_broken_ones_stop_nothing(install: Install, source: str, reason: str) -> None:
+    bad = install("bad-one", source)
+    good = install("good-one", GOOD + HOOK % "good")
+    result, reports = loaded(bad, good)
+    assert reports["bad-one"].state == "broken"
+    assert re.search(reason, reports["bad-one"].reason or "")
+    assert sorted(result.connectors) == ["api", "csv", "good", "shopify"]
+
+
+def test_two_of_one_name(install: Install) -> None:
+    first, second = install("one", GOOD + HOOK % "acme"), install("two", GOOD + HOOK % "acme")
+    result, reports = loaded(first, second)
+    assert result.connectors["acme"].distribution == "one"
+    assert "one 1.2.0" in (reports["two"].reason or "") and "two 1.2.0" in (reports["two"].reason or "")
+
+
+def test_what_is_not_listed_is_never_imported(install: Install, tmp_path: Path) -> None:
+    install("stranger", f"open({str(tmp_path / 'ran')!r}, 'w')")
+    _, reports = loaded()
+    assert reports["stranger"].state == "not_listed"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_is_disabled_is_never_imported(install: Install, tmp_path: Path) -> None:
+    entry = install("stranger", f"open({str(tmp_path / 'ran')!r}, 'w')")
+    _, reports = loaded(Entry(distribution=entry.distribution, enabled=False))
+    assert reports["stranger"].state == "disabled"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_versions_and_absence(install: Install) -> None:
+    entry = install("good-one", GOOD + HOOK % "good", version="2.1", allowed=">=1,<2")
+    _, reports = loaded(entry, Entry(distribution="nobody"))
+    assert "2.1 is installed; plugins.toml allows >=1,<2" in (reports["good-one"].reason or "")
+    assert "not installed" in (reports["nobody"].reason or "")
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "inside"),
+    [
+        ("1.2", "", True), ("1.2", ">=1.2,<2", True), ("2.0", ">=1.2,<2", False), ("2.0rc1", "<2", True),
+        ("1.10", ">1.9", True), ("1.2.0", "==1.2", True), ("1.2.3", "==1.2.*", True), ("1.20", "==1.2.*", False),
+        ("1.2.3", "!=1.2.*", False), ("odd", ">=1", False),
+    ],
+)  # fmt: skip
+def test_ranges(version: str, wanted: str, inside: bool) -> None:
+    assert in_range(version, wanted) is inside
+
+
+def test_the_list_in_the_repository() -> None:
+    listed = read(Path(__file__).parents[2] / "plugins.toml")
+    assert [entry.module for entry in listed.entries] == ["connectors.csv", "connectors.shopify", "connectors.api"]
+    assert read(Path("/nowhere/plugins.toml")) is BUILT_IN
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[[plugin]", "not TOML"),
+        ("[other]\n", "nothing but"),
+        ('[[plugin]]\nversion = ">=1"\n', "either a module or a distribution"),
+        ('[[plugin]]\nmodule = "os"\n', "built-in"),
+        ('[[plugin]]\ndistribution = "a"\n', "hosts names"),
+        ('[[plugin]]\ndistribution = "a"\nhosts = ["x"]\nversion = "latest"\n', "range"),
+        ('[[plugin]]\ndistribution = "a"\nhosts = ["x"]\nenabled = "yes"\n', "true or false"),
+        ('[[plugin]]\ndistribution = "a"\nhosts = "x"\n', "list of host names"),
+        ('[[plugin]]\ndistribution = "a"\nhost = ["x"]\n', "unknown key host"),
+    ],
+)
+def test_a_wrong_list(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "plugins.toml"
+    path.write_text(text)
+    with pytest.raises(AllowlistError, match=says):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"api": 2}, "version 2 of the connector interface"),
+        ({"title": " "}, "no title"),
+        ({"kinds": frozenset({"ftp"})}, "kinds"),
+        ({"streams": frozenset()}, "streams"),
+        ({"open": None}, "open cannot be called"),
+        ({"config_schema": {"type": "objekt"}}, "not of type object"),
+        ({"config_schema": {"type": "object", "properties": {"a": {"type": "objekt"}}}}, "no valid JSON Schema"),
+        ({"config_schema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"}}, "Draft 2020-12"),
+        ({"credentials_schema": {"type": "object", "$ref": "https://x.example/s"}}, "outside itself"),
+        ({"config_schema": None}, "config_schema is no JSON Schema"),
+    ],
+)
+def test_faults(change: dict[str, object], says: str) -> None:
+    values: dict[str, object] = {
+        "name": "acme", "title": "Acme", "kinds": frozenset({"api"}), "streams": frozenset({"catalogue"}),
+        "fetches": True, "config_schema": {"type": "object"}, "open": object,
+    }  # fmt: skip
+    assert faults(ConnectorSpec(**values)) == []  # type: ignore[arg-type]
+    assert says in "; ".join(faults(ConnectorSpec(**{**values, **change})))  # type: ignore[arg-type]

@@ -1,0 +1,140 @@
+"""A Shopify shop: its pages, its refusals, and what its columns mean."""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from connectors.sdk import BadData, Refused, RetryLater
+from connectors.sdk.testing import NOON, FakeAnswer, FakeContext, FakeHttp, fetched, read
+from connectors.shopify import SPEC
+from connectors.shopify.connector import products_url
+
+BASE = "https://shop.example/products.json?limit=250&page="
+
+
+def page(*ids: int, **more: Any) -> FakeAnswer:
+    """An answer that lists products of these ids."""
+    return FakeAnswer(json.dumps({"products": [product(number, **more) for number in ids]}).encode())
+
+
+def product(number: int, **more: Any) -> dict[str, Any]:
+    """A product with one variant."""
+    return {
+        "id": number, "title": f"P{number}", "handle": f"p{number}", "body_html": "", "vendor": "", "product_type": "",
+        "tags": [], "images": [], "options": [{"name": "Title", "values": ["Default Title"]}],
+        "variants": [{"id": number * 10, "title": "Default Title", "option1": "Default Title", "sku": f"S{number}",
+                      "price": "1.00", "grams": 0, "available": True}],
+    } | more  # fmt: skip
+
+
+def shop(answers: Mapping[str, Any], **config: Any) -> FakeContext:
+    """A context whose shop gives these answers by page."""
+    http = FakeHttp({f"{BASE}{number}": answer for number, answer in answers.items()})
+    return FakeContext(config={"url": "https://shop.example", **config}, http=http)
+
+
+def test_pages_until_an_empty_one() -> None:
+    context = shop({"1": page(1, 2), "2": page(3), "3": page()})
+    snapshot = fetched(SPEC, context)
+    assert len(snapshot.splitlines()) == 2
+    assert len(context.http.asked) == 3
+    ((_, rows),) = read(SPEC, context, snapshot)
+    assert [(line, cells[0]) for line, cells in rows] == [(1, "1"), (2, "2"), (3, "3")]
+
+
+def test_a_shop_that_knows_no_pages() -> None:
+    context = shop({"1": page(1, 2), "2": page(1, 2)})
+    assert len(fetched(SPEC, context).splitlines()) == 1
+
+
+def test_the_farthest_page() -> None:
+    context = shop({str(number): page(number) for number in range(1, 102)})
+    assert len(fetched(SPEC, context).splitlines()) == 100
+    assert len(context.http.asked) == 100
+    assert "25,000" in context.reports[0].detail
+
+
+def test_waiting_in_the_middle_of_a_walk() -> None:
+    busy = FakeAnswer(status=429, headers={"Retry-After": "7"})
+    context = shop({"1": page(1), "2": [busy, busy, page(2)], "3": page()})
+    assert len(fetched(SPEC, context).splitlines()) == 2
+    assert context.slept == 14
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "wait"),
+    [
+        (429, {"Retry-After": "120"}, timedelta(seconds=120)),
+        (430, {"Retry-After": "Fri, 20 Nov 2026 12:05:00 GMT"}, timedelta(minutes=5)),
+        (503, {"Retry-After": "soon"}, None),
+        (429, {}, None),
+    ],
+)
+def test_told_to_come_later(status: int, told: dict[str, str], wait: timedelta | None) -> None:
+    with pytest.raises(RetryLater) as caught:
+        fetched(SPEC, shop({"1": FakeAnswer(status=status, headers=told)}))
+    assert caught.value.until == (None if wait is None else NOON + wait)
+    assert caught.value.reason == ("upstream_busy" if status == 503 else "rate_limited")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FakeAnswer(b"{}", status=403),
+        FakeAnswer(b"<html>", content_type="text/html", final_url="https://shop.example/password"),
+        FakeAnswer(b"<html><title>Just a moment...</title>", content_type="text/html; charset=utf-8"),
+        FakeAnswer(b"\n<!doctype html>", content_type="application/json"),
+    ],
+    ids=["403", "password", "challenge", "challenge as JSON"],
+)
+def test_turned_away(answer: FakeAnswer) -> None:
+    with pytest.raises(Refused) as caught:
+        fetched(SPEC, shop({"1": answer}))
+    assert not caught.value.credentials
+
+
+@pytest.mark.parametrize("body", [b"[]", b'{"items": []}', b"{", b"\xff\xfe\x00"])
+def test_no_shop(body: bytes) -> None:
+    with pytest.raises(BadData):
+        fetched(SPEC, shop({"1": FakeAnswer(body)}))
+
+
+def test_what_columns_mean() -> None:
+    sofa = product(
+        7, body_html="<p>x</p>", vendor="Maker", product_type="Sofas", tags="Soft, New",
+        images=[{"id": 1, "src": "https://c.example/1.jpg", "position": 1, "alt": "front"}],
+        options=[{"name": "Colour"}, {"name": "Size"}],
+        variants=[{"id": 71, "title": "Red / Large", "option1": "Red", "option2": "Large", "sku": "S", "grams": 4100,
+                   "price": "10.00", "compare_at_price": "12.00", "available": False, "barcode": "0012345678905",
+                   "featured_image": {"src": "https://c.example/red.jpg", "position": 2}}],
+    )  # fmt: skip
+    context = shop({}, currency="usd")
+    ((table, rows),) = read(SPEC, context, json.dumps({"products": [sofa, product(8)]}).encode())
+    assert table.given is not None
+    known = {field: cell for field, cell in zip(table.given, rows[0][1], strict=True) if field}
+    assert known == {
+        "product_key": "7", "title": "P7", "description": "<p>x</p>", "brand": "Maker", "category_path": ["Sofas"],
+        "tags": ["Soft", "New"], "media": [{"url": "https://c.example/1.jpg", "alt": "front", "position": 1}],
+        "variant_key": "71", "sku": "S", "gtin": "0012345678905", "variant_title": "Red / Large",
+        "axes": {"Colour": "Red", "Size": "Large"}, "weight@unit=g": 4100,
+        "variant_media": [{"url": "https://c.example/red.jpg", "position": 2}],
+        "price": "10.00", "compare_at": "12.00", "currency": "usd", "availability": "out_of_stock",
+    }  # fmt: skip
+    plain = dict(zip(table.given, rows[1][1], strict=True))
+    assert plain["axes"] is plain["variant_title"] is plain["weight@unit=g"] is plain["category_path"] is None
+
+
+@pytest.mark.parametrize(
+    ("told", "url"),
+    [
+        ("https://shop.example", "https://shop.example/products.json"),
+        ("https://shop.example/", "https://shop.example/products.json"),
+        ("https://shop.example/products.json?limit=5", "https://shop.example/products.json"),
+        ("https://shop.example:8443/en/collections/beds", "https://shop.example:8443/en/collections/beds/products.json"),
+    ],
+)
+def test_addresses(told: str, url: str) -> None:
+    assert products_url(told) == url

@@ -1,0 +1,1 @@
+"""What every backend of a port must do, told once and run on each."""

@@ -1,0 +1,181 @@
+"""Rate budgets: one bucket's arithmetic everywhere, one budget over many processes, and no obstacle when Redis is lost."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from adapters.memory.limits import MemoryLimits
+from adapters.redis.limits import RedisLimits
+from entrypoints.up.valkey import Valkey
+from ports.limits import Budget, Limits
+
+pytestmark = pytest.mark.asyncio
+
+READ = Budget("org_1.live.read", burst=200, rate=100.0)
+EXPENSIVE = Budget("org_1.live.expensive", burst=5, rate=2.0)
+EXPORT = Budget("org_1.live.export", burst=2, rate=1 / 60)
+
+Open = Callable[[], Limits]
+
+
+@pytest_asyncio.fixture
+async def valkey(tmp_path: Path) -> AsyncIterator[Valkey]:
+    server = Valkey(tmp_path)
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest_asyncio.fixture(params=("memory", "redis"))
+async def open_limits(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
+    """Makes what one process holds; those of redis share their budgets."""
+    if request.param == "memory":
+        limits = MemoryLimits()
+        yield lambda: limits
+        return
+    server = Valkey(tmp_path)
+    await server.start()
+    opened: list[RedisLimits] = []
+
+    def one_more() -> RedisLimits:
+        opened.append(RedisLimits(server.url()))
+        return opened[-1]
+
+    yield one_more
+    for limits_ in opened:
+        await limits_.close()
+    await server.stop()
+
+
+async def allowed(limits: Limits, budget: Budget, times: int) -> int:
+    return sum([(await limits.take(budget)).allowed for _ in range(times)])
+
+
+async def test_the_first_take_leaves_all_but_one(open_limits: Open) -> None:
+    take = await open_limits().take(READ)
+    assert (take.allowed, take.left, take.next_in) == (True, 199, 0.0)
+    assert take.full_in == pytest.approx(0.01, abs=0.002)
+
+
+async def test_a_burst_and_then_no_more(open_limits: Open) -> None:
+    limits = open_limits()
+    assert await allowed(limits, EXPENSIVE, 5) == 5
+    take = await limits.take(EXPENSIVE)
+    assert (take.allowed, take.left) == (False, 0)
+    assert 0.3 < take.next_in <= 0.5
+    assert 2.3 < take.full_in <= 2.5
+
+
+async def test_a_token_comes_back_in_time(open_limits: Open) -> None:
+    limits, quick = open_limits(), Budget("quick", burst=2, rate=20.0)
+    assert await allowed(limits, quick, 3) == 2
+    await asyncio.sleep((await limits.take(quick)).next_in + 0.005)
+    assert (await limits.take(quick)).allowed
+
+
+async def test_what_is_left_falls_one_by_one(open_limits: Open) -> None:
+    limits, steady = open_limits(), Budget("steady", burst=50, rate=0.001)
+    assert [(await limits.take(steady)).left for _ in range(51)] == [*range(49, -1, -1), 0]
+
+
+async def test_small_and_slow_budgets(open_limits: Open) -> None:
+    limits = open_limits()
+    assert await allowed(limits, EXPORT, 5) == 2
+    take = await limits.take(EXPORT)
+    assert 59 < take.next_in <= 60
+    assert 119 < take.full_in <= 120
+
+
+async def test_budgets_are_apart(open_limits: Open) -> None:
+    limits = open_limits()
+    assert await allowed(limits, EXPENSIVE, 9) == 5
+    assert await allowed(limits, Budget("org_1.test.expensive", burst=5, rate=2.0), 9) == 5
+
+
+async def test_a_plan_may_change(open_limits: Open) -> None:
+    limits = open_limits()
+    small, large = Budget("plan", burst=10, rate=0.001), Budget("plan", burst=100, rate=0.001)
+    assert await allowed(limits, small, 4) == 4
+    assert await allowed(limits, large, 100) <= 96
+    assert await allowed(limits, small, 100) <= 10
+
+
+async def test_many_at_once_in_many_processes_get_the_budget_and_no_more(open_limits: Open) -> None:
+    processes = [open_limits() for _ in range(4)]
+    still = Budget("still", burst=200, rate=0.001)
+    takes = await asyncio.gather(*(process.take(still) for _ in range(100) for process in processes))
+    # A process may keep a last small lease while another is refused; nothing is handed out twice.
+    assert 190 <= sum(take.allowed for take in takes) <= 200
+
+
+async def test_a_long_rush_gets_burst_and_refill(open_limits: Open) -> None:
+    processes = [open_limits() for _ in range(3)]
+    began, count = time.monotonic(), 0
+    while time.monotonic() - began < 1.2:
+        takes = await asyncio.gather(*(process.take(READ) for process in processes))
+        count += sum(take.allowed for take in takes)
+        await asyncio.sleep(0.001)
+    most = READ.burst + READ.rate * (time.monotonic() - began)
+    assert 0.9 * most <= count <= most + 1
+
+
+# Redis only.
+
+
+async def test_leases_that_lie_idle_do_not_add_to_a_later_burst(valkey: Valkey) -> None:
+    first, second = RedisLimits(valkey.url()), RedisLimits(valkey.url())
+    assert await allowed(first, READ, 60) == 60
+    await asyncio.sleep(0.7)
+    began = time.monotonic()
+    count = await allowed(first, READ, 300) + await allowed(second, READ, 300)
+    assert count <= READ.burst + READ.rate * (time.monotonic() - began) + 1
+    await first.close()
+    await second.close()
+
+
+async def test_a_lost_redis_is_no_obstacle_and_is_taken_up_again(
+    valkey: Valkey, caplog: pytest.LogCaptureFixture
+) -> None:
+    limits = RedisLimits(valkey.url())
+    still = Budget("still", burst=100, rate=0.001)
+    assert await allowed(limits, still, 30) == 30
+    await valkey.stop()
+    with caplog.at_level(logging.WARNING):
+        assert await allowed(limits, still, 100) == 70
+        assert (await limits.take(Budget("other", burst=5, rate=1.0))).left == 4
+        assert len(caplog.records) == 1
+        await valkey.start()
+        await asyncio.sleep(1.05)
+        assert (await limits.take(Budget("third", burst=5, rate=1.0))).left == 4
+        assert [record.getMessage() for record in caplog.records][1:] == ["Redis is back: budgets are shared again"]
+    await limits.close()
+
+
+async def test_a_slow_redis_is_not_waited_for(tmp_path: Path) -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_unix_server(silent, tmp_path / "s")
+    limits = RedisLimits(f"unix://{tmp_path / 's'}")
+    began = time.monotonic()
+    assert await allowed(limits, EXPENSIVE, 9) == 5
+    assert time.monotonic() - began < 0.5
+    await limits.close()
+    server.close()
+
+
+async def test_a_take_that_is_abandoned_disturbs_no_other(valkey: Valkey) -> None:
+    limits = RedisLimits(valkey.url())
+    still = Budget("still", burst=50, rate=0.001)
+    tasks = [asyncio.create_task(limits.take(still)) for _ in range(40)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert sum(not isinstance(result, BaseException) and result.allowed for result in results) == 39
+    await limits.close()

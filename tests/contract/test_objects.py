@@ -1,0 +1,337 @@
+"""Every kind of object store does what ports/objects.py says, and its links work for a plain HTTP client."""
+
+import asyncio
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import pytest
+from aiohttp import web
+from botocore.auth import S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from adapters.files.objects import FileObjects
+from adapters.memory.objects import MemoryObjects
+from adapters.s3.address import Address, parse
+from adapters.s3.objects import S3Objects
+from adapters.s3.presign import presign
+from domain.kernel.errors import PayloadTooLarge, PermissionDenied
+from ports.objects import ObjectMissing, Objects
+
+KINDS = ("memory", "files", "s3")
+pytestmark = pytest.mark.asyncio
+
+Open = Callable[[str], Objects]
+
+
+def in_an_hour() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
+@pytest.fixture(scope="module")
+def s3_endpoint() -> Iterator[str]:
+    """A real S3 server from the package registry, in a process of its own."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    program = Path(sys.executable).with_name("moto_server")
+    server = subprocess.Popen(
+        [sys.executable, str(program), "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    endpoint = f"http://127.0.0.1:{port}"
+    try:
+        until = time.monotonic() + 30
+        while True:
+            try:
+                urllib.request.urlopen(urllib.request.Request(f"{endpoint}/blobs", method="PUT"), timeout=5).close()
+                break
+            except (urllib.error.URLError, OSError):
+                assert server.poll() is None and time.monotonic() < until
+                time.sleep(0.05)
+        yield endpoint
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+@pytest.fixture(params=KINDS)
+def open_objects(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Makes the store; links of memory and files lead to the given address."""
+    if request.param == "memory":
+        return MemoryObjects
+    if request.param == "files":
+        return lambda base_url: FileObjects(tmp_path / "objects", base_url, "s" * 32)
+    endpoint = request.getfixturevalue("s3_endpoint")
+    url = f"s3://blobs/{secrets.token_hex(4)}?endpoint={endpoint}&region=eu-west-1"
+    credentials = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret+/example"}
+    return lambda base_url: S3Objects(url, credentials)
+
+
+@pytest.fixture
+def objects(open_objects: Open) -> Objects:
+    return open_objects("http://127.0.0.1:1")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[bytes], Path]:
+    def made(data: bytes) -> Path:
+        path = tmp_path / secrets.token_hex(4)
+        path.write_bytes(data)
+        return path
+
+    return made
+
+
+async def content(objects: Objects, key: str) -> bytes:
+    return b"".join([chunk async for chunk in objects.read(key)])
+
+
+async def test_what_is_put_is_read_back(objects: Objects, file: Callable[[bytes], Path]) -> None:
+    data = os.urandom(700_001)
+    await objects.put_file("snapshots/ab/cdef", file(data))
+    assert await content(objects, "snapshots/ab/cdef") == data
+    assert await objects.size("snapshots/ab/cdef") == len(data)
+
+
+async def test_large_objects_come_in_chunks(objects: Objects, file: Callable[[bytes], Path]) -> None:
+    await objects.put_file("large", file(bytes(12 * 2**20)))
+    sizes = [len(chunk) async for chunk in objects.read("large")]
+    assert sum(sizes) == 12 * 2**20
+    assert max(sizes) <= 11 * 2**20
+
+
+async def test_an_empty_object(objects: Objects, file: Callable[[bytes], Path]) -> None:
+    await objects.put_file("empty", file(b""))
+    assert await content(objects, "empty") == b""
+    assert await objects.size("empty") == 0
+
+
+async def test_a_key_is_replaced(objects: Objects, file: Callable[[bytes], Path]) -> None:
+    await objects.put_file("a", file(b"old and long"))
+    await objects.put_file("a", file(b"new"))
+    assert await content(objects, "a") == b"new"
+
+
+async def test_a_key_may_continue_another(objects: Objects, file: Callable[[bytes], Path]) -> None:
+    await objects.put_file("a", file(b"1"))
+    await objects.put_file("a/b.csv", file(b"2"))
+    await objects.put_file("a/b.csv/c", file(b"3"))
+    assert [await content(objects, key) for key in ("a", "a/b.csv", "a/b.csv/c")] == [b"1", b"2", b"3"]
+
+
+async def test_unknown_keys(objects: Objects) -> None:
+    with pytest.raises(ObjectMissing):
+        await objects.size("none")
+    with pytest.raises(ObjectMissing):
+        await anext(objects.read("none"))
+    await objects.delete("none")
+
+
+async def test_deleting(objects: Objects, file: Callable[[bytes], Path]) -> None:
+    await objects.put_file("gone", file(b"x"))
+    await objects.delete("gone")
+    with pytest.raises(ObjectMissing):
+        await objects.size("gone")
+
+
+async def test_a_missing_source_file_changes_nothing(
+    objects: Objects, file: Callable[[bytes], Path], tmp_path: Path
+) -> None:
+    await objects.put_file("kept", file(b"x"))
+    with pytest.raises(FileNotFoundError):
+        await objects.put_file("kept", tmp_path / "nowhere")
+    assert await content(objects, "kept") == b"x"
+
+
+# Links, followed by a plain HTTP client.
+
+
+@asynccontextmanager
+async def edge(open_objects: Open) -> AsyncIterator[Objects]:
+    """The store, with a small HTTP edge in front of those that need one."""
+    objects: Any = None
+
+    async def answer(request: web.Request) -> web.Response:
+        key = unquote(request.match_info["key"])
+        try:
+            grant = objects.verify(request.method, key, dict(request.query), datetime.now(UTC))
+            if request.method == "PUT":
+                await objects.receive(key, request.content.iter_chunked(65536), grant.limit)
+                return web.Response()
+        except PermissionDenied:
+            return web.Response(status=403)
+        except PayloadTooLarge:
+            return web.Response(status=413)
+        disposition = f"attachment; filename*=UTF-8''{grant.filename}"
+        return web.Response(body=await content(objects, key), headers={"Content-Disposition": disposition})
+
+    app = web.Application(client_max_size=2**30)
+    app.router.add_route("*", "/objects/{key:.+}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        objects = open_objects(f"http://127.0.0.1:{runner.addresses[0][1]}")
+        yield objects
+    finally:
+        await runner.cleanup()
+
+
+def http(method: str, url: str, data: bytes | None = None, **headers: str) -> tuple[int, bytes, dict[str, str]]:
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=10) as answer:
+            return answer.status, answer.read(), {name.lower(): value for name, value in answer.headers.items()}
+    except urllib.error.HTTPError as error:
+        return error.code, error.read(), {}
+
+
+async def test_put_and_get_by_links(open_objects: Open) -> None:
+    async with edge(open_objects) as objects:
+        put = await objects.sign_put("in/1.csv", content_type="text/csv", bytes_limit=100, expires_at=in_an_hour())
+        assert put.headers == {"Content-Type": "text/csv"}
+        status, *_ = await asyncio.to_thread(http, "PUT", put.url, b"sku,price\n1,2\n", **put.headers)
+        assert status == 200
+        assert await content(objects, "in/1.csv") == b"sku,price\n1,2\n"
+        url = await objects.sign_get("in/1.csv", filename="prices.csv", expires_at=in_an_hour())
+        status, body, headers = await asyncio.to_thread(http, "GET", url)
+        assert (status, body) == (200, b"sku,price\n1,2\n")
+        assert headers["content-disposition"] == "attachment; filename*=UTF-8''prices.csv"
+
+
+@pytest.mark.parametrize("open_objects", ("memory", "files"), indirect=True)
+async def test_own_links_keep_their_limits(open_objects: Open) -> None:
+    async with edge(open_objects) as objects:
+        put = await objects.sign_put("in/2", content_type="text/csv", bytes_limit=10, expires_at=in_an_hour())
+        get = await objects.sign_get("in/2", filename="x", expires_at=in_an_hour())
+        past = datetime.now(UTC) - timedelta(seconds=1)
+        late = await objects.sign_put("in/2", content_type="text/csv", bytes_limit=10, expires_at=past)
+        assert (await asyncio.to_thread(http, "PUT", put.url, b"0123456789"))[0] == 200
+        assert (await asyncio.to_thread(http, "PUT", put.url, b"0123456789a"))[0] == 413
+        assert (await asyncio.to_thread(http, "PUT", late.url, b"x"))[0] == 403
+        assert (await asyncio.to_thread(http, "PUT", get, b"x"))[0] == 403
+        assert (await asyncio.to_thread(http, "GET", put.url))[0] == 403
+        assert (await asyncio.to_thread(http, "PUT", put.url.replace("in/2", "in/3"), b"x"))[0] == 403
+        assert await content(objects, "in/2") == b"0123456789"
+
+
+# Files only.
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> FileObjects:
+    return FileObjects(tmp_path / "objects", "http://x", "s" * 32)
+
+
+@pytest.mark.parametrize(
+    "key", ("", "/", "../x", "a/../b", "a//b", "/etc/passwd", "a/", ".fresh/x", "a\\b", "a\0", "ä", "a b", "a~", "-" * 901)
+)
+async def test_unsafe_keys_are_refused(files: FileObjects, key: str) -> None:
+    with pytest.raises(ValueError, match="not a safe key"):
+        await files.size(key)
+    with pytest.raises(ValueError, match="not a safe key"):
+        await files.sign_get(key, filename="x", expires_at=in_an_hour())
+
+
+@pytest.mark.parametrize("name", ("expires", "limit", "type", "signature"))
+async def test_no_part_of_a_link_can_be_changed(files: FileObjects, name: str) -> None:
+    put = await files.sign_put("k", content_type="text/csv", bytes_limit=10, expires_at=in_an_hour())
+    query = dict(parse_qsl(urlsplit(put.url).query))
+    assert files.verify("PUT", "k", query, datetime.now(UTC)).limit == 10
+    with pytest.raises(PermissionDenied):
+        files.verify("PUT", "k", {**query, name: query[name] + "0"}, datetime.now(UTC))
+    with pytest.raises(PermissionDenied):
+        files.verify("PUT", "k", {field: value for field, value in query.items() if field != name}, datetime.now(UTC))
+    with pytest.raises(PermissionDenied):
+        FileObjects(Path("/"), "http://x", "t" * 32).verify("PUT", "k", query, datetime.now(UTC))
+
+
+async def test_nothing_half_written_is_seen_or_left(files: FileObjects, tmp_path: Path) -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"half"
+        raise ConnectionResetError
+
+    async def whole() -> AsyncIterator[bytes]:
+        yield b"who"
+        yield b"le"
+
+    assert await files.receive("k", whole(), 5) == 5
+    for chunks, limit, error in ((broken(), 100, ConnectionResetError), (whole(), 4, PayloadTooLarge)):
+        with pytest.raises(error):
+            await files.receive("k", chunks, limit)
+    assert await content(files, "k") == b"whole"
+    assert not list((tmp_path / "objects" / ".fresh").iterdir())
+
+
+async def test_tidying_removes_what_killed_writers_left(files: FileObjects, tmp_path: Path) -> None:
+    stale = tmp_path / "objects" / ".fresh" / "stale"
+    stale.parent.mkdir(parents=True)
+    stale.write_bytes(b"x")
+    assert await files.tidy() == 0
+    assert await files.tidy(timedelta(seconds=-1)) == 1
+    assert not stale.exists()
+
+
+# S3 only.
+
+SIGNED_AT = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("token", ("", "session/token+"))
+@pytest.mark.parametrize(
+    ("method", "headers", "query"),
+    (
+        ("PUT", {"Content-Type": "text/csv; charset=utf-8"}, {}),
+        ("GET", {}, {"response-content-disposition": "attachment; filename*=UTF-8''b%C3%A4r%20~1.csv"}),
+    ),
+)
+async def test_links_are_signed_as_the_reference_client_signs_them(
+    monkeypatch: pytest.MonkeyPatch, method: str, headers: dict[str, str], query: dict[str, str], token: str
+) -> None:
+    address = Address("blobs", "pre/fix", "http://s3.example:9000", "eu-west-1", "AKID", "secret+/", token)
+    ours = presign(address, method, "a/b c~ü.csv", now=SIGNED_AT, seconds=900, headers=headers, query=query)
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda remove_tzinfo=True: SIGNED_AT)
+    request = AWSRequest(method, address.url("a/b c~ü.csv"), headers=dict(headers), params=dict(query))
+    S3SigV4QueryAuth(Credentials("AKID", "secret+/", token or None), "s3", "eu-west-1", expires=900).add_auth(request)
+    assert urlsplit(ours).path == urlsplit(request.url).path
+    assert dict(parse_qsl(urlsplit(ours).query)) == dict(parse_qsl(urlsplit(request.url).query))
+
+
+async def test_links_when_the_client_finds_its_credentials_itself(
+    s3_endpoint: str, monkeypatch: pytest.MonkeyPatch, file: Callable[[bytes], Path]
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    objects = S3Objects(f"s3://blobs/roles?endpoint={s3_endpoint}", {})
+    put = await objects.sign_put("k", content_type="text/csv", bytes_limit=9, expires_at=in_an_hour())
+    assert (await asyncio.to_thread(http, "PUT", put.url, b"told", **put.headers))[0] == 200
+    url = await objects.sign_get("k", filename="x", expires_at=in_an_hour())
+    assert (await asyncio.to_thread(http, "GET", url))[1] == b"told"
+
+
+async def test_addresses() -> None:
+    env = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "hidden"}
+    address = parse("s3://bucket/some/prefix/", env)
+    assert (address.bucket, address.prefix, address.region) == ("bucket", "some/prefix", "eu-central-1")
+    assert address.endpoint == "https://s3.eu-central-1.amazonaws.com"
+    assert address.fixed
+    assert "hidden" not in repr(address)
+    assert not parse("s3://bucket", {}).fixed
+    for wrong in ("http://bucket", "s3://", "s3://bucket?endpont=x"):
+        with pytest.raises(ValueError, match="s3://bucket/prefix"):
+            parse(wrong, {})

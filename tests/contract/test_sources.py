@@ -1,0 +1,145 @@
+"""Sources, their credentials and their schedule (ports/sources.py)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.kernel.errors import PreconditionFailed
+from domain.kernel.paging import Cut, Page
+from domain.kernel.tenancy import Tenant
+from domain.sources.model import Schedule, Source, StatusReason
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.walking import check_both_ways, check_inserts
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+
+
+def _id(source: Source) -> str:
+    return source.id
+
+
+async def _add(uow: UnitOfWork, tenant: Tenant, *sources: Source) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        for source in sources:
+            await tx.sources.add(source)
+
+
+async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
+    moment = builders.MOMENT
+    source = builders.source(
+        config={"url": "https://vendor.example/a.csv", "inbound": {"senders": ["a@vendor.example"]}},
+        schedule=Schedule(60, 15, adaptive=True),
+        status="degraded",
+        status_reason=StatusReason("fetch_failed", "It answered 503."),
+        first_party=True,
+        inbound_address=f"{builders.new_id('src')[4:].lower()}@in.joinery.example",
+        failures=4,
+        catalogue_at=moment - timedelta(hours=2),
+        stock_at=moment - timedelta(minutes=2, microseconds=5),
+        next_pull=moment,
+        next_stock_pull=moment + timedelta(minutes=9),
+        interval_factor={"catalogue": 2.0, "stock": 0.5},
+        version=7,
+    )
+    await _add(uow, tenant, source)
+    async with uow.read(tenant) as tx:
+        assert await tx.sources.get(source.id) == source
+        assert (await tx.sources.page(Cut())).items == (source,)
+
+
+async def test_an_unknown_one_is_none(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.read(tenant) as tx:
+        assert await tx.sources.get("src_0000000000000000000000") is None
+
+
+async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
+    source = builders.source()
+    await _add(backend.uow, tenant, source)
+    for other in (replace(tenant, livemode=False), await backend.tenant()):
+        async with backend.uow.begin(other, CALL) as tx:
+            assert await tx.sources.get(source.id) is None
+            assert await tx.sources.get(source.id, lock=True) is None
+            assert (await tx.sources.page(Cut())).items == ()
+            assert await tx.sources.sealed(source.id) is None
+
+
+async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
+    source = builders.source(version=3)
+    await _add(uow, tenant, source)
+    changed = source.changed(builders.MOMENT, name="changed")
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.sources.save(changed, expected_version=3)
+        with pytest.raises(PreconditionFailed):
+            async with uow.attempt(tx):
+                await tx.sources.save(changed, expected_version=3)
+        await tx.sources.save(replace(changed, name="again"))
+        found = await tx.sources.get(source.id)
+    assert found is not None and (found.name, found.version) == ("again", 4)
+
+
+async def test_seals_and_forgets_credentials(uow: UnitOfWork, tenant: Tenant) -> None:
+    source = builders.source()
+    await _add(uow, tenant, source)
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.sources.seal(source.id, b"\x00sealed\xff")
+        await tx.sources.save(source.changed(tx.now, has_credentials=True))
+    async with uow.begin(tenant, CALL) as tx:
+        found = await tx.sources.get(source.id)
+        assert found is not None and found.has_credentials
+        assert await tx.sources.sealed(source.id) == b"\x00sealed\xff"
+        await tx.sources.save(found.changed(tx.now, name="still sealed"))
+        assert await tx.sources.sealed(source.id) == b"\x00sealed\xff"
+        await tx.sources.seal(source.id, None)
+        found = await tx.sources.get(source.id)
+        assert found is not None and not found.has_credentials
+        assert await tx.sources.sealed(source.id) is None
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 23])
+async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -> None:
+    sources = [builders.source() for _ in range(count)]
+    await _add(uow, tenant, *sources)
+    await _add(uow, replace(tenant, livemode=False), builders.source())
+    async with uow.read(tenant) as tx:
+        expected = sorted(sources, key=_id, reverse=True)
+        await check_both_ways(tx.sources.page, expected, _id)
+
+
+async def test_pages_stand_while_sources_come(uow: UnitOfWork, tenant: Tenant) -> None:
+    sources = [builders.source() for _ in range(9)]
+    await _add(uow, tenant, *sources)
+
+    async def fetch(cut: Cut) -> Page[Source]:
+        async with uow.read(tenant) as tx:
+            return await tx.sources.page(cut)
+
+    async def insert() -> None:
+        await _add(uow, tenant, builders.source())
+
+    await check_inserts(fetch, insert, sorted(sources, key=_id, reverse=True), _id)
+
+
+async def test_due_pulls(backend: Backend, tenant: Tenant) -> None:
+    now = builders.MOMENT
+    ago = timedelta(minutes=1)
+    both = builders.source(next_pull=now - 3 * ago, next_stock_pull=now - ago)
+    late = builders.source(next_pull=now, status="degraded")
+    later = builders.source(next_pull=now + ago)
+    stopped = [builders.source(next_pull=now - ago, status=status) for status in ("paused", "blocked", "disabled")]
+    test = builders.source(next_pull=now - 2 * ago)
+    await _add(backend.uow, tenant, both, late, later, *stopped, builders.source())
+    await _add(backend.uow, replace(tenant, livemode=False), test)
+    due = [pull for pull in await backend.schedule.due(now, 10_000) if pull[0].org == tenant.org]
+    assert due == [
+        (tenant, both.id, "catalogue"),
+        (replace(tenant, livemode=False), test.id, "catalogue"),
+        (tenant, both.id, "stock"),
+        (tenant, late.id, "catalogue"),
+    ]
+    assert len(await backend.schedule.due(now, 1)) == 1
+    earliest = await backend.schedule.next_due()
+    assert earliest is not None and earliest <= both.next_pull

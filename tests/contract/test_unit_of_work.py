@@ -1,0 +1,118 @@
+"""What commits together, what does not, and what a unit of work remembers of itself (ports/unit_of_work.py)."""
+
+import asyncio
+
+import pytest
+
+from domain.audit.model import Change
+from domain.jobs.model import NewJob
+from domain.kernel.paging import Cut
+from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+
+
+async def _names(uow: UnitOfWork, tenant: Tenant) -> set[str]:
+    async with uow.read(tenant) as tx:
+        return {source.name for source in (await tx.sources.page(Cut(100))).items}
+
+
+async def test_commits_on_leaving(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.sources.add(builders.source(name="kept"))
+        assert (await tx.sources.page(Cut())).items[0].name == "kept"
+        assert await _names(uow, tenant) == set()
+    assert await _names(uow, tenant) == {"kept"}
+
+
+async def test_rolls_back_on_an_exception(uow: UnitOfWork, tenant: Tenant) -> None:
+    source = builders.source()
+    with pytest.raises(LookupError):
+        async with uow.begin(tenant, CALL) as tx:
+            await tx.sources.add(source)
+            await tx.events.append([builders.event(source.id)])
+            await tx.jobs.add(NewJob("runs.execute", f"source:{source.id}", tenant))
+            raise LookupError
+    assert await _names(uow, tenant) == set()
+
+
+async def test_a_dry_one_leaves_nothing(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        tx.dry = True
+        await tx.sources.add(builders.source())
+    assert await _names(uow, tenant) == set()
+
+
+async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.sources.add(builders.source(name="before"))
+        with pytest.raises(LookupError):
+            async with uow.attempt(tx):
+                await tx.sources.add(builders.source(name="undone"))
+                await tx.audit.add(Change("source", "src_x", "create", {}, {}))
+                raise LookupError
+        async with uow.attempt(tx):
+            await tx.sources.add(builders.source(name="kept"))
+        await tx.sources.add(builders.source(name="after"))
+        assert tx.recorded.changes == []
+    assert await _names(uow, tenant) == {"before", "kept", "after"}
+
+
+async def test_attempts_nest(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        with pytest.raises(LookupError):
+            async with uow.attempt(tx):
+                async with uow.attempt(tx):
+                    await tx.sources.add(builders.source(name="inner"))
+                raise LookupError
+        await tx.sources.add(builders.source(name="outer"))
+    assert await _names(uow, tenant) == {"outer"}
+
+
+async def test_an_attempt_undoes_changes_to_a_row(uow: UnitOfWork, tenant: Tenant) -> None:
+    source = builders.source()
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.sources.add(source)
+        with pytest.raises(LookupError):
+            async with uow.attempt(tx):
+                await tx.sources.save(source.changed(tx.now, name="changed"))
+                raise LookupError
+        again = await tx.sources.get(source.id)
+        assert again is not None and again.name == source.name
+
+
+async def test_remembers_what_it_did(uow: UnitOfWork, tenant: Tenant) -> None:
+    source = builders.source()
+    change = Change("source", source.id, "create", {}, {"name": source.name})
+    event, job = builders.event(source.id), NewJob("runs.execute", f"source:{source.id}", tenant, {"run": "run_x"})
+    async with uow.begin(tenant, CALL) as tx:
+        tx.dry = True
+        await tx.audit.add(change)
+        await tx.events.append([event])
+        await tx.jobs.add(job)
+        assert tx.recorded.changes == [change]
+        assert [one.subject for one in tx.recorded.events] == [source.id]
+        assert tx.recorded.jobs == [job]
+        assert tx.tenant == tenant and tx.call == CALL
+
+
+async def test_a_lock_makes_others_wait(uow: UnitOfWork, tenant: Tenant) -> None:
+    source = builders.source()
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.sources.add(source)
+
+    async def rename(name: str) -> None:
+        async with uow.begin(tenant, CALL) as tx:
+            found = await tx.sources.get(source.id, lock=True)
+            assert found is not None
+            await asyncio.sleep(0.01)
+            await tx.sources.save(found.changed(tx.now, name=f"{found.name} {name}"))
+
+    await asyncio.gather(*(rename(str(number)) for number in range(5)))
+    async with uow.read(tenant) as tx:
+        found = await tx.sources.get(source.id)
+    assert found is not None and found.version == 6
+    assert sorted(found.name.split()[2:]) == ["0", "1", "2", "3", "4"]

@@ -1,0 +1,149 @@
+"""What the edge costs around a hot read, step by step: `python -m tests.http.benchmark_pipeline` prints microseconds."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from statistics import median
+from time import process_time
+from typing import Any
+
+from adapters.memory.clock import SystemClock
+from entrypoints.http.exchange import from_scope, no_body
+from entrypoints.http.lane import Lane
+from entrypoints.http.operation import Call, Operation, Reply
+from entrypoints.http.pipeline import Pipeline
+from entrypoints.http.table import Table
+from entrypoints.http.visit import Visit
+from ports.limits import Budget, Take
+from tests.http import toys
+from tests.http.fakes import World, running
+
+ROUNDS, TIMES = 9, 4000
+TAKE = Take(True, 3999, 0.4, 0.0)
+BODY = b'{"object":"list","data":[' + b",".join([b'{"object":"product"}'] * 20) + b'],"has_more":true,"next_cursor":"'
+
+
+class FreeLimits:
+    """Limits that cost nothing themselves."""
+
+    async def take(self, budget: Budget) -> Take:
+        return TAKE
+
+
+class BareUnitOfWork:
+    """A unit of work that costs nothing itself."""
+
+    @asynccontextmanager
+    async def read(self, tenant: Any) -> Any:
+        yield None
+
+
+async def hot(call: Call) -> Reply:
+    """A handler as the catalogue's: bytes, a cursor, a known ETag."""
+    cursor = call.cursor("prod_01J8ZQ5T3V7XK2M9RB4CDW") or ""
+    return Reply(BODY + cursor.encode() + b'"}', etag="0123456789abcdef01234567")
+
+
+ROW = Operation("things.hot", "GET", "/v1/hot", "hot", hot, "products:read", toys.THING, "read", paging="forward")
+
+
+def scope_of(secret: str, query: bytes) -> dict[str, Any]:
+    """What a server hands over for a usual request."""
+    headers = [
+        (b"host", b"api.example"),
+        (b"accept", b"application/json"),
+        (b"accept-encoding", b"gzip, deflate"),
+        (b"user-agent", b"acme-sync/1.4"),
+        (b"authorization", f"Bearer {secret}".encode()),
+    ]
+    return {
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/hot",
+        "raw_path": b"/v1/hot",
+        "query_string": query,
+        "headers": headers,
+        "client": ("203.0.113.7", 4000),
+    }
+
+
+async def timed(work: Callable[[], Awaitable[Any] | Any]) -> float:
+    """Median microseconds of CPU of one call."""
+    results = []
+    for _ in range(ROUNDS):
+        start = process_time()
+        for _ in range(TIMES):
+            pending = work()
+            if inspect.isawaitable(pending):
+                await pending
+        results.append((process_time() - start) / TIMES * 1e6)
+        await asyncio.sleep(0.6)
+    return median(results)
+
+
+async def whole(pipeline: Pipeline, secret: str, query: bytes) -> float:
+    """The lane from scope to sent response."""
+    lane = Lane(pipeline.answer, pipeline)  # type: ignore[arg-type]
+    scope = scope_of(secret, query)
+
+    async def send(_: Any) -> None:
+        return None
+
+    return await timed(lambda: lane(scope, send, send))  # type: ignore[arg-type]
+
+
+async def steps(pipeline: Pipeline, world: World, secret: str, query: bytes) -> None:
+    """Each step by itself, on a visit that has passed the earlier ones."""
+    request = from_scope(scope_of(secret, query), no_body)
+    match = pipeline.services.table.find("GET", "/v1/hot")
+    now = world.clock.now()
+    print(f"{await timed(lambda: from_scope(scope_of(secret, query), no_body)):7.2f}  request from scope (and scope)")
+    print(f"{await timed(lambda: pipeline.services.table.find('GET', '/v1/hot')):7.2f}  routing")
+    print(f"{await timed(lambda: Visit(request, match, now)):7.2f}  visit")
+    visit = Visit(request, match, now)
+    for step in pipeline._checks:
+        name = getattr(step, "__name__", type(step).__name__)
+
+        async def once(step: Any = step) -> None:
+            pending = step(visit)
+            if pending is not None:
+                await pending
+
+        print(f"{await timed(once):7.2f}  {name} (0.2 of it for measuring)")
+    print(f"{await timed(lambda: pipeline._perform(visit)):7.2f}  perform: unit of work, handler, cursor, answer, ETag")
+    response = await pipeline._perform(visit)
+    plain = list(response.headers)
+
+    def finish() -> None:
+        response.headers = list(plain)
+        pipeline._finish(visit, response)
+
+    print(f"{await timed(finish):7.2f}  finish: headers, metrics")
+    print(f"{await timed(lambda: pipeline._log(visit, response)):7.2f}  request log")
+
+
+async def main() -> None:
+    """Print the figures."""
+    parts: dict[str, Any] = {"limits": FreeLimits(), "uow": BareUnitOfWork(), "table": Table([ROW]), "clock": SystemClock()}
+    async with running(**parts) as world:
+        _, secret = await world.key(world.orgs["Fjord"])
+        lane: Any = world.app.asgi_app
+        for query in (b"", b"limit=50&starting_after="):
+            if query:
+                lane = world.app.asgi_app
+                context = await _context(lane._pipeline, secret, b"limit=50")
+                query += context.encode()
+            print(f"\nGET /v1/hot?{query.decode()}")
+            print(f"{await whole(lane._pipeline, secret, query):7.2f}  all of it")
+            await steps(lane._pipeline, world, secret, query)
+
+
+async def _context(pipeline: Pipeline, secret: str, query: bytes) -> str:
+    """A valid cursor."""
+    answer = await pipeline.answer(from_scope(scope_of(secret, query), no_body))
+    return answer.body.decode().rsplit('"', 2)[1]
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,119 @@
+"""A client that calls the application as a server would: one ASGI connection per request."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response: status, headers (lower-case, the last of each name), and the body's bytes."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The problem's code."""
+        return str(self.json()["code"])
+
+    @property
+    def faults(self) -> set[tuple[str, str]]:
+        """The problem's errors[] as (field, code)."""
+        return {(fault["field"], fault["code"]) for fault in self.json()["errors"]}
+
+
+class Client:
+    """Sends requests with one credential."""
+
+    def __init__(self, app: Any, secret: str | None, address: str = "203.0.113.7") -> None:
+        self._app = app
+        self._secret = secret
+        self._address = address
+
+    async def send(
+        self,
+        method: str,
+        target: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        pairs: list[tuple[str, str]] | None = None,
+    ) -> Answer:
+        """One request; `target` is path and query as sent; `pairs` are headers that may repeat."""
+        named = {"authorization": f"Bearer {self._secret}"} if self._secret else {}
+        named |= {name.lower(): value for name, value in (headers or {}).items()}
+        if body is not None:
+            named.setdefault("content-length", str(len(body)))
+        raw = [(name.encode(), value.encode("latin-1")) for name, value in [*named.items(), *(pairs or [])]]
+        path, _, query = target.partition("?")
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode("latin-1"),
+            "root_path": "",
+            "query_string": query.encode("latin-1"),
+            "headers": raw,
+            "client": (self._address, 40000),
+            "server": ("testserver", 80),
+        }
+        return await _exchange(self._app, scope, body or b"")
+
+    async def get(self, target: str, **headers: str) -> Answer:
+        """GET; keyword arguments are headers with underscores for hyphens."""
+        return await self.send("GET", target, headers=_named(headers))
+
+    async def post(self, target: str, value: Any = None, **headers: str) -> Answer:
+        """POST a JSON value under a fresh Idempotency-Key, unless one is named."""
+        return await self.send_json("POST", target, value, **({"idempotency_key": next(_keys)} | headers))
+
+    async def send_json(self, method: str, target: str, value: Any = None, **headers: str) -> Answer:
+        """Send a JSON value."""
+        body = None if value is None else json.dumps(value).encode()
+        typed = {"content-type": "application/json"} if body is not None else {}
+        return await self.send(method, target, body=body, headers=typed | _named(headers))
+
+
+def _numbered() -> Any:
+    number = 0
+    while True:
+        number += 1
+        yield f"key-{number}"
+
+
+_keys = _numbered()
+
+
+def _named(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+async def _exchange(app: Any, scope: dict[str, Any], body: bytes) -> Answer:
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        if waiting:
+            return waiting.pop()
+        import asyncio
+
+        await asyncio.Event().wait()
+        return None
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    start = sent[0]
+    headers = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
+    whole = b"".join(message.get("body", b"") for message in sent[1:])
+    return Answer(start["status"], headers, whole)

@@ -1,0 +1,177 @@
+"""The whole edge on memory adapters, with a toy area that shows every behaviour of the pipeline."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from adapters.memory.access import MemoryCredentials
+from adapters.memory.clock import SettableClock
+from adapters.memory.orgs import MemoryOrgRegistry
+from adapters.memory.platform import MemoryPlatformChecks
+from adapters.memory.request_logs import MemoryRequestLogSink
+from adapters.memory.table import MemoryStore
+from adapters.memory.uow import MemoryUnitOfWork
+from domain.access.model import ApiKey, Principal
+from domain.access.usecases import AccessService, KeyRequest
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor, Call, Tenant
+from domain.orgs.model import Meter, Organisation, Plan
+from domain.orgs.usecases import OrgService
+from domain.platform.usecases import PlatformService
+from domain.request_logs.model import RequestLog
+from domain.request_logs.usecases import RequestLogService
+from entrypoints.http.app import Parts, create_app
+from entrypoints.http.table import Table, whole
+from entrypoints.http.use_cases import UseCases
+from ports.limits import Budget, Take
+from tests.http import toys
+from tests.http.client import Client
+
+SECRET = b"a secret of at least thirty-two characters"
+BASE = "https://api.joinery.test"
+DOCS = "https://docs.joinery.test"
+OPERATOR = Call(Actor("service", "operator"), "tests")
+
+
+def plan_of(code: str, tier: str, *features: str) -> Plan:
+    """A plan."""
+    return Plan(code, code.title(), tier, "usd", 9900, frozenset(features), {"sources": Meter(10, 1, 500)})
+
+
+class BucketLimits:
+    """Limits: real token buckets on the test's clock."""
+
+    def __init__(self, clock: SettableClock) -> None:
+        self._clock = clock
+        self._levels: dict[str, tuple[float, datetime]] = {}
+
+    async def take(self, budget: Budget) -> Take:
+        now = self._clock.now()
+        level, then = self._levels.get(budget.key, (float(budget.burst), now))
+        level = min(float(budget.burst), level + (now - then).total_seconds() * budget.rate)
+        allowed = level >= 1
+        level -= 1 if allowed else 0
+        self._levels[budget.key] = (level, now)
+        return Take(allowed, int(level), (budget.burst - level) / budget.rate, max(0.0, (1 - level) / budget.rate))
+
+
+class CountingCredentials(MemoryCredentials):
+    """Credentials that count how often they are asked, and may know further principals."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.asked = 0
+        self.changed: dict[str, dict[str, Any]] = {}
+        """Fields of a principal to change, by key id."""
+
+    async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
+        self.asked += 1
+        found = await super().key(digest)
+        if found is None:
+            return None
+        return found[0], replace(found[1], **self.changed.get(found[0].id, {}))
+
+
+class SwitchableSink(MemoryRequestLogSink):
+    """A sink that can be told to fail, and keeps what it was given."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.down = False
+        self.written: list[RequestLog] = []
+
+    async def write(self, logs: Sequence[RequestLog]) -> None:
+        if self.down:
+            raise ConnectionError("the database is down")
+        self.written.extend(logs)
+        await super().write(logs)
+
+
+@dataclass
+class World:
+    """One running application and handles on all that is behind it."""
+
+    clock: SettableClock = field(default_factory=SettableClock)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    app: Any = None
+    uow: Any = None
+    access: Any = None
+    credentials: Any = None
+    limits: Any = None
+    sink: Any = None
+    checks: Any = None
+    waiting: int = 0
+    orgs: dict[str, Organisation] = field(default_factory=dict)
+
+    async def org(self, name: str, plan: Plan, kind: str = "retailer") -> Organisation:
+        """A new organisation."""
+        made = Organisation(
+            new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), self.clock.now() - timedelta(days=9)
+        )
+        await MemoryOrgRegistry(self.store).create(made)
+        self.orgs[name] = made
+        return made
+
+    async def key(self, org: Organisation, *, livemode: bool = True, **asked: Any) -> tuple[ApiKey, str]:
+        """A new API key and its secret."""
+        async with self.uow.begin(Tenant(org.id, livemode), OPERATOR) as tx:
+            made: tuple[ApiKey, str] = await self.access.issue_key(tx, KeyRequest("tests", **asked))
+        return made
+
+    async def client(self, name: str = "Fjord", *, livemode: bool = True, **asked: Any) -> Client:
+        """A client with a fresh key of that organisation."""
+        _, secret = await self.key(self.orgs[name], livemode=livemode, **asked)
+        return Client(self.app, secret)
+
+    def stranger(self, secret: str | None = None) -> Client:
+        """A client without a credential, or with that one."""
+        return Client(self.app, secret)
+
+
+def use_cases(world: World) -> UseCases:
+    """The services; those of other areas are not called by these tests."""
+    nothing: Any = None
+    return UseCases(
+        orgs=OrgService(),
+        platform=PlatformService(world.checks, world.clock),
+        request_logs=RequestLogService(),
+        sources=nothing,
+        runs=nothing,
+        uploads=nothing,
+        catalogue=nothing,
+    )
+
+
+@asynccontextmanager
+async def running(**changes: Any) -> AsyncIterator[World]:
+    """A world whose application is serving; `changes` are fields of Parts."""
+    world = World()
+    world.clock.set(datetime(2026, 11, 20, 13, 8, tzinfo=UTC))
+    world.uow = MemoryUnitOfWork(world.store, world.clock)
+    world.credentials = CountingCredentials(world.store)
+    world.access = AccessService(world.credentials, SECRET)
+    world.limits = BucketLimits(world.clock)
+    world.sink = SwitchableSink(world.store)
+    world.checks = MemoryPlatformChecks()
+    parts = Parts(
+        use=use_cases(world),
+        uow=world.uow,
+        access=world.access,
+        limits=world.limits,
+        clock=world.clock,
+        request_logs=world.sink,
+        secret=SECRET,
+        base_url=BASE,
+        docs_url=DOCS,
+        waiting=lambda: world.waiting,
+        table=Table((*toys.OPERATIONS, *(row for row in whole() if row.area in ("orgs", "platform", "request_logs")))),
+    )
+    world.app = create_app(replace(parts, **changes))
+    await world.org("Fjord", plan_of("standard", "standard"))
+    await world.org("Oak", plan_of("standard", "standard"))
+    await world.org("Elm", plan_of("high", "high", "bulk_exports"))
+    async with world.app.test_app():
+        toys.reset()
+        yield world

@@ -1,0 +1,165 @@
+"""A toy area: things that are created, read, listed, changed and broken, to try the pipeline on."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from adapters.wire import words
+from domain.audit.model import Change
+from domain.jobs.model import NewJob
+from domain.kernel.errors import NotFound, PreconditionFailed
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Page
+from domain.orgs.model import Member
+from entrypoints.http.operation import Call, Operation, Reply
+
+THING = words.record("thing", {"id": words.id_of("src"), "name": words.text("oak"), "version": words.integer(1)})
+CREATE = words.closed(
+    {
+        "name": words.text("oak", longest=10),
+        "size": words.number(1.5),
+        "deep": {},
+        "words": words.array(words.text("a", longest=3), most=2),
+        "maybe": words.nullable(words.closed({"on": words.flag()}, ("on",))),
+    },
+    ("name",),
+)
+
+
+@dataclass
+class Kept:
+    """A thing."""
+
+    org: str
+    livemode: bool
+    id: str
+    name: str
+    version: int = 1
+
+
+KEPT: dict[str, Kept] = {}
+CALLS: list[Call] = []
+DOINGS: dict[str, Any] = {}
+
+
+def reset() -> None:
+    """Forget everything."""
+    KEPT.clear()
+    CALLS.clear()
+    DOINGS.clear()
+
+
+def to_wire(thing: Kept) -> dict[str, Any]:
+    """A thing's JSON."""
+    return {"object": "thing", "id": thing.id, "name": thing.name, "version": thing.version}
+
+
+def _own(call: Call) -> Kept:
+    thing = KEPT.get(call.ids["id"])
+    tenant = call.principal.tenant
+    if thing is None or (thing.org, thing.livemode) != (tenant.org, tenant.livemode):
+        raise NotFound(f"No thing {call.ids['id']}.")
+    return thing
+
+
+def keep(org: str, name: str = "oak", *, livemode: bool = True) -> Kept:
+    """Put a thing there."""
+    thing = Kept(org, livemode, new_id("src"), name)
+    KEPT[thing.id] = thing
+    return thing
+
+
+async def create(call: Call) -> Reply:
+    """Adds a member named like the thing: an effect that a rollback undoes."""
+    CALLS.append(call)
+    name, tenant, tx = call.body["name"], call.principal.tenant, call.tx
+    thing = Kept(tenant.org, tenant.livemode, new_id("src"), name)
+    member = Member(new_id("usr"), tenant.org, f"{name}@example.org", "viewer", datetime(2026, 1, 1, tzinfo=UTC))
+    await tx.orgs.add_member(member)
+    await tx.audit.add(Change("thing", thing.id, "create", {}, {"name": name}))
+    await tx.jobs.add(NewJob("things.check", f"thing:{thing.id}", tenant))
+    if DOINGS.get("then"):
+        raise DOINGS["then"]
+    if isinstance(call.body.get("size"), float):
+        raise TypeError("a float got in")
+    return Reply(to_wire(thing), headers={"Location": f"{call.base_url}/v1/things/{thing.id}"})
+
+
+async def read(call: Call) -> Reply:
+    """One thing."""
+    thing = _own(call)
+    return Reply(to_wire(thing), version=thing.version)
+
+
+async def list_all(call: Call) -> Reply:
+    """A page of numbers."""
+    CALLS.append(call)
+    start = int(call.cut.key) if call.cut.key else (101 if call.cut.backwards else 0)
+    step = range(start - 1, 0, -1) if call.cut.backwards else range(start + 1, 101)
+    found = list(step[: call.cut.limit])
+    more = len(step) > len(found)
+    page = Page(tuple(sorted(found)), more, str(found[-1]) if more else None)
+    return call.listing(page, lambda number: {"object": "number", "number": number})
+
+
+async def update(call: Call) -> Reply:
+    """Rename a thing when the version is the expected one."""
+    thing = _own(call)
+    if call.expected_version not in (None, thing.version):
+        raise PreconditionFailed(f"The version is {thing.version}.")
+    if not call.tx.dry:
+        thing.name, thing.version = call.body["name"], thing.version + 1
+    return Reply(to_wire(thing), version=thing.version)
+
+
+async def remove(call: Call) -> Reply:
+    """Forget a thing."""
+    thing = _own(call)
+    if not call.tx.dry:
+        del KEPT[thing.id]
+    return Reply()
+
+
+async def poke(call: Call) -> Reply:
+    """Does what the test says, without any ids."""
+    CALLS.append(call)
+    if DOINGS.get("then"):
+        raise DOINGS["then"]
+    return Reply({"object": "poke", "size": Decimal("1.50"), "body": call.body})
+
+
+async def tell(call: Call) -> Reply:
+    """Fails as the test says."""
+    if DOINGS.get("then"):
+        raise DOINGS["then"]
+    return Reply({"object": "told", "at": call.version}, etag=DOINGS.get("etag"))
+
+
+def _row(id_: str, method: str, path: str, handler: Any, **more: Any) -> Operation:
+    given: dict[str, Any] = {"scope": "sources:read", "rate": "read", "reply": THING, "summary": id_} | more
+    return Operation(id=id_, method=method, path=path, handler=handler, **given)
+
+
+_WRITE: dict[str, Any] = {"scope": "sources:write", "rate": "write"}
+_ID: dict[str, Any] = {"ids": {"id": "src"}}
+OPERATIONS = (
+    _row("things.list", "GET", "/v1/things", list_all, paging="both", query={"colour": words.text("red"), "big": words.flag()}),
+    _row("things.forward", "GET", "/v1/forward", list_all, paging="forward"),
+    _row("things.create", "POST", "/v1/things", create, body=CREATE, status=201, **_WRITE),
+    _row("things.read", "GET", "/v1/things/{id}", read, **_ID),
+    _row("things.static", "GET", "/v1/things/special", tell),
+    _row("things.update", "PATCH", "/v1/things/{id}", update, body=words.closed({"name": words.text("a")}, ("name",)),
+         if_match=True, **_ID, **_WRITE),
+    _row("things.remove", "DELETE", "/v1/things/{id}", remove, status=204, **_ID, **_WRITE),
+    _row("things.poke", "POST", "/v1/things/{id}/poke", poke, body_required=False,
+         body=words.closed({"a": {}}), **_ID, **_WRITE),
+    _row("things.act", "POST", "/v1/things/{id}/act", poke, **_ID, **_WRITE),
+    _row("things.heavy", "POST", "/v1/heavy", poke, scope="sources:write", rate="expensive"),
+    _row("things.export", "POST", "/v1/bulk", poke, scope="exports:write", rate="export", feature="bulk_exports"),
+    _row("sources.test", "POST", "/v1/keyless", poke, scope="sources:write", rate="expensive"),
+    _row("things.owner", "POST", "/v1/owner", poke, who="owner", **_WRITE),
+    _row("things.person", "POST", "/v1/person", poke, who="person", **_WRITE),
+    _row("things.session", "POST", "/v1/session", poke, who="member_session", **_WRITE),
+)  # fmt: skip
+

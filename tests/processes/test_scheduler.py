@@ -1,0 +1,207 @@
+"""The relay hands over due lanes at once, after any loss, and is quiet when idle; ticks keep to themselves; one leads."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from adapters.memory.queue import MemoryQueue
+from adapters.memory.signals import MemorySignals
+from domain.jobs.model import ClaimedJob
+from entrypoints.scheduler.process import lead
+from entrypoints.scheduler.relay import Relay
+from entrypoints.scheduler.ticks import Tick, Ticks
+
+pytestmark = pytest.mark.asyncio
+
+
+class Due:
+    """A Dispatch that knows lanes, when they fall due, and which were dispatched."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[str, datetime] = {}
+        self.dispatched: set[str] = set()
+        self.asked = self.forgotten = 0
+        self.broken = False
+
+    def add(self, lane: str, wait: float = 0.0) -> None:
+        self.lanes[lane] = datetime.now(UTC) + timedelta(seconds=wait)
+
+    async def lanes_due(self, limit: int) -> Sequence[str]:
+        self.asked += 1
+        if self.broken:
+            raise ConnectionError("the database is gone")
+        now = datetime.now(UTC)
+        due = [lane for lane, at in self.lanes.items() if at <= now and lane not in self.dispatched][:limit]
+        self.dispatched.update(due)
+        return due
+
+    async def next_due(self) -> datetime | None:
+        self.asked += 1
+        return min((at for lane, at in self.lanes.items() if lane not in self.dispatched), default=None)
+
+    async def forget_dispatched(self) -> None:
+        self.forgotten += 1
+        self.dispatched.clear()
+
+    async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
+        raise NotImplementedError
+
+    async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
+        raise NotImplementedError
+
+    async def release(self, job: ClaimedJob, run_at: datetime) -> None:
+        raise NotImplementedError
+
+
+class Stage:
+    """A relay at work."""
+
+    def __init__(self) -> None:
+        self.due, self.queue, self.signals = Due(), MemoryQueue(), MemorySignals()
+        self.relay = Relay(self.due, self.queue, self.signals, glance=0.05)
+
+    def waiting(self) -> set[str]:
+        return set(self.queue._lanes)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.relay.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def test_due_lanes_are_woken_at_the_start_on_a_signal_and_when_their_time_comes() -> None:
+    stage = Stage()
+    stage.due.add("old")
+    async with stage.running():
+        await until(lambda: stage.waiting() == {"old"})
+        stage.due.add("new")
+        stage.signals.tell("jobs")
+        await until(lambda: stage.waiting() == {"old", "new"})
+        stage.due.add("later", 0.3)
+        stage.signals.tell("jobs")
+        await asyncio.sleep(0.15)
+        assert "later" not in stage.waiting()
+        await until(lambda: "later" in stage.waiting())
+
+
+async def test_more_lanes_than_are_asked_for_at_once() -> None:
+    stage = Stage()
+    for number in range(950):
+        stage.due.add(str(number))
+    async with stage.running():
+        await until(lambda: len(stage.waiting()) == 950)
+
+
+async def test_what_a_queue_forgot_is_woken_again() -> None:
+    stage = Stage()
+    stage.due.add("a")
+    async with stage.running():
+        await until(lambda: stage.waiting() == {"a"})
+        stage.queue.forget()
+        await until(lambda: stage.waiting() == {"a"})
+
+
+async def test_wakes_during_an_outage_are_made_up_for(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage()
+    async with stage.running():
+        await until(lambda: stage.due.asked > 0)
+        stage.queue.lost = True
+        stage.due.add("a")
+        stage.signals.tell("jobs")
+        await asyncio.sleep(0.3)
+        stage.queue.lost = False
+        await until(lambda: stage.waiting() == {"a"})
+    assert len([record for record in caplog.records if "the queue is lost" in record.getMessage()]) == 1
+
+
+async def test_an_idle_relay_leaves_the_database_alone() -> None:
+    stage = Stage()
+    async with stage.running():
+        await asyncio.sleep(1.0)
+    assert stage.due.asked <= 2
+    assert stage.due.forgotten == 1
+
+
+async def test_ticks_beat_on_whatever_others_do(caplog: pytest.LogCaptureFixture) -> None:
+    counts = {"good": 0, "bad": 0, "slow": 0}
+
+    async def good() -> None:
+        counts["good"] += 1
+
+    async def bad() -> None:
+        counts["bad"] += 1
+        raise RuntimeError("no luck")
+
+    async def slow() -> None:
+        counts["slow"] += 1
+        await asyncio.sleep(5)
+
+    ticks = Ticks([Tick("good", 0.02, good), Tick("bad", 0.02, bad), Tick("slow", 0.02, slow)])
+    task = asyncio.create_task(ticks.run())
+    await until(lambda: counts["good"] > 5 and counts["bad"] > 5)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert counts["slow"] == 1
+    assert "tick bad failed" in caplog.text
+
+
+async def test_one_leads_and_another_takes_over() -> None:
+    lock, leaders = asyncio.Lock(), list[str]()
+    stops = {name: asyncio.Event() for name in "ab"}
+
+    @contextlib.asynccontextmanager
+    async def leadership() -> AsyncIterator[None]:
+        async with lock:
+            yield
+
+    def duty(name: str) -> Callable[[], "asyncio.Future[None]"]:
+        async def forever() -> None:
+            leaders.append(name)
+            await asyncio.Event().wait()
+
+        return lambda: asyncio.ensure_future(forever())
+
+    tasks = {name: asyncio.create_task(lead(leadership, [duty(name)], stop=stops[name])) for name in "ab"}
+    await until(lambda: leaders == ["a"])
+    await asyncio.sleep(0.05)
+    assert leaders == ["a"]
+    stops["a"].set()
+    await asyncio.wait_for(tasks["a"], 2)
+    await until(lambda: leaders == ["a", "b"])
+    stops["b"].set()
+    await asyncio.wait_for(tasks["b"], 2)
+
+
+async def test_trouble_gives_the_lead_away_and_asks_for_it_again(caplog: pytest.LogCaptureFixture) -> None:
+    stage, stop, terms = Stage(), asyncio.Event(), 0
+
+    @contextlib.asynccontextmanager
+    async def leadership() -> AsyncIterator[None]:
+        nonlocal terms
+        terms += 1
+        yield
+
+    stage.due.broken = True
+    with caplog.at_level(logging.ERROR):
+        task = asyncio.create_task(lead(leadership, [stage.relay.run], stop=stop, retry=0.05))
+        await until(lambda: terms >= 3)
+        stage.due.broken = False
+        stage.due.add("a")
+        await until(lambda: stage.waiting() == {"a"})
+        stop.set()
+        await asyncio.wait_for(task, 2)
+    assert "the lead is given up" in caplog.text

@@ -1,0 +1,262 @@
+"""`joinery up` from the outside: a process that starts, watches and stops others, on real servers and stand-ins."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from entrypoints.up.attach import attach
+from entrypoints.up.errors import UpError
+
+STANDINS = Path(__file__).with_name("standins.py")
+
+
+class Up:
+    """One `joinery up`."""
+
+    def __init__(self, data: Path, port: int = 0, kind: str = "usual", **env: str) -> None:
+        self.data = data
+        self.process = subprocess.Popen(
+            [sys.executable, str(STANDINS), str(data), str(port), kind],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**{name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}, **env},
+            start_new_session=True,
+        )
+        self.said: list[str] = []
+
+    def until(self, words: str) -> str:
+        """The line with these words, once it was said."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line)
+            if words in line:
+                return line
+        raise AssertionError(f"never said {words!r}: {self.said}")
+
+    def ready(self) -> "Up":
+        self.port, self.database_url, self.redis_url = self.until("READY").split()[1:]
+        return self
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """The exit code."""
+        self.process.send_signal(number)
+        return self.left()
+
+    def left(self) -> int:
+        out, _ = self.process.communicate(timeout=20)
+        self.said.append(out)
+        return self.process.returncode
+
+    @property
+    def told(self) -> str:
+        return "".join(self.said)
+
+    def descendants(self) -> list[int]:
+        """The processes that it started."""
+        out = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+        pairs = [tuple(map(int, line.split())) for line in out.splitlines()]
+        found = [self.process.pid]
+        for parent in found:
+            found += [pid for pid, ppid in pairs if ppid == parent]
+        return found[1:]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
+    """Starts `joinery up`; whatever runs at the end of the test is ended."""
+    started: list[Up] = []
+
+    def start(data: Path | None = None, port: int = 0, kind: str = "usual", **env: str) -> Up:
+        started.append(Up(data or tmp_path / "data", port, kind, **env))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.send_signal(signal.SIGTERM)
+            one.process.send_signal(signal.SIGTERM)
+            one.process.communicate(timeout=20)
+
+
+def test_start_stop_and_start_again(up: Callable[..., Up], tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    first = up().ready()
+    with psycopg.connect(first.database_url) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 'Kept' AS word")
+        assert connection.info.server_version // 10_000 == 18
+        (owner,) = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() or ()
+        assert owner is False
+    for name in ("secret", "run.json", "lock"):
+        assert stat.S_IMODE((data / name).stat().st_mode) == 0o600
+    env = attach(data)
+    assert env["JOINERY_DATABASE_URL"] == first.database_url
+    assert env["JOINERY_PORT"] == first.port
+    assert len(env["JOINERY_SECRET"]) == 64
+    children = first.descendants()
+    assert first.end() == 0
+    assert (data / "stopped").read_text() == "servers there"
+    assert not [pid for pid in children if alive(pid)]
+    assert not (data / "run.json").exists()
+    with pytest.raises(UpError, match="is not running"):
+        attach(data)
+
+    began = time.monotonic()
+    second = up().ready()
+    assert time.monotonic() - began < 5
+    with psycopg.connect(second.database_url) as connection:
+        assert connection.execute("SELECT word FROM kept").fetchone() == ("Kept",)
+    assert attach(data)["JOINERY_SECRET"] == env["JOINERY_SECRET"]
+    third = up()
+    assert third.left() == 1
+    assert f"already running on {data} (process {second.process.pid})" in third.told
+    assert second.end(signal.SIGINT) == 0
+
+
+def test_nothing_outlives_a_killed_supervisor(up: Callable[..., Up]) -> None:
+    first = up().ready()
+    with psycopg.connect(first.database_url) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 1 AS number")
+    children = first.descendants()
+    assert len(children) >= 4
+    first.process.kill()
+    again = up().ready()
+    assert not [pid for pid in children if alive(pid)]
+    with psycopg.connect(again.database_url) as connection:
+        assert connection.execute("SELECT number FROM kept").fetchone() == (1,)
+
+
+def test_what_crashes_is_started_again(up: Callable[..., Up], tmp_path: Path) -> None:
+    one = up().ready()
+    with psycopg.connect(one.database_url) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 1 AS number")
+    marker = tmp_path / "data" / "worker.pid"
+    eventually(marker.exists)
+    worker = int(marker.read_text())
+    os.kill(worker, signal.SIGKILL)
+    assert "worker was ended by SIGKILL and is started again" in one.until("worker")
+    eventually(lambda: marker.read_text() not in ("", str(worker)))
+
+    postmaster = int((tmp_path / "data" / "postgres" / "postmaster.pid").read_text().split()[0])
+    os.kill(postmaster, signal.SIGKILL)
+    assert "postgres was ended by SIGKILL and is started again" in one.until("postgres")
+
+    def kept() -> bool:
+        try:
+            with psycopg.connect(one.database_url) as connection:
+                return connection.execute("SELECT number FROM kept").fetchone() == (1,)
+        except psycopg.OperationalError:
+            return False
+
+    eventually(kept)
+    (valkey,) = [pid for pid in one.descendants() if command(pid).startswith("valkey")]
+    os.kill(valkey, signal.SIGTERM)
+    assert "valkey stopped by itself (exit code 0) and is started again" in one.until("valkey")
+
+    def answers() -> bool:
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(one.redis_url.removeprefix("unix://")) == 0
+
+    eventually(answers)
+    assert one.end() == 0
+
+
+def test_a_process_that_cannot_start_is_given_up(up: Callable[..., Up]) -> None:
+    one = up(kind="broken")
+    assert one.left() == 1
+    assert one.told.splitlines()[-1].startswith("joinery: api does not start (JOINERY_X is wrong: set it right.)")
+    assert "Traceback" not in one.told
+
+
+def test_stopping_twice_does_not_wait(up: Callable[..., Up]) -> None:
+    one = up(kind="stubborn").ready()
+    one.process.send_signal(signal.SIGINT)
+    one.until("Stopping")
+    began = time.monotonic()
+    assert one.end(signal.SIGINT) == 0
+    assert time.monotonic() - began < 5
+
+
+def test_servers_of_the_environment_replace_the_embedded_ones(up: Callable[..., Up], tmp_path: Path) -> None:
+    one = up(
+        JOINERY_DATABASE_URL="postgresql://db.example/joinery?host=/nowhere", JOINERY_REDIS_URL="redis://cache.example"
+    ).ready()
+    assert one.database_url.startswith("postgresql://db.example/")
+    assert one.redis_url == "redis://cache.example"
+    assert not (tmp_path / "data" / "postgres").exists()
+    assert len(one.descendants()) == 2
+
+
+def test_a_path_too_long_for_sockets(up: Callable[..., Up], tmp_path: Path) -> None:
+    one = up(data=tmp_path / ("long" * 25)).ready()
+    assert len(one.redis_url) < 110
+    with psycopg.connect(one.database_url) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_taken_port(up: Callable[..., Up], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        one = up(port=port)
+        assert one.left() == 1
+    assert one.told == f"joinery: Port {port} is taken by another program; choose another with --port.\n"
+    assert not (tmp_path / "data" / "postgres").exists()
+
+
+def test_a_directory_that_cannot_be_written(up: Callable[..., Up], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    one = up(data=tmp_path / "file" / "data")
+    assert one.left() == 1
+    assert "cannot be written (Not a directory)" in one.told
+    assert "Traceback" not in one.told
+
+
+def test_a_database_of_another_version(up: Callable[..., Up], tmp_path: Path) -> None:
+    cluster = tmp_path / "data" / "postgres"
+    cluster.mkdir(parents=True)
+    (cluster / "PG_VERSION").write_text("16\n")
+    one = up()
+    assert one.left() == 1
+    assert one.told.startswith(f"joinery: The database in {cluster} was made by PostgreSQL 16, and this Joinery brings ")
+    assert "pg_dump 16" in one.told
+    assert "Traceback" not in one.told
+
+
+def test_a_directory_with_something_else_in_it(up: Callable[..., Up], tmp_path: Path) -> None:
+    cluster = tmp_path / "data" / "postgres"
+    cluster.mkdir(parents=True)
+    (cluster / "letter.txt").write_text("Dear")
+    one = up()
+    assert one.left() == 1
+    assert "is not empty and holds no database" in one.told
+    assert (cluster / "letter.txt").read_text() == "Dear"

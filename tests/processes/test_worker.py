@@ -1,0 +1,324 @@
+"""Draining lanes: every job once, in order, its lease kept, failures put off, a stop that gives back what it holds."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from adapters.memory.queue import MemoryQueue
+from adapters.memory.signals import MemorySignals
+from domain.jobs.model import ClaimedJob
+from domain.kernel.errors import LeaseLost
+from domain.kernel.tenancy import Tenant
+from entrypoints.worker.drain import Drain, delay
+from entrypoints.worker.lanes import Lanes
+from entrypoints.worker.polling import Polling
+from entrypoints.worker.process import through, work
+
+pytestmark = pytest.mark.asyncio
+
+TENANT = Tenant("org_1", True)
+
+
+@dataclass
+class Row:
+    lane: str
+    kind: str
+    attempt: int = 0
+    run_at: float = 0.0
+    lease_until: float | None = None
+    dispatched: bool = False
+    done: bool = False
+    released: list[timedelta] = field(default_factory=list)
+
+
+class Board:
+    """A Dispatch over a few rows; job ids are the rows' numbers."""
+
+    def __init__(self, *rows: Row) -> None:
+        self.rows = list(rows)
+        self.refuse_renewal: set[str] = set()
+        self.asked = self.forgotten = 0
+
+    @staticmethod
+    def _now() -> float:
+        return datetime.now(UTC).timestamp()
+
+    def _due(self, row: Row) -> bool:
+        now = self._now()
+        return not row.done and row.run_at <= now and (row.lease_until is None or row.lease_until <= now)
+
+    async def lanes_due(self, limit: int) -> Sequence[str]:
+        self.asked += 1
+        due = [row for row in self.rows if self._due(row) and (not row.dispatched or row.lease_until is not None)][:limit]
+        for row in due:
+            row.dispatched = True
+        return list(dict.fromkeys(row.lane for row in due))
+
+    async def next_due(self) -> datetime | None:
+        times = [row.lease_until or row.run_at for row in self.rows if not row.done]
+        return datetime.fromtimestamp(min(times), UTC) if times else None
+
+    async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
+        due = [(number, row) for number, row in enumerate(self.rows) if row.lane == lane and self._due(row)][:limit]
+        for _, row in due:
+            row.attempt += 1
+            row.lease_until = self._now() + lease.total_seconds()
+        return [ClaimedJob(str(number), row.kind, lane, TENANT, {}, row.attempt) for number, row in due]
+
+    async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
+        if job.id in self.refuse_renewal:
+            return False
+        self.rows[int(job.id)].lease_until = self._now() + lease.total_seconds()
+        return True
+
+    async def release(self, job: ClaimedJob, run_at: datetime) -> None:
+        row = self.rows[int(job.id)]
+        row.released.append(run_at - datetime.now(UTC))
+        row.run_at, row.lease_until, row.dispatched = run_at.timestamp(), None, False
+
+    async def forget_dispatched(self) -> None:
+        self.forgotten += 1
+        for row in self.rows:
+            row.dispatched = row.dispatched and row.lease_until is not None
+
+    async def finish(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """A handler that does nothing but finish."""
+        self.rows[int(job.id)].done = True
+
+
+def seconds(row: Row) -> list[float]:
+    return [round(wait.total_seconds(), 1) for wait in row.released]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def test_a_lane_is_drained_in_order_and_no_other() -> None:
+    board = Board(*(Row("a", "k") for _ in range(120)), Row("b", "k"))
+    order: list[str] = []
+
+    async def handler(job: ClaimedJob, lost: asyncio.Event) -> None:
+        order.append(job.id)
+        await board.finish(job, lost)
+
+    assert await Drain(board, {"k": handler}).drain("a") is False
+    assert order == [str(number) for number in range(120)]
+    assert not board.rows[120].done
+
+
+async def test_a_failure_is_put_off_and_holds_up_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    board = Board(Row("a", "bad"), Row("a", "unknown"), Row("a", "good"))
+
+    async def bad(job: ClaimedJob, lost: asyncio.Event) -> None:
+        raise RuntimeError("no luck")
+
+    with caplog.at_level(logging.INFO):
+        await Drain(board, {"bad": bad, "good": board.finish}).drain("a")
+    assert [row.done for row in board.rows] == [False, False, True]
+    assert seconds(board.rows[0]) == seconds(board.rows[1]) == [2.0]
+    assert "job 0 (bad): attempt 1 failed" in caplog.text
+    assert "no luck" in caplog.text
+
+
+async def test_delays_double_up_to_ten_minutes() -> None:
+    assert [delay(attempt).total_seconds() for attempt in (1, 2, 3, 9, 10, 10_000)] == [2, 4, 8, 512, 600, 600]
+
+
+async def test_leases_are_renewed_for_the_job_in_hand_and_those_behind_it() -> None:
+    board = Board(Row("a", "slow"), Row("a", "k"))
+
+    async def slow(job: ClaimedJob, lost: asyncio.Event) -> None:
+        await asyncio.sleep(0.35)
+        assert all((row.lease_until or 0) > datetime.now(UTC).timestamp() for row in board.rows)
+        await board.finish(job, lost)
+
+    await Drain(board, {"slow": slow, "k": board.finish}, lease=timedelta(seconds=0.15)).drain("a")
+    assert all(row.done and row.attempt == 1 for row in board.rows)
+
+
+async def test_a_lost_lease_stops_the_work_on_that_job_only() -> None:
+    board = Board(Row("a", "slow"), Row("a", "k"))
+    board.refuse_renewal.add("0")
+    told: list[bool] = []
+
+    async def slow(job: ClaimedJob, lost: asyncio.Event) -> None:
+        try:
+            await asyncio.sleep(5)
+        finally:
+            told.append(lost.is_set())
+
+    await Drain(board, {"slow": slow, "k": board.finish}, lease=timedelta(seconds=0.15)).drain("a")
+    assert told == [True]
+    assert [row.done for row in board.rows] == [False, True]
+    assert not board.rows[0].released
+
+
+async def test_a_waiting_job_that_was_lost_is_not_begun() -> None:
+    board = Board(Row("a", "slow"), Row("a", "k"))
+    board.refuse_renewal.add("1")
+
+    async def slow(job: ClaimedJob, lost: asyncio.Event) -> None:
+        await asyncio.sleep(0.15)
+        await board.finish(job, lost)
+
+    stopped = Drain(board, {"slow": slow, "k": board.finish}, lease=timedelta(seconds=0.2))
+    task = asyncio.create_task(stopped.drain("a"))
+    await until(lambda: board.rows[0].done)
+    stopped.stop()
+    await task
+    assert not board.rows[1].done
+    assert not board.rows[1].released
+
+
+async def test_lease_lost_in_the_transaction_is_no_failure() -> None:
+    board = Board(Row("a", "k"))
+
+    async def handler(job: ClaimedJob, lost: asyncio.Event) -> None:
+        raise LeaseLost
+
+    await Drain(board, {"k": handler}).drain("a")
+    assert not board.rows[0].released
+
+
+async def test_stopping_finishes_the_job_in_hand_and_gives_back_the_rest() -> None:
+    board = Board(Row("a", "k"), Row("a", "k"))
+    stop, begun = asyncio.Event(), asyncio.Event()
+
+    async def handler(job: ClaimedJob, lost: asyncio.Event) -> None:
+        begun.set()
+        await asyncio.sleep(0.1)
+        await board.finish(job, lost)
+
+    queue = MemoryQueue()
+    await queue.wake("a")
+    task = asyncio.create_task(work(queue.serve, Drain(board, {"k": handler}), lanes=2, stop=stop))
+    await begun.wait()
+    stop.set()
+    await task
+    assert [row.done for row in board.rows] == [True, False]
+    assert seconds(board.rows[1]) == [0.0]
+
+
+async def test_a_job_that_outlasts_the_grace_is_given_back() -> None:
+    board = Board(Row("a", "k"))
+    stop, begun = asyncio.Event(), asyncio.Event()
+
+    async def handler(job: ClaimedJob, lost: asyncio.Event) -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    queue = MemoryQueue()
+    await queue.wake("a")
+    task = asyncio.create_task(work(queue.serve, Drain(board, {"k": handler}), lanes=2, stop=stop, grace=0.05))
+    await begun.wait()
+    stop.set()
+    await asyncio.wait_for(task, 2)
+    assert seconds(board.rows[0]) == [0.0]
+
+
+async def test_a_long_lane_gives_others_a_turn() -> None:
+    board = Board(*(Row("long", "k") for _ in range(30)), Row("short", "k"))
+    order: list[str] = []
+
+    async def handler(job: ClaimedJob, lost: asyncio.Event) -> None:
+        order.append(job.lane)
+        await board.finish(job, lost)
+
+    lanes = Lanes(Drain(board, {"k": handler}, batch=5, turn=timedelta(0)).drain, 1)
+    await lanes.start("long")
+    await lanes.start("short")
+    await lanes.close(5)
+    assert len(order) == 31
+    assert order.index("short") <= 10
+
+
+async def test_lanes_run_once_at_a_time_and_again_when_woken_meanwhile() -> None:
+    running, most, count = 0, 0, 0
+
+    async def drain(lane: str) -> bool:
+        nonlocal running, most, count
+        running += 1
+        most, count = max(most, running), count + 1
+        await asyncio.sleep(0.02)
+        running -= 1
+        return False
+
+    lanes = Lanes(drain, 4)
+    for _ in range(5):
+        await lanes.start("a")
+        await asyncio.sleep(0)
+    await lanes.close(5)
+    assert (most, count) == (1, 2)
+
+
+async def test_no_more_lanes_than_slots() -> None:
+    running, most = 0, 0
+
+    async def drain(lane: str) -> bool:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return False
+
+    lanes = Lanes(drain, 3)
+    for number in range(10):
+        await lanes.start(str(number))
+    await lanes.close(5)
+    assert most == 3
+
+
+# Without a queue.
+
+
+async def polled(board: Board, signals: MemorySignals, body: Callable[[], Awaitable[None]], idle: float = 30.0) -> None:
+    stop = asyncio.Event()
+    drain = Drain(board, {"k": board.finish})
+    task = asyncio.create_task(work(Polling(board, signals, idle=idle).serve, drain, lanes=2, stop=stop))
+    await body()
+    stop.set()
+    await asyncio.wait_for(task, 2)
+
+
+async def test_the_database_alone_is_enough() -> None:
+    board, signals = Board(Row("a", "k"), Row("b", "k")), MemorySignals()
+
+    async def body() -> None:
+        await until(lambda: all(row.done for row in board.rows))
+        board.rows += [Row("a", "k"), Row("c", "k", run_at=datetime.now(UTC).timestamp() + 0.4)]
+        signals.tell("jobs")
+        await until(lambda: all(row.done for row in board.rows))
+
+    await polled(board, signals, body)
+
+
+async def test_idle_polling_asks_the_database_hardly_ever() -> None:
+    board = Board()
+
+    async def body() -> None:
+        await asyncio.sleep(0.5)
+
+    await polled(board, MemorySignals(), body)
+    assert board.asked <= 2
+
+
+async def test_a_lost_queue_is_replaced_by_the_database_until_it_is_back() -> None:
+    board, signals, queue, stop = Board(Row("a", "k")), MemorySignals(), MemoryQueue(), asyncio.Event()
+    queue.lost = True
+    serve = through(queue.serve, Polling(board, signals).serve, outage=0.1)
+    task = asyncio.create_task(work(serve, Drain(board, {"k": board.finish}), lanes=2, stop=stop))
+    await until(lambda: board.rows[0].done)
+    queue.lost = False
+    board.rows.append(Row("b", "k", dispatched=True))
+    await queue.wake("b")
+    await until(lambda: board.rows[1].done)
+    stop.set()
+    await asyncio.wait_for(task, 2)

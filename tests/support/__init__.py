@@ -1,0 +1,1 @@
+"""Builders of values and makers of backends that several suites share."""

@@ -1,0 +1,83 @@
+"""What a contract suite asks of a backend: its unit of work and everything that works across tenants."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from adapters.memory.access import MemoryCredentials
+from adapters.memory.clock import SettableClock
+from adapters.memory.events import MemoryEventReader
+from adapters.memory.idempotency import MemoryIdempotencyUpkeep
+from adapters.memory.jobs import MemoryDispatch
+from adapters.memory.orgs import MemoryOrgRegistry
+from adapters.memory.request_logs import MemoryRequestLogSink
+from adapters.memory.sources import MemorySourceSchedule
+from adapters.memory.table import MemoryStore
+from adapters.memory.uow import MemoryUnitOfWork
+from adapters.wire.catalogue import WireRendering
+from domain.kernel.tenancy import Tenant
+from domain.orgs.model import Organisation
+from ports.access import Credentials
+from ports.events import EventReader
+from ports.idempotency import IdempotencyUpkeep
+from ports.jobs import Dispatch
+from ports.orgs import OrgRegistry
+from ports.request_logs import RequestLogSink
+from ports.sources import SourceSchedule
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One way of keeping everything. `now` is its time; `pass_time` lets some of it go by, for leases and due times.
+
+    `plan` is the code of a plan that is on offer. Other tests may use the same backend at the same time, in other
+    organisations: what works across tenants may therefore tell of more than a test has made itself.
+    """
+
+    name: str
+    uow: UnitOfWork
+    registry: OrgRegistry
+    credentials: Credentials
+    dispatch: Dispatch
+    schedule: SourceSchedule
+    sink: RequestLogSink
+    upkeep: IdempotencyUpkeep
+    events: EventReader
+    now: Callable[[], datetime]
+    pass_time: Callable[[timedelta], Awaitable[None]]
+    plan: str = "standard"
+
+    async def organisation(self, **changes: object) -> Organisation:
+        """A new organisation on the plan."""
+        plan = await self.registry.plan(self.plan)
+        made = builders.organisation(**({"plan": plan} if plan else {}) | changes)
+        await self.registry.create(made)
+        return made
+
+    async def tenant(self, *, livemode: bool = True) -> Tenant:
+        """A new organisation's tenant."""
+        return Tenant((await self.organisation()).id, livemode)
+
+
+def memory_backend() -> Backend:
+    """Everything in memory, on a clock that stands still."""
+    store, clock = MemoryStore(), SettableClock()
+
+    async def pass_time(by: timedelta) -> None:
+        clock.advance(by)
+
+    return Backend(
+        name="memory",
+        uow=MemoryUnitOfWork(store, clock, WireRendering()),
+        registry=MemoryOrgRegistry(store),
+        credentials=MemoryCredentials(store),
+        dispatch=MemoryDispatch(store, clock),
+        schedule=MemorySourceSchedule(store),
+        sink=MemoryRequestLogSink(store),
+        upkeep=MemoryIdempotencyUpkeep(store, clock),
+        events=MemoryEventReader(store),
+        now=clock.now,
+        pass_time=pass_time,
+    )

@@ -1,0 +1,199 @@
+"""Builders of valid values, so that a test names only what it is about."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from domain.access.model import SCOPES, ApiKey
+from domain.catalogue.model import CATALOGUE_STREAM, Offer, Product, Variant
+from domain.events.model import Event
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor, Call, Tenant
+from domain.orgs.model import Meter, Organisation, Plan
+from domain.request_logs.model import RequestLog
+from domain.runs.model import Run
+from domain.sources.model import Schedule, Source
+from domain.uploads.model import Upload
+
+MOMENT: Final = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
+CALL: Final = Call(Actor("api_key", "key_0123456789abcdefghijkl"), "tests.call", "req_0123456789abcdefghijkl")
+
+
+def plan(code: str = "standard", **changes: Any) -> Plan:
+    """A plan of the standard tier."""
+    fields: dict[str, Any] = {
+        "code": code,
+        "name": code.title(),
+        "tier": "standard",
+        "currency": "usd",
+        "monthly": 9900,
+        "features": frozenset({"bulk_exports"}),
+        "meters": {"sources": Meter(10, 1, 900)},
+    }
+    return Plan(**fields | changes)
+
+
+def organisation(**changes: Any) -> Organisation:
+    """A retailer on the standard plan."""
+    fields: dict[str, Any] = {
+        "id": new_id("org"),
+        "name": "Fjord Living",
+        "kind": "retailer",
+        "plan": plan(),
+        "api_version": None,
+        "catalogues": (new_id("cat"), new_id("cat")),
+        "created_at": MOMENT,
+    }
+    return Organisation(**fields | changes)
+
+
+def source(**changes: Any) -> Source:
+    """An active source that is pulled from a URL, without schedule."""
+    fields: dict[str, Any] = {
+        "id": new_id("src"),
+        "catalogue": new_id("cat"),
+        "name": "Lindgren feed",
+        "kind": "url",
+        "connector": "csv",
+        "config": {"url": "https://vendor.example/feed.csv"},
+        "schedule": Schedule(),
+        "status": "active",
+        "licence_basis": "unknown",
+        "first_party": False,
+        "has_credentials": False,
+        "version": 1,
+        "created_at": MOMENT,
+        "updated_at": MOMENT,
+    }
+    return Source(**fields | changes)
+
+
+def run(source: str, **changes: Any) -> Run:
+    """A queued manual run of the catalogue stream."""
+    fields: dict[str, Any] = {
+        "id": new_id("run"),
+        "source": source,
+        "trigger": "manual",
+        "stream": "catalogue",
+        "status": "queued",
+        "created_at": MOMENT,
+    }
+    return Run(**fields | changes)
+
+
+def upload(source: str, **changes: Any) -> Upload:
+    """A pending upload of ten bytes."""
+    id = new_id("upl")
+    fields: dict[str, Any] = {
+        "id": id,
+        "source": source,
+        "filename": "prices.csv",
+        "content_type": "text/csv",
+        "bytes": 10,
+        "status": "pending",
+        "key": f"uploads/{id}",
+        "expires_at": MOMENT,
+        "created_at": MOMENT,
+    }
+    return Upload(**fields | changes)
+
+
+def api_key(tenant: Tenant, **changes: Any) -> ApiKey:
+    """A key with every scope, made by an operator."""
+    id = new_id("key")
+    fields: dict[str, Any] = {
+        "id": id,
+        "tenant": tenant,
+        "name": "Sync job",
+        "digest": id.encode(),
+        "last4": "9xYz",
+        "restricted": False,
+        "scopes": SCOPES,
+        "role": "owner",
+        "networks": (),
+        "expires_at": None,
+        "revoked_at": None,
+        "created_at": MOMENT,
+    }
+    return ApiKey(**fields | changes)
+
+
+def request_log(tenant: Tenant, **changes: Any) -> RequestLog:
+    """A read that went well."""
+    fields: dict[str, Any] = {
+        "id": new_id("req"),
+        "tenant": tenant,
+        "method": "GET",
+        "path": "/v1/sources",
+        "route": "/v1/sources",
+        "query": None,
+        "status": 200,
+        "error_code": None,
+        "duration_ms": 4,
+        "actor": CALL.actor,
+        "via": "api",
+        "api_version": "2026-10-04",
+        "idempotency_key": None,
+        "ip": "203.0.113.7",
+        "user_agent": "tests/1",
+        "created_at": MOMENT,
+    }
+    return RequestLog(**fields | changes)
+
+
+def event(subject: str, **changes: Any) -> Event:
+    """A source that was degraded."""
+    fields: dict[str, Any] = {"type": "source.degraded", "subject": subject, "version": 2, "data": {"id": subject}}
+    return Event(**fields | changes)
+
+
+def offer(variant: Variant, **changes: Any) -> Offer:
+    """An offer of the variant at its main location, stated by the catalogue stream."""
+    fields: dict[str, Any] = {
+        "id": new_id("ofr"),
+        "variant": variant.id,
+        "product": variant.product,
+        "source": variant.source,
+        "location": "main",
+        "data": {"currency": "usd", "price": 49900, "availability": "in_stock"},
+        "version": 1,
+        "stated": CATALOGUE_STREAM,
+        "observed_at": MOMENT,
+        "updated_at": MOMENT,
+    }
+    made = Offer(**fields | changes)
+    variant.offers.append(made)
+    return made
+
+
+def variant(product: Product, key: str, **changes: Any) -> Variant:
+    """A variant of the product under that key, without offers."""
+    fields: dict[str, Any] = {
+        "id": new_id("var"),
+        "product": product.id,
+        "source": product.source,
+        "key": key,
+        "status": "active",
+        "version": 1,
+        "data": {"sku": key},
+        "updated_at": MOMENT,
+    }
+    made = Variant(**fields | changes)
+    product.variants.append(made)
+    return made
+
+
+def product(source: str, catalogue: str, key: str, **changes: Any) -> Product:
+    """An active product of the source under that key, without variants."""
+    fields: dict[str, Any] = {
+        "id": new_id("prod"),
+        "catalogue": catalogue,
+        "source": source,
+        "key": key,
+        "status": "active",
+        "version": 1,
+        "visibility": "unlisted",
+        "data": {"title": "Oak dining table", "brand": "Lindgren"},
+        "created_at": MOMENT,
+        "updated_at": MOMENT,
+    }
+    return Product(**fields | changes)

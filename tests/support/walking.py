@@ -1,0 +1,69 @@
+"""Walking a paged list from end to end, as a client would, and saying what must hold on the way."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from domain.kernel.paging import Cut, Page
+
+T = TypeVar("T")
+Fetch = Callable[[Cut], Awaitable[Page[T]]]
+LIMITS = (1, 2, 3, 7, 100)
+
+
+async def nothing() -> None:
+    """What happens between two pages, when nothing does."""
+
+
+async def walk(
+    fetch: Fetch[T],
+    limit: int,
+    *,
+    start: str | None = None,
+    backwards: bool = False,
+    between: Callable[[], Awaitable[None]] = nothing,
+) -> list[T]:
+    """Every item from `start` on, in the list's own order; `between` happens after each page but the last."""
+    pages: list[tuple[T, ...]] = []
+    key = start
+    while True:
+        page = await fetch(Cut(limit, key, backwards))
+        assert len(page.items) <= limit
+        assert page.has_more == (page.next_key is not None)
+        assert not page.has_more or len(page.items) == limit
+        pages.append(page.items)
+        if not page.has_more:
+            break
+        key = page.next_key
+        await between()
+    return [item for part in (reversed(pages) if backwards else pages) for item in part]
+
+
+async def check_both_ways(
+    fetch: Fetch[T], expected: list[T], key: Callable[[T], str], limits: tuple[int, ...] = LIMITS
+) -> None:
+    """The list gives exactly the expected items in their order, forwards and backwards, from any item."""
+    for limit in limits:
+        assert await walk(fetch, limit) == expected
+        for index in {0, len(expected) // 2, len(expected) - 1} if expected else set():
+            start = key(expected[index])
+            assert await walk(fetch, limit, start=start) == expected[index + 1 :]
+            assert await walk(fetch, limit, start=start, backwards=True) == expected[:index]
+
+
+async def check_inserts(
+    fetch: Fetch[T], insert: Callable[[], Awaitable[None]], expected: list[T], key: Callable[[T], str]
+) -> None:
+    """What is inserted during a walk, at whichever end, makes no other item appear twice or go missing."""
+
+    async def later() -> None:
+        await asyncio.sleep(0.002)
+        await insert()
+
+    known = {key(item) for item in expected}
+    for backwards in (False, True):
+        start = key(expected[-1]) if backwards else None
+        seen = await walk(fetch, 2, start=start, backwards=backwards, between=later)
+        kept = [item for item in seen if key(item) in known]
+        assert kept == (expected[:-1] if backwards else expected)
+        assert len({key(item) for item in seen}) == len(seen)
