@@ -15,7 +15,7 @@ install: $(STAMP) ## set up .venv with the command .venv/bin/joinery
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "Joinery needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1 || echo missing);" \
+	  echo "Joinery needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing);" \
 	    "name another with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || { echo "Making .venv …"; $(PYTHON) -m venv .venv; }
 	@echo "Installing Joinery and its packages …"

@@ -9,6 +9,7 @@ from typing import Any, Final
 from arq.worker import Worker, create_worker, func
 
 from adapters.arq.connection import FUNCTION, QUEUE, dumps, loads, settings, translated
+from domain.kernel.errors import Unavailable
 
 POLL: Final = 0.05
 """Seconds between looks into the queue (arq polls)."""
@@ -90,9 +91,10 @@ async def _close(worker: Worker, running: "asyncio.Future[None]", taken: set[str
         with translated():
             for lane in taken:
                 await pool.enqueue_job(FUNCTION, _job_id=lane)
-            await pool.aclose(close_connection_pool=True)
-    except Exception:
-        LOG.warning("lanes could not be put back, they are found again in the database", exc_info=True)
+    except Unavailable:
+        LOG.info("%d lanes taken could not be put back; the scheduler wakes them again", len(taken))
+    finally:
+        await pool.aclose(close_connection_pool=True)
 
 
 def quiet() -> None:

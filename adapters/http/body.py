@@ -1,4 +1,4 @@
-"""Reads an answer's body within its bounds: bytes on the wire, bytes unpacked, and a pace below which it is given up."""
+"""Reads an answer's body within its bounds: bytes on the wire, bytes unpacked, and the slowest pace that is borne."""
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
@@ -51,13 +51,33 @@ class Body:
         self._read += len(data)
         if self._read > self._wire_bytes:
             raise self._too_large()
-        if data and self._waited > self._pace.grace_seconds:
-            if self._read < self._pace.bytes_per_second * self._waited:
-                raise errors.TooSlow("The answer comes too slowly.")
+        if data and self._is_slow():
+            raise errors.TooSlow("The answer comes too slowly.")
         return data
+
+    def _is_slow(self) -> bool:
+        late = self._waited > self._pace.grace_seconds
+        return late and self._read < self._pace.bytes_per_second * self._waited
 
     def _too_large(self) -> errors.TooLarge:
         return errors.TooLarge(f"The answer is larger than {self._wire_bytes // (1024 * 1024)} MiB.")
+
+
+_Translation = tuple[tuple[type[Exception], ...], type[errors.OutboundError], str]
+
+_TRANSLATIONS: tuple[_Translation, ...] = (
+    ((TimeoutError,), errors.TimedOut, "The server did not answer in time."),
+    ((aiohttp.ClientConnectorDNSError,), errors.DnsFailed, "The host's name has no address."),
+    (
+        (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch),
+        errors.TlsFailed,
+        "No secure connection could be made.",
+    ),
+    ((aiohttp.ClientConnectorError,), errors.ConnectFailed, "No connection could be made."),
+    ((aiohttp.InvalidURL,), errors.RefusedAddress, "The URL is not valid."),
+    ((aiohttp.ClientError, OSError), errors.Aborted, "The server broke off before its answer was whole."),
+)
+"""What aiohttp raises, the exact kinds first, and what it is called here."""
 
 
 @contextmanager
@@ -65,17 +85,6 @@ def translated() -> Iterator[None]:
     """Turn what aiohttp raises into OutboundError, at this one seam."""
     try:
         yield
-    except errors.OutboundError:
-        raise
-    except TimeoutError:
-        raise errors.TimedOut("The server did not answer in time.") from None
-    except aiohttp.ClientConnectorDNSError:
-        raise errors.DnsFailed("The host's name has no address.") from None
-    except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch):
-        raise errors.TlsFailed("No secure connection could be made: the certificate or protocol is not valid.") from None
-    except aiohttp.ClientConnectorError:
-        raise errors.ConnectFailed("No connection could be made.") from None
-    except aiohttp.InvalidURL:
-        raise errors.RefusedAddress("The URL is not valid.") from None
-    except (aiohttp.ClientError, OSError):
-        raise errors.Aborted("The server broke off before its answer was whole.") from None
+    except (aiohttp.ClientError, OSError) as error:
+        told, message = next((kind, text) for types, kind, text in _TRANSLATIONS if isinstance(error, types))
+        raise told(message) from None

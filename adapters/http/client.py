@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -24,9 +24,14 @@ class Conditions(Protocol):
     """What makes a request conditional (RFC 9110 §13)."""
 
     @property
-    def etag(self) -> str | None: ...
+    def etag(self) -> str | None:
+        """For If-None-Match."""
+        ...
+
     @property
-    def last_modified(self) -> str | None: ...
+    def last_modified(self) -> str | None:
+        """For If-Modified-Since."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Bounds:
     wire_bytes: int = 1024 * 1024 * 1024
     body_bytes: int = 1024 * 1024 * 1024
     redirects: int = 5
-    pace: Pace = Pace()
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,10 @@ class GuardedClient:
         redirects: int = 0,
         bounds: Bounds | None = None,
     ) -> AsyncIterator[Answer]:
-        """One request with everything said. `redirects` 0 passes a redirect on as the answer. Raises OutboundError."""
+        """One request with everything said. Raises OutboundError.
+
+        `redirects` 0 passes a redirect on as the answer; more is for GET and HEAD, which are sent again as they are.
+        """
         limits = bounds or self._bounds
         response = await self._follow(method, _parsed(url), body, dict(headers or {}), hosts, redirects, limits)
         try:

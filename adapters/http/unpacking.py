@@ -21,6 +21,7 @@ class Unpacker:
         self._limit = limit
         self._read = 0
         self._out = 0
+        self._packed = False
         self._inflate: zlib._Decompress | None = None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -30,22 +31,24 @@ class Unpacker:
             yield self._counted(data)
             return
         while data:
-            if self._inflate is None:
-                self._inflate = zlib.decompressobj(self._window(data))
-            try:
-                piece = self._inflate.decompress(data, _PIECE)
-            except zlib.error:
-                raise BadEncoding("The answer cannot be unpacked.") from None
+            piece, data = self._step(data)
             if piece:
                 yield self._counted(piece)
-            data = self._inflate.unconsumed_tail
-            if self._inflate.eof:
-                data = self._inflate.unused_data.lstrip(b"\0")
-                self._inflate = None
+
+    def _step(self, data: bytes) -> tuple[bytes, bytes]:
+        """One bounded piece, and the packed bytes that are left; a body may be several packed streams in a row."""
+        inflate = self._inflate or zlib.decompressobj(self._window(data))
+        try:
+            piece = inflate.decompress(data, _PIECE)
+        except zlib.error:
+            raise BadEncoding("The answer cannot be unpacked.") from None
+        self._inflate = None if inflate.eof else inflate
+        self._packed = True
+        return piece, inflate.unused_data.lstrip(b"\0") if inflate.eof else inflate.unconsumed_tail
 
     def finish(self) -> None:
         """Raises BadEncoding when the packed answer ends too early."""
-        if self._inflate is not None and not self._inflate.eof:
+        if self._inflate is not None:
             raise BadEncoding("The packed answer ends too early.")
 
     def _window(self, data: bytes) -> int:
@@ -58,6 +61,6 @@ class Unpacker:
         self._out += len(piece)
         if self._out > self._limit:
             raise TooLarge(f"The answer is larger than {self._limit // (1024 * 1024)} MiB.")
-        if self._inflate is not None and self._out > max(_RATIO_FROM, self._read * _RATIO):
+        if self._packed and self._out > max(_RATIO_FROM, self._read * _RATIO):
             raise TooLarge("The answer unpacks to far more than was sent.")
         return piece

@@ -23,7 +23,7 @@ _CLOSED = tuple(
 
 
 def is_public(address: Address) -> bool:
-    """Whether the address may be reached: public, unicast, and nothing else inside it (RFC 6890, RFC 6052, RFC 3056)."""
+    """Whether the address may be reached: public, unicast, and no other inside it (RFC 6890, RFC 6052, RFC 3056)."""
     if isinstance(address, IPv6Address):
         inner = _unwrapped(address)
         if inner is not None:
@@ -53,7 +53,7 @@ def _unwrapped(address: IPv6Address) -> Address | None:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a host name is, None for a name. Raises RefusedAddress for odd forms (`0x7f.1`, `2130706433`)."""
+    """The address that a host is, None for a name. Raises RefusedAddress for odd forms (`0x7f.1`, `2130706433`)."""
     bare = host.strip("[]")
     try:
         return ip_address(bare)
@@ -96,8 +96,10 @@ class Vetting:
             raise RefusedAddress("The URL carries a user name or a password.")
         if hosts is not None and not named(host, hosts):
             raise RefusedAddress("The host is none that this connector may reach.")
-        if self.allows(host, port):
-            return
+        if not self.allows(host, port):
+            self._vet_stranger(host, port)
+
+    def _vet_stranger(self, host: str, port: int) -> None:
         if self.ports is not None and port not in self.ports:
             raise RefusedAddress(f"Port {port} is not reached; only 80 and 443 are.")
         address = literal(host)

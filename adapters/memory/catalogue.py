@@ -31,9 +31,16 @@ DISCONTINUED_AFTER: Final = timedelta(days=30)
 
 
 def copied(product: Product) -> Product:
-    """The product with variants and offers of its own; `data` is shared, since it is replaced and never changed."""
-    variants = [replace(entry, offers=[replace(offer) for offer in entry.offers]) for entry in product.variants]
+    """The product with variants and offers of its own, by id; `data` is shared: it is replaced, never changed."""
+    variants = [
+        replace(entry, offers=[replace(offer) for offer in sorted(entry.offers, key=_id)])
+        for entry in sorted(product.variants, key=_id)
+    ]
     return replace(product, variants=variants)
+
+
+def _id(thing: Variant | Offer) -> str:
+    return thing.id
 
 
 class MemoryCatalogue:
@@ -99,8 +106,10 @@ class MemoryCatalogue:
     async def save(self, span: Span, batch: Batch, now: datetime) -> None:
         """Write the batch."""
         touched = {product.id: product for product in (*batch.new_products, *batch.changed_products)} | batch.touched
+        written = {thing.id for thing in (*batch.new_variants, *batch.changed_variants)}
+        written |= {thing.id for thing in (*batch.new_offers, *batch.changed_offers)}
         for product in touched.values():
-            await self._products.put(replace(copied(product), updated_at=now))
+            await self._products.put(_stamped(copied(product), written, now))
         for product in batch.touched.values():
             await self._documents.put(self._document(product))
         await self._marks.save(span, batch, now)
@@ -120,7 +129,9 @@ class MemoryCatalogue:
         """The (variant key, location) of every offer that the stream states under these mark keys."""
         if stream == "catalogue":
             sought = set(keys)
-            variants = [variant for product in self._of(source) if product.key in sought for variant in product.variants]
+            variants = [
+                variant for product in self._of(source) if product.key in sought for variant in product.variants
+            ]
             return frozenset((variant.key, offer.location) for variant, offer in _stated(variants, source, stream))
         variants = [variant for product in self._of(source) for variant in product.variants]
         stated = list(_stated(variants, source, stream))
@@ -140,6 +151,18 @@ class MemoryCatalogue:
 
     def _of(self, source: str) -> list[Product]:
         return self._products.where(lambda product: product.source == source)
+
+
+def _stamped(product: Product, written: set[str], now: datetime) -> Product:
+    """The product as changed now, and so those of its variants and offers that were written."""
+    product.updated_at = now
+    for variant in product.variants:
+        if variant.id in written:
+            variant.updated_at = now
+        for offer in variant.offers:
+            if offer.id in written:
+                offer.updated_at = now
+    return product
 
 
 def _lines(product: Product) -> Iterator[OfferLine]:

@@ -54,10 +54,12 @@ class MemoryMarks:
 
     def _gone(self, span: Span, present: set[str]) -> list[MarkRow]:
         return self._rows.where(
-            lambda row: (row.source, row.stream) == (span.source, span.stream)
-            and span.low <= row.mark.slot < span.high
-            and row.absent_runs < SIGHTS
-            and row.mark.key not in present
+            lambda row: (
+                (row.source, row.stream) == (span.source, span.stream)
+                and span.low <= row.mark.slot < span.high
+                and row.absent_runs < SIGHTS
+                and row.mark.key not in present
+            )
         )
 
     async def save(self, span: Span, batch: Batch, now: datetime) -> None:

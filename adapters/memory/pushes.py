@@ -35,9 +35,11 @@ class MemoryPushes:
     async def collecting(self, source: str, batch: str) -> Run | None:
         """The source's queued push run that still collects the batch of that name."""
         found = self._runs.where(
-            lambda run: (run.source, run.trigger, run.status) == (source, "push", "queued")
-            and run.input.get("batch") == batch
-            and run.input.get("open") is True
+            lambda run: (
+                (run.source, run.trigger, run.status) == (source, "push", "queued")
+                and run.input.get("batch") == batch
+                and run.input.get("open") is True
+            )
         )
         return found[0] if found else None
 

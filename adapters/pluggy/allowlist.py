@@ -70,8 +70,20 @@ def read(path: Path) -> Allowlist:
 
 
 def _entry(row: Any, place: str) -> Entry:
-    if not isinstance(row, dict) or (unknown := row.keys() - _KEYS):
-        raise AllowlistError(f"{place}: unknown key {', '.join(sorted(unknown))}" if isinstance(row, dict) else place)
+    if not isinstance(row, dict):
+        raise AllowlistError(f"{place}: it is no table")
+    if unknown := row.keys() - _KEYS:
+        raise AllowlistError(f"{place}: unknown key {', '.join(sorted(unknown))}")
+    module, distribution = _origin(row, place)
+    version, enabled = row.get("version", ""), row.get("enabled", True)
+    if not isinstance(version, str) or not _is_range(version):
+        raise AllowlistError(f'{place}: version is a range such as ">=1.2,<2"')
+    if not isinstance(enabled, bool):
+        raise AllowlistError(f"{place}: enabled is true or false")
+    return Entry(module, distribution, version, enabled, _hosts(row.get("hosts"), place, built_in=module is not None))
+
+
+def _origin(row: dict[str, Any], place: str) -> tuple[str | None, str | None]:
     module, distribution = row.get("module"), row.get("distribution")
     if (module is None) == (distribution is None):
         raise AllowlistError(f"{place}: name either a module or a distribution")
@@ -79,12 +91,7 @@ def _entry(row: Any, place: str) -> Entry:
         raise AllowlistError(f"{place}: only built-in modules (connectors.…) are named by module")
     if distribution is not None and not (isinstance(distribution, str) and _NAME.fullmatch(distribution)):
         raise AllowlistError(f"{place}: distribution is not a distribution's name")
-    version, enabled, hosts = row.get("version", ""), row.get("enabled", True), row.get("hosts")
-    if not isinstance(version, str) or not _is_range(version):
-        raise AllowlistError(f'{place}: version is a range such as ">=1.2,<2"')
-    if not isinstance(enabled, bool):
-        raise AllowlistError(f"{place}: enabled is true or false")
-    return Entry(module, distribution, version, enabled, _hosts(hosts, place, built_in=module is not None))
+    return module, distribution
 
 
 def _hosts(hosts: Any, place: str, *, built_in: bool) -> frozenset[str]:

@@ -20,7 +20,7 @@ class HostContext:
     """The context of one fetch or reading (connectors.sdk.Context)."""
 
     config: Mapping[str, Any]
-    credentials: Mapping[str, Any] | None
+    credentials: Mapping[str, Any] | None = field(repr=False)
     stream: str
     validators: Validators
     http: HttpClient

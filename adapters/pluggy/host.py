@@ -98,7 +98,7 @@ class PluggyConnectors:
                 if provided is None:
                     raise BadData(f"No connector {name!r} is loaded.")
                 context = self._context(provided, job, score_header, self._sink(name, log))
-                found = self._opened(provided).tables(context, snapshot)
+                found = iter(self._opened(provided).tables(context, snapshot))
             while True:
                 with _parsing(name, job):
                     table = next(found, None)
@@ -136,9 +136,7 @@ class PluggyConnectors:
             reported=reported,
         )
 
-    async def _chunks(
-        self, name: str, job: Job, fetched: Fetched, deadline: float
-    ) -> AsyncGenerator[bytes, None]:
+    async def _chunks(self, name: str, job: Job, fetched: Fetched, deadline: float) -> AsyncGenerator[bytes, None]:
         """The snapshot's bytes, bounded; never waits beyond the deadline."""
         left = self._limits.snapshot_bytes
         walk = aiter(fetched.chunks)
@@ -208,17 +206,19 @@ def _fetching(name: str, job: Job) -> Iterator[None]:
     except RetryLater as error:
         message = _clean(error, job)
         raise FetchFailed("fetch_failed", message, waiting=error.reason, retry_at=error.until) from None
-    except Refused as error:
-        code = "credentials_refused" if error.credentials else "fetch_refused"
-        raise FetchFailed(code, _clean(error, job)) from None
-    except BadData as error:
-        raise FetchFailed("parse_failed", _clean(error, job)) from None
     except ConnectorError as error:
-        raise FetchFailed("fetch_failed", _clean(error, job)) from None
+        raise FetchFailed(_code(error), _clean(error, job)) from None
     except TimeoutError:
         raise FetchFailed("fetch_failed", "Fetching the feed took too long.") from None
     except Exception as error:
         raise FetchFailed("fetch_failed", f"The connector {name} failed ({type(error).__name__}).") from None
+
+
+def _code(error: ConnectorError) -> str:
+    """The source's status_reason code (decisions.md §2)."""
+    if isinstance(error, Refused):
+        return "credentials_refused" if error.credentials else "fetch_refused"
+    return "parse_failed" if isinstance(error, BadData) else "fetch_failed"
 
 
 @contextmanager

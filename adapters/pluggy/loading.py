@@ -19,7 +19,7 @@ State = Literal["loaded", "broken", "disabled", "not_listed"]
 
 @dataclass(frozen=True, slots=True)
 class PluginReport:
-    """What became of one plugin, for `joinery plugins list|check`, /readyz and the log. `reason` is set unless loaded."""
+    """What became of one plugin, for `joinery plugins list|check`, /readyz and the log; `reason` unless loaded."""
 
     plugin: str
     state: State
@@ -53,7 +53,7 @@ class _Broken(Exception):
 
 
 def load(allowlist: Allowlist, *, product_version: str) -> Loaded:
-    """Load what is listed and enabled, in order; tell of what is installed and not listed. Never raises for a plugin."""
+    """Load what is listed and enabled, in order; tell of what is installed and unlisted. Never raises for a plugin."""
     manager = pluggy.PluginManager(hooks.PROJECT)
     manager.add_hookspecs(hooks)
     loaded = Loaded()

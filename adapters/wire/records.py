@@ -25,7 +25,9 @@ MEASURE: Final = closed({"value": AMOUNT, "unit": text("in", longest=40)}, ("val
 WEIGHT: Final = closed(
     {"value": AMOUNT | {"examples": [42]}, "unit": text("lb", longest=40)}, ("value", "unit"), "A weight with its unit."
 )
-MONEY: Final = closed({"amount": AMOUNT | {"examples": [499]}, "currency": text("usd", longest=40)}, ("amount", "currency"))
+MONEY: Final = closed(
+    {"amount": AMOUNT | {"examples": [499]}, "currency": text("usd", longest=40)}, ("amount", "currency")
+)
 TEXTS: Final = array(text("oak"), most=200)
 MEDIA: Final = closed(
     {
@@ -78,9 +80,7 @@ COMPONENT: Final = closed(
         "weight": WEIGHT,
     }
 )
-CARTON: Final = closed(
-    {"width": MEASURE, "depth": MEASURE, "height": MEASURE, "weight": WEIGHT, "count": integer(1)}
-)
+CARTON: Final = closed({"width": MEASURE, "depth": MEASURE, "height": MEASURE, "weight": WEIGHT, "count": integer(1)})
 RUG: Final = closed(
     {
         "shape": text("rectangle", longest=40),
@@ -136,7 +136,9 @@ RECORD: Final = closed({"product": PRODUCT, "variants": array(VARIANT, most=1000
 PUSH: Final = closed(
     {
         "records": array(RECORD, least=1, most=MOST_RECORDS),
-        "complete": flag(True, "With this, the source's whole catalogue is there: what it no longer states is withdrawn."),
+        "complete": flag(
+            True, "With this, the source's whole catalogue is there: what it no longer states is withdrawn."
+        ),
         "batch": text("2026-11-20", longest=255, description="Calls of one open batch fill one run."),
         "more": flag(False, "More of the batch follows."),
     },

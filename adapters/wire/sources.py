@@ -211,9 +211,7 @@ def test_to_wire(test: SourceTest) -> dict[str, Any]:
         "duration_ms": test.duration_ms,
     }
     failure = {"code": test.failure.code, "message": test.failure.message} if test.failure else None
-    return wire | present(
-        status=test.status, final_url=test.final_url, content_type=test.content_type, failure=failure
-    )
+    return wire | present(status=test.status, final_url=test.final_url, content_type=test.content_type, failure=failure)
 
 
 def _cell(value: Any) -> Any:

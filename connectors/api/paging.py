@@ -34,7 +34,15 @@ PAGING: Mapping[str, Any] = {
 answer, `next_link` follows the URL at `next_path`, `link_header` the Link header's rel=next (RFC 8288). `auto`, the
 default, follows a Link header or a usual next link where there is one."""
 
-_USUAL_LINKS = ("next", "links.next", "_links.next.href", "paging.next", "pagination.next", "meta.next", "@odata.nextLink")
+_USUAL_LINKS = (
+    "next",
+    "links.next",
+    "_links.next.href",
+    "paging.next",
+    "pagination.next",
+    "meta.next",
+    "@odata.nextLink",
+)
 _LINK = re.compile(r"<([^>]*)>([^<]*)")
 _REL_NEXT = re.compile(r""";\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)""", re.IGNORECASE)
 
@@ -84,17 +92,12 @@ class Paging:
         return self.style in {"page", "offset"}
 
     def _link(self, page: Page, document: Any) -> str | None:
-        if self.style in {"auto", "link_header"}:
-            for target in _links(page.headers.get("Link") or ""):
-                return target
         if self.style == "next_link":
             return _plain(document, str(self._told.get("next_path", "next")))
-        if self.style == "auto":
-            for path in _USUAL_LINKS:
-                link = _plain(document, path)
-                if link and link.startswith(("http://", "https://", "/", "?")):
-                    return link
-        return None
+        if self.style == "none":
+            return None
+        told = next(_links(page.headers.get("Link") or ""), None)
+        return _usual_link(document) if told is None and self.style == "auto" else told
 
     def _size(self) -> dict[str, str]:
         name, size = self._told.get("size_param"), self._told.get("size")
@@ -107,6 +110,11 @@ class Paging:
 
     def _start(self) -> int:
         return int(self._told.get("start", 1))
+
+
+def _usual_link(document: Any) -> str | None:
+    links = (_plain(document, path) for path in _USUAL_LINKS)
+    return next((link for link in links if link and link.startswith(("http://", "https://", "/", "?"))), None)
 
 
 def _links(header: str) -> Iterator[str]:

@@ -38,24 +38,32 @@ class Walk:
         if self._is_lines:
             yield first.body
             return
-        current, place, seen = first, Place(self._paging.first(self._url), 1, 0), b""
-        while True:
+        current: Page | None = first
+        place, seen = Place(self._paging.first(self._url), 1, 0), b""
+        while current is not None:
             document = decoded(_text(current.body))
             count, told = self._count(document), blake2b(current.body, digest_size=16).digest()
-            if place.number > 1 and (told == seen or (self._paging.counts and not count)):
+            if place.number > 1 and (told == seen or self._is_over(count)):
                 return
             yield current.body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
-            following = self._paging.following(self._url, _counted(place, count), current, document)
-            if following is None or following == place.url or (self._paging.counts and not count):
-                return
-            if place.number >= self._paging.most:
-                self._ctx.report(Report(f"the service has more than {self._paging.most} pages; the rest is missing"))
-                return
-            ends = _PAST_THE_END if self._paging.counts else frozenset()
-            current = await self._page(following, patient=True, ends=ends)
-            if current.status in ends:
-                return
-            place, seen = Place(following, place.number + 1, place.records + count), told
+            place, seen = Place(place.url, place.number, place.records + count), told
+            following = None if self._is_over(count) else self._paging.following(self._url, place, current, document)
+            current = await self._next(following, place)
+            place = Place(following or "", place.number + 1, place.records)
+
+    def _is_over(self, count: int) -> bool:
+        return self._paging.counts and not count
+
+    async def _next(self, url: str | None, place: Place) -> Page | None:
+        """The next page; None where there is none, or it is the one we are at, or it is one too many."""
+        if url is None or url == place.url:
+            return None
+        if place.number >= self._paging.most:
+            self._ctx.report(Report(f"the service has more than {self._paging.most} pages; the rest is missing"))
+            return None
+        ends = _PAST_THE_END if self._paging.counts else frozenset()
+        answer = await self._page(url, patient=True, ends=ends)
+        return None if answer.status in ends else answer
 
     def shown(self, url: str) -> str:
         """A URL without what signs it."""
@@ -74,10 +82,6 @@ class Walk:
         if self._records_path is None:
             self._records_path = json_records.where(document)
         return len(json_records.picked(document, self._records_path))
-
-
-def _counted(place: Place, count: int) -> Place:
-    return Place(place.url, place.number, place.records + count)
 
 
 def _text(body: bytes) -> str:

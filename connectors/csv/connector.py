@@ -18,7 +18,7 @@ from connectors.sdk.settings import URL, config_schema
 from connectors.sdk.spec import ConnectorSpec, Fetched
 from connectors.sdk.tables import Table
 
-_ACCEPT = "text/csv, application/vnd.openxmlformats-officedocument.spreadsheetml.sheet, application/json, application/xml, */*;q=0.5"
+_ACCEPT = "text/csv, application/json, application/xml, */*;q=0.8"
 _PATH = {"type": "string", "minLength": 1, "maxLength": 200}
 
 

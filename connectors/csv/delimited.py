@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from io import TextIOWrapper
 from itertools import chain, islice
+from math import log
 from pathlib import Path
 from typing import cast
 
@@ -30,6 +31,8 @@ csv.field_size_limit(1024 * 1024)
 def tables(ctx: Context, path: Path) -> Iterator[Table]:
     """The file's one table. Rows stream; what is held is one buffer and the first 200 records. Raises BadData."""
     encoding = detect(path)
+    if encoding.broken:
+        ctx.report(Report(f"{encoding.broken} places are not readable as UTF-8; they hold U+FFFD now"))
     raw = path.open("rb")
     raw.seek(encoding.skip)
     text = TextIOWrapper(raw, encoding=encoding.codec, errors="replace", newline="")
@@ -134,25 +137,24 @@ def _told(lines: Sequence[str]) -> str | None:
 
 
 def _delimiter(lines: Sequence[str], ctx: Context) -> str:
-    """The delimiter that gives most known header words, then most rows of one width, then the widest rows."""
+    """The delimiter by which most rows are of one width, and the wider the better; known header words count as well."""
     if ctx.config.get("format") == "tsv" and any("\t" in line for line in lines):
         return "\t"
     sample = [line for line in lines if line.strip() and line != _END]
+    return max(DELIMITERS, key=lambda delimiter: _evidence(list(_tried(sample, delimiter)), ctx.score_header))
 
-    def points(delimiter: str) -> tuple[int, int, int]:
-        rows = list(_tried(sample, delimiter))
-        widths = [len(row) for row in rows if len(row) > 1]
-        if not widths:
-            return (0, 0, 0)
-        usual = max(set(widths), key=lambda width: (widths.count(width), width))
-        known = max(ctx.score_header(row) for row in rows[:15])
-        return (known if known > 1 else 0, widths.count(usual), usual)
 
-    return max(DELIMITERS, key=points)
+def _evidence(rows: list[list[str]], score: Callable[[Sequence[str]], int]) -> float:
+    """How far these rows look like a table: the share of rows of the usual width, that width, and known words."""
+    widths = [len(row) for row in rows if len(row) > 1]
+    if not widths:
+        return 0.0
+    usual = max(set(widths), key=lambda width: (widths.count(width), width))
+    first = next(row for row in rows if len(row) == usual)
+    return widths.count(usual) / len(rows) * log(usual) + 0.5 * min(score(first), 4)
 
 
 def _tried(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
     """The records of a sample as far as they can be read."""
     with suppress(csv.Error):
         yield from csv.reader(lines, delimiter=delimiter)
-

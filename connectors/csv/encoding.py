@@ -17,7 +17,7 @@ class Encoding:
 
 
 def detect(path: Path) -> Encoding:
-    """UTF-16 by its mark or its zero bytes, UTF-8 when it reads, mostly-UTF-8 with its broken places, else Windows-1252."""
+    """UTF-16 by its mark or zero bytes, UTF-8 when it reads, mostly-UTF-8 with its broken places, else Windows-1252."""
     with path.open("rb") as file:
         head = file.read(4096)
     wide = _wide(head)

@@ -72,7 +72,7 @@ def _choose(table: list[list[str]], usual: int, score: Callable[[Sequence[str]],
         if seen > SEARCHED:
             break
         known = score(row)
-        points = _weight(known, row) + _shape(row, usual)
+        points = (_weight(known, row) + _fullness(row, usual)) * _plainness(row)
         if best is None or points > best[0] + 1e-9:
             best = (points, at, known)
     return None if best is None else (best[1], best[2])
@@ -83,11 +83,16 @@ def _weight(known: int, row: list[str]) -> float:
     return known if known > 1 or sum(map(bool, row)) <= _NARROW else known * 0.2
 
 
-def _shape(row: list[str], usual: int) -> float:
-    """Between 0 and 1: how far a row looks like names: as many cells as usual, short, no numbers."""
+def _fullness(row: list[str], usual: int) -> float:
+    """Between 0 and 1: whether a row has as many cells as rows have here."""
+    return min(sum(map(bool, row)) / max(usual, 1), 1.0)
+
+
+def _plainness(row: list[str]) -> float:
+    """Between 0 and 1: how far a row looks like names, which are short and no numbers."""
     cells = [cell for cell in row if cell]
     plain = sum(1 for cell in cells if len(cell) <= _LONGEST_NAME and not _NUMBER.fullmatch(cell))
-    return min(len(cells) / max(usual, 1), 1.0) * (plain / len(cells)) ** 2
+    return (plain / len(cells)) ** 2
 
 
 def _names(table: list[list[str]], at: int, spans: Sequence[Span]) -> tuple[list[str], int]:

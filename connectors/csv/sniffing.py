@@ -9,6 +9,14 @@ from connectors.sdk.errors import BadData
 _HEAD = 64 * 1024
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 
+_NOT_PLAIN = {
+    "json": "JSON",
+    "json_ld": "JSON-LD",
+    "jsonl": "JSON Lines",
+    "xml": "XML",
+    "xlsx": "an Excel workbook (XLSX)",
+}
+
 _REFUSED = (
     (b"%PDF", "this is a PDF; send the table as CSV or XLSX"),
     (b"\x89PNG", "this is a picture (PNG), not a table"),
@@ -34,11 +42,9 @@ def sniff(path: Path, told: str | None) -> str:
         return _zip_kind(path)
     if head.startswith(b"\xd0\xcf\x11\xe0"):
         raise BadData(_ole_kind(path))
-    for magic, sentence in _REFUSED:
-        if head.startswith(magic):
-            raise BadData(sentence)
-    if told == "xlsx":
-        raise BadData("this is not an Excel workbook (XLSX) as the source's settings say")
+    refused = next((sentence for magic, sentence in _REFUSED if head.startswith(magic)), None)
+    if refused:
+        raise BadData(refused)
     return _text_kind(head, told)
 
 
@@ -69,14 +75,10 @@ def _text_kind(head: bytes, told: str | None) -> str:
     text = _decoded(head).lstrip("\ufeff \t\r\n")
     if text.startswith("<"):
         return _markup_kind(text)
-    if told in {"json", "json_ld", "jsonl"}:
-        if not text.startswith(("{", "[")):
-            raise BadData(f"this is not {told.upper()} as the source's settings say")
-        return _json_kind(text) if told == "json" else told.removesuffix("_ld")
-    if told == "xml":
-        raise BadData("this is not XML as the source's settings say")
     if text.startswith(("{", "[")) and told not in {"csv", "tsv"}:
-        return _json_kind(text)
+        return "jsonl" if told == "jsonl" else _json_kind(text)
+    if told in _NOT_PLAIN:
+        raise BadData(f"this is not {_NOT_PLAIN[told]} as the source's settings say")
     return "csv"
 
 

@@ -15,6 +15,7 @@ _RATIO = 250
 _RATIO_FROM = 8 * MIB
 _CHUNK = 256 * 1024
 _OVERLAP = 40
+_LOCAL_HEADER = 30
 _COLUMN = re.compile(rb"""\sr\s*=\s*["']\s*([A-Za-z]{1,3})\d""")
 _ROW = re.compile(rb"""\sr\s*=\s*["']\s*[A-Za-z]{1,3}(\d{4,})""")
 _STORED, _DEFLATED = 0, 8
@@ -26,22 +27,27 @@ def inspect(path: Path, limits: Limits) -> None:
     Sizes that the archive states of itself are not believed; what really comes out is counted. A worksheet's cells
     count as the rectangle around them, because that is what reading one takes.
     """
-    total = 0
+    left = limits.unpacked_bytes
     with path.open("rb") as file, _archive(path) as archive:
         entries = archive.infolist()
         if len(entries) > _ENTRIES:
             raise BadData(f"the workbook has {len(entries)} parts; at most {_ENTRIES} are read")
         for entry in entries:
-            sheet = _Sheet() if "worksheets/" in entry.filename.lower() else None
-            for piece in _inflated(file, entry, limits.unpacked_bytes - total):
-                total += len(piece)
-                if sheet is not None:
-                    sheet.look(piece)
-            if sheet is not None and sheet.cells > limits.sheet_cells:
-                raise BadData(
-                    f"a worksheet spans {sheet.cells:,} cells; at most {limits.sheet_cells:,} are read from a workbook: "
-                    "save it as CSV and send that"
-                )
+            left -= _size(file, entry, left, limits)
+
+
+def _size(file: BinaryIO, entry: zipfile.ZipInfo, room: int, limits: Limits) -> int:
+    """How many bytes an entry unpacks to. Raises BadData."""
+    sheet = _Sheet()
+    size = 0
+    for piece in _inflated(file, entry, room):
+        size += len(piece)
+        if "worksheets/" in entry.filename.lower():
+            sheet.look(piece)
+    if sheet.cells > limits.sheet_cells:
+        told = f"a worksheet spans {sheet.cells:,} cells; at most {limits.sheet_cells:,} are read from a workbook"
+        raise BadData(f"{told}: save it as CSV and send that")
+    return size
 
 
 def _archive(path: Path) -> zipfile.ZipFile:
@@ -70,9 +76,9 @@ def _inflated(file: BinaryIO, entry: zipfile.ZipInfo, room: int) -> Iterator[byt
 
 def _pieces(file: BinaryIO, entry: zipfile.ZipInfo) -> Iterator[tuple[int, bytes]]:
     """Pairs of bytes read and what they unpack to, each piece bounded."""
-    file.seek(entry.header_offset)
-    header = file.read(30)
-    if len(header) < 30:
+    file.seek(max(entry.header_offset, 0))
+    header = file.read(_LOCAL_HEADER)
+    if len(header) < _LOCAL_HEADER or not header.startswith(b"PK\x03\x04"):
         raise BadData("the workbook is damaged: it cannot be unpacked")
     file.seek(int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little"), 1)
     left = entry.compress_size

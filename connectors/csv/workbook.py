@@ -1,7 +1,8 @@
 """Reads XLSX workbooks: what the cells show, never what formulas or links would fetch."""
 
-from collections.abc import Iterator
-from datetime import date, datetime, time, timedelta
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path
@@ -26,10 +27,8 @@ def tables(ctx: Context, path: Path) -> Iterator[Table]:
     fraction (`101`), dates as ISO text, TRUE and FALSE as spreadsheets show them.
     """
     inspect(path, ctx.limits)
-    try:
+    with _readable("the workbook"):
         workbook = CalamineWorkbook.from_path(path)
-    except (CalamineError, OSError):
-        raise BadData("the workbook is damaged: it cannot be read") from None
     with workbook:
         shown = [
             sheet.name
@@ -47,10 +46,8 @@ def tables(ctx: Context, path: Path) -> Iterator[Table]:
 
 
 def _table(ctx: Context, workbook: CalamineWorkbook, name: str, *, alone: bool) -> Table | None:
-    try:
+    with _readable(f"the worksheet {name!r}"):
         sheet = workbook.get_sheet_by_name(name)
-    except (CalamineError, OSError):
-        raise BadData(f"the worksheet {name!r} is damaged: it cannot be read") from None
     if sheet.start is None:
         return None
     records = _records(sheet)
@@ -65,6 +62,17 @@ def _table(ctx: Context, workbook: CalamineWorkbook, name: str, *, alone: bool) 
         raise BadData(f"the worksheet has {len(found.headers)} columns; at most {ctx.limits.columns} are read")
     rows = _rows(chain(look[found.first :], records), found.headers)
     return Table(sheet=name, headers=found.headers, rows=rows)
+
+
+@contextmanager
+def _readable(part: str) -> Iterator[None]:
+    """Turn what the library raises into BadData: its errors, and panics of its Rust code, which are no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, (CalamineError, OSError, ValueError)) or type(error).__name__ == "PanicException":
+            raise BadData(f"{part} is damaged: it cannot be read") from None
+        raise
 
 
 def _is_table(found: Plan, look: list[tuple[int, list[str]]]) -> bool:
@@ -105,16 +113,23 @@ def _spans(sheet: CalamineSheet, look: list[tuple[int, list[str]]]) -> list[Span
 
 def _text(value: Any) -> str:
     """A cell that is not text, as text: exact, and without what binary floats add."""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, float):
-        if value.is_integer() and abs(value) < _WHOLE:
-            return str(int(value))
-        return format(Decimal(repr(value)), "f")
-    if isinstance(value, datetime):
-        return value.date().isoformat() if value.time() == time() else value.isoformat(sep=" ", timespec="seconds")
-    if isinstance(value, (date, time)):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return str(value)
-    return str(value)
+    return _TEXTS.get(type(value), str)(value)
+
+
+def _number(value: float) -> str:
+    if value.is_integer() and abs(value) < _WHOLE:
+        return str(int(value))
+    return format(Decimal(repr(value)), "f")
+
+
+def _moment(value: datetime) -> str:
+    return value.date().isoformat() if value.time() == time() else value.isoformat(sep=" ", timespec="seconds")
+
+
+_TEXTS: dict[type, Callable[[Any], str]] = {
+    bool: lambda value: "TRUE" if value else "FALSE",
+    float: _number,
+    datetime: _moment,
+    date: date.isoformat,
+    time: time.isoformat,
+}

@@ -5,10 +5,16 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from connectors.sdk.context import Context, HttpResponse, Validators
-from connectors.sdk.errors import BadData, Refused, RetryLater, Unreachable
+from connectors.sdk.errors import BadData, Refused, RetryLater, Unreachable, WaitReason
 
 _BUSY = frozenset({502, 503, 504})
 _THROTTLED = frozenset({429, 430})
+_UNSIGNED = frozenset({401, 407})
+_FORBIDDEN = frozenset({403, 451})
+_LATER: Mapping[bool, tuple[str, WaitReason]] = {
+    False: ("The source limits how often it is asked", "rate_limited"),
+    True: ("The source is busy", "upstream_busy"),
+}
 _LONGEST_WAIT = timedelta(days=7)
 
 
@@ -33,17 +39,14 @@ def check(response: HttpResponse, ctx: Context) -> None:
     status = response.status
     if 200 <= status < 300 or status == 304:
         return
-    if status in _THROTTLED:
-        until = retry_after(response.headers, ctx.now())
-        raise RetryLater(f"The source limits how often it is asked (HTTP {status}).", until=until)
-    if status in _BUSY:
-        until = retry_after(response.headers, ctx.now())
-        raise RetryLater(f"The source is busy (HTTP {status}).", until=until, reason="upstream_busy")
+    if status in _THROTTLED | _BUSY:
+        said, reason = _LATER[status in _BUSY]
+        raise RetryLater(f"{said} (HTTP {status}).", until=retry_after(response.headers, ctx.now()), reason=reason)
     signed = bool(ctx.credentials)
-    if status in {401, 407}:
+    if status in _UNSIGNED:
         said = "The source refused the credentials" if signed else "The source asks for credentials"
         raise Refused(f"{said} (HTTP {status}).", credentials=True)
-    if status in {403, 451}:
+    if status in _FORBIDDEN:
         raise Refused(f"The source refuses to answer (HTTP {status}).", credentials=signed)
     raise Unreachable(f"The source answered HTTP {status}.")
 

@@ -26,7 +26,7 @@ class Limits:
     snapshot_bytes: int = 1024 * MIB
     page_bytes: int = 32 * MIB
     unpacked_bytes: int = 512 * MIB
-    sheet_cells: int = 10_000_000
+    sheet_cells: int = 4_000_000
     rows: int = 5_000_000
     columns: int = 2_000
     cell_chars: int = MIB
@@ -39,13 +39,24 @@ class HttpResponse(Protocol):
     """An answer whose body is read as it comes; `headers` ignore case; `chunks` are decoded (no gzip left)."""
 
     @property
-    def status(self) -> int: ...
+    def status(self) -> int:
+        """The status, 100 to 599."""
+        ...
+
     @property
-    def headers(self) -> Mapping[str, str]: ...
+    def headers(self) -> Mapping[str, str]:
+        """The headers; names ignore case."""
+        ...
+
     @property
-    def final_url(self) -> str: ...
+    def final_url(self) -> str:
+        """Where redirects led."""
+        ...
+
     @property
-    def chunks(self) -> AsyncIterator[bytes]: ...
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body, to be read once."""
+        ...
 
 
 class HttpClient(Protocol):

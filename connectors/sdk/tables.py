@@ -12,9 +12,7 @@ Row: TypeAlias = "tuple[int, list[Cell]]"
 PRODUCT_FIELDS = frozenset(
     {"product_key", "title", "brand", "collection", "description", "category_path", "tags", "media"}
 )
-VARIANT_FIELDS = frozenset(
-    {"variant_key", "sku", "gtin", "mpn", "variant_title", "axes", "weight", "variant_media"}
-)
+VARIANT_FIELDS = frozenset({"variant_key", "sku", "gtin", "mpn", "variant_title", "axes", "weight", "variant_media"})
 OFFER_FIELDS = frozenset({"price", "compare_at", "currency", "quantity", "availability", "location", "lead_time_days"})
 GIVEN_FIELDS = PRODUCT_FIELDS | VARIANT_FIELDS | OFFER_FIELDS
 """What `Table.given` may name. A setting follows an @ (`weight@unit=g`); one axis alone is `axes.<Name>`."""

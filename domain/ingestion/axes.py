@@ -17,7 +17,9 @@ LETTERS: Final[dict[str, str]] = {
     "diam": "diameter",
 }
 WORDS: Final[dict[str, str]] = {
-    **dict.fromkeys(("width", "wide", "widths", "breite", "breit", "ancho", "anchura", "largeur", "wd", "wth"), "width"),
+    **dict.fromkeys(
+        ("width", "wide", "widths", "breite", "breit", "ancho", "anchura", "largeur", "wd", "wth"), "width"
+    ),
     **dict.fromkeys(("depth", "deep", "tiefe", "tief", "fondo", "profundidad", "profondeur", "diepte", "dp"), "depth"),
     **dict.fromkeys(("height", "high", "tall", "ht", "hgt", "höhe", "hohe", "hoehe", "hoch"), "height"),
     **dict.fromkeys(("alto", "altura", "hauteur", "hoogte"), "height"),
@@ -81,7 +83,7 @@ def words_of(label: str) -> str:
 
 @lru_cache(maxsize=8192)
 def side_of(label: str) -> str | None:
-    """The side that a label names (`Height`, `Breite`, `SEAT HT`), `length` included; None for parts and other things."""
+    """The side that a label names (`Height`, `SEAT HT`), `length` included; None for parts and other things."""
     words = words_of(label)
     if words in _LABELS:
         return _LABELS[words]
@@ -91,7 +93,7 @@ def side_of(label: str) -> str | None:
 
 @lru_cache(maxsize=16384)
 def kind_of(category: str, title: str) -> str:
-    """`bed`, `rug`, `pillow` or blank: the kinds whose sides are named another way. The category decides, then the title."""
+    """`bed`, `rug`, `pillow` or blank: kinds whose sides are named otherwise. The category decides, then the title."""
     leaf = re.split(r"\s*[>|/]\s*", category)[-1] if category else ""
     for text in (leaf, category, title):
         if _RUG.search(text):

@@ -24,7 +24,7 @@ def _is_weight(name: str) -> bool:
 
 
 def _is_length(name: str) -> bool:
-    return name.startswith(_LENGTHS) and not name.endswith((".weight", ".count"))
+    return name == "rug.pile_height" or (name.startswith(_LENGTHS) and not name.endswith((".weight", ".count")))
 
 
 def _unit_by_market(column: Column, samples: Sequence[str], context: Context) -> str | None:
@@ -32,6 +32,8 @@ def _unit_by_market(column: Column, samples: Sequence[str], context: Context) ->
     if context.currency is None:
         return None
     customary = context.currency == "usd"
+    if column.field == "rug.pile_height" and not customary:
+        return None
     if _is_weight(column.field):
         return "lb" if customary else "kg"
     if customary:
@@ -54,7 +56,11 @@ def _with_unit(column: Column, samples: Sequence[str], context: Context, stated:
     beside = _units_stated(samples, _is_weight(column.field))
     if beside:
         # Where some cells of a column name their unit, and all the same one, the bare numbers among them are in it too.
-        return replace(column, settings={**column.settings, "unit": beside.pop(), "unit_by": "column"}) if len(beside) == 1 else column
+        return (
+            replace(column, settings={**column.settings, "unit": beside.pop(), "unit_by": "column"})
+            if len(beside) == 1
+            else column
+        )
     unit = _unit_by_market(column, samples, context)
     return replace(column, settings={**column.settings, "unit": unit, "unit_by": "market"}) if unit else column
 

@@ -10,12 +10,18 @@ from domain.ingestion.text import stated
 
 CODES: Final = frozenset(
     (
-        "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC "
-        "CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD "
-        "GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH "
-        "KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW "
-        "MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC "
-        "SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY "
+        "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV "
+        "BW BY BZ CA CC "
+        "CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM "
+        "FO FR GA GB GD "
+        "GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM "
+        "JO JP KE KG KH "
+        "KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR "
+        "MS MT MU MV MW "
+        "MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS "
+        "RU RW SA SB SC "
+        "SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ "
+        "UA UG UM US UY "
         "UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW"
     ).split()
 )
@@ -36,7 +42,7 @@ _NAMES: Final = {
     "CA": "canada|kanada|can",
     "CH": "switzerland|schweiz|suiza|che",
     "CL": "chile|chl",
-    "CN": "china|prc|p r c|pr china|p r china|peoples republic of china|people s republic of china|volksrepublik china|chn",
+    "CN": "china|prc|p r c|pr china|p r china|peoples republic of china|people s republic of china|chn",
     "CO": "colombia|kolumbien|col",
     "CR": "costa rica",
     "CZ": "czech republic|czechia|tschechien|tschechische republik|cze",
@@ -112,7 +118,9 @@ _NAMES: Final = {
     "ZW": "zimbabwe",
 }
 _BY_NAME: Final = {name: code for code, names in _NAMES.items() for name in names.split("|")}
-_LEAD: Final = re.compile(r"^(?:made|assembled|manufactured|produced|handmade|hergestellt|hecho|fabricado|imported)\s+(?:in|from|en)\s+")
+_LEAD: Final = re.compile(
+    r"^(?:made|assembled|manufactured|produced|handmade|hergestellt|hecho|fabricado|imported)\s+(?:in|from|en)\s+"
+)
 
 
 def _plain(text: str) -> str:

@@ -11,7 +11,9 @@ from domain.ingestion.text import stated
 _ISO: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ][\d:.]+\s*(?:Z|[+-]\d{2}:?\d{2})?)?")
 _COMPACT: Final = re.compile(r"(20\d{2})(\d{2})(\d{2})")
 _YEAR_FIRST: Final = re.compile(r"(\d{4})[/.](\d{1,2})[/.](\d{1,2})")
-_NUMERIC: Final = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:\s+\d{1,2}:\d{2}(?::\d{2})?(?:\s*[AaPp][Mm])?)?")
+_NUMERIC: Final = re.compile(
+    r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:\s+\d{1,2}:\d{2}(?::\d{2})?(?:\s*[AaPp][Mm])?)?"
+)
 _DAY_MONTH: Final = re.compile(r"(\d{1,2})(?:st|nd|rd|th|\.)?[\s\-/]+([^\W\d_]{3,})\.?[\s\-/,]+(\d{4}|\d{2})")
 _MONTH_DAY: Final = re.compile(r"([^\W\d_]{3,})\.?[\s\-/]+(\d{1,2})(?:st|nd|rd|th)?[\s\-/,]+(\d{4}|\d{2})")
 _SERIAL: Final = re.compile(r"(\d{5})(?:\.\d+)?")

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.catalogue.data import Dimensions, Length
-from domain.ingestion.axes import BED, PILLOW
+from domain.ingestion.axes import BED, PILLOW, RUG
 from domain.ingestion.reading import Fault, quoted
 
+_ENDWISE: Final = (BED, RUG)
+"""Kinds whose length runs away from the beholder."""
 _BOX: Final = ("width", "depth", "height")
 
 
@@ -33,7 +35,7 @@ def _length_side(sides: Sequence[str | None], kind: str) -> str:
         return "height" if "height" not in sides else "width"
     if "depth" in sides:
         return "width"
-    return "depth" if kind == BED and "width" in sides else "width"
+    return "depth" if kind in _ENDWISE and "width" in sides else "width"
 
 
 def _lettered(items: Sequence[Sided], kind: str) -> tuple[dict[str, Length], list[Length]]:
@@ -42,7 +44,7 @@ def _lettered(items: Sequence[Sided], kind: str) -> tuple[dict[str, Length], lis
     placed: dict[str, Length] = {}
     doubled: list[Length] = []
     long_side = _length_side(sides, kind)
-    # L beside W and no D takes the width away from W; on beds L runs head to foot and W stays.
+    # L beside W and no D takes the width away from W; on beds and rugs L runs front to back and W stays.
     moved = "length" in sides and "width" in sides and "depth" not in sides and long_side == "width"
     for item in items:
         side = item.side
@@ -68,7 +70,9 @@ def _unlettered(count: int, kind: str) -> tuple[str, ...]:
 
 
 def _by_place(items: Sequence[Sided], text: str, kind: str, order: str, told: bool) -> Sides:
-    names = tuple({"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}[c] for c in order)
+    names = tuple(
+        {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}[c] for c in order
+    )
     if len(names) == len(items):
         return place([Sided(item.length, name) for item, name in zip(items, names, strict=True)], text, kind)
     names = _unlettered(len(items), kind)

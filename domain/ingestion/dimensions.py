@@ -21,7 +21,9 @@ _POSE: Final = re.compile(
     r"|cushion|opening|back ?rest|carton|package|shipping|canopy|pole|max|leaf|flat|lying|expanded|legs?\b|base\b",
     re.I,
 )
-_POSE_BEFORE: Final = re.compile(r"(?:reclined|extended|opened|open|expanded|up to|w/ ?leaf|with leaf|shade(?: size)?|folded)\W*$", re.I)
+_POSE_BEFORE: Final = re.compile(
+    r"(?:reclined|extended|opened|open|expanded|up to|w/ ?leaf|with leaf|shade(?: size)?|folded)\W*$", re.I
+)
 _GENERAL: Final = re.compile(
     r"^(?:(?:product|overall|item|assembled|total|outer|exterior|external|approx\w*|unit|the)?\s*"
     r"(?:dimensions?|dims?|size|measurements?|measures|overall|total|maße|masse|abmessungen|medidas|dimensiones)"
@@ -60,7 +62,7 @@ class _Reader:
         self.labelled: Dimensions = {}
 
     def unit_of(self, group: list[Token], index: int) -> str | None:
-        """The unit of a measure: its own, else that of the next one that has one, else of the last before, else given."""
+        """The unit of a measure: its own, else the next one's, else that of the last before, else the one given."""
         if (own := group[index].measure.unit) is not None:
             return own
         after = [token.measure.unit for token in group[index + 1 :] if token.measure.unit]
@@ -127,7 +129,7 @@ def _pose_in(lead: str) -> str:
 
 
 def _told(piece: _Piece, text: str) -> bool:
-    """Whether figures without letters are written the trade's way: one unit after the last, or none but the column's."""
+    """Whether figures without letters are written the trade's way: one unit, after the last."""
     units = [token.measure.unit for token in piece.tokens]
     return units[-1] is not None and not any(units[:-1])
 
@@ -162,7 +164,11 @@ def _component(piece: _Piece) -> Component:
     if count is None:
         return {"name": piece.name, "quantity": 1, "dimensions": piece.dimensions}
     name = count[2] or count[3] or count[5]
-    return {"name": name.strip(), "quantity": int(count[1] or count[4] or count[6]) or 1, "dimensions": piece.dimensions}
+    return {
+        "name": name.strip(),
+        "quantity": int(count[1] or count[4] or count[6]) or 1,
+        "dimensions": piece.dimensions,
+    }
 
 
 def _settled(reader: _Reader, pieces: list[_Piece]) -> Spread:
@@ -188,7 +194,9 @@ def _further(reader: _Reader, whole: list[_Piece], dimensions: Dimensions) -> No
     """Later sequences of the same piece fill sides that are still free; two figures for one side are told."""
     for piece in whole[1:]:
         if any(side in dimensions and dimensions[side] != found for side, found in piece.dimensions.items()):  # type: ignore[literal-required]
-            reader.faults.append(Fault("conflict", f"{quoted(reader.text)} states more than one size; the first is kept."))
+            reader.faults.append(
+                Fault("conflict", f"{quoted(reader.text)} states more than one size; the first is kept.")
+            )
             return
         dimensions.update(piece.dimensions)
 

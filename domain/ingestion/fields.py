@@ -19,7 +19,9 @@ OFFER: Final = frozenset(
 COMPLIANCE: Final = frozenset(
     "tsca_title_vi sturdy_act stability_rating ca_tb117_2013 prop65_warning prop65_chemicals country_of_origin".split()
 )
-DIMENSION_PARTS: Final = frozenset("width depth height diameter seat_height seat_depth arm_height clearance length".split())
+DIMENSION_PARTS: Final = frozenset(
+    "width depth height diameter seat_height seat_depth arm_height clearance length".split()
+)
 RUG_PARTS: Final = frozenset("shape size_text nominal construction pile_height indoor_outdoor".split())
 CARTON_PARTS: Final = frozenset("width depth height weight count dimensions".split())
 MONEY: Final = frozenset("cost msrp map price compare_at sale_price".split())

@@ -50,11 +50,9 @@ def _unit_in(words: list[str], bracketed: list[str]) -> str | None:
     for word in bracketed:
         if unit := unit_named(word) or weight_unit_named(word):
             return unit
-    for word in (words[-1:], words[-2:-1]):
-        if word and word[0] not in _NO_UNIT and len(words) > 1:
-            unit = unit_named(word[0]) or weight_unit_named(word[0])
-            if unit:
-                return unit
+    for last in words[:0:-1][:2]:
+        if last not in _NO_UNIT and (unit := unit_named(last) or weight_unit_named(last)):
+            return unit
     return weight_unit_named(words[-1]) if len(words) > 1 and words[-1] == "g" else None
 
 

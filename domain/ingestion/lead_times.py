@@ -31,7 +31,7 @@ def _days(count: int, unit: str) -> int | None:
 def parse_lead_time(text: str, unit: str = "days") -> Reading[int]:
     """A lead time in days; `unit` is the column's: days, weeks or hours (24 business-day hours are one day).
 
-    Of a span (`3-5 working days`) it is the longer end, the one a buyer can rely on. Problems: unreadable, out_of_range.
+    Of a span (`3-5 working days`) it is the longer end, which a buyer can rely on. Problems: unreadable, out_of_range.
     """
     given = stated(text)
     if given is None:

@@ -153,8 +153,8 @@ def _leftover_fault(text: str, rest: str, adjacent: bool) -> Fault | None:
 def parse_length(text: str, unit: str | None = None) -> Reading[Length]:
     """One length from a cell; `unit` is the column's unit, used when the cell names none.
 
-    `23.5 in`, `53 1/2"`, `5'3"`, `300 cm`, `Width: 80 cm` are read; a range gives its first bound. Problems: unreadable,
-    unknown_unit (none stated, or one that is not known), out_of_range (negative), conflict.
+    `23.5 in`, `53 1/2"`, `5'3"`, `300 cm`, `Width: 80 cm` are read; a range gives its first bound. Problems:
+    unreadable, unknown_unit (none stated, or one that is not known), out_of_range (negative), conflict.
     """
     given = stated(text)
     if given is None:

@@ -15,7 +15,9 @@ from domain.ingestion.text import as_text, clean
 from domain.ingestion.vocabulary import Sense, senses
 from domain.ingestion.warehouse_columns import located
 
-_FALLBACKS: Final = frozenset("weight colour finish dimensions gtin description brand google_category availability".split())
+_FALLBACKS: Final = frozenset(
+    "weight colour finish dimensions gtin description brand google_category availability".split()
+)
 _FALLBACK_HEADS: Final = ("dimensions.", "rug.", "compliance.", "cartons.")
 _STOCK_FACTS: Final = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}
 _WEAK: Final = 50
@@ -63,7 +65,9 @@ def _with_price_code(options: tuple[Sense, ...], words: str, context: Context) -
     if not code or code not in words:
         return options
     return tuple(
-        Sense(sense.field, sense.rank + 1000, (*sense.settings, ("price_code", code)), sense.prefix) if sense.field in MONEY else sense
+        Sense(sense.field, sense.rank + 1000, (*sense.settings, ("price_code", code)), sense.prefix)
+        if sense.field in MONEY
+        else sense
         for sense in options
     )
 
@@ -79,7 +83,9 @@ def _candidates(headers: Sequence[str], columns: Sequence[Sequence[str]], contex
     known = [by_samples(header, senses(header), samples) for header, samples in zip(headers, columns, strict=True)]
     known = [_blank_last(options, samples) for options, samples in zip(known, columns, strict=True)]
     known = located(headers, columns, known, context)
-    return [_with_price_code(options, plain_words(header), context) for header, options in zip(headers, known, strict=True)]
+    return [
+        _with_price_code(options, plain_words(header), context) for header, options in zip(headers, known, strict=True)
+    ]
 
 
 def _settled(headers: Sequence[str], candidates: Sequence[tuple[Sense, ...]]) -> dict[int, Sense | None]:
@@ -137,14 +143,20 @@ def _title_found(headers: Sequence[str], candidates: list[tuple[Sense, ...]]) ->
     strong = [sense for options in candidates for sense in options[:1] if sense.field == "title"]
     if strong:
         return candidates
-    weak = [(sense.rank, -place) for place, options in enumerate(candidates) for sense in options if sense.field == "title" and options[0].field not in KEYS]
+    weak = [
+        (sense.rank, -place)
+        for place, options in enumerate(candidates)
+        for sense in options
+        if sense.field == "title" and options[0].field not in KEYS
+    ]
     if not weak:
         return candidates
     best = -max(weak)[1]
     out = list(candidates)
     out[best] = tuple(
         sorted(
-            (Sense(s.field, 150, s.settings, s.prefix) if s.field == "title" else s for s in out[best]), key=lambda s: -s.rank
+            (Sense(s.field, 150, s.settings, s.prefix) if s.field == "title" else s for s in out[best]),
+            key=lambda s: -s.rank,
         )
     )
     return out
@@ -153,7 +165,9 @@ def _title_found(headers: Sequence[str], candidates: list[tuple[Sense, ...]]) ->
 def _without_lone_promotion(candidates: list[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
     """Weak senses of a title are for want of a better one only."""
     return [
-        tuple(sense for place, sense in enumerate(options) if place == 0 or sense.field != "title" or sense.rank > _WEAK)
+        tuple(
+            sense for place, sense in enumerate(options) if place == 0 or sense.field != "title" or sense.rank > _WEAK
+        )
         for options in candidates
     ]
 

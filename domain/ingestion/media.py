@@ -9,8 +9,11 @@ from urllib.parse import urlsplit
 from domain.ingestion.reading import Fault, quoted
 from domain.ingestion.text import stated
 
-_SPLIT: Final = re.compile(r"\s*\|\s*|\s*[,;]\s*(?=https?://|//)|,\s+|[\r\n\t]+|;\s+|\s+(?=https?://)|(?<=\.jpg)[,;](?=\S)"
-                           r"|(?<=\.png)[,;](?=\S)|(?<=\.jpeg)[,;](?=\S)|(?<=\.webp)[,;](?=\S)", re.I)
+_SPLIT: Final = re.compile(
+    r"\s*\|\s*|\s*[,;]\s*(?=https?://|//)|,\s+|[\r\n\t]+|;\s+|\s+(?=https?://)|(?<=\.jpg)[,;](?=\S)"
+    r"|(?<=\.png)[,;](?=\S)|(?<=\.jpeg)[,;](?=\S)|(?<=\.webp)[,;](?=\S)",
+    re.I,
+)
 _ONE: Final = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}", re.A)
 _MAX_URL: Final = 2048
 _VIDEO: Final = re.compile(r"\.(?:mp4|mov|webm|m4v)(?:$|\?)|youtube\.com/|youtu\.be/|vimeo\.com/", re.I)
@@ -54,7 +57,7 @@ _REASONS: Final = {
 def addresses(text: str) -> Addresses:
     """The addresses of a cell: one, or a list split at `|`, commas, semicolons and line breaks.
 
-    Only http and https are taken. Problems: unsafe_url, unreadable (a bare file name), too_long; one of each kind a cell.
+    Only http and https are taken. Problems: unsafe_url, unreadable (a bare file name), too_long; one of each a cell.
     """
     if _ONE.fullmatch(text):
         return Addresses((text,))

@@ -127,7 +127,9 @@ def plain_number(number: str, decimal: str, currency: str) -> Decimal | None:
     if dot >= 0 and comma >= 0:
         mark, group = (".", ",") if dot > comma else (",", ".")
         whole = bare[: max(dot, comma)]
-        sound = _GROUPED["dot" if mark == "." else "comma"].fullmatch(whole) or (group == "," and _LAKH.fullmatch(whole))
+        sound = _GROUPED["dot" if mark == "." else "comma"].fullmatch(whole) or (
+            group == "," and _LAKH.fullmatch(whole)
+        )
         return Decimal(whole.replace(group, "") + "." + bare[max(dot, comma) + 1 :]) if sound else None
     if dot < 0 and comma < 0:
         return Decimal(bare)

@@ -40,7 +40,9 @@ def _money(column: Column, context: Context) -> Reader:
             return
         offer = row.offer(location)
         if offer.setdefault("currency", price.currency) != price.currency:
-            other = refused("conflict", text, f"is in {price.currency}, other prices of the offer in {offer['currency']}")
+            other = refused(
+                "conflict", text, f"is in {price.currency}, other prices of the offer in {offer['currency']}"
+            )
             row.taken(name, header, other)
             return
         offer.setdefault(name, price.minor)  # type: ignore[misc]

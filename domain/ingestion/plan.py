@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain.ingestion import offer_columns, product_columns, variant_columns
+from domain.ingestion.attributes import with_attributes
 from domain.ingestion.fields import KEYS
 from domain.ingestion.model import Cell, Column, Context, HeaderMapping
 from domain.ingestion.product_columns import Factory, Reader
@@ -53,12 +54,22 @@ def _factory(name: str) -> Factory:
 
 def _order(column: Column) -> tuple[int, int, int]:
     head = column.field.partition(".")[0]
-    phase = 0 if head in _FIRST else 2 if head in ("dimensions", "rug") and column.field != "dimensions" else 1
+    phase = (
+        0
+        if head in _FIRST
+        else 3
+        if head == "features"
+        else 2
+        if head in ("dimensions", "rug") and column.field != "dimensions"
+        else 1
+    )
     return phase, int(column.settings.get("fallback", 0)), column.position
 
 
 def _positions(columns: Sequence[Column], name: str) -> list[int]:
-    found = sorted((int(column.settings.get("fallback", 0)), column.position) for column in columns if column.field == name)
+    found = sorted(
+        (int(column.settings.get("fallback", 0)), column.position) for column in columns if column.field == name
+    )
     return [position for _, position in found]
 
 
@@ -69,7 +80,7 @@ def _keyer(positions: Sequence[int]) -> Keyer:
         for position in positions:
             if position < len(cells):
                 cell = cells[position]
-                found = code(cell if cell.__class__ is str else as_text(cell))  # type: ignore[arg-type]
+                found = code(cell if cell.__class__ is str else as_text(cell))
                 if found:
                     return found
         return None
@@ -90,7 +101,10 @@ def compile_plan(mapping: HeaderMapping, context: Context) -> Plan:
     readers: list[tuple[int, Reader]] = []
     for column in sorted(columns, key=_order):
         if column.field != "variant_key":
-            readers.append((column.position, _factory(column.field)(column, context)))
+            read = _factory(column.field)(column, context)
+            if column.field == "features":
+                read = with_attributes(read, column, context, _factory)
+            readers.append((column.position, read))
     group = _positions(columns, "product_key")
     own = [position for name in _KEY_ORDER for position in _positions(columns, name)]
     options = any(column.field.startswith("option_value") for column in columns)

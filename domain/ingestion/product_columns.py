@@ -10,7 +10,7 @@ from domain.ingestion.drafts import RowDraft
 from domain.ingestion.html_text import plain, unescaped
 from domain.ingestion.media import addresses, list_text
 from domain.ingestion.model import Column, Context
-from domain.ingestion.reading import NOTHING, Fault, Reading, refused
+from domain.ingestion.reading import NOTHING, Reading, refused
 from domain.ingestion.stock import word_meaning
 from domain.ingestion.text import as_text, clean, stated
 from domain.ingestion.words import parse_boolean, parse_count, parse_features, parse_number, parse_tags
@@ -23,8 +23,9 @@ MAX_TITLE: Final = 1000
 MAX_TEXT: Final = 65536
 _PATH: Final = re.compile(r"\s*[>»|]\s*|\s+/\s+|\s*\n\s*")
 _ACTIVE: Final = frozenset(
-    "active inactive draft current new live published enabled disabled open available sellable normal regular standard ok "
-    "aktiv activo visible hidden unlisted publish private pending instock closeout clearance a y yes true".split()
+    "active inactive current new live published enabled disabled open available sellable normal regular ok "
+    "draft standard aktiv activo visible hidden unlisted publish private pending instock closeout clearance "
+    "a y yes true".split()
 )
 _GONE: Final = frozenset(("archived", "archive", "inactive discontinued", "end of life", "eol", "deleted"))
 _WARNING: Final = re.compile(r"cancer|reproductive|p65warnings|proposition 65|prop\.? ?65", re.I)
@@ -37,7 +38,11 @@ def line_of_text(text: str) -> Reading[str]:
     if given is None:
         return NOTHING
     found = unescaped(given)
-    return Reading(found or None) if len(found) <= MAX_TITLE else refused("too_long", found, f"is longer than {MAX_TITLE} characters")
+    return (
+        Reading(found or None)
+        if len(found) <= MAX_TITLE
+        else refused("too_long", found, f"is longer than {MAX_TITLE} characters")
+    )
 
 
 @lru_cache(maxsize=2048)
@@ -46,7 +51,11 @@ def body_of_text(text: str) -> Reading[str]:
     if stated(text) is None:
         return NOTHING
     found = plain(text)
-    return Reading(found or None) if len(found) <= MAX_TEXT else refused("too_long", found, f"is longer than {MAX_TEXT} characters")
+    return (
+        Reading(found or None)
+        if len(found) <= MAX_TEXT
+        else refused("too_long", found, f"is longer than {MAX_TEXT} characters")
+    )
 
 
 @lru_cache(maxsize=16384)
@@ -61,7 +70,11 @@ def category_levels(text: str) -> tuple[str, ...]:
 def parse_sturdy(text: str) -> Reading[bool]:
     """Whether a piece meets the STURDY rule; of ASTM F2057 only the 2023 edition does. Problem: unreadable."""
     if edition := re.search(r"f2057\s*[-–]\s*(\d{2,4})", text, re.I):
-        return Reading(True) if edition[1][-2:] == "23" else refused("unreadable", text, "names an edition that STURDY left behind")
+        return (
+            Reading(True)
+            if edition[1][-2:] == "23"
+            else refused("unreadable", text, "names an edition that STURDY left behind")
+        )
     return parse_boolean(text)
 
 
@@ -245,5 +258,3 @@ FACTORIES: Final[dict[str, Factory]] = {
     "product_key": _silent,
     "category": _silent,
 }
-
-MISPLACED: Final = Fault("unreadable", "The value does not belong in this column.")

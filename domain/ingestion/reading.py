@@ -43,5 +43,7 @@ def refused(problem: str, text: str, reason: str) -> Reading[Any]:
 
 
 def not_said(text: str) -> Reading[Any]:
-    """The reading of a placeholder: nothing; but a `?` or `.` where a measure belongs is told, as someone left a gap."""
-    return refused("unreadable", text, "stands where a measure belongs") if text.strip(" ?.") != text.strip() else NOTHING
+    """The reading of a placeholder: nothing; a `?` or `.` where a measure belongs is told, as someone left a gap."""
+    return (
+        refused("unreadable", text, "stands where a measure belongs") if text.strip(" ?.") != text.strip() else NOTHING
+    )

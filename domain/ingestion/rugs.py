@@ -21,7 +21,10 @@ SHAPES: Final = (
     (re.compile(r"(?:\b|(?<=\d))(?:oval|ovl|ov)\b", re.I), "oval"),
     (re.compile(r"(?:\b|(?<=\d))(?:square|sqr|sq)\b|quadrat|cuadrad", re.I), "square"),
     (re.compile(r"(?:\b|(?<=\d))(?:round|rnd|rd|ro|circle|circular)\b|\brund\b|redond", re.I), "round"),
-    (re.compile(r"\b(?:heart|he|kidney|star|scalloped?|irregular|freeform|shaped|wedge|novelty|blob)\b", re.I), "irregular"),
+    (
+        re.compile(r"\b(?:heart|he|kidney|star|scalloped?|irregular|freeform|shaped|wedge|novelty|blob)\b", re.I),
+        "irregular",
+    ),
     (re.compile(r"\brect(?:ang(?:le|ular))?\b|rechteck", re.I), "rectangle"),
 )
 CONSTRUCTIONS: Final = (
@@ -56,8 +59,9 @@ _NOMINALS: Final = {
     for w, d in pairs
 }
 _INCH_PART: Final = r"\d{1,2}(?:\.\d{1,3})?(?:\s+\d/\d{1,2})?"
+_ESCAPED_INCHES: Final = _INCH_PART.replace("{", "{{").replace("}", "}}")
 _SIDE: Final = (
-    rf"(?P<ft{{n}}>\d{{{{1,2}}}})\s*(?:'|ft\.?|feet)\s*-?\s*(?P<in{{n}}>{_INCH_PART.replace('{', '{{').replace('}', '}}')})"
+    rf"(?P<ft{{n}}>\d{{{{1,2}}}})\s*(?:'|ft\.?|feet)\s*-?\s*(?P<in{{n}}>{_ESCAPED_INCHES})"
     r"\s*(?:\"|in(?:ch(?:es)?)?\b\.?|(?=\s*x)|(?=\s*$))"
     r"|(?P<dot{n}>\d{{1,2}}\.\d{{1,2}})\s*(?:'|ft\b\.?|feet\b)"
     r"|(?P<feet{n}>\d{{1,2}})\s*(?:'|ft\b\.?|feet\b|foot\b)"
@@ -210,7 +214,9 @@ def _sized(first: Length, second: Length, shape: str | None) -> RugSize:
     if shape in ("round", "octagon") and equal and shape == "round":
         return RugSize("round", {"diameter": first})
     short, tall = min(width, long_side), max(width, long_side)
-    found = shape or ("square" if equal else "runner" if short <= _RUNNER_WIDTH and 2 * tall >= 5 * short else "rectangle")
+    found = shape or (
+        "square" if equal else "runner" if short <= _RUNNER_WIDTH and 2 * tall >= 5 * short else "rectangle"
+    )
     nominal = _NOMINALS.get((short // 100, tall // 100)) if short % 100 == 0 == tall % 100 else None
     return RugSize(found, {"width": first, "depth": second}, nominal if found in ("rectangle", "runner") else None)
 
@@ -219,7 +225,7 @@ def _sized(first: Length, second: Length, shape: str | None) -> RugSize:
 def parse_rug_size(text: str) -> Reading[RugSize]:
     """A rug's size and shape from a size cell or a title.
 
-    A dot between feet and inches is read as the trade writes it (`5.3'` is 5'3", `1.10` is 1'10"). Bare numbers up to 15
+    A dot between feet and inches is read as the trade writes it (`5.3'` is 5'3", `1.10` is 1'10"). Bare numbers to 15
     are feet, above 20 inches, between them conflict. A runner is told by its width (3'6" at most) and 2.5 times the
     length. Problems: unreadable (also for a size cut off), conflict.
     """

@@ -14,7 +14,9 @@ _FEET: Final = re.compile(r"\d\s*['’′]|\d\s*ft\b|\b(?:round|runner|rnd|oval)
 _STATUS_STOCK: Final = re.compile(r"in.?stock|out.?of.?stock|back.?order|available|sold ?out|pre.?order", re.I)
 _CODE: Final = re.compile(r"[A-Z0-9][A-Z0-9/+_.\-]*\d[A-Z0-9/+_.\-]*", re.I)
 _ADDRESS: Final = re.compile(r"https?://|\.(?:jpe?g|png|webp|gif)\b", re.I)
-_RECORD_KINDS: Final = frozenset(("single item", "single", "set", "part", "parts", "group", "item", "component", "kit", "bundle"))
+_RECORD_KINDS: Final = frozenset(
+    ("single item", "single", "set", "part", "parts", "group", "item", "component", "kit", "bundle")
+)
 _CODES: Final = frozenset(("sku", "mpn", "product_key", "variant_key"))
 
 

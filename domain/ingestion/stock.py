@@ -21,29 +21,35 @@ LOW_STOCK_MOST: Final = 5
 _MAX: Final = 2_000_000_000
 _WORDS: Final[dict[str, tuple[str, int | None]]] = {
     **dict.fromkeys(
-        "in stock|instock|stocked|available|available now|yes|y|in stock now|ready to ship|onlineonly|online only|auf lager"
-        "|lieferbar|sofort lieferbar|vorrätig|verfügbar|en stock|disponible|in store|instoreonly|stock|active|lager|ja|si|sí"
+        "in stock|instock|stocked|available|available now|yes|y|in stock now|ready to ship|onlineonly|online "
+        "only|auf lager"
+        "|lieferbar|sofort lieferbar|vorrätig|verfügbar|en stock|disponible|in store|instoreonly|stock|active"
+        "|lager|ja|si|sí"
         "|true|deep stock|plenty|high|ample".split("|"),
         ("in_stock", None),
     ),
     **dict.fromkeys(
-        "low stock|low|limited|limited availability|limitedavailability|limited stock|few left|geringer bestand|pocas unidades"
+        "low stock|low|limited|limited availability|limitedavailability|limited stock|few left|geringer bestand"
+        "|pocas unidades"
         "|almost gone|low inventory|last pieces".split("|"),
         ("low_stock", None),
     ),
     **dict.fromkeys(
         "out of stock|outofstock|oos|not available|unavailable|sold out|soldout|no stock|nicht vorrätig|nicht lieferbar"
-        "|ausverkauft|agotado|sin stock|no disponible|not in stock|out|no|n|none in stock|nicht verfügbar|false|temporarily "
+        "|ausverkauft|agotado|sin stock|no disponible|not in stock|out|no|n|none in stock|nicht verfügbar|false"
+        "|temporarily "
         "out of stock|temporarily unavailable|nein|not sellable".split("|"),
         ("out_of_stock", 0),
     ),
     **dict.fromkeys(
-        "backorder|back order|backordered|back ordered|on back order|on backorder|bo|b/o|nachbestellt|available to order"
+        "backorder|back order|backordered|back ordered|on back order|on backorder|bo|b/o|nachbestellt|available "
+        "to order"
         "|on order|pedido pendiente|onbackorder".split("|"),
         ("backorder", None),
     ),
     **dict.fromkeys(
-        "preorder|pre order|presale|pre sale|coming soon|made to order|madetoorder|mto|vorbestellung|vorbestellbar|preventa"
+        "preorder|pre order|presale|pre sale|coming soon|made to order|madetoorder|mto|vorbestellung"
+        "|vorbestellbar|preventa"
         "|new arrival soon|special order".split("|"),
         ("preorder", None),
     ),
@@ -58,10 +64,12 @@ _WORDS: Final[dict[str, tuple[str, int | None]]] = {
     ),
 }
 _NUMBER: Final = re.compile(r"([<>≥~]?=?)\s*(-?)\s*(\d{1,3}(?:,\d{3})+|\d+)(?:[.,]0+)?\s*(\+?)\s*([^\d]*)")
-_INSIDE: Final = re.compile(r"\((\d{1,9})\)|\bonly (\d{1,9}) left\b|\b(\d{1,9}) (?:left|available|units?|in stock)\b", re.I)
+_INSIDE: Final = re.compile(
+    r"\((\d{1,9})\)|\bonly (\d{1,9}) left\b|\b(\d{1,9}) (?:left|available|units?|in stock)\b", re.I
+)
 _NUMBERED: Final = frozenset(
-    ["", "in stock", "pcs", "pc", "pieces", "piece", "units", "unit", "ea", "each", "available", "left", "stück", "stk"]
-    + ["sets", "set", "ctn", "ctns", "pairs", "on hand", "or more", "uds", "unidades", "in stock now", "qty"]
+    "|in stock|pcs|pc|pieces|piece|units|unit|ea|each|available|left|stück|stk|sets|set|ctn|ctns|pairs|uds|unidades|qty"
+    "|on hand|or more|in stock now".split("|")
 )
 _BRACKET: Final = re.compile(r"\s*[\[(]\s*([A-Za-z _-]+?)\s*[\])]\s*$")
 
@@ -128,7 +136,7 @@ def parse_availability(text: str) -> Reading[Stock]:
 
 @lru_cache(maxsize=16384)
 def stock_in_value(text: str) -> tuple[str, Stock | None]:
-    """A variant's value without the stock word in brackets at its end, and what that word says (`Blue [NOT AVAILABLE]`)."""
+    """A variant's value without the stock word in brackets at its end, and that word (`Blue [NOT AVAILABLE]`)."""
     match = _BRACKET.search(text)
     word = word_meaning(match[1]) if match and len(match[1]) > 2 else None
     return (text[: match.start()].strip(), word) if match and word else (text, None)

@@ -182,7 +182,17 @@ def _sides_of_object(row: RowDraft, cell: Mapping[str, Any], header: str, unit: 
     """A JSON object of sides (`{"width": 30, "unit": "in"}`, or `{"width": {"value": 30, "unit": "in"}}`)."""
     named = cell.get("unit") or cell.get("units")
     shared = unit_named(str(named)) if named else unit
-    for side in ("width", "depth", "height", "length", "diameter", "seat_height", "seat_depth", "arm_height", "clearance"):
+    for side in (
+        "width",
+        "depth",
+        "height",
+        "length",
+        "diameter",
+        "seat_height",
+        "seat_depth",
+        "arm_height",
+        "clearance",
+    ):
         given = cell.get(side)
         if given is None:
             continue
@@ -228,7 +238,11 @@ def _components(column: Column, context: Context) -> Reader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
-        listed = ", ".join(str(item) for item in cell) if isinstance(cell, list) and all(isinstance(i, str) for i in cell) else text
+        listed = (
+            ", ".join(str(item) for item in cell)
+            if isinstance(cell, list) and all(isinstance(i, str) for i in cell)
+            else text
+        )
         values = row.taken("components", header, parse_components(listed))
         if values:
             row.components = [*(row.components or []), *values]
@@ -256,7 +270,9 @@ def _carton_part(column: Column, context: Context) -> Reader:
         if name == "dimensions":
             spread = row.taken(field, header, parse_dimensions(text, unit or row.dimension_unit, "", order))
             if spread:
-                sides = {side: value for side, value in spread.dimensions.items() if side in ("width", "depth", "height")}
+                sides = {
+                    side: value for side, value in spread.dimensions.items() if side in ("width", "depth", "height")
+                }
                 _carton(row, place).update(sides)  # type: ignore[typeddict-item]
             return
         if row.cartons is not None and name in row.cartons.get(place, ()):
@@ -276,9 +292,14 @@ def _packages(column: Column, context: Context) -> Reader:
         if not packages:
             return
         start = len(row.cartons or ())
-        row.cartons = {**(row.cartons or {}), **{start + place: p.carton for place, p in enumerate(packages) if p.carton}}
+        row.cartons = {
+            **(row.cartons or {}),
+            **{start + place: p.carton for place, p in enumerate(packages) if p.carton},
+        }
         if len({package.sku for package in packages}) > 1:
-            parts: list[Component] = [{"name": p.name, "sku": p.sku, "quantity": p.carton.get("count", 1)} for p in packages]
+            parts: list[Component] = [
+                {"name": p.name, "sku": p.sku, "quantity": p.carton.get("count", 1)} for p in packages
+            ]
             row.components = [*(row.components or []), *parts]
 
     return read
@@ -330,7 +351,7 @@ def _rug_size(row: RowDraft, text: str, header: str) -> None:
     if reading is NOTHING:
         return
     if size is None:
-        row.rug = {**(row.rug or {}), "size_text": stated(text) or text}  # type: ignore[typeddict-item]
+        row.rug = {**(row.rug or {}), "size_text": stated(text) or text}
         return
     _sized_rug(row, text)
     if row.spread is None:

@@ -6,17 +6,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion import vocabulary_measures, vocabulary_offers, vocabulary_texts
+from domain.ingestion import vocabulary_declarations, vocabulary_measures, vocabulary_offers, vocabulary_texts
 from domain.ingestion.fields import IGNORE, parse_given
 from domain.ingestion.headings import Heading, heading
 from domain.ingestion.lengths import INCHES
 from domain.ingestion.text import clean
 from domain.ingestion.weights import POUNDS
 
-_SAFE: Final = frozenset("sku gtin mpn cost msrp map price compare_at sale_price category_path.0 category_path.1".split())
+_SAFE: Final = frozenset(
+    "sku gtin mpn cost msrp map price compare_at sale_price category_path.0 category_path.1".split()
+)
 _DROPPABLE_NOT: Final = frozenset(
-    "carton case inner box shipping ship freight min max minimum maximum moq order pack swatch sample accessory parent old "
-    "previous deposit tax per sold committed reserved backordered mattress frame seat shade replacement related component "
+    "carton case inner box shipping ship freight min max minimum maximum moq order pack swatch sample accessory "
+    "parent old "
+    "previous deposit tax per sold committed reserved backordered mattress frame seat shade replacement related "
+    "component "
     "parts part set total avg average last first discount percent delivery sub from to before after competitor lowest "
     "google seo meta custom without not no number of option".split()
 )
@@ -35,7 +39,7 @@ _MAX_INDEX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Sense:
-    """One thing a header may mean: the field, its settings, how strongly (100 is plain), and whether it is of a family."""
+    """One thing a header may mean: the field, its settings, how strongly (100 is plain), whether it is of a family."""
 
     field: str
     rank: int
@@ -45,7 +49,12 @@ class Sense:
 
 def _index() -> dict[str, list[tuple[str, int]]]:
     table: dict[str, list[tuple[str, int]]] = {}
-    for entries in (vocabulary_texts.ENTRIES, vocabulary_measures.ENTRIES, vocabulary_offers.ENTRIES):
+    for entries in (
+        vocabulary_texts.ENTRIES,
+        vocabulary_declarations.ENTRIES,
+        vocabulary_measures.ENTRIES,
+        vocabulary_offers.ENTRIES,
+    ):
         for field, rank, synonyms in entries:
             for synonym in synonyms.split("|"):
                 table.setdefault(synonym.strip(), []).append((field, rank))
@@ -65,7 +74,11 @@ def _numbered_field(field: str, number: int | None, zero_based: bool) -> str:
 
 def _takes_lengths(field: str) -> bool:
     head, _, tail = field.partition(".")
-    return field in _LENGTHS or head == "dimensions" or (head == "cartons" and not field.endswith(("weight", "count")) and bool(tail))
+    return (
+        field in _LENGTHS
+        or head == "dimensions"
+        or (head == "cartons" and not field.endswith(("weight", "count")) and bool(tail))
+    )
 
 
 def _settings(field: str, found: Heading, raw: str) -> tuple[tuple[str, str], ...]:
@@ -99,7 +112,9 @@ def _sense(field: str, rank: int, form: str, found: Heading, raw: str) -> Sense:
     return Sense(name, rank, settings, numbered and name.partition(".")[0] in _PREFIXED)
 
 
-_PREFIXED: Final = frozenset("features media tags materials category_path cartons incoming option_name option_value colour".split())
+_PREFIXED: Final = frozenset(
+    "features media tags materials category_path cartons incoming option_name option_value colour".split()
+)
 
 
 def _hits(form: str) -> tuple[str, list[tuple[str, int]]] | None:
@@ -117,14 +132,26 @@ def _hits(form: str) -> tuple[str, list[tuple[str, int]]] | None:
 
 
 def _after_vendor_name(form: str) -> tuple[str, list[tuple[str, int]]] | None:
-    """Keys and prices keep their meaning behind a vendor's name (`Acme UPC Code`); measures behind a part's name do not."""
+    """Keys and prices keep their meaning behind a vendor's name (`Acme UPC Code`); measures behind a part's do not."""
     words = form.split()
     for start in range(1, min(3, len(words))):
         if words[start - 1] in _DROPPABLE_NOT or words[start - 1] == "#":
             return None
         rest = " ".join(words[start:])
         safe = [(field, rank) for field, rank in _TABLE.get(rest, ()) if field in _SAFE and len(rest) > 2]
-        if safe and rest not in ("number", "code", "item", "product", "model", "list", "id", "article", "style", "type", "name"):
+        if safe and rest not in (
+            "number",
+            "code",
+            "item",
+            "product",
+            "model",
+            "list",
+            "id",
+            "article",
+            "style",
+            "type",
+            "name",
+        ):
             return rest, safe
     return None
 

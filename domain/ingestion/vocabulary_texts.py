@@ -1,4 +1,4 @@
-"""What headers of keys, texts, categories, pictures and declarations are called."""
+"""What headers of keys, titles, texts, categories and options are called."""
 
 from typing import Final
 
@@ -6,186 +6,254 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "sku",
         100,
-        "sku|item sku|variant sku|product sku|product sku number|sku number|sku no|sku code|sku id|sku #|seller sku|vendor sku"
-        "|supplier sku|manufacturer sku|item number|item no|item nr|item num|item code|item id|part number|part no|part nr"
-        "|vendor item number|vendor item|vendor item no|vendor part number|supplier part number|supplier item number"
-        "|supplier item no|artikelnummer|artikel nr|artikelnr|article number|article no|art nr|art no|bestellnummer|referencia"
-        "|ref|reference|codigo|codigo del producto|codigo de producto|merchant sku|stock code|stock number|style number"
-        "|style no|style code|product code|product number|product no|material number|material no|variants sku|variation sku"
-        "|internal sku|item sku number|supplier item|vendor product number|supplier sku number|item model|partnumber|itemnumber",
+        "sku|item sku|variant sku|product sku|product sku number|sku number|sku no|sku code|sku id|sku #"
+        "|seller sku|vendor sku|supplier sku|manufacturer sku|item number|item no|item nr|item num|item code"
+        "|item id|part number|part no|part nr|vendor item number|vendor item|vendor item no|vendor part number"
+        "|supplier part number|supplier item number|supplier item no|artikelnummer|artikel nr|artikelnr"
+        "|article number|article no|art nr|art no|bestellnummer|referencia|ref|reference|codigo"
+        "|codigo del producto|codigo de producto|merchant sku|stock code|stock number|style number|style no"
+        "|style code|product code|product number|product no|material number|material no|variants sku"
+        "|variation sku|internal sku|item sku number|supplier item|vendor product number|supplier sku number"
+        "|item model|partnumber|itemnumber",
     ),
-    ("sku", 88, "rug id|item #|item|article|artikel|product #|code|model sku|sku upc|style"),
-    ("sku", 60, "manufacturer model number|model number|model no|model code|product id|item ref|number|item name number|productid"),
-    ("sku", 40, "id|offer id|model|mfr model|product|piece number"),
-    ("variant_key", 100, "variant id|variation id|variantid|variants id|variant key|offer key|stock item id|inventory item id"),
-    ("variant_key", 30, "uuid|guid|listing id|record id"),
+    (
+        "sku",
+        88,
+        "rug id|item #|item|article|artikel|product #|code|model sku|sku upc|style",
+    ),
+    (
+        "sku",
+        60,
+        "manufacturer model number|model number|model no|model code|product id|item ref|number|item name number"
+        "|productid",
+    ),
+    (
+        "sku",
+        40,
+        "id|offer id|model|mfr model|product|piece number",
+    ),
+    (
+        "variant_key",
+        100,
+        "variant id|variation id|variantid|variants id|variant key|offer key|stock item id|inventory item id",
+    ),
+    (
+        "variant_key",
+        30,
+        "uuid|guid|listing id|record id",
+    ),
     (
         "product_key",
         100,
-        "handle|product handle|item group id|itemgroupid|parent sku|parent id|parent|parent item|group id|product group|product key"
-        "|parent product|url key|group sku|parent code|style id|variant group|variant group id|product family id|slug|permalink slug"
-        "|parent asin|configurable sku|product group id|family code|master sku|external id",
+        "handle|product handle|item group id|itemgroupid|parent sku|parent id|parent|parent item|group id"
+        "|product group|product key|parent product|url key|group sku|parent code|style id|variant group"
+        "|variant group id|product family id|slug|permalink slug|parent asin|configurable sku|product group id"
+        "|family code|master sku|external id",
     ),
-    ("product_key", 50, "product id|productid|id|parent product id|product uuid|url handle"),
+    (
+        "product_key",
+        50,
+        "product id|productid|id|parent product id|product uuid|url handle",
+    ),
     (
         "gtin",
         100,
-        "gtin|upc|ean|barcode|upc code|ean code|gtin code|variant barcode|bar code|gtin #|ean #|upc #|upc a|upc number|ean number"
-        "|upc ean|gtin upc|upc gtin|gtin ean|ean upc|gtin number|item upc|product upc|upc barcode|ean barcode|strichcode|codigo de barras"
-        "|jan|isbn|global trade item number|product gtin|each upc|unit upc|ean gtin|gtin ean upc|codigo ean|variants barcode|gtins",
+        "gtin|upc|ean|barcode|upc code|ean code|gtin code|variant barcode|bar code|gtin #|ean #|upc #|upc a"
+        "|upc number|ean number|upc ean|gtin upc|upc gtin|gtin ean|ean upc|gtin number|item upc|product upc"
+        "|upc barcode|ean barcode|strichcode|codigo de barras|jan|isbn|global trade item number|product gtin"
+        "|each upc|unit upc|ean gtin|gtin ean upc|codigo ean|variants barcode|gtins",
     ),
-    ("gtin", 40, "product id value|carton upc|master upc"),
+    (
+        "gtin",
+        40,
+        "product id value|carton upc|master upc",
+    ),
     (
         "mpn",
         100,
-        "mpn|manufacturer part number|mfr part number|mfg part number|mfr part no|mfg part no|mfg #|mfr #|manufacturer number"
-        "|manufacturer part no|mfg number|google shopping mpn|mfr number|herstellernummer|hersteller nr|manufacturer item number"
-        "|manufacturer sku|manufacturer code|manufacturer no|numero de parte|mfg model|mfr model number|mfg model number|mfr sku",
+        "mpn|manufacturer part number|mfr part number|mfg part number|mfr part no|mfg part no|mfg #|mfr #"
+        "|manufacturer number|manufacturer part no|mfg number|google shopping mpn|mfr number|herstellernummer"
+        "|hersteller nr|manufacturer item number|manufacturer sku|manufacturer code|manufacturer no"
+        "|numero de parte|mfg model|mfr model number|mfg model number|mfr sku",
     ),
-    ("mpn", 70, "manufacturer model number|model number|model no|model|modell|modelo|model code|modellnummer|model name number"),
-    ("mpn", 30, "item number|item no|article number|article no|vendor sku|style number|rug id|supplier part number"),
+    (
+        "mpn",
+        70,
+        "manufacturer model number|model number|model no|model|modell|modelo|model code|modellnummer|model name number",
+    ),
+    (
+        "mpn",
+        30,
+        "item number|item no|article number|article no|vendor sku|style number|rug id|supplier part number",
+    ),
     (
         "title",
         100,
-        "title|product title|product name|item name|item title|product name en|listing title|nombre|nombre del producto|titulo"
-        "|produktname|artikelbezeichnung|bezeichnung|titel|produktbezeichnung|artikelname|nombre producto|product label|name en"
-        "|item short description|product display name|display name|web title|web name|webname|productname|products title|full name",
+        "title|product title|product name|item name|item title|product name en|listing title|nombre"
+        "|nombre del producto|titulo|produktname|artikelbezeichnung|bezeichnung|titel|produktbezeichnung"
+        "|artikelname|nombre producto|product label|name en|item short description|product display name"
+        "|display name|web title|web name|webname|productname|products title|full name",
     ),
-    ("title", 85, "name|titles|piece|item description|product short name|artikeltext"),
-    ("title", 70, "short description|product description short|short desc|description short|kurzbeschreibung|short product description"),
-    ("title", 45, "description|product description|desc|item desc|product desc|descripcion|beschreibung|item|product|produkt|producto"),
-    ("title", 25, "product type name|caption|heading"),
+    (
+        "title",
+        85,
+        "name|titles|piece|item description|product short name|artikeltext",
+    ),
+    (
+        "title",
+        70,
+        "short description|product description short|short desc|description short|kurzbeschreibung"
+        "|short product description",
+    ),
+    (
+        "title",
+        45,
+        "description|product description|desc|item desc|product desc|descripcion|beschreibung|item|product"
+        "|produkt|producto",
+    ),
+    (
+        "title",
+        25,
+        "product type name|caption|heading",
+    ),
     (
         "variant_title",
         100,
-        "variant title|variant name|variation name|variants title|option title|variant description|variant label|variation title",
+        "variant title|variant name|variation name|variants title|option title|variant description|variant label"
+        "|variation title",
     ),
     (
         "description",
         100,
-        "body html|body|description|long description|product description|full description|collection ad copy|ad copy|marketing copy"
-        "|romance copy|description html|html description|product details|details|beschreibung|produktbeschreibung|descripcion|detalle"
-        "|descripcion del producto|langbeschreibung|web description|romance|copy|marketing description|item long description|overview"
-        "|extended description|product overview|description long|web copy|content|summary description|about this item|produkttext",
+        "body html|body|description|long description|product description|full description|collection ad copy"
+        "|ad copy|marketing copy|romance copy|description html|html description|product details|details"
+        "|beschreibung|produktbeschreibung|descripcion|detalle|descripcion del producto|langbeschreibung"
+        "|web description|romance|copy|marketing description|item long description|overview|extended description"
+        "|product overview|description long|web copy|content|summary description|about this item|produkttext",
     ),
-    ("description", 60, "short description|desc|product desc|item description|summary|product copy|item desc|artikelbeschreibung"),
+    (
+        "description",
+        60,
+        "short description|desc|product desc|item description|summary|product copy|item desc|artikelbeschreibung",
+    ),
     (
         "brand",
         100,
-        "brand|vendor|manufacturer|brand name|manufacturer name|vendor name|marke|hersteller|marca|fabricante|product brand|maker"
-        "|brand label|mfr name|mfg name|mfr|mfg|brands|supplier brand|manufacturer brand|brand title|item brand|product vendor",
+        "brand|vendor|manufacturer|brand name|manufacturer name|vendor name|marke|hersteller|marca|fabricante"
+        "|product brand|maker|brand label|mfr name|mfg name|mfr|mfg|brands|supplier brand|manufacturer brand"
+        "|brand title|item brand|product vendor",
     ),
-    ("brand", 50, "supplier|supplier name|company|lieferant|proveedor|label|brand id"),
+    (
+        "brand",
+        50,
+        "supplier|supplier name|company|lieferant|proveedor|label|brand id",
+    ),
     (
         "collection",
         100,
-        "collection|collection name|product collection|kollektion|serie|series|coleccion|product line|product family|family|group name"
-        "|collection title|line|suite|range|product series|collections|design name|pattern name|program|series name|family name",
+        "collection|collection name|product collection|kollektion|serie|series|coleccion|product line"
+        "|product family|family|group name|collection title|line|suite|range|product series|collections"
+        "|design name|pattern name|program|series name|family name",
     ),
-    ("collection", 80, "name|pattern|design|linea"),
-    ("category_path", 100, "category path|category hierarchy|product type|breadcrumb|breadcrumbs|taxonomy|categories|category tree"),
-    ("category_path", 90, "type|item type|kategorie|warengruppe|categoria|class name|product types|kategoriepfad|item category"),
-    ("category_path", 80, "product category"),
-    ("category_path", 70, "product class|department|merchandise category|web category|tipo|tipo de producto|produkttyp|class|classification"),
-    ("category_path.0", 95, "category|main category|category menu|category #|categoria principal|hauptkategorie|top category|level # category"),
-    ("category_path.0", 60, "department|division|room|group"),
+    (
+        "collection",
+        80,
+        "name|pattern|design|linea",
+    ),
+    (
+        "category_path",
+        100,
+        "category path|category hierarchy|product type|breadcrumb|breadcrumbs|taxonomy|categories|category tree",
+    ),
+    (
+        "category_path",
+        90,
+        "type|item type|kategorie|warengruppe|categoria|class name|product types|kategoriepfad|item category",
+    ),
+    (
+        "category_path",
+        80,
+        "product category",
+    ),
+    (
+        "category_path",
+        70,
+        "product class|department|merchandise category|web category|tipo|tipo de producto|produkttyp|class"
+        "|classification",
+    ),
+    (
+        "category_path.0",
+        95,
+        "category|main category|category menu|category #|categoria principal|hauptkategorie|top category"
+        "|level # category",
+    ),
+    (
+        "category_path.0",
+        60,
+        "department|division|room|group",
+    ),
     (
         "category_path.1",
         95,
-        "subcategory|sub category|sub category sub menu|unterkategorie|sublinea|subcategoria|secondary category|sub class|subclass"
-        "|sub department|sub menu|product subcategory|sub type|sub category name|subcategory name|category sub|product sub category",
+        "subcategory|sub category|sub category sub menu|unterkategorie|sublinea|subcategoria|secondary category"
+        "|sub class|subclass|sub department|sub menu|product subcategory|sub type|sub category name"
+        "|subcategory name|category sub|product sub category",
     ),
-    ("category_path.2", 95, "sub sub menu|subsubcategory|sub subcategory|sub sub category|tertiary category"),
-    ("google_category", 100, "google product category|google shopping google product category|google category|google taxonomy|googleproductcategory"),
-    ("google_category", 50, "product category|standardized product type|standard product type|standardproducttype"),
-    ("gpc_brick", 100, "gpc|gpc brick|gpc code|gpc brick code|brick code|gpc category|gs# gpc|global product classification|gpcbrick"),
+    (
+        "category_path.2",
+        95,
+        "sub sub menu|subsubcategory|sub subcategory|sub sub category|tertiary category",
+    ),
+    (
+        "google_category",
+        100,
+        "google product category|google shopping google product category|google category|google taxonomy"
+        "|googleproductcategory",
+    ),
+    (
+        "google_category",
+        50,
+        "product category|standardized product type|standard product type|standardproducttype",
+    ),
+    (
+        "gpc_brick",
+        100,
+        "gpc|gpc brick|gpc code|gpc brick code|brick code|gpc category|gs# gpc|global product classification|gpcbrick",
+    ),
     (
         "tags",
         100,
-        "tags|tag|keywords|search keywords|schlagworte|schlagworter|etiquetas|product tags|style tags|labels|search terms|hashtags|stichworte",
+        "tags|tag|keywords|search keywords|schlagworte|schlagworter|etiquetas|product tags|style tags|labels"
+        "|search terms|hashtags|stichworte",
     ),
-    ("tags", 80, "style|product style|stil|estilo|theme|room|room type|primary style|style name|design style|trend|lifestyle|motif"),
-    ("tags", 60, "tag text|occasion|season|stilrichtung|wohnstil|raum|ambiente"),
+    (
+        "tags",
+        80,
+        "style|product style|stil|estilo|theme|room|room type|primary style|style name|design style|trend"
+        "|lifestyle|motif",
+    ),
+    (
+        "tags",
+        60,
+        "tag text|occasion|season|stilrichtung|wohnstil|raum|ambiente",
+    ),
     (
         "features",
         100,
-        "features|feature|feature #|features #|bullet|bullet #|bullets|bullet point|bullet point #|bullet points|bullet points #|key feature #"
-        "|key features|selling point #|selling points|product feature #|product features|highlight #|highlights|product highlights|merkmale"
-        "|caracteristicas|bulletpoint #|product bullet #|feature bullet #|feature bullets #|merkmal #|product highlight|bullet feature #|caracteristica #",
+        "features|feature|feature #|features #|bullet|bullet #|bullets|bullet point|bullet point #|bullet points"
+        "|bullet points #|key feature #|key features|selling point #|selling points|product feature #"
+        "|product features|highlight #|highlights|product highlights|merkmale|caracteristicas|bulletpoint #"
+        "|product bullet #|feature bullet #|feature bullets #|merkmal #|product highlight|bullet feature #"
+        "|caracteristica #",
     ),
     (
-        "media",
+        "option_name.0",
         100,
-        "image|image #|images|image url|image url #|image urls|image link|image src|img url|img|photo|photo #|photos|picture|pictures"
-        "|picture #|url image|additional images url|additional image|additional image #|additional image link|additional image url"
-        "|additional images|image file|image name|image # url|image link #|images # src|images # url|images src|images url|bild|bilder"
-        "|bild #|bild url|bild url #|bilder url|imagen|imagen #|imagenes|foto|fotos|image file name|media|media url|thumbnail|thumbnail url"
-        "|thumbnail image url|secondary image|secondary image #|alt image #|alternate image #|alternate image|lifestyle image|lifestyle image #"
-        "|silo image|image filename|images #|product image|product image #|product images|product image url|gallery|gallery image #|other image #"
-        "|other image url#|other image url #|image thumbnail|picture url|img #|image location|image links|url images|media # url|media url #|photo url|imageurl|pic #|pic",
+        "option # name|option name #|options # name|option name",
     ),
     (
-        "media.hero",
+        "option_value.0",
         100,
-        "main image|hero image|primary image|featured image|main image url|primary image url|hero image url|hauptbild|imagen principal|base image"
-        "|main image link|featured image url|main picture|main photo|hero|primary photo|cover image|default image|featured image src|main image src|hauptbild url",
-    ),
-    ("variant_media", 100, "variant image|variant image url|variation image|variant images|variants image|swatch image|variants featured image src|variant image src"),
-    ("media_alt", 100, "image alt text|image alt|alt text|images # alt|image alt tag"),
-    ("media_position", 100, "image position|images # position|media position"),
-    ("status", 100, "status|product status|item status|lifecycle status|sku status|life cycle|lifecycle|state of item|produktstatus|estado"),
-    (
-        "compliance.country_of_origin",
-        100,
-        "origin|country of origin|country of manufacture|coo|made in|origin country|country|vendor origin|countryoforigin|manufacturing country"
-        "|pais de origen|herkunftsland|ursprungsland|country origin|product origin|country code of origin|country code|product country of origin|pais|pais origen|land",
-    ),
-    (
-        "compliance.tsca_title_vi",
-        100,
-        "tsca|tsca title vi|tsca compliant|composite wood carb code|composite wood carb code # #|carb code|carb compliant|tsca title vi compliant"
-        "|formaldehyde compliant|tsca title vi compliant formaldehyde emissions|carb|carb phase ii|carb phase # compliant|tsca title # compliant|tsca title #"
-        "|tscatitlevicompliantformaldehydeemissions",
-    ),
-    ("compliance.sturdy_act", 100, "sturdy|sturdy act|sturdy compliant|sturdy act compliant|astm f2057|astm f2057 23|tip over compliant|sturdy act compliance"),
-    ("compliance.stability_rating", 100, "stability rating|tip rating|stability"),
-    (
-        "compliance.ca_tb117_2013",
-        100,
-        "tb117|tb# #|tb # #|tb117 2013|ca tb117|ca tb117 2013|ca tb# #|caltb117 2013compliant|cal tb117|cal tb117 2013|california tb117|tb 117 2013"
-        "|tb 117|ca tb 117 2013|cal tb 117|cal tb 117 2013|california technical bulletin 117 2013|flammability compliant",
-    ),
-    (
-        "compliance.prop65_warning",
-        100,
-        "prop65|prop #|prop 65|prop65 warning|prop # warning|prop 65 warning|california prop 65|california proposition 65 warning required|proposition 65"
-        "|ca prop 65|prop 65 required|california proposition # warning required|additional warning or disclaimers|prop 65 warning required|california proposition 65|ca prop #|prop 65 y n",
-    ),
-    ("compliance.prop65_chemicals", 100, "prop 65 chemicals|prop65 chemicals|prop # chemicals|prop 65 chemical|prop # chemical|prop 65 chemical s"),
-    ("discontinued", 100, "discontinued|is discontinued|discontinued flag|discontinued y n|discontinued status|eingestellt|descontinuado|disc|obsolete|closeout discontinued"),
-    ("discontinued", 60, "discontinued item|discontinued yes no|phase out|being discontinued"),
-    ("replacement_sku", 100, "replacement sku|replaced by|replacement|replacement item|substitute sku|superseded by|replacement item number|substitute|new sku"),
-    ("option_name.0", 100, "option # name|option name #|options # name|option name"),
-    ("option_value.0", 100, "option # value|option value #|option #|variants option #|option value|options # value"),
-    (
-        "ignore",
-        100,
-        "url|link|product url|product link|page url|product page url|website|website url|seo title|seo description|seo title #char|seo title 70char"
-        "|seo description 160char|meta title|meta description|single item set or part|record kind|list order|page|volume|volume cuft|cuft|cube|cubic feet"
-        "|cbm|cu ft|cft|harmonized code|hs code|hts code|hts|tariff code|customs code|zolltarifnummer|warranty|warranty length|garantia|garantie|care|product care|care instructions"
-        "|cleaning|designer|rating count|average rating|review count|reviews|rating|reviews count|sold|published|published at|published scope|created at|updated at|date added|last updated"
-        "|gift card|variant inventory tracker|variant inventory policy|variant fulfillment service|variant requires shipping|variant taxable|variant tax code|tax code|taxable"
-        "|requires shipping|inventory policy|fulfillment service|condition|google shopping condition|google shopping gender|google shopping age group|google shopping adwords grouping"
-        "|google shopping adwords labels|google shopping custom product|google shopping custom label #|custom label #|gender|age group|identifier exists|adult|is bundle"
-        "|unit price total measure|unit price total measure unit|unit price base measure|unit price base measure unit|option # linked to|qty interval|pack qty|pack quantity"
-        "|case pack|inner pack|min qty|minimum order quantity|moq|uom|unit of measure|selling unit|nmfc|nmfc code|nmfc number|nmfc #|nmfc item|sellable online|other colors|x #|column #"
-        "|ship type|ship type small parcel ltl|ship method|shipping method|distressed finish|distressed finish y n|notes|note|comments|remarks|bemerkung|observaciones|free shipping"
-        "|short description red text|google custom product|complementary products|related products|related products settings|search product boosts|admin graphql api id|template suffix"
-        "|weight capacity|max load|maximum load|max weight|peso maximo soportado|terminos garantia|garantia producto|size fit|certifications|msds|pdf|assembly instructions"
-        "|assembly instructions url|instruction sheet|spec sheet|shipping cost|shipping price|freight cost|shipping|mc|num variants|inventory tracker|inventory management|row|row number"
-        "|priority|sort order|position|is parent|video description|glb|obj|model glb|model obj|color family|colour family|navigational color|color code|finish code|fabric code|grade|fabric grade"
-        "|brand img url|brand id|brand created at|brand updated at|index|unnamed #|carton volume|package volume|quantity per carton|pieces per carton|qty per carton|units per carton|pcs per ctn|pcs ctn"
-        "|price valid until|offers url|offers price valid until|currency symbol|shipping volume|pallet quantity|container quantity|number of reviews|stars|variants product id|variants position|variants created at|variants updated at"
-        "|variants requires shipping|variants taxable|images # id|images # width|images # height|images # created at|images # updated at|images # product id|images # variant ids|options # position|options # id|options # values|vendor id|supplier id|brand url|exclusive|foa exclusive|exclusive item",
+        "option # value|option value #|option #|variants option #|option value|options # value",
     ),
 )

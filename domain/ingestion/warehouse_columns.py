@@ -17,6 +17,7 @@ from domain.ingestion.warehouses import (
 )
 
 _KEYS: Final = frozenset(("sku", "gtin", "mpn", "variant_key"))
+_NEVER_PLACES: Final = _KEYS | {"product_key", "title", "gpc_brick"}
 _PLAIN: Final = 100
 _LONGEST: Final = 24
 
@@ -46,6 +47,8 @@ def _stock_columns(
     found: dict[int, str] = {}
     for position, header in enumerate(headers):
         name = clean(header)
+        if known[position] and known[position][0].field in _NEVER_PLACES:
+            continue
         place = name if name in arrivals else place_named(header)
         unknown = not known[position] and 0 < len(name) <= _LONGEST
         if place is None and not (unknown and context.stream == "stock"):
@@ -76,9 +79,9 @@ def _named_quantities(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]
 def _without_totals(known: list[tuple[Sense, ...]], places: set[int]) -> list[tuple[Sense, ...]]:
     """Beside columns for each warehouse a plain quantity is their sum: no stock of its own."""
     return [
-        options if position in places else tuple(
-            Sense("ignore", sense.rank) if sense.field == "quantity" else sense for sense in options
-        )
+        options
+        if position in places
+        else tuple(Sense("ignore", sense.rank) if sense.field == "quantity" else sense for sense in options)
         for position, options in enumerate(known)
     ]
 

@@ -9,7 +9,9 @@ from domain.catalogue.data import Component
 from domain.ingestion.reading import NOTHING, Reading, refused
 from domain.ingestion.text import stated
 
-_YES: Final = frozenset("yes y true 1 x ja j si sí oui required ✓ ✔ compliant certified wahr verdadero included yep t".split())
+_YES: Final = frozenset(
+    "yes y true 1 x ja j si sí oui required ✓ ✔ compliant certified wahr verdadero included yep t".split()
+)
 _NO: Final = frozenset("no n false 0 nein non not f falsch falso never".split()) | {"not required", "none required"}
 FREIGHT_CLASSES: Final = frozenset("50 55 60 65 70 77.5 85 92.5 100 110 125 150 175 200 250 300 400 500".split())
 _FILLER: Final = frozenset(("other", "others", "etc", "etc.", "misc", "and others", "sonstige", "otros"))
@@ -17,11 +19,15 @@ _LIST: Final = re.compile(r"\s*[,;|\n]\s*")
 _TAGS: Final = re.compile(r"\s*[,|\n]\s*")
 _DIGIT_COMMA: Final = re.compile(r"(?<=\d),(?=\d)")
 _PART_SPLIT: Final = re.compile(r"\s*[,;|\n]\s*|\s+\+\s+|\s+&\s+")
-_PART: Final = re.compile(r"(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?", re.I)
+_PART: Final = re.compile(
+    r"(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?", re.I
+)
 _TIGHT_COMMA: Final = re.compile(r"(?<!\d),(?=[^\s\d])")
 _LOOSE: Final = re.compile(r"\s*[|•\n\r]\s*|\s*;\s+")
 _TIGHT: Final = re.compile(rf"{_LOOSE.pattern}|,(?=[^\s\d])|(?<!\d),(?=\S)")
-_ASSEMBLY_YES: Final = re.compile(r"k/?d\b|knock(?:ed)?[ -]?down|^full|^partial|some assembly|assembly required|rta", re.I)
+_ASSEMBLY_YES: Final = re.compile(
+    r"k/?d\b|knock(?:ed)?[ -]?down|^full|^partial|some assembly|assembly required|rta", re.I
+)
 _ASSEMBLY_NO: Final = re.compile(r"^none$|no assembly|fully assembled|^assembled|set up|^arrives assembled", re.I)
 
 
@@ -57,7 +63,9 @@ def parse_freight_class(text: str) -> Reading[str]:
         return refused("unreadable", text, "is no freight class")
     found = match[1].replace(",", ".")
     found = found.rstrip("0").rstrip(".") if "." in found else found
-    return Reading(found) if found in FREIGHT_CLASSES else refused("out_of_range", text, "is none of the freight classes")
+    return (
+        Reading(found) if found in FREIGHT_CLASSES else refused("out_of_range", text, "is none of the freight classes")
+    )
 
 
 def _listed(given: str, split: re.Pattern[str], filler: frozenset[str]) -> tuple[str, ...]:
@@ -128,7 +136,9 @@ def parse_count(text: str) -> Reading[int]:
     given = stated(text)
     if given is None or given == "0":
         return NOTHING
-    match = re.fullmatch(r"(\d{1,6})(?:\.0+)?\s*(?:boxes|box|cartons?|ctns?|packages?|pcs?|pieces?|stück|pakete?)?", given, re.I)
+    match = re.fullmatch(
+        r"(\d{1,6})(?:\.0+)?\s*(?:boxes|box|cartons?|ctns?|packages?|pcs?|pieces?|stück|pakete?)?", given, re.I
+    )
     if match is None:
         return refused("out_of_range" if given.startswith("-") else "unreadable", text, "is no count")
     return Reading(int(match[1])) if int(match[1]) else NOTHING

@@ -17,7 +17,7 @@ from domain.runs import outcome
 from domain.runs.fetching import Fetcher, Snapshot, settings_digest
 from domain.runs.gathering import Gatherer
 from domain.runs.model import Run, RunError
-from domain.runs.reading import Interrupted, NeedsMapping, Reader, Reading
+from domain.runs.reading import Interrupted, NeedsMapping, Reader, Reading, StockSheet
 from domain.runs.storing import ShrinkRefused, Storer
 from domain.sources.model import Ladder, Source
 from ports.codec import Codec
@@ -28,8 +28,8 @@ from ports.spool import Spool, Spools
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.runs")
-CHUNK_BYTES: Final = 3 << 20
-"""About as much of a snapshot as one transaction stores (some 10,000 rows of a CSV)."""
+CHUNK_BYTES: Final = 1 << 20
+"""About as much of a snapshot as one transaction stores (some 4,000 rows of a CSV)."""
 MOST_CHUNKS: Final = 2048
 _PACKED: Final = (b"PK\x03\x04", b"\x1f\x8b")
 
@@ -145,6 +145,15 @@ class RunExecution:
         return run, unchanged and run.trigger not in ("replay", "mapping", "category_rules")
 
     async def _store(self, attempt: Attempt, path: Path, lost: asyncio.Event) -> None:
+        try:
+            await self._read_and_store(attempt, path, lost)
+        except StockSheet:
+            run = replace(attempt.run, stream="stock")
+            async with self._uow.begin(attempt.job.tenant, attempt.call) as tx:
+                await tx.runs.save(run)
+            await self._read_and_store(replace(attempt, run=run), path, lost)
+
+    async def _read_and_store(self, attempt: Attempt, path: Path, lost: asyncio.Event) -> None:
         context = context_of(attempt.source, attempt.run.stream)
         reading = Reading(chunks=chunks_of(path))
         with self._spools.open(reading.chunks) as spool:
@@ -174,7 +183,10 @@ class RunExecution:
         self, attempt: Attempt, path: Path, context: Context, reading: Reading, spool: Spool, lost: asyncio.Event
     ) -> None:
         """Read in a thread; meanwhile say how far it is, and stop it when the lease is lost."""
-        reader = Reader(self._codec, spool, context, reading)
+        run = attempt.run
+        handed_in = run.trigger in ("upload", "mail") and run.stream == "catalogue"
+        may_be_stock = handed_in and attempt.source.catalogue_at is not None
+        reader = Reader(self._codec, spool, context, reading, may_be_stock=may_be_stock)
         work = asyncio.create_task(asyncio.to_thread(self._walk, attempt, path, reader))
         try:
             while not work.done():

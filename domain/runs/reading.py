@@ -26,6 +26,10 @@ class NeedsMapping(Exception):
     """No table of the feed says which column names the item; a person must map the columns."""
 
 
+class StockSheet(Exception):
+    """The file states stock of items that the catalogue knows, and nothing about the items themselves."""
+
+
 class Interrupted(Exception):
     """The worker was told to stop while it read."""
 
@@ -80,17 +84,30 @@ def salt_of(mapping: HeaderMapping | None, context: Context) -> bytes:
     return blake2b(repr((READING_VERSION, columns, context)).encode(), digest_size=16).digest()
 
 
+def is_stock_sheet(mapping: HeaderMapping) -> bool:
+    """Whether the columns state stock and give the items no name."""
+    fields = {column.field for column in mapping.columns}
+    return bool(fields & {"quantity", "availability"}) and not fields & {"title", "description", "variant_title"}
+
+
 class Reader:
     """Reads tables into a spool, in the calling thread."""
 
-    def __init__(self, codec: Codec, spool: Spool, context: Context, reading: Reading) -> None:
+    def __init__(
+        self, codec: Codec, spool: Spool, context: Context, reading: Reading, *, may_be_stock: bool = False
+    ) -> None:
+        self._may_be_stock = may_be_stock
         self._codec = codec
         self._spool = spool
         self._context = context
         self._reading = reading
 
     def tables(self, tables: Iterator[Table]) -> None:
-        """Read every table. Raises NeedsMapping when none can be keyed, Interrupted when told to stop."""
+        """Read every table.
+
+        Raises NeedsMapping when none can be keyed, StockSheet when the first is one (and the reader was told that it may
+        be), Interrupted when told to stop.
+        """
         missing: list[str] = []
         for table in tables:
             head = list(islice(table.rows, SAMPLES))
@@ -99,6 +116,8 @@ class Reader:
                 missing.append(table.sheet or "the file")
                 self._without_key(table, mapping)
                 continue
+            if self._may_be_stock and is_stock_sheet(mapping):
+                raise StockSheet
             plan = compile_plan(mapping, self._context)
             self._reading.sheets.append(Sheet(table.sheet, plan, salt_of(mapping, self._context)))
             self._rows(len(self._reading.sheets) - 1, plan, chain(head, table.rows))

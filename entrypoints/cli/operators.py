@@ -15,12 +15,9 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, Call, Tenant
 from domain.orgs.model import Member, Organisation
 from entrypoints import settings
+from entrypoints.cli.errors import CommandError
 from entrypoints.container import Container, opened
 from entrypoints.up.attach import attach
-
-
-class CommandError(Exception):
-    """The command cannot be carried out; the message says why and what to do."""
 
 
 def environment(options: argparse.Namespace) -> dict[str, str]:

@@ -169,7 +169,8 @@ def _allowed(error: Any) -> str:
 
 def _mount_pages(app: Quart, pages: Pages) -> None:
     async def page() -> QuartResponse:
-        found = pages.find(request.path, request.headers.get("If-None-Match", ""))
+        headers = request.headers
+        found = pages.find(request.path, headers.get("If-None-Match", ""), headers.get("Accept-Encoding", ""))
         if found is None:
             raise NotFound
         return to_quart(found)

@@ -17,8 +17,8 @@ _LONGEST: Final = 1024
 
 
 def context_of(operation: str, tenant: Tenant, ids: Mapping[str, str], query: Mapping[str, Any]) -> bytes:
-    """What a cursor is bound to: the list, the organisation, its mode, the ids in the path and the filters."""
-    filters = sorted((name, str(value)) for name, value in query.items() if name not in PAGING)
+    """What a cursor is bound to: the list, the organisation, its mode, the ids in the path and the filters (`query`)."""
+    filters = sorted((name, str(value)) for name, value in query.items())
     return repr((operation, tenant.org, tenant.livemode, sorted(ids.items()), filters)).encode()
 
 

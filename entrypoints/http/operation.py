@@ -42,7 +42,9 @@ class Call:
     use: "UseCases"
     ids: Mapping[str, str]
     query: Mapping[str, Any]
+    """The filters given: no paging parameters; `date-time` ones are aware datetimes in UTC."""
     body: Any
+    """JSON values; numbers that are not whole are Decimal."""
     cut: Cut
     base_url: str
     cursor: Callable[[str | None], str | None]

@@ -1,12 +1,14 @@
 """Reading a query string by an operation's parameters: unknown, repeated and unreadable ones are told one by one."""
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from adapters.wire import words
 from domain.kernel.errors import FieldError
+from entrypoints.http.cursors import PAGING
 from entrypoints.http.operation import Operation
 from entrypoints.http.validation import Validator, in_query
 
@@ -63,6 +65,7 @@ class QueryReader:
         required = [name for name, schema in operation.query.items() if schema.get("x-required")]
         self._validator = Validator({"type": "object", "properties": parameters, "required": required}, in_query)
         self._empty_is_fine = not required
+        self._moments = tuple(name for name, schema in operation.query.items() if schema.get("format") == "date-time")
 
     def read(self, query: str) -> tuple[dict[str, Any], tuple[FieldError, ...]]:
         """The parameters as JSON values, and what is wrong with them."""
@@ -74,6 +77,14 @@ class QueryReader:
             if part:
                 self._take(part, values, faults)
         return values, (*faults, *self._validator.faults(values))
+
+    def filters(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What handlers get of valid parameters: all but those of paging, moments as aware datetimes in UTC."""
+        filters = {name: value for name, value in values.items() if name not in PAGING}
+        for name in self._moments:
+            if name in filters:
+                filters[name] = datetime.fromisoformat(filters[name]).astimezone(UTC)
+        return filters
 
     def _take(self, part: str, values: dict[str, Any], faults: list[FieldError]) -> None:
         name, _, text = part.partition("=")

@@ -1,8 +1,8 @@
 """The bundle of services that handlers may call, so that the whole application is handed over as one typed value."""
 
 from dataclasses import dataclass
-from typing import Any
 
+from domain.catalogue.usecases import CatalogueService
 from domain.orgs.usecases import OrgService
 from domain.platform.usecases import PlatformService
 from domain.request_logs.usecases import RequestLogService
@@ -21,4 +21,4 @@ class UseCases:
     sources: SourceService
     runs: RunService
     uploads: UploadService
-    catalogue: Any
+    catalogue: CatalogueService

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
 import jsonschema_rs
@@ -40,10 +40,10 @@ Names = Callable[[Sequence[str | int]], str]
 
 
 def is_moment(text: str) -> bool:
-    """Whether the text is an RFC 3339 time with offset that a datetime can hold (so no leap second)."""
+    """Whether the text is an RFC 3339 time with offset that a datetime in UTC can hold (so no leap second)."""
     try:
-        return _MOMENT.fullmatch(text) is not None and datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
+        return _MOMENT.fullmatch(text) is not None and datetime.fromisoformat(text).astimezone(UTC) is not None
+    except (ValueError, OverflowError):
         return False
 
 

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from domain.kernel.errors import Unavailable
 from ports.jobs import Dispatch
@@ -22,11 +22,24 @@ FORGET: Final = 300.0
 """Seconds after which marks are forgotten, in case that a worker died with a wake in its hands."""
 SHORTEST: Final = 0.02
 
+T = TypeVar("T")
+
 LOG: Final = logging.getLogger("joinery.scheduler")
 
 
 def _utcnow() -> datetime:
     return datetime.now(UTC)
+
+
+class _QueueLost(Exception):
+    """The queue, not the database, is what cannot be reached."""
+
+
+async def _reached(answer: Awaitable[T]) -> T:
+    try:
+        return await answer
+    except Unavailable as error:
+        raise _QueueLost(error.detail) from error
 
 
 class Relay:
@@ -56,18 +69,17 @@ class Relay:
                 try:
                     await self._mind_epoch()
                     woken = await self._wake_due()
-                except Unavailable as error:
+                    if woken < AT_ONCE:
+                        await self._wait(subscription, woken)
+                except _QueueLost as error:
                     if self._epoch is not None:
                         LOG.warning("the queue is lost, wakes wait: %s", error)
                     self._epoch = None
                     await asyncio.sleep(self._glance)
-                else:
-                    if woken < AT_ONCE:
-                        await self._wait(subscription, woken)
 
     async def _mind_epoch(self) -> None:
         """Have all waiting jobs dispatched anew when the queue began a new life, and now and then anyway."""
-        epoch = await self._queue.epoch()
+        epoch = await _reached(self._queue.epoch())
         clock = asyncio.get_running_loop().time()
         if epoch != self._epoch or clock - self._forgotten > FORGET:
             await self._dispatch.forget_dispatched()
@@ -77,7 +89,7 @@ class Relay:
     async def _wake_due(self) -> int:
         lanes = await self._dispatch.lanes_due(AT_ONCE)
         for lane in lanes:
-            await self._queue.wake(lane)
+            await _reached(self._queue.wake(lane))
         return len(lanes)
 
     async def _wait(self, subscription: Subscription, woken: int) -> None:
@@ -87,7 +99,7 @@ class Relay:
         while (left := until - loop.time()) > 0:
             if await subscription.wait(min(left, self._glance)):
                 return
-            if await self._queue.epoch() != self._epoch:
+            if await _reached(self._queue.epoch()) != self._epoch:
                 return
 
     async def _pause(self, woken: int) -> float:

@@ -1,6 +1,5 @@
 """What the leading scheduler does: wakes workers, queues due pulls, measures health, keeps tables small."""
 
-import asyncio
 from functools import partial
 
 from adapters.arq.queue import ArqQueue
@@ -11,10 +10,11 @@ from entrypoints.scheduler.process import Duty, lead
 from entrypoints.scheduler.relay import Relay
 from entrypoints.scheduler.ticks import Tick, Ticks
 from entrypoints.settings import Settings
+from entrypoints.worker.process import stopping_on_signals
 
 
-async def run_scheduler(container: Container, settings: Settings, stop: asyncio.Event) -> None:
-    """Lead, or wait to lead, until `stop`."""
+async def run_scheduler(container: Container, settings: Settings) -> None:
+    """Lead, or wait to lead, until SIGTERM or SIGINT."""
     upkeep = PostgresUpkeep(container.pool())
     runs, platform = container.run_scheduler(), container.platform()
     idempotency = container.idempotency_upkeep()
@@ -32,4 +32,5 @@ async def run_scheduler(container: Container, settings: Settings, stop: asyncio.
     duties: list[Duty] = [ticks.run]
     if settings.redis_url:
         duties.append(Relay(container.dispatch(), ArqQueue(settings.redis_url), container.signals()).run)
-    await lead(partial(leadership, settings.database_url), duties, stop=stop)
+    with stopping_on_signals() as stop:
+        await lead(partial(leadership, settings.database_url), duties, stop=stop)

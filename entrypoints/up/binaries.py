@@ -45,13 +45,14 @@ def reachable_home(home: Path, shared: Sequence[Path] = _SHARED_HOMES) -> Path:
     if open_to_all(home / "bin"):
         return home
     for root in shared:
-        target = root / f"postgresql-{_build(home)}"
+        copy = root / f"postgresql-{_build(home)}"
+        target = copy / home.parent.name / home.name
         try:
             root.mkdir(mode=0o755, parents=True, exist_ok=True)
             if root.stat().st_uid != 0 or not open_to_all(root):
                 continue
             if not (target / "bin" / "postgres").is_file():
-                _copy(home, target)
+                _copy(home, copy)
         except OSError:
             continue
         return target
@@ -66,12 +67,18 @@ def _build(home: Path) -> str:
     return f"{POSTGRES_MAJOR}-{program.st_size}-{int(program.st_mtime)}"
 
 
-def _copy(home: Path, target: Path) -> None:
-    fresh = Path(tempfile.mkdtemp(prefix=".fresh-", dir=target.parent))
+def _copy(home: Path, copy: Path) -> None:
+    """Copy the package's folder and, beside it as in the package, the libraries that its programs look for there."""
+    package = home.parent
+    libraries = package.with_name(f"{package.name}.libs")
+    fresh = Path(tempfile.mkdtemp(prefix=".fresh-", dir=copy.parent))
     try:
-        shutil.copytree(home, fresh / "home", symlinks=True, ignore=shutil.ignore_patterns("include"))
-        fresh.chmod(0o755)
-        (fresh / "home").rename(target)
+        shutil.copytree(home, fresh / package.name / home.name, symlinks=True, ignore=shutil.ignore_patterns("include"))
+        if libraries.is_dir():
+            shutil.copytree(libraries, fresh / libraries.name)
+        for folder in (fresh, fresh / package.name):
+            folder.chmod(0o755)
+        fresh.rename(copy)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 

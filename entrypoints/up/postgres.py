@@ -73,7 +73,7 @@ class Postgres:
         cluster = Cluster(self._home / "postgres")
         self._sockets = socket_directory(self._home, self.name, cluster.user)
         await cluster.ensure()
-        await self._clear(cluster)
+        await self._clear(cluster, self._sockets)
         until = time.monotonic() + _START_TIMEOUT
         while True:
             said = length(self._log)
@@ -118,20 +118,20 @@ class Postgres:
             await asyncio.sleep(0.005)
         return False
 
-    async def _clear(self, cluster: Cluster) -> None:
-        """See to a server that a killed supervisor left behind: the directory is locked by us, so it serves nobody."""
+    async def _clear(self, cluster: Cluster, sockets: Path) -> None:
+        """See to what a killed supervisor left behind: the directory is locked by us, so none of it is in use."""
         first = _pid_file(cluster)[:1]
-        if not first or not first[0].strip().isdigit():
-            return
-        pid = int(first[0])
-        if not _serves(pid, cluster):
+        pid = int(first[0]) if first and first[0].strip().isdigit() else 0
+        if pid and _serves(pid, cluster):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGINT)
+            until = time.monotonic() + _STOP_TIMEOUT
+            while _serves(pid, cluster) and time.monotonic() < until:
+                await asyncio.sleep(0.01)
+        else:  # the number noted may have gone to another process, which PostgreSQL would take for a server
             (cluster.path / "postmaster.pid").unlink(missing_ok=True)
-            return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGINT)
-        until = time.monotonic() + _STOP_TIMEOUT
-        while _serves(pid, cluster) and time.monotonic() < until:
-            await asyncio.sleep(0.01)
+            for path in sockets.glob(".s.PGSQL.*"):
+                path.unlink(missing_ok=True)
 
 
 def _pid_file(cluster: Cluster) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from connectors.csv import SPEC as CSV
+from connectors.csv.connector import SPEC as CSV
 from connectors.sdk import Limits, Table
 from connectors.sdk.testing import FakeContext, read
 

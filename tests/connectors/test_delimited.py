@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connectors.csv import SPEC as CSV
+from connectors.csv.connector import SPEC as CSV
 from connectors.sdk import BadData, Limits
 from connectors.sdk.testing import FakeContext
 
@@ -36,6 +36,7 @@ def test_broken_places_in_utf8_are_kept_to_be_told(reader: Any) -> None:
     _, rows = reader.one(b"SKU,Name\n" + good + b"B,K\xfcche\n")
     assert rows[0][1][1] == "Küche Grün"
     assert rows[-1] == (22, ["B", "K\ufffdche"])
+    assert "1 places are not readable" in reader.context.reports[0].detail
 
 
 def test_windows_1252_far_down(reader: Any) -> None:
@@ -47,7 +48,7 @@ def test_windows_1252_far_down(reader: Any) -> None:
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_delimiters(reader: Any, delimiter: str) -> None:
     text = f"sku{delimiter}price{delimiter}name\n" + "".join(
-        f'A{n}{delimiter}1{"." if delimiter == "," else ","}5{delimiter}a, b\n'.replace("a, b", '"a, b|c;d"')
+        f"A{n}{delimiter}1{'.' if delimiter == ',' else ','}5{delimiter}a, b\n".replace("a, b", '"a, b|c;d"')
         for n in range(9)
     )
     headers, rows = reader.one(text.encode())
@@ -60,7 +61,7 @@ def test_sep_line(reader: Any) -> None:
 
 
 def test_header_on_row_seven(reader: Any) -> None:
-    rows = [["ACME Furniture", "", ""], ["Price list as of 11/20/2026"], [], ["Call us: 555 1234"], [], ["", "", "page 1"],
+    rows = [["ACME Furniture", "", ""], ["Price list 11/20/2026"], [], ["Call us: 555 1234"], [], ["", "", "page"],
             ["SKU", "Colour", "Price"], ["A-1", "Oak", "12.50"], ["A-2", "Ash", "13"]]  # fmt: skip
     headers, got = reader.one(_csv(rows))
     assert headers == ("SKU", "Colour", "Price")
@@ -74,7 +75,9 @@ def test_header_without_known_words(reader: Any) -> None:
 
 
 def test_units_go_into_names(reader: Any) -> None:
-    headers, got = reader.one(_csv([["SKU", "Width", "Weight (lb)", "Qty"], ["", "in", "lb", "ea"], ["A", "3", "4", "5"]]))
+    headers, got = reader.one(
+        _csv([["SKU", "Width", "Weight (lb)", "Qty"], ["", "in", "lb", "ea"], ["A", "3", "4", "5"]])
+    )
     assert headers == ("SKU", "Width (in)", "Weight (lb)", "Qty")
     assert got == [(3, ["A", "3", "4", "5"])]
 
@@ -84,12 +87,24 @@ def test_groups_over_names(reader: Any) -> None:
             ["", "", "Width", "Depth", "Height", "Width", "Weight"],
             ["A", "Sofa", "1", "2", "3", "4", "5"]]  # fmt: skip
     headers, got = reader.one(_csv(rows))
-    assert headers == ("SKU", "Name", "Carton Width", "Carton Depth", "Carton Height", "Product Width", "Product Weight")
+    assert headers == (
+        "SKU",
+        "Name",
+        "Carton Width",
+        "Carton Depth",
+        "Carton Height",
+        "Product Width",
+        "Product Weight",
+    )
     assert got == [(3, ["A", "Sofa", "1", "2", "3", "4", "5"])]
 
 
 def test_title_beside_a_date_is_no_group(reader: Any) -> None:
-    rows = [["Acme list", "", "", "November", ""], ["SKU", "Name", "Width", "Price", "Qty"], ["A", "Sofa", "1", "2", "3"]]
+    rows = [
+        ["Acme list", "", "", "November", ""],
+        ["SKU", "Name", "Width", "Price", "Qty"],
+        ["A", "Sofa", "1", "2", "3"],
+    ]
     headers, _ = reader.one(_csv(rows))
     assert headers == ("SKU", "Name", "Width", "Price", "Qty")
 

@@ -20,7 +20,9 @@ RSS = """<?xml version="1.0"?>
 
 
 def test_array_of_records_with_exact_numbers(records: Records) -> None:
-    got = records(b'[{"sku": "A", "price": 19.90, "qty": 3, "big": 12345678901234567890.123456789, "ok": true, "no": null}]')
+    got = records(
+        b'[{"sku": "A", "price": 19.90, "qty": 3, "big": 12345678901234567890.123456789, "ok": true, "no": null}]'
+    )
     assert got == [
         {"sku": "A", "price": Decimal("19.90"), "qty": 3, "big": Decimal("12345678901234567890.123456789"), "ok": True,
          "no": None}
@@ -32,7 +34,7 @@ def test_array_of_records_with_exact_numbers(records: Records) -> None:
     "content",
     [
         b'{"products": [{"sku": "A"}, {"sku": "B"}]}',
-        b'{"count": 2, "errors": [{"x": 1}], "data": {"meta": {}, "page": {"items": [{"sku": "A"}, {"sku": "B"}]}}, "z": 1}',
+        b'{"n": 2, "errors": [{}], "data": {"meta": {}, "page": {"items": [{"sku": "A"}, {"sku": "B"}]}}, "z": 1}',
         b'{"sku": "A"}\n{"sku": "B"}\n',
         b'\xef\xbb\xbf[{"sku": "A"},\n{"sku": "B"}]',
         '[{"sku": "A"}, {"sku": "B"}]'.encode("utf-16"),
@@ -56,7 +58,16 @@ def test_objects_become_columns_and_variants_rows(reader: Any) -> None:
         b' "variants": [{"sku": "A", "size": {"w": 1.5}}, {"sku": "B"}]}, {"id": 2, "variants": []}]'
     )
     headers, rows = reader.one(content)
-    assert headers == ("id", "brand.name", "brand.at.city", "tags", "images", "variants.sku", "variants.size.w", "variants")
+    assert headers == (
+        "id",
+        "brand.name",
+        "brand.at.city",
+        "tags",
+        "images",
+        "variants.sku",
+        "variants.size.w",
+        "variants",
+    )
     assert rows == [
         (1, [1, "Maker", "Oslo", ["a", "b"], [{"src": "u"}], "A", Decimal("1.5"), None]),
         (1, [1, "Maker", "Oslo", ["a", "b"], [{"src": "u"}], "B", None, None]),
@@ -123,6 +134,7 @@ def test_xml_without_usual_names(records: Records) -> None:
         (b'<!DOCTYPE x SYSTEM "http://127.0.0.1/x.dtd"><x><item><a>1</a></item></x>', "entities"),
         (b"<x><item><a>1</a></x>", "not valid XML"),
         (b"<x>only text</x>", "no repeated element"),
+        (b'<?xml version="1.0" encoding="no-such"?><x><item><a>1</a></item></x>', "send it as UTF-8"),
         (b"<x><item>" + b"<a>" * 200 + b"</a>" * 200 + b"</item></x>", "nested too deeply"),
         (b"<x><item><a>" + b"y" * 2_000_000 + b"</a></item></x>", "larger than 1 MiB"),
     ],

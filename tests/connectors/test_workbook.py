@@ -7,12 +7,13 @@ from datetime import date, datetime
 from typing import Any
 
 import pytest
-from openpyxl import Workbook
 
 from connectors.sdk import BadData, Limits
 
+Workbook: Any = pytest.importorskip("openpyxl").Workbook
 
-def workbook(fill: Callable[[Any], None]) -> bytes:
+
+def workbook(fill: Callable[[Any], object]) -> bytes:
     """A workbook whose first worksheet `fill` fills."""
     book = Workbook()
     fill(book.active)
@@ -60,7 +61,8 @@ def test_formulas_give_what_was_last_shown(reader: Any) -> None:
 
     sheet = (
         b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
-        b'<row r="1"><c r="A1" t="inlineStr"><is><t>SKU</t></is></c><c r="B1" t="inlineStr"><is><t>Price</t></is></c></row>'
+        b'<row r="1"><c r="A1" t="inlineStr"><is><t>SKU</t></is></c>'
+        b'<c r="B1" t="inlineStr"><is><t>Price</t></is></c></row>'
         b'<row r="2"><c r="A2" t="inlineStr"><is><t>A</t></is></c>'
         b'<c r="B2"><f>WEBSERVICE("http://169.254.169.254/")</f><v>42</v></c></row></sheetData></worksheet>'
     )

@@ -18,9 +18,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
 from aiohttp import web
-from botocore.auth import S3SigV4QueryAuth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
+from botocore.auth import S3SigV4QueryAuth  # type: ignore[import-untyped]
+from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
+from botocore.credentials import Credentials  # type: ignore[import-untyped]
 
 from adapters.files.objects import FileObjects
 from adapters.memory.objects import MemoryObjects
@@ -239,7 +239,8 @@ def files(tmp_path: Path) -> FileObjects:
 
 
 @pytest.mark.parametrize(
-    "key", ("", "/", "../x", "a/../b", "a//b", "/etc/passwd", "a/", ".fresh/x", "a\\b", "a\0", "ä", "a b", "a~", "-" * 901)
+    "key",
+    ("", "/", "../x", "a/../b", "a//b", "/etc/passwd", "a/", ".fresh/x", "a\\b", "a\0", "ä", "a b", "a~", "-" * 901),
 )
 async def test_unsafe_keys_are_refused(files: FileObjects, key: str) -> None:
     with pytest.raises(ValueError, match="not a safe key"):

@@ -27,7 +27,9 @@ Start = Callable[[str], Awaitable[None]]
 class Kind:
     """A queue and the ways to harm it."""
 
-    def __init__(self, queue: Any, serve: Callable[[Start, asyncio.Event], Awaitable[None]], valkey: Valkey | None) -> None:
+    def __init__(
+        self, queue: Any, serve: Callable[[Start, asyncio.Event], Awaitable[None]], valkey: Valkey | None
+    ) -> None:
         self.queue, self.serve, self.valkey = queue, serve, valkey
 
     async def flush(self) -> None:

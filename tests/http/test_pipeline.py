@@ -1,7 +1,10 @@
 """The order of checks: of two faults in one request the earlier one answers (decisions.md §1)."""
 
+from typing import Any
+
 import pytest
 
+from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.ids import is_id
 from tests.http import toys
 from tests.http.client import Client
@@ -29,3 +32,188 @@ async def test_create(client: Client) -> None:
     assert answer.status == 201
     assert answer.headers["location"].endswith(answer.json()["id"])
     assert answer.headers["cache-control"] == "no-store"
+
+
+class Faulty:
+    """A request with every fault there is; mending one after the other shows the next."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.target = "/v1/things/nonsense?" + "x" * 9000
+        self.headers: dict[str, str] = {"service-mode": "nonsense", "service-version": "1999-01-01"}
+        self.body = b'{"nome": 1}'
+
+    async def code(self, client: Client) -> str:
+        answer = await client.send("PATCH", self.target, body=self.body, headers=self.headers)
+        return "fine" if answer.status == 200 else f"{answer.status} {answer.code}"
+
+
+async def _spend(world: World, client: Client) -> None:
+    while (await client.send_json("PATCH", f"/v1/things/{UNKNOWN}", {"name": "a"}, if_match="*")).status != 429:
+        pass
+
+
+async def test_order_of_checks(world: World) -> None:
+    """Each line mends the fault just told, and meets the next."""
+    request, lane = Faulty(world), world.app.asgi_app
+    reader, writer = await world.client(scopes=frozenset({"sources:read"})), await world.client()
+    thing = toys.keep(world.orgs["Fjord"].id)
+    assert await request.code(world.stranger()) == "400 invalid_request"
+    request.target = "/v1/things/nonsense?colour=red"
+    assert await request.code(world.stranger()) == "401 authentication_required"
+    await _spend(world, writer)
+    lane._pipeline._pressure._sampled = 3
+    assert await request.code(reader) == "400 invalid_request"
+    request.headers["service-mode"] = "live"
+    assert await request.code(reader) == "400 invalid_request"
+    del request.headers["service-version"]
+    assert await request.code(reader) == "429 rate_limited"
+    world.clock.advance(toys.MINUTE)
+    assert await request.code(reader) == "403 permission_denied", "writes are never shed"
+    assert await request.code(writer) == "415 unsupported_media_type"
+    request.headers["content-type"] = "application/json"
+    assert await request.code(writer) == "400 invalid_request"
+    request.body = b'{"name": "a"}'
+    assert await request.code(writer) == "400 invalid_request"
+    request.target = "/v1/things/nonsense"
+    assert await request.code(writer) == "404 not_found"
+    request.target = f"/v1/things/{thing.id}"
+    assert await request.code(writer) == "428 precondition_required"
+    request.headers["if-match"] = '"9-abc"'
+    assert await request.code(writer) == "412 precondition_failed"
+    request.headers["if-match"] = '"1-abc"'
+    assert await request.code(writer) == "fine"
+
+
+async def test_shedding_precedes_permission_and_follows_the_budget(world: World) -> None:
+    stranger = await world.client(scopes=frozenset())
+    world.app.asgi_app._pipeline._pressure._sampled = 3
+    assert (await stranger.get("/v1/things")).code == "overloaded"
+    for _ in range(200):
+        await stranger.get("/v1/things")
+    assert (await stranger.get("/v1/things")).code == "rate_limited"
+
+
+async def test_body_precedes_idempotency_key_and_that_the_resource(client: Client) -> None:
+    target = "/v1/things/nonsense/poke"
+    assert (await client.send_json("POST", target, {"b": 1})).faults == {("b", "unknown_field")}
+    assert (await client.send_json("POST", target, {"a": 1})).faults == {("header.Idempotency-Key", "required")}
+    assert (await client.post(target, {"a": 1})).code == "not_found"
+
+
+async def test_permission_precedes_the_resource(world: World) -> None:
+    client = await world.client(scopes=frozenset())
+    known = toys.keep(world.orgs["Fjord"].id)
+    assert (await client.get(f"/v1/things/{known.id}")).code == "permission_denied"
+    assert (await client.get(f"/v1/things/{UNKNOWN}")).code == "permission_denied"
+
+
+async def test_404s_are_alike(world: World, client: Client) -> None:
+    fjord, oak = world.orgs["Fjord"], world.orgs["Oak"]
+    paths = {
+        "unknown": UNKNOWN,
+        "malformed": "src_1",
+        "wrong prefix": "run_0000000000000000000000",
+        "odd": "src_00000000000000000000%00",
+        "another organisation's": toys.keep(oak.id).id,
+        "the other mode's": toys.keep(fjord.id, livemode=False).id,
+    }
+    seen = set()
+    for id_ in paths.values():
+        answer = await client.get(f"/v1/things/{id_}", request_id="req_0000000000000000000001")
+        assert answer.status == 404
+        budget = {"ratelimit": ""}
+        seen.add((answer.body, tuple(sorted((answer.headers | budget).items()))))
+    assert len(seen) == 1
+
+
+async def test_unknown_paths_and_methods_are_told_after_authentication(world: World, client: Client) -> None:
+    for method, target in (("GET", "/v1/nothing"), ("POST", "/v1/nothing"), ("PUT", "/v1/things"), ("BREW", "/v1/things")):
+        assert (await world.stranger().send(method, target)).code == "authentication_required"
+    assert (await client.get("/v1/nothing")).code == "not_found"
+    assert (await client.get("/v1")).code == "not_found"
+    assert (await client.get("/v1//things")).code == "not_found"
+    assert (await client.get("/v1/things/")).code == "not_found"
+    refused = await client.send("PUT", "/v1/things")
+    assert (refused.status, refused.code) == (405, "method_not_allowed")
+    assert refused.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+    assert (await client.send("POST", f"/v1/things/{UNKNOWN}")).headers["allow"] == "DELETE, GET, HEAD, OPTIONS, PATCH"
+    assert (await client.send("BREW", "/v1/things")).status == 405
+
+
+async def test_static_segments_win(client: Client) -> None:
+    assert (await client.get("/v1/things/special")).json()["object"] == "told"
+    assert (await client.get("/v1/things/speci%61l")).json()["object"] == "told"
+    assert (await client.send("DELETE", "/v1/things/special")).status == 404, "an id that is malformed, not a 405"
+
+
+async def test_request_ids(client: Client) -> None:
+    good = "req_01J8ZQ5T3V7XK2M9RB4CDW"
+    assert (await client.get("/v1/things", request_id=good)).headers["request-id"] == good
+    for bad in ("req_1", "nonsense", good + "x", good[:-1] + "-", "src_01J8ZQ5T3V7XK2M9RB4CDW"):
+        given = (await client.get("/v1/things", request_id=bad)).headers["request-id"]
+        assert given != bad
+        assert is_id("req", given)
+    refused = await client.get("/v1/nothing", request_id=good)
+    assert refused.json()["request_id"] == refused.headers["request-id"] == good
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "headers"),
+    [
+        ("GET", "/v1/things?a=" + "b" * 8200, {}),
+        ("GET", "/v1/things?\x07", {}),
+        ("GET", "/v1/th\x7fings", {}),
+        ("GET", "/v1/th\xe4ngs", {}),
+    ],
+)
+async def test_request_lines(client: Client, method: str, target: str, headers: dict[str, str]) -> None:
+    answer = await client.send(method, target, headers=headers)
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert is_id("req", answer.headers["request-id"])
+
+
+async def test_unforeseen_errors(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    toys.DOINGS["then"] = RuntimeError("the password is hunter2")
+    answer = await client.get("/v1/things/special")
+    assert (answer.status, answer.code) == (500, "internal_error")
+    assert "hunter2" not in answer.body.decode()
+    record: Any = caplog.records[-1]
+    assert record.request_id == answer.headers["request-id"]
+    assert record.exc_info
+
+
+async def test_unavailable(client: Client) -> None:
+    toys.DOINGS["then"] = Unavailable()
+    answer = await client.get("/v1/things/special")
+    assert (answer.status, answer.code) == (503, "unavailable")
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+async def test_refused_writes_leave_nothing(world: World, client: Client) -> None:
+    toys.DOINGS["then"] = Conflict("Not now.")
+    assert (await client.post("/v1/things", {"name": "oak"})).status == 409
+    toys.DOINGS.clear()
+    assert (await client.post("/v1/things", {"name": "oak"})).status == 201, "the address was not taken"
+
+
+async def test_delete(world: World, client: Client) -> None:
+    thing = toys.keep(world.orgs["Fjord"].id)
+    answer = await client.send("DELETE", f"/v1/things/{thing.id}")
+    assert (answer.status, answer.body) == (204, b"")
+    assert "content-type" not in answer.headers
+    assert "content-length" not in answer.headers
+
+
+async def test_numbers_are_exact(client: Client) -> None:
+    from decimal import Decimal
+
+    body = b'{"name": "a", "size": 0.1000000000000000055511151231257827, "deep": [2.0, 2.50, 1e2, -7]}'
+    headers = {"content-type": "application/json", "idempotency-key": "k"}
+    assert (await client.send("POST", "/v1/things", body=body, headers=headers)).status == 201
+    received = toys.CALLS[-1].body
+    assert received["size"] == Decimal("0.1000000000000000055511151231257827")
+    assert received["deep"] == [2, Decimal("2.50"), 100, -7]
+    assert [type(number) for number in received["deep"]] == [int, Decimal, int, int]
+    told = await client.post(f"/v1/things/{UNKNOWN}/act")
+    assert b'"size":1.50' in told.body

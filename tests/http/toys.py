@@ -1,7 +1,7 @@
 """A toy area: things that are created, read, listed, changed and broken, to try the pipeline on."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -38,6 +38,7 @@ class Kept:
     version: int = 1
 
 
+MINUTE = timedelta(minutes=1)
 KEPT: dict[str, Kept] = {}
 CALLS: list[Call] = []
 DOINGS: dict[str, Any] = {}

@@ -247,7 +247,9 @@ def test_a_database_of_another_version(up: Callable[..., Up], tmp_path: Path) ->
     (cluster / "PG_VERSION").write_text("16\n")
     one = up()
     assert one.left() == 1
-    assert one.told.startswith(f"joinery: The database in {cluster} was made by PostgreSQL 16, and this Joinery brings ")
+    assert one.told.startswith(
+        f"joinery: The database in {cluster} was made by PostgreSQL 16, and this Joinery brings "
+    )
     assert "pg_dump 16" in one.told
     assert "Traceback" not in one.told
 

@@ -53,7 +53,9 @@ class Board:
 
     async def lanes_due(self, limit: int) -> Sequence[str]:
         self.asked += 1
-        due = [row for row in self.rows if self._due(row) and (not row.dispatched or row.lease_until is not None)][:limit]
+        due = [row for row in self.rows if self._due(row) and (not row.dispatched or row.lease_until is not None)][
+            :limit
+        ]
         for row in due:
             row.dispatched = True
         return list(dict.fromkeys(row.lane for row in due))

@@ -11,7 +11,7 @@ VALUES (%(org)s, %(livemode)s, %(id)s, %(source)s, %(trigger)s, %(stream)s, %(st
     %(finished_at)s)
 
 -- save --
-UPDATE runs SET status = %(status)s, stage = %(stage)s, served_by = %(served_by)s, stats = %(stats)s, error = %(error)s,
+UPDATE runs SET status = %(status)s, stream = %(stream)s, stage = %(stage)s, served_by = %(served_by)s, stats = %(stats)s, error = %(error)s,
     waiting = %(waiting)s, problems = %(problems)s, snapshot = %(snapshot)s, input = %(input)s,
     accept_shrink = %(accept_shrink)s, started_at = %(started_at)s, finished_at = %(finished_at)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s

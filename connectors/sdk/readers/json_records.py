@@ -1,6 +1,7 @@
 """Finds the records in JSON: in one document, in lines, or in lines that are pages of an API."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -142,11 +143,9 @@ def _first_array(path: Path, limits: Limits) -> Iterator[Any]:
         stream = JsonStream(file, limits.page_bytes)
         if stream.peek() != "{":
             raise BadData("the document holds no records: it is neither an array nor an object")
-        found = False
-        for element in _descend(stream, 1):
-            found = True
-            yield element
-        if found:
+        found = _some(_descend(stream, 1))
+        if found is not None:
+            yield from found
             return
     with _open(path) as file:
         whole = JsonStream(file, limits.page_bytes).value()
@@ -159,21 +158,19 @@ def _descend(stream: JsonStream, depth: int) -> Iterator[Any]:
         ahead = stream.peek()
         if key in _NEVER or ahead not in "[{" or depth > _DEPTH:
             stream.value()
-        elif ahead == "{":
-            found = False
-            for element in _descend(stream, depth + 1):
-                found = True
-                yield element
-            if found:
-                return
-        else:
-            found = False
-            for element in stream.elements():
-                if isinstance(element, dict):
-                    found = True
-                    yield element
-            if found:
-                return
+            continue
+        inner = _descend(stream, depth + 1) if ahead == "{" else stream.elements()
+        found = _some(element for element in inner if isinstance(element, dict))
+        if found is not None:
+            yield from found
+            return
+
+
+def _some(values: Iterator[Any]) -> Iterator[Any] | None:
+    """The values, or None when there are none; then all of them were passed."""
+    for first in values:
+        return chain([first], values)
+    return None
 
 
 def _numbered(values: Iterator[Any]) -> Iterator[Record]:

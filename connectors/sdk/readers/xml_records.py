@@ -55,6 +55,8 @@ def _parse(parser: expat.XMLParserType, data: bytes) -> None:
         parser.Parse(data, not data)
     except expat.ExpatError as error:
         raise BadData(f"this is not valid XML: {expat.ErrorString(error.code)} at line {error.lineno}") from None
+    except (LookupError, ValueError):
+        raise BadData("the XML is in an encoding that is not read; send it as UTF-8") from None
 
 
 def _record_name(path: Path) -> str:

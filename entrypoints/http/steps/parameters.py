@@ -2,15 +2,12 @@
 
 from collections.abc import Awaitable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from entrypoints.http.cursors import Cursors, context_of
 from entrypoints.http.json_body import decode
 from entrypoints.http.visit import FIRST_PAGE, Visit
-
-BODY_SECONDS: Final = 30
-"""How long a body may take to arrive."""
 
 
 @lru_cache(maxsize=64)
@@ -32,36 +29,37 @@ class ReadParameters:
 
     def __call__(self, visit: Visit) -> Awaitable[None] | None:
         """Raises InvalidRequest, UnsupportedMediaType or PayloadTooLarge."""
-        query, faults = visit.route.query.read(visit.request.query)
-        visit.query = query
         if visit.route.reads:
-            self._finish(visit, faults)
+            self._read_query(visit, ())
             return None
-        return self._read_body(visit, faults)
+        return self._read_body(visit)
 
-    def _finish(self, visit: Visit, faults: tuple[FieldError, ...]) -> None:
-        if faults:
-            raise InvalidRequest(_summary(faults), fields=faults)
-        operation = visit.operation
-        if operation.paging not in ("both", "forward"):
-            return
-        query = visit.query
-        visit.cursor_context = context_of(operation.id, visit.caller.tenant, visit.match.ids, query)
-        visit.cut = self._cursors.cut(visit.cursor_context, query) if query else FIRST_PAGE
-
-    async def _read_body(self, visit: Visit, faults: tuple[FieldError, ...]) -> None:
+    async def _read_body(self, visit: Visit) -> None:
         raw = await _receive(visit)
         validator = visit.route.body
+        faults: tuple[FieldError, ...] = ()
         if raw:
             if not is_json(visit.request.headers.get("content-type", "")):
                 raise UnsupportedMediaType
             visit.body = decode(raw)
         if validator is not None and (raw or visit.operation.body_required):
-            faults += validator.faults(visit.body) if raw else (_required(),)
+            faults = validator.faults(visit.body) if raw else (_required(),)
         elif validator is None and raw:
-            faults += _unexpected(visit.body)
+            faults = _unexpected(visit.body)
             visit.body = None
-        self._finish(visit, faults)
+        self._read_query(visit, faults)
+
+    def _read_query(self, visit: Visit, of_body: tuple[FieldError, ...]) -> None:
+        reader = visit.route.query
+        values, faults = reader.read(visit.request.query)
+        if faults or of_body:
+            raise InvalidRequest(_summary(faults + of_body), fields=faults + of_body)
+        operation = visit.operation
+        if values:
+            visit.query = reader.filters(values)
+        if operation.paging in ("both", "forward"):
+            visit.cursor_context = context_of(operation.id, visit.caller.tenant, visit.match.ids, visit.query)
+            visit.cut = self._cursors.cut(visit.cursor_context, values) if values else FIRST_PAGE
 
 
 async def _receive(visit: Visit) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from connectors.api import SPEC
+from connectors.api.connector import SPEC
 from connectors.sdk import BadData, ConnectorError, Refused, Unreachable
 from connectors.sdk.testing import FakeAnswer, FakeContext, FakeHttp, fetched, read
 
@@ -56,7 +56,17 @@ def service(answers: dict[str, Any], credentials: dict[str, str] | None = None, 
         ({}, {"": answer("A", link="</v1/items?page=2>; rel=next"), "?page=2": answer("B")}),
         ({"style": "auto"}, {"": answer("A", links={"next": "?page=2"}), "?page=2": answer("B", links={"next": None})}),
     ],
-    ids=["page", "page from 0", "repeating", "offset", "cursor", "next link", "link header", "auto header", "auto body"],
+    ids=[
+        "page",
+        "page from 0",
+        "repeating",
+        "offset",
+        "cursor",
+        "next link",
+        "link header",
+        "auto header",
+        "auto body",
+    ],
 )
 def test_paging(paging: dict[str, Any], answers: dict[str, Any]) -> None:
     assert skus(service(answers, paging=paging)) == ["A", "B"]
@@ -95,7 +105,9 @@ def test_signing(credentials: dict[str, str], header: str, value: str) -> None:
 
 
 def test_a_key_in_the_query_is_never_shown() -> None:
-    context = service({"?page=1&key=s3cret": answer("A")}, {"query": "key", "value": "s3cret"}, paging={"style": "page"})
+    context = service(
+        {"?page=1&key=s3cret": answer("A")}, {"query": "key", "value": "s3cret"}, paging={"style": "page"}
+    )
 
     async def run() -> str | None:
         async with SPEC.open().fetch(context) as begun:

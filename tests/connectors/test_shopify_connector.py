@@ -9,8 +9,7 @@ import pytest
 
 from connectors.sdk import BadData, Refused, RetryLater
 from connectors.sdk.testing import NOON, FakeAnswer, FakeContext, FakeHttp, fetched, read
-from connectors.shopify import SPEC
-from connectors.shopify.connector import products_url
+from connectors.shopify.connector import SPEC, products_url
 
 BASE = "https://shop.example/products.json?limit=250&page="
 
@@ -133,7 +132,10 @@ def test_what_columns_mean() -> None:
         ("https://shop.example", "https://shop.example/products.json"),
         ("https://shop.example/", "https://shop.example/products.json"),
         ("https://shop.example/products.json?limit=5", "https://shop.example/products.json"),
-        ("https://shop.example:8443/en/collections/beds", "https://shop.example:8443/en/collections/beds/products.json"),
+        (
+            "https://shop.example:8443/en/collections/beds",
+            "https://shop.example:8443/en/collections/beds/products.json",
+        ),
     ],
 )
 def test_addresses(told: str, url: str) -> None:

@@ -1,7 +1,7 @@
 """The bridge from connectors to the port: errors told, secrets kept, bounds held."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,18 @@ from adapters.pluggy.allowlist import BUILT_IN
 from adapters.pluggy.host import PluggyConnectors
 from adapters.pluggy.loading import Loaded, Provided, load
 from connectors.sdk import (
-    BadData, ConnectorSpec, Context, Fetched, HttpClient, Limits, Refused, Report, RetryLater, Table, Unreachable, Validators,
+    BadData,
+    ConnectorSpec,
+    Context,
+    Fetched,
+    HttpClient,
+    Limits,
+    Refused,
+    Report,
+    RetryLater,
+    Table,
+    Unreachable,
+    Validators,
 )  # fmt: skip
 from connectors.sdk.testing import FakeAnswer, FakeHttp
 from ports.connectors import Connectors, FetchFailed, Job, ParseFailed
@@ -26,7 +37,9 @@ LATER = datetime(2026, 11, 21, tzinfo=UTC)
 class Scripted:
     """A connector that does what a test says."""
 
-    def __init__(self, fetch: Callable[[Context], AsyncIterator[bytes]] | None = None, rows: Iterator[Any] = iter(())) -> None:
+    def __init__(
+        self, fetch: Callable[[Context], AsyncIterator[bytes]] | None = None, rows: Iterable[Any] = ()
+    ) -> None:
         self._fetch = fetch
         self._rows = rows
 
@@ -36,7 +49,7 @@ class Scripted:
         yield Fetched(200, self._fetch(ctx), validators=Validators("e", "m"))
 
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        yield Table(None, ("A",), self._rows, ("sku",))
+        yield Table(None, ("A",), iter(self._rows), ("sku",))
 
 
 def host(connector: Scripted, http: HttpClient | None = None, hosts: str = "*", **limits: Any) -> PluggyConnectors:
@@ -98,7 +111,9 @@ def test_errors_of_fetching(error: BaseException, code: str, waiting: str | None
 def test_secrets_are_hidden(text: str) -> None:
     with pytest.raises(FetchFailed) as caught:
         fetched(host(fails(Unreachable(f"could not ask {text} for it"))))
-    assert "[hidden]" in str(caught.value) and "tok" not in str(caught.value) and "123456" not in str(caught.value)
+    assert "[hidden]" in str(caught.value)
+    assert "tok" not in str(caught.value)
+    assert "123456" not in str(caught.value)
     with pytest.raises(FetchFailed) as caught:
         fetched(host(fails(ValueError(text))))
     assert str(caught.value) == "The connector one failed (ValueError)."
@@ -127,7 +142,9 @@ def test_failures_of_the_client(kind: str, code: str) -> None:
 
 
 def test_conditional_fetch() -> None:
-    http = FakeHttp({"https://files.example/a.csv": FakeAnswer(b"SKU\nA\n", content_type="text/csv", headers={"ETag": "e"})})
+    http = FakeHttp(
+        {"https://files.example/a.csv": FakeAnswer(b"SKU\nA\n", content_type="text/csv", headers={"ETag": "e"})}
+    )
     connectors: Connectors = PluggyConnectors(load(BUILT_IN, product_version="1"), http)
     config = {"url": "https://files.example/a.csv"}
 
@@ -180,7 +197,8 @@ def test_rows_pass_as_they_are(tmp_path: Path) -> None:
     (table,) = host(Scripted(rows=iter(rows))).tables("one", job(), tmp_path, lambda _: 0)
     assert (table.headers, table.given) == (("A",), ("sku",))
     walked = list(table.rows)
-    assert walked == rows and walked[0] is rows[0]
+    assert walked == rows
+    assert walked[0] is rows[0]
 
 
 def test_errors_of_reading(tmp_path: Path) -> None:
@@ -188,16 +206,26 @@ def test_errors_of_reading(tmp_path: Path) -> None:
         yield 1, ["a"]
         raise error
 
-    for error, says in ((BadData(f"no: {SECRET}"), "No: \\[hidden\\]"), (KeyError(SECRET), "could not read .*KeyError")):
-        (table,) = host(Scripted(rows=rows(error))).tables("one", job(), tmp_path, lambda _: 0)
+    for error, says in (
+        (BadData(f"no: {SECRET}"), "No: \\[hidden\\]"),
+        (KeyError(SECRET), "could not read .*KeyError"),
+    ):
         with pytest.raises(ParseFailed, match=says):
-            list(table.rows)
+            walked(host(Scripted(rows=rows(error))), tmp_path)
+
+
+def test_bounds_of_reading(tmp_path: Path) -> None:
+    many = [(number, ["a"]) for number in range(1, 9_999)]
     with pytest.raises(ParseFailed, match="more than 4,000 rows"):
-        (table,) = host(Scripted(rows=((n, ["a"]) for n in range(99_999))), rows=4_000).tables("one", job(), tmp_path, len)
-        list(table.rows)
+        walked(host(Scripted(rows=many), rows=4_000), tmp_path)
     with pytest.raises(ParseFailed, match="too long"):
-        (table,) = host(Scripted(rows=((n, ["a"]) for n in range(9_999))), parse_seconds=-1).tables("one", job(), tmp_path, len)
-        list(table.rows)
+        walked(host(Scripted(rows=many), parse_seconds=-1), tmp_path)
+
+
+def walked(connectors: Connectors, path: Path) -> list[Any]:
+    """The rows of the one table."""
+    (table,) = connectors.tables("one", job(), path, lambda _: 0)
+    return list(table.rows)
 
 
 def test_unknown_connectors(tmp_path: Path) -> None:
@@ -222,4 +250,5 @@ def test_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         for table in connectors.tables("csv", Job({}, None, "catalogue"), path, lambda _: 0):
             assert len(list(table.rows)) == 2
     assert [(name, report.line) for name, report in got] == [("csv", 2)]
-    assert "left out values in 1 places" in caplog.text and "secret value" not in caplog.text
+    assert "left out values in 1 places" in caplog.text
+    assert "secret value" not in caplog.text

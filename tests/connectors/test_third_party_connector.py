@@ -35,7 +35,16 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which pip installed the example's wheel."""
     target = tmp_path_factory.mktemp("site")
     wheel = built(tmp_path_factory.mktemp("wheel"))
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--disable-pip-version-check",
+    ]
     subprocess.run([*command, "--target", str(target), str(wheel)], check=True)
     return target
 
@@ -43,7 +52,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(folder: Path) -> Path:
     """The example as a wheel, put together here because building one by its backend would need the index."""
     project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
-    (group, points), = project["entry-points"].items()
+    ((group, points),) = project["entry-points"].items()
     name, version = project["name"].replace("-", "_"), project["version"]
     info = f"{name}-{version}.dist-info"
     parts = {
@@ -85,7 +94,8 @@ def test_it_loads_and_reads(plugins: Path, tmp_path: Path) -> None:
         ("connectors.csv", "loaded"), ("acme-connector", "loaded"),
     ]  # fmt: skip
     info = connectors.info("acme")
-    assert info is not None and (info.distribution, info.version) == ("acme-connector", "1.0.0")
+    assert info is not None
+    assert (info.distribution, info.version) == ("acme-connector", "1.0.0")
     path = tmp_path / "items.json"
     path.write_text(json.dumps({"items": [{"item": "A-1", "family": "A", "colour": "Oak"}]}))
     (table,) = connectors.tables("acme", JOB, path, len)

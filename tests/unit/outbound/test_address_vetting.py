@@ -8,15 +8,20 @@ from yarl import URL
 from adapters.http.errors import RefusedAddress
 from adapters.http.vetting import Vetting, is_public, named
 
-CLOSED = """
-0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 100.127.255.255 127.0.0.1 127.255.0.9 169.254.169.254 172.16.0.1 172.31.255.255
-192.0.0.1 192.0.2.1 192.88.99.1 192.168.1.1 198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 239.1.1.1 240.0.0.1
-255.255.255.255 :: ::1 ::127.0.0.1 ::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:169.254.169.254 64:ff9b::7f00:1
-64:ff9b::a9fe:a9fe 64:ff9b:1::1 100::1 2001:db8::1 2002:7f00:1:: 2002:a9fe:a9fe:: 2001:0:7f00:1::1
-2001:0:808:808::80ff:fffe fc00::1 fd12::1 fe80::1 fe80::1%eth0 fec0::1 ff02::1 5f00::1 3fff::1
-""".split()
+CLOSED = [
+    "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.0.9",
+    "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.88.99.1", "192.168.1.1",
+    "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255", "::",
+    "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1",
+    "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "100::1", "2001:db8::1", "2002:7f00:1::", "2002:a9fe:a9fe::",
+    "2001:0:7f00:1::1", "2001:0:808:808::80ff:fffe", "fc00::1", "fd12::1", "fe80::1", "fe80::1%eth0", "fec0::1",
+    "ff02::1", "5f00::1", "3fff::1",
+]  # fmt: skip
 
-OPEN = "1.1.1.1 8.8.8.8 93.184.216.34 2606:4700::1111 ::ffff:8.8.8.8 64:ff9b::808:808 2002:808:808::1".split()
+OPEN = [
+    "1.1.1.1", "8.8.8.8", "93.184.216.34", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808",
+    "2002:808:808::1",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("address", CLOSED)
@@ -36,20 +41,19 @@ def test_open(address: str) -> None:
         "http://017700000001/", "http://127.0.0.1./", "http://[::1]/", "http://[::ffff:127.0.0.1]/",
         "http://[::ffff:7f00:1]/", "http://169.254.169.254/latest", "http://[fe80::1%25eth0]/", "http://134744072/",
         "ftp://files.example/", "file:///etc/passwd", "gopher://x.example/", "http://user:word@files.example/",
-        "http://user@files.example/", "http://files.example:8080/", "https://files.example:22/", "//files.example/", "http:///x",
+        "http://user@files.example/", "http://files.example:8080/", "https://files.example:22/", "//files.example/",
+        "http:///x",
         "http://①②⑦.⓪.⓪.①/",
     ],
 )  # fmt: skip
 def test_refused_urls(url: str) -> None:
-    with pytest.raises(RefusedAddress):
-        try:
-            parsed = URL(url)
-        except ValueError:
-            raise RefusedAddress from None
-        Vetting().vet(parsed)
+    with pytest.raises((RefusedAddress, ValueError)):
+        Vetting().vet(URL(url))
 
 
-@pytest.mark.parametrize("url", ["http://files.example/a", "https://files.example:443/", "http://8.8.8.8/", "https://[2606:4700::1111]/"])
+@pytest.mark.parametrize(
+    "url", ["http://files.example/a", "https://files.example:443/", "http://8.8.8.8/", "https://[2606:4700::1111]/"]
+)
 def test_let_through(url: str) -> None:
     Vetting().vet(URL(url))
 
@@ -71,7 +75,9 @@ def test_any_port() -> None:
 
 def test_the_hosts_of_a_connector() -> None:
     hosts = frozenset({"api.acme.example", "*.cdn.example"})
-    assert named("API.acme.example", hosts) and named("a.b.cdn.example", hosts)
-    assert not named("cdn.example", hosts) and not named("evilacme.example", hosts)
+    assert named("API.acme.example", hosts)
+    assert named("a.b.cdn.example", hosts)
+    assert not named("cdn.example", hosts)
+    assert not named("evilacme.example", hosts)
     with pytest.raises(RefusedAddress, match="connector"):
         Vetting().vet(URL("https://other.example/"), hosts)

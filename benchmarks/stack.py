@@ -1,0 +1,154 @@
+"""A database of its own and a worker process, for measuring what users get."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adapters.postgres.migrate import migrate
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor, Call, Tenant
+from domain.orgs.model import Organisation
+from domain.runs.model import Run
+from domain.runs.queueing import execution, queued
+from domain.sources.model import Schedule, Source
+from domain.uploads.model import Upload
+from entrypoints.container import Container, opened
+from entrypoints.settings import Settings, from_environment
+from entrypoints.up.postgres import Postgres
+
+CALL = Call(Actor("service", "benchmark"), "benchmark")
+
+
+@dataclass(slots=True)
+class Stack:
+    """The running parts: `env` for processes, `container` for direct calls, `postgres` the server's process id."""
+
+    env: dict[str, str]
+    settings: Settings
+    container: Container
+    postgres: int
+
+    async def organisation(self, name: str = "Bench", plan: str = "max") -> Organisation:
+        """A new organisation."""
+        registry = self.container.registry()
+        found = await registry.plan(plan)
+        assert found is not None
+        made = Organisation(new_id("org"), name, "retailer", found, None, (new_id("cat"), new_id("cat")), self.container.clock().now())
+        await registry.create(made)
+        return made
+
+    async def source(self, organisation: Organisation, connector: str = "csv", kind: str = "file", **config: Any) -> Source:
+        """A source of that organisation's live data."""
+        now = self.container.clock().now()
+        source = Source(
+            id=new_id("src"), catalogue=organisation.catalogue(True), name="bench", kind=kind, connector=connector,
+            config={"currency": "usd", **config}, schedule=Schedule(), status="active", licence_basis="own_data",
+            first_party=False, has_credentials=False, version=1, created_at=now, updated_at=now,
+        )  # fmt: skip
+        async with self.container.uow().begin(Tenant(organisation.id, True), CALL) as tx:
+            await tx.sources.add(source)
+        return source
+
+    async def start(self, tenant: Tenant, source: Source, path: Path) -> str:
+        """Hand a file in, as a completed upload does; answers its run."""
+        now, upload_id = self.container.clock().now(), new_id("upl")
+        key = f"uploads/{tenant.org}/{upload_id}"
+        await self.container.objects().put_file(key, path)
+        run = queued(source.id, "upload", now, input={"upload": upload_id})
+        upload = Upload(upload_id, source.id, path.name, "text/csv", path.stat().st_size, "completed", key, now, now, run.id, now)
+        async with self.container.uow().begin(tenant, CALL) as tx:
+            await tx.uploads.add(upload)
+            await tx.runs.add(run)
+            await tx.jobs.add(execution(run, tenant))
+        return run.id
+
+    async def ended(self, tenant: Tenant, run_id: str) -> Run:
+        """Wait for the run to end."""
+        while True:
+            async with self.container.uow().read(tenant) as tx:
+                run = await tx.runs.get(run_id)
+            if run is not None and run.finished_at is not None:
+                return run
+            await asyncio.sleep(0.1)
+
+    async def ingest(self, tenant: Tenant, source: Source, path: Path) -> Run:
+        """Hand a file in and wait for its run's end."""
+        return await self.ended(tenant, await self.start(tenant, source, path))
+
+    async def value(self, sql: str) -> Any:
+        """One value, as superuser (across tenants)."""
+        async with self.container.pool().system() as link:
+            cursor = await link.connection.execute(sql.encode())
+            row = await cursor.fetchone()
+        return row[0] if row else None
+
+    def process(self, name: str, extra: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
+        """Start `joinery <name>`."""
+        env = {**os.environ, **self.env, **(extra or {})}
+        log = Path(self.env["BENCH_HOME"]) / f"{name}.log"
+        return subprocess.Popen(  # noqa: S603  our own command
+            [sys.executable, "-P", "-m", "entrypoints.cli.main", name], env=env, stderr=log.open("ab"), stdout=subprocess.DEVNULL
+        )
+
+
+@asynccontextmanager
+async def stack(port: int = 18999, postgres_settings: Mapping[str, str] | None = None) -> AsyncIterator[Stack]:
+    """A fresh stack in a temporary folder, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="jb") as name:
+        home = Path(name)
+        home.chmod(0o755)
+        server = Postgres(home, postgres_settings)
+        process = await server.start()
+        try:
+            env = {
+                "JOINERY_DATABASE_URL": server.url(),
+                "JOINERY_SECRET": "benchmark" * 8,
+                "JOINERY_OBJECTS_URL": (home / "objects").as_uri(),
+                "JOINERY_PORT": str(port),
+                "BENCH_HOME": name,
+            }
+            await migrate(env["JOINERY_DATABASE_URL"])
+            settings = from_environment(env)
+            async with opened(settings) as container:
+                yield Stack(env, settings, container, process.pid)
+        finally:
+            await server.stop()
+
+
+def peak_rss(pid: int) -> int:
+    """The most memory a process has held, in MiB."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) // 1024
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU seconds that a process and the children it waits for have used so far."""
+    total = 0.0
+    for stat in [Path(f"/proc/{pid}/stat"), *_children(pid)]:
+        try:
+            fields = stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        except FileNotFoundError:
+            continue
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def _children(pid: int) -> list[Path]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(fields[1]) == pid:
+                found.append(entry / "stat")
+    return found

@@ -1,0 +1,95 @@
+"""`joinery doctor`: what is configured, what can be reached, what is wrong and what to do about it."""
+
+import argparse
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from adapters.arq.queue import ArqQueue
+from adapters.postgres.migrate import applied, available
+from domain.kernel.errors import DomainError
+from entrypoints import settings
+from entrypoints.cli.operators import environment
+from entrypoints.container import opened, product_version
+from entrypoints.settings import Settings, SettingsError
+from entrypoints.up.errors import UpError
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at: `state` is ok, warning or wrong; `detail` says what was seen, or what to do."""
+
+    name: str
+    state: str
+    detail: str
+
+
+async def doctor(options: argparse.Namespace) -> int:
+    """Exit code 1 when something is wrong."""
+    findings = [Finding("joinery", "ok", f"version {product_version()}")]
+    try:
+        told = settings.from_environment(environment(options))
+    except (SettingsError, UpError) as error:
+        findings.append(Finding("settings", "wrong", str(error)))
+    else:
+        findings.append(Finding("settings", "ok", f"API at {told.base_url}"))
+        for look in (_database, _queue, _objects, _connectors):
+            findings.append(await _seen(look, told))
+    if options.json:
+        print(json.dumps({"findings": [asdict(finding) for finding in findings]}))
+    else:
+        for finding in findings:
+            print(f"{finding.state:<8} {finding.name:<12} {finding.detail}")
+    return 1 if any(finding.state == "wrong" for finding in findings) else 0
+
+
+async def _seen(look: Callable[[Settings], Awaitable[Finding]], told: Settings) -> Finding:
+    try:
+        return await look(told)
+    except (DomainError, OSError) as error:
+        return Finding(look.__name__.strip("_"), "wrong", str(error))
+
+
+async def _database(told: Settings) -> Finding:
+    present = set(await applied(told.database_url))
+    missing = [name for name, _ in available() if name not in present]
+    if missing:
+        return Finding("database", "wrong", f"{len(missing)} migrations are missing; run `joinery migrate`.")
+    async with opened(told) as container:
+        async with container.pool().system() as link:
+            cursor = await link.cursor.execute(
+                "SELECT current_setting('server_version'), rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+            )
+            row = await cursor.fetchone()
+    version, unbound = row if row else ("?", True)
+    if unbound:
+        return Finding("database", "wrong", "Row-level security does not bind the role joinery_app; take its rights away.")
+    return Finding("database", "ok", f"PostgreSQL {version}, up to date, row-level security in force")
+
+
+async def _queue(told: Settings) -> Finding:
+    if not told.redis_url:
+        return Finding("queue", "warning", "JOINERY_REDIS_URL is not set; workers look into the database instead.")
+    queue = ArqQueue(told.redis_url)
+    try:
+        if await queue.healthy():
+            return Finding("queue", "ok", "Redis answers")
+        return Finding("queue", "wrong", "Redis does not answer; nothing is lost, but wakes take longer. Check JOINERY_REDIS_URL.")
+    finally:
+        await queue.close()
+
+
+async def _objects(told: Settings) -> Finding:
+    if told.objects_url.startswith("s3://"):
+        return Finding("objects", "ok", f"bucket {urlsplit(told.objects_url).netloc}")
+    folder = Path(unquote(urlsplit(told.objects_url).path))
+    folder.mkdir(parents=True, exist_ok=True)
+    return Finding("objects", "ok", f"folder {folder}")
+
+
+async def _connectors(told: Settings) -> Finding:
+    async with opened(told) as container:
+        names = [info.name for info in container.connectors().infos()]
+    return Finding("connectors", "ok" if names else "wrong", ", ".join(names) or "none loads; see `joinery plugins check`")

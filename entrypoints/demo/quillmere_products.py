@@ -1,0 +1,156 @@
+"""Quillmere Home's products in the form in which shops of its kind publish them (`/products.json`)."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import product as crossed
+from typing import Any, Final
+
+from entrypoints.demo import lindgren_columns as col
+from entrypoints.demo.chance import happens, number, one_of, some_of
+from entrypoints.demo.figures import inches
+from entrypoints.demo.lindgren_catalogue import sound_rows
+from entrypoints.demo.lindgren_columns import Row
+from entrypoints.demo.quillmere_words import KINDS, NAMES, PALETTES, PER_KIND, RESOLD, SENTENCES, VENDOR, Kind
+
+Product = dict[str, Any]
+PICTURES: Final = "https://images.vendor.example/quillmere"
+MOST_VARIANTS: Final = 6
+_FIRST_PRODUCT: Final = 8_100_000_000_000
+_FIRST_VARIANT: Final = 44_200_000_000_000
+_FIRST_IMAGE: Final = 39_500_000_000_000
+_WHEN: Final = "2026-09-14T09:00:00-04:00"
+_NO_OPTION: Final = "Default Title"
+
+
+@cache
+def products() -> tuple[Product, ...]:
+    """Everything in the shop, newest first: its own furniture, and some of Lindgren & Falk's."""
+    return tuple(reversed([*_own(), *_resold()]))
+
+
+def _own() -> Iterator[Product]:
+    for place, kind in enumerate(KINDS):
+        for turn in range(PER_KIND):
+            name = NAMES[(place * 7 + turn) % len(NAMES)]
+            serial = place * PER_KIND + turn
+            yield _product(serial, kind, name)
+
+
+def _product(serial: int, kind: Kind, name: str) -> Product:
+    title = f"{name} {kind.title}"
+    handle = title.lower().replace(" ", "-")
+    palette = PALETTES[kind.palette]
+    colours = some_of(palette, min(len(palette), 1 + number(4, "colours", handle)), "palette", handle)
+    choices = list(crossed(colours or [""], kind.sizes or (("", 1.0),)))[:MOST_VARIANTS]
+    base = kind.price + 10 * number(30, "price", handle)
+    variants = [
+        _variant(
+            serial * 10 + at,
+            options=[value for value in (colour, size) if value],
+            sku=f"QH-{kind.letters}{name[:3].upper()}-{at + 1:02d}",
+            price=f"{round(base * factor)}.00",
+            grams=round(kind.grams * factor),
+        )
+        for at, (colour, (size, factor)) in enumerate(choices)
+    ]
+    option_names = [label for label, there in (("Color", colours), ("Size", kind.sizes)) if there]
+    return _whole(serial, title, kind.product_type, VENDOR, _body(kind, handle), variants, option_names) | {
+        "tags": [*kind.tags, one_of(("new", "best seller", "made to order", "quick ship"), "tag", handle)]
+    }
+
+
+def _body(kind: Kind, handle: str) -> str:
+    width, depth, height = (inches(side + number(3, "body", handle) / 2) for side in kind.size)
+    lines = [f"<p>{one_of(SENTENCES, 'sentence', handle)} The size &amp; shape suit most rooms.</p>"]
+    if kind.product_type != "Rugs":
+        lines.append(f"<ul><li>Overall: {width}&quot;W x {depth}&quot;D x {height}&quot;H</li><li>Imported</li></ul>")
+    return "".join(lines)
+
+
+def _variant(serial: int, *, options: Sequence[str], sku: str, price: str, grams: int) -> Product:
+    """One variant. A few have no SKU or no weight, as in every shop; some are on sale, a few at a higher price."""
+    usual = round(float(price) * (1.2 if happens(90, "sale", sku) else 0.9) / 10) * 10
+    listed = [*options, None, None, None][:3] if options else [_NO_OPTION, None, None]
+    return {
+        "id": _FIRST_VARIANT + serial * 1024,
+        "title": " / ".join(options) or _NO_OPTION,
+        **{f"option{at}": value for at, value in enumerate(listed, start=1)},
+        "sku": "" if happens(3, "uncoded", sku) else sku,
+        "requires_shipping": True,
+        "taxable": True,
+        "featured_image": None,
+        "available": not happens(14, "sold out", sku),
+        "price": price,
+        "grams": 0 if happens(5, "unweighed", sku) else grams,
+        "compare_at_price": f"{usual}.00" if happens(25, "compared", sku) else None,
+        "created_at": _WHEN,
+        "updated_at": _WHEN,
+    }
+
+
+def _whole(
+    serial: int, title: str, product_type: str, vendor: str, body: str, variants: list[Product], options: list[str]
+) -> Product:
+    id = _FIRST_PRODUCT + serial * 512
+    handle = "-".join("".join(letter if letter.isalnum() else " " for letter in title.lower()).split())
+    images = [
+        {"id": _FIRST_IMAGE + serial * 8 + at, "position": at, "product_id": id, "variant_ids": [], "width": 1600,
+         "height": 1200, "src": f"{PICTURES}/{handle}-{at}.jpg?v=1", "created_at": _WHEN, "updated_at": _WHEN}
+        for at in (1, 2)
+    ]  # fmt: skip
+    for position, variant in enumerate(variants, start=1):
+        variant |= {"position": position, "product_id": id}
+    named = options or ["Title"]
+    return {
+        "id": id,
+        "title": title,
+        "handle": handle,
+        "body_html": body,
+        "published_at": _WHEN,
+        "created_at": _WHEN,
+        "updated_at": _WHEN,
+        "vendor": vendor,
+        "product_type": product_type,
+        "tags": [],
+        "variants": variants,
+        "images": images,
+        "options": [
+            {"name": name, "position": at, "values": list(dict.fromkeys(variant[f"option{at}"] for variant in variants))}
+            for at, name in enumerate(named, start=1)
+        ],
+    }
+
+
+def _resold() -> Iterator[Product]:
+    """Pieces of the other vendor, single things only, each in all its finishes, with its own item numbers."""
+    groups: dict[str, list[Row]] = {}
+    for row in sound_rows():
+        if row[col.KIND] == "Single Item" and not row.get(col.SIZE) and not row.get(col.CONFIGURATION):
+            groups.setdefault(row[col.HANDLE], []).append(row)
+    chosen = some_of([handle for handle in groups if len(groups[handle]) <= MOST_VARIANTS], RESOLD, "resold")
+    for at, handle in enumerate(chosen):
+        yield _resold_product(len(KINDS) * PER_KIND + at, groups[handle])
+
+
+def _resold_product(serial: int, rows: list[Row]) -> Product:
+    first = rows[0]
+    label = "Finish" if first[col.FINISH] else "Color"
+    column = col.FINISH if first[col.FINISH] else col.COLOR
+    variants = [
+        _variant(
+            serial * 10 + at,
+            options=[row[column].replace("CafÃ©", "Café")],
+            sku=row[col.ITEM],
+            price=f"{_retail(row):.2f}",
+            grams=round(float(row[col.WEIGHT]) * 453.59237),
+        )
+        for at, row in enumerate(rows)
+    ]
+    title = f"{first[col.BRAND]} {first[col.NAME].split(' (')[0]}"
+    body = f"<p>{first[col.COPY]}</p><p>{first[col.DIMENSIONS]}</p>".replace('"', "&quot;")
+    kind = first[col.SUBCATEGORY]
+    return _whole(serial, title, kind, first[col.BRAND], body, variants, [label]) | {"tags": ["lindgren & falk"]}
+
+
+def _retail(row: Row) -> float:
+    return round(float(row[col.MSRP].strip("$ ").replace(",", "")) * 0.9) - 0.01

@@ -1,0 +1,162 @@
+"""GET /docs: the reference for people, rendered from the operation table."""
+
+import json
+import re
+from html import escape
+from itertools import groupby
+from typing import Any, Final
+
+from adapters.wire import words
+from entrypoints.http.codes import CODES
+from entrypoints.http.docs_schema import bounds_of, fields, note_of, type_of
+from entrypoints.http.docs_style import page
+from entrypoints.http.openapi import AREAS, body_example, header_names
+from entrypoints.http.openapi_answers import codes_of
+from entrypoints.http.operation import Operation
+from entrypoints.http.query_string import parameters_of
+from entrypoints.http.table import Table
+
+WHO: Final = {
+    "any": "any credential",
+    "person": "a person's own sign-in",
+    "member_session": "a member in the console",
+    "owner": "an owner, as a person",
+}
+
+GUIDE: Final = """
+<h1>Joinery API</h1>
+<p>Joinery joins furniture vendors' feeds into one catalogue. The API is JSON over HTTPS; every path starts with
+<code>/v1</code>. The machine-readable description is at <a href="/openapi.json">/openapi.json</a>, every error code at
+<a href="/errors">/errors</a>.</p>
+<h2 id="credentials">Credentials and modes</h2>
+<p>Send <code>Authorization: Bearer &lt;credential&gt;</code>. Keys that begin with <code>svc_test_</code> work on the sandbox,
+others on live data. A credential holds scopes; each operation below names the one it needs.</p>
+<h2 id="repeating">Repeating requests safely</h2>
+<p>Every POST (but the two that change nothing) takes an <code>Idempotency-Key</code>. Send the same key when you repeat a
+request: for 24 hours it answers what the first one answered, with <code>Idempotent-Replayed: true</code>, and does nothing
+twice. Another request under a used key is refused with <a href="/errors/idempotency_key_reused">422</a>.</p>
+<h2 id="dry-run">Trying without doing</h2>
+<p>With <code>Service-Dry-Run: true</code> a write answers as if it had been done; with <code>explain</code> it tells what would
+change, which events would be sent and which jobs queued. Nothing is done, stored, sent or counted.</p>
+<h2 id="changing">Changing what others may change too</h2>
+<p>Operations that ask for <code>If-Match</code> take the <code>ETag</code> of the representation you read. If somebody was
+faster, the answer is <a href="/errors/precondition_failed">412</a> and nothing is lost.</p>
+<h2 id="paging">Lists</h2>
+<p>Lists answer <code>data</code>, <code>has_more</code> and <code>next_cursor</code>. Give <code>next_cursor</code> to
+<code>starting_after</code> for the next page; lists that run both ways take it as <code>ending_before</code>, too. A cursor
+belongs to one list with its filters. <code>limit</code> is 1 to 100, by default 20.</p>
+<h2 id="limits">Limits and load</h2>
+<p>Each organisation has a budget per mode and rate class; <code>RateLimit</code> tells on every answer what is left. A refused
+request did nothing and may be repeated after <code>Retry-After</code> seconds.</p>
+<h2 id="caching">Caching</h2>
+<p>Every GET has an <code>ETag</code>. Send it back as <code>If-None-Match</code>: what has not changed is answered 304 without a
+body.</p>
+""".strip()
+
+
+def _code(text: str) -> str:
+    return f'<div class="copy"><button type="button">Copy</button><pre><code>{escape(text)}</code></pre></div>'
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def curl(operation: Operation, base_url: str) -> str:
+    """A call that can be pasted into a shell."""
+    path = operation.path
+    for name, prefix in operation.ids.items():
+        path = path.replace(f"{{{name}}}", str(words.example(words.id_of(prefix))))
+    path = re.sub(r"{(\w+)}", r"\1", path)
+    lines = [f"curl {base_url}{path}", '-H "Authorization: Bearer $JOINERY_KEY"']
+    if operation.method != "GET":
+        lines.insert(1, f"-X {operation.method}")
+    if operation.idempotent:
+        lines.append('-H "Idempotency-Key: $(uuidgen)"')
+    if operation.if_match:
+        lines.append("""-H 'If-Match: "7-5d1ca8b77e0a3c1f2b44c9d0"'""")
+    if operation.body is not None:
+        body = json.dumps(body_example(operation), ensure_ascii=False, default=str).replace("'", "'\\''")
+        lines += ['-H "Content-Type: application/json"', f"-d '{body}'"]
+    return " \\\n  ".join(lines)
+
+
+def _tags(operation: Operation) -> str:
+    told = [f"rate class {operation.rate}", WHO[operation.who]]
+    if operation.scope:
+        told.insert(0, f"scope {operation.scope}")
+    if operation.feature:
+        told.append(f"plan feature {operation.feature}")
+    return '<div class="tags">' + "".join(f"<span>{escape(tag)}</span>" for tag in told) + "</div>"
+
+
+def _parameters(operation: Operation) -> str:
+    rows = "".join(
+        f"<tr><td><code>{escape(name)}</code></td><td>{type_of(schema)}</td><td>{note_of(schema)}</td></tr>"
+        for name, schema in parameters_of(operation).items()
+    )
+    return f"<h4>Query</h4><table><tr><th>Name<th>Type<th></tr>{rows}</table>" if rows else ""
+
+
+def _body(operation: Operation) -> str:
+    if operation.body is None:
+        return ""
+    note = "" if operation.body_required else " <span class=soft>(optional)</span>"
+    return f"<h4>Body{note}</h4>{fields(operation.body)}{bounds_of(operation.body)}"
+
+
+def _reply(operation: Operation) -> str:
+    if operation.reply is None:
+        return f"<h4>Answer {operation.status}</h4><p>No body.</p>"
+    value = operation.example if operation.example is not None else words.example(dict(operation.reply))
+    example = f"<details><summary>Example</summary>{_code(_pretty(value))}</details>"
+    return f"<h4>Answer {operation.status}</h4>{fields(operation.reply)}{example}"
+
+
+def _errors(operation: Operation) -> str:
+    links = (f'<a href="/errors/{code}">{CODES[code].status} {code}</a>' for code in codes_of(operation))
+    return f"<h4>Errors</h4><p>{' · '.join(links)}</p>"
+
+
+def _article(operation: Operation, base_url: str) -> str:
+    headers = ", ".join(f"<code>{name}</code>" for name in header_names(operation))
+    return (
+        f'<article id="{operation.id}"><h3>{escape(operation.summary)}</h3>'
+        f'<p class="route"><span class="method {operation.method}">{operation.method}</span> {escape(operation.path)}</p>'
+        f"{_tags(operation)}<p>{escape(operation.description)}</p>{_code(curl(operation, base_url))}"
+        f"{_parameters(operation)}<p class=soft>Headers read: {headers}</p>{_body(operation)}{_reply(operation)}"
+        f"{_errors(operation)}</article>"
+    )
+
+
+def _title(area: str) -> str:
+    return area.replace("_", " ").capitalize()
+
+
+def by_area(table: Table) -> list[tuple[str, list[Operation]]]:
+    """The rows grouped by area, in the order in which AREAS names them."""
+    order = [*AREAS, *sorted({row.area for row in table} - set(AREAS))]
+    rows = sorted(table, key=lambda row: order.index(row.area))
+    return [(area, list(group)) for area, group in groupby(rows, key=lambda row: row.area)]
+
+
+def _nav(areas: list[tuple[str, list[Operation]]]) -> str:
+    guide = re.findall(r'<h2 id="([^"]+)">([^<]+)</h2>', GUIDE)
+    parts = ['<a class="brand" href="/docs">Joinery</a><h2>Guide</h2><ul>']
+    parts += [f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in guide]
+    parts.append('<li><a href="/errors">Error codes</a></li></ul>')
+    for area, rows in areas:
+        parts.append(f'<h2><a href="#area-{area}">{_title(area)}</a></h2><ul>')
+        parts += [f'<li><a href="#{row.id}">{escape(row.summary)}</a></li>' for row in rows]
+        parts.append("</ul>")
+    return "".join(parts)
+
+
+def reference(table: Table, base_url: str) -> str:
+    """The whole page."""
+    areas = by_area(table)
+    sections = [GUIDE]
+    for area, rows in areas:
+        sections.append(f'<h2 id="area-{area}">{_title(area)}</h2><p>{escape(AREAS.get(area, ""))}</p>')
+        sections += [_article(row, base_url) for row in rows]
+    return page("Joinery API reference", _nav(areas), "".join(sections))

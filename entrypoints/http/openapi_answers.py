@@ -1,0 +1,178 @@
+"""The answers part of the OpenAPI description: what each operation can answer, with an example for every answer."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from adapters.wire import problems, words
+from entrypoints.http.codes import CODES
+from entrypoints.http.operation import Operation
+from entrypoints.http.query_string import parameters_of
+from entrypoints.http.steps.answer import PREVIEW_TYPE
+
+Json = dict[str, Any]
+
+REQUEST_ID: Final = "req_01J8ZQ5T3V7XK2M9RB4CDW"
+_FIELD_ERROR: Final = {"field": "query.limit", "code": "too_large", "detail": "101 is greater than the maximum of 100."}
+
+HEADERS: Final[dict[str, Json]] = {
+    "Request-Id": {
+        "description": "The request's id, also in its log.",
+        "schema": words.id_of("req"),
+    },
+    "Service-Version": {
+        "description": "The version that the body is shaped for.",
+        "schema": words.text("2026-10-04"),
+    },
+    "Service-Dry-Run": {"description": "Present on a dry run.", "schema": words.word("true", "explain")},
+    "ETag": {"description": "Strong validator for If-None-Match and, where a version is in it, If-Match.",
+             "schema": words.text('"7-5d1ca8b77e0a3c1f2b44c9d0"')},
+    "RateLimit-Policy": {"description": "The budget: its burst and the seconds to refill it fully.",
+                         "schema": words.text('"standard.read";q=200;w=2')},
+    "RateLimit": {"description": "What is left of the budget, and the seconds until it is full.",
+                  "schema": words.text('"standard.read";r=199;t=1')},
+    "Retry-After": {"description": "Seconds to wait.", "schema": words.integer(1, least=0)},
+    "Location": {"description": "The address of what was made.",
+                 "schema": words.text("https://api.example/v1/exports/exp_01J8ZQ5T3V7XK2M9RB4CDW")},
+    "Idempotent-Replayed": {"description": "The answer of an earlier request with this Idempotency-Key.",
+                            "schema": words.word("true")},
+    "WWW-Authenticate": {"description": "Where sign-in is described (RFC 9728).",
+                         "schema": words.text('Bearer resource_metadata="https://…"')},
+    "Allow": {"description": "The methods that the address answers.", "schema": words.text("GET, HEAD, OPTIONS")},
+}  # fmt: skip
+"""Response headers by name."""
+
+PREVIEW: Final = words.record(
+    "preview",
+    {
+        "operation": words.text("sources.update"),
+        "allowed": words.flag(),
+        "changes": words.array(
+            words.record(
+                None,
+                {
+                    "object": words.text("source"),
+                    "id": words.text("src_01J8ZQ5T3V7XK2M9RB4CDW"),
+                    "action": words.word("create", "update", "delete"),
+                    "fields": words.array(words.record(None, {"path": words.text("name"), "old": {}, "new": {}})),
+                },
+            )
+        ),
+        "events": words.array(words.record(None, {"type": words.text("source.recovered"), "subject": words.text("src_…")})),
+        "jobs": words.array(words.record(None, {"kind": words.text("runs.execute"), "subject": words.text("src_…")})),
+        "warnings": words.array(words.text("Nothing was fetched.")),
+    },
+    description="What the operation would do (Service-Dry-Run: explain).",
+)
+
+
+def _refs(*names: str) -> Json:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def codes_of(operation: Operation) -> list[str]:
+    """Every code that the operation can answer with, in the order of the checks."""
+    codes = ["invalid_request", "authentication_required", "permission_denied"]
+    if operation.feature:
+        codes.append("feature_unavailable")
+    if operation.ids:
+        codes.append("not_found")
+    if operation.writes:
+        codes += ["payload_too_large", "unsupported_media_type"]
+    if operation.idempotent:
+        codes += ["idempotency_request_in_progress", "idempotency_key_reused"]
+    if operation.if_match:
+        codes += ["precondition_required", "precondition_failed"]
+    codes += [code for code in operation.errors if code not in codes]
+    return [*codes, "rate_limited", "internal_error", "unavailable", "overloaded"]
+
+
+def problem_example(code: str, docs_url: str) -> Json:
+    """An example of a problem."""
+    known = CODES[code]
+    detail = known.cause.split(". ")[0].rstrip(".") + "."
+    body = problems.to_wire(f"{docs_url}/errors/{code}", known.title, known.status, code, detail, REQUEST_ID)
+    if code == "invalid_request":
+        body["errors"] = [_FIELD_ERROR]
+    if code == "rate_limited":
+        body["violated-policies"] = ["standard.read"]
+    return body
+
+
+def problem_answers(operation: Operation, docs_url: str) -> Json:
+    """The problem answers by status, each code with an example."""
+    by_status: dict[int, list[str]] = {}
+    for code in codes_of(operation):
+        by_status.setdefault(CODES[code].status, []).append(code)
+    return {str(status): _problem(status, codes, docs_url) for status, codes in sorted(by_status.items())}
+
+
+def _problem(status: int, codes: list[str], docs_url: str) -> Json:
+    names = ["Request-Id"]
+    if status not in (400, 401):
+        names += ["RateLimit", "RateLimit-Policy"]
+    if status in (429, 503) or "idempotency_request_in_progress" in codes:
+        names.append("Retry-After")
+    if status == 401:
+        names.append("WWW-Authenticate")
+    examples = {code: {"summary": CODES[code].title, "value": problem_example(code, docs_url)} for code in codes}
+    return {
+        "description": " · ".join(f"`{code}`: {CODES[code].cause}" for code in codes),
+        "headers": _refs(*names),
+        "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/problem"}, "examples": examples}},
+    }
+
+
+def _success_headers(operation: Operation) -> Json:
+    names = ["Request-Id", "Service-Version", "RateLimit", "RateLimit-Policy"]
+    if not operation.writes:
+        names.append("ETag")
+    else:
+        names.append("Service-Dry-Run")
+    if operation.idempotent:
+        names.append("Idempotent-Replayed")
+    if operation.status in (201, 202):
+        names.append("Location")
+    return _refs(*names)
+
+
+def success_answers(operation: Operation, schema: Mapping[str, Any] | None) -> Json:
+    """The successful answers: the operation's own, the preview of a dry run, and 304."""
+    own: Json = {"description": operation.summary + ".", "headers": _success_headers(operation)}
+    if schema is not None and operation.reply is not None:
+        value = operation.example if operation.example is not None else words.example(dict(operation.reply))
+        own["content"] = {"application/json": {"schema": dict(schema), "examples": {"usual": {"value": value}}}}
+    answers: Json = {str(operation.status): own}
+    if operation.writes:
+        _add_preview(answers, operation)
+    else:
+        answers["304"] = {
+            "description": "The representation that If-None-Match names is the present one.",
+            "headers": _refs("Request-Id", "ETag", "RateLimit", "RateLimit-Policy"),
+        }
+    return answers
+
+
+def _add_preview(answers: Json, operation: Operation) -> None:
+    answer = answers.setdefault(
+        "200", {"description": "The preview of a dry run.", "headers": _refs("Request-Id", "Service-Dry-Run")}
+    )
+    value = words.example(PREVIEW) | {"operation": operation.id}
+    answer.setdefault("content", {})[PREVIEW_TYPE.decode()] = {
+        "schema": {"$ref": "#/components/schemas/preview"},
+        "examples": {"explain": {"value": value}},
+    }
+
+
+def query_parameters(operation: Operation) -> list[Json]:
+    """The query parameters as OpenAPI has them."""
+    return [_parameter(name, dict(schema)) for name, schema in parameters_of(operation).items()]
+
+
+def _parameter(name: str, schema: Json) -> Json:
+    required = bool(schema.pop("x-required", False))
+    made: Json = {"name": name, "in": "query", "required": required, "schema": schema}
+    if description := schema.get("description"):
+        made["description"] = description
+    if schema.get("type") == "array":
+        made |= {"style": "form", "explode": False}
+    return made

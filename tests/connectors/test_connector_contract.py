@@ -1,0 +1,74 @@
+"""Every built-in connector keeps what the kit promises of connectors."""
+
+import json
+
+from connectors.api.connector import SPEC as API
+from connectors.csv.connector import SPEC as CSV
+from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer
+from connectors.shopify.connector import SPEC as SHOPIFY
+
+SHOP = "https://shop.example/products.json?limit=250&page="
+
+
+def product(number: int) -> dict[str, object]:
+    """A product as a shop lists it, with two variants."""
+    return {
+        "id": number,
+        "title": f"Sofa {number}",
+        "body_html": "<p>Soft</p>",
+        "vendor": "Maker",
+        "product_type": "Sofas",
+        "tags": ["soft"],
+        "variants": [
+            {"id": number * 10 + at, "title": colour, "option1": colour, "sku": f"S{number}-{at}", "price": "10.00",
+             "compare_at_price": None, "grams": 4100, "available": at == 1}
+            for at, colour in ((1, "Red"), (2, "Blue"))
+        ],
+        "images": [{"id": 5, "src": "https://cdn.example/a.jpg", "position": 1}],
+        "options": [{"name": "Colour", "position": 1, "values": ["Red", "Blue"]}],
+    }  # fmt: skip
+
+
+class TestCsv(ConnectorContract):
+    """The connector for files."""
+
+    example = Example(
+        spec=CSV,
+        config={"url": "https://files.example/stock.csv"},
+        credentials={"username": "joiner", "password": "s3cret-word"},
+        answers={
+            "https://files.example/stock.csv": FakeAnswer(b"SKU,Qty\r\nA-1,3\r\nA-2,0\r\n", content_type="text/csv")
+        },
+        rows=2,
+    )
+
+
+class TestShopify(ConnectorContract):
+    """The connector for Shopify shops."""
+
+    example = Example(
+        spec=SHOPIFY,
+        config={"url": "https://shop.example", "platform": "shopify", "currency": "usd"},
+        answers={
+            f"{SHOP}1": FakeAnswer(json.dumps({"products": [product(1)]}, indent=2).encode()),
+            f"{SHOP}2": FakeAnswer(json.dumps({"products": [product(2)]}).encode()),
+            f"{SHOP}3": FakeAnswer(b'{"products": []}'),
+        },
+        rows=4,
+    )
+
+
+class TestApi(ConnectorContract):
+    """The connector for JSON services."""
+
+    example = Example(
+        spec=API,
+        config={"url": "https://api.example/items", "paging": {"style": "page", "size": 2, "size_param": "n"}},
+        credentials={"query": "key", "value": "s3cret-word"},
+        answers={
+            "https://api.example/items?n=2&page=1&key=s3cret-word": FakeAnswer(b'{"items": [{"sku": "A", "w": 1.50}]}'),
+            "https://api.example/items?n=2&page=2&key=s3cret-word": FakeAnswer(b'{"items": [{"sku": "B"}]}'),
+            "https://api.example/items?n=2&page=3&key=s3cret-word": FakeAnswer(b'{"items": []}'),
+        },
+        rows=2,
+    )

@@ -1,0 +1,87 @@
+"""API keys and what they prove (ports/access.py)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.access.model import ROLES, ApiKey
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor, Tenant
+from domain.orgs.model import Member
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+
+
+async def _add(backend: Backend, key: ApiKey) -> None:
+    async with backend.uow.begin(key.tenant, CALL) as tx:
+        await tx.keys.add(key)
+
+
+@pytest.mark.parametrize("livemode", [True, False])
+async def test_a_key_proves_its_principal(backend: Backend, livemode: bool) -> None:
+    org = await backend.organisation()
+    key = builders.api_key(
+        Tenant(org.id, livemode),
+        restricted=True,
+        scopes=frozenset({"sources:read", "products:read"}),
+        networks=("203.0.113.0/24", "2001:db8::/32"),
+        expires_at=builders.MOMENT + timedelta(days=30),
+    )
+    await _add(backend, key)
+    found = await backend.credentials.key(key.digest)
+    assert found is not None
+    kept, principal = found
+    assert kept == key
+    assert principal.tenant == key.tenant and principal.organisation == org
+    assert principal.actor == Actor("api_key", key.id) and principal.via == "api"
+    assert principal.scopes == key.scopes and principal.role == "owner"
+    assert not principal.person and not principal.session and principal.mode_fixed
+
+
+async def test_an_unknown_digest_proves_nothing(backend: Backend) -> None:
+    assert await backend.credentials.key(b"unknown") is None
+
+
+async def test_a_key_holds_no_more_than_its_member(backend: Backend) -> None:
+    org = await backend.organisation()
+    tenant, user = Tenant(org.id, True), new_id("usr")
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.orgs.add_member(Member(user, org.id, "vi@fjord.example", "viewer", builders.MOMENT))
+    key = builders.api_key(tenant, member=user, role="viewer")
+    await _add(backend, key)
+    found = await backend.credentials.key(key.digest)
+    assert found is not None and found[0].member == user
+    assert found[1].role == "viewer" and found[1].scopes == ROLES["viewer"]
+
+
+async def test_a_key_whose_member_has_left_proves_nothing(backend: Backend) -> None:
+    key = builders.api_key(await backend.tenant(), member=new_id("usr"), role="viewer")
+    await _add(backend, key)
+    assert await backend.credentials.key(key.digest) is None
+
+
+async def test_revoking(backend: Backend) -> None:
+    tenant = await backend.tenant()
+    key = builders.api_key(tenant)
+    await _add(backend, key)
+    for other in (replace(tenant, livemode=False), await backend.tenant()):
+        async with backend.uow.begin(other, CALL) as tx:
+            assert not await tx.keys.revoke(key.id)
+    async with backend.uow.begin(tenant, CALL) as tx:
+        assert await tx.keys.revoke(key.id)
+        assert not await tx.keys.revoke(key.id)
+        assert not await tx.keys.revoke("key_0000000000000000000000")
+    found = await backend.credentials.key(key.digest)
+    assert found is not None and found[0].revoked_at is not None
+
+
+async def test_the_first_version_is_pinned(backend: Backend) -> None:
+    org = await backend.organisation()
+    assert await backend.credentials.pin_version(org.id, "2026-10-01") == "2026-10-01"
+    assert await backend.credentials.pin_version(org.id, "2026-10-04") == "2026-10-01"
+    found = await backend.registry.find(org.id)
+    assert found is not None and found.api_version == "2026-10-01"

@@ -1,0 +1,212 @@
+"""Products, variants and offers: what is read (ports/catalogue.py, CatalogueReads)."""
+
+import json
+import random
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.catalogue import categories, search
+from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Cut, Page
+from domain.kernel.tenancy import Tenant
+from tests.support import builders, catalogues
+from tests.support.backend import Backend
+from tests.support.walking import Fetch, check_both_ways, check_inserts, walk
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+SOURCES = ("src_0000000000000000000001", "src_0000000000000000000002")
+
+
+def _id(document: Document) -> str:
+    return document.id
+
+
+def _newest(products: list[Product]) -> list[str]:
+    return sorted((product.id for product in products), reverse=True)
+
+
+def products_of(backend: Backend, tenant: Tenant, filter: ProductFilter) -> Fetch[Document]:
+    """The list of products under that filter."""
+
+    async def fetch(cut: Cut) -> Page[Document]:
+        async with backend.uow.read(tenant) as tx:
+            return await tx.catalogue.products(filter, cut)
+
+    return fetch
+
+
+def offers_of(backend: Backend, tenant: Tenant, filter: OfferFilter) -> Fetch[OfferLine]:
+    """The list of offers under that filter."""
+
+    async def fetch(cut: Cut) -> Page[OfferLine]:
+        async with backend.uow.read(tenant) as tx:
+            return await tx.catalogue.offers(filter, cut)
+
+    return fetch
+
+
+async def _found(backend: Backend, tenant: Tenant, **filter: object) -> list[str]:
+    fetch = products_of(backend, tenant, ProductFilter(**filter))  # type: ignore[arg-type]
+    return [document.id for document in await walk(fetch, 100)]
+
+
+async def test_a_document_is_the_whole_product(backend: Backend, tenant: Tenant) -> None:
+    product = builders.product(SOURCES[0], "cat_1", "k", data={"title": "Söta bord", "brand": "Öst"})
+    offer = builders.offer(builders.variant(product, "k/1", data={"sku": "A-1", "axes": {"finish": "oiled"}}))
+    await catalogues.add(backend.uow, tenant, product)
+    async with backend.uow.read(tenant) as tx:
+        document = await tx.catalogue.product(product.id)
+        assert await tx.catalogue.product("prod_0000000000000000000000") is None
+    assert document is not None and document.id == product.id and document.etag
+    wire = json.loads(document.body)
+    assert wire["object"] == "product" and wire["id"] == product.id
+    assert wire["data"] == {"title": "Söta bord", "brand": "Öst"}
+    assert wire["variants"][0]["data"] == {"sku": "A-1", "axes": {"finish": "oiled"}}
+    assert wire["variants"][0]["offers"][0]["id"] == offer.id
+    assert wire["variants"][0]["offers"][0]["price"] == 49900
+
+
+async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
+    product = builders.product(SOURCES[0], "cat_1", "k")
+    builders.offer(builders.variant(product, "k/1"))
+    await catalogues.add(backend.uow, tenant, product)
+    for other in (replace(tenant, livemode=False), await backend.tenant()):
+        async with backend.uow.begin(other, CALL) as tx:
+            assert await tx.catalogue.product(product.id) is None
+            assert (await tx.catalogue.products(ProductFilter(), Cut())).items == ()
+            assert (await tx.catalogue.offers(OfferFilter(), Cut())).items == ()
+            assert await tx.catalogue.load(SOURCES[0], ["k"]) == {}
+            assert await tx.catalogue.load_by_variant(SOURCES[0], ["k/1"]) == {}
+            assert await tx.catalogue.stated_offers(SOURCES[0], "catalogue") == 0
+
+
+async def test_only_the_own_catalogue_is_seen(backend: Backend) -> None:
+    org = await backend.organisation()
+    tenant = Tenant(org.id, False)
+    product = builders.product(SOURCES[0], org.catalogues[1], "k")
+    await catalogues.add(backend.uow, tenant, product)
+    assert await _found(backend, tenant, catalogue=org.catalogues[1]) == [product.id]
+    assert await _found(backend, tenant, catalogue=org.catalogues[0]) == []
+    assert await _found(backend, tenant, catalogue="cat_0000000000000000000000") == []
+
+
+@pytest.mark.parametrize(
+    ("q", "found"),
+    [
+        ("oak", True),
+        ("TABLE oak", True),
+        ("soderhamn", True),
+        ("SÖDERHAMN lindgren", True),
+        ("tab", False),
+        ("oak chair", False),
+        ("ab12c", True),
+        ("AB 12-C", True),
+        ("ab12", False),
+        ("77-x", True),
+        ("--", False),
+        ("oak table soderhamn lindgren mobler oak oak oak oak 3", True),
+    ],
+)
+async def test_search(backend: Backend, tenant: Tenant, q: str, found: bool) -> None:
+    data = {"title": "Söderhamn: oak-table (3)", "brand": "Lindgren Möbler"}
+    product = builders.product(SOURCES[0], "cat_1", "k", data=data)
+    builders.variant(product, "k/1", data={"sku": "AB-12/c"})
+    builders.variant(product, "k/2", data={"mpn": "77.X"})
+    await catalogues.add(
+        backend.uow, tenant, product, builders.product(SOURCES[0], "cat_1", "l", data={"title": "Lamp"})
+    )
+    assert await _found(backend, tenant, q=q) == ([product.id] if found else [])
+
+
+async def test_category_filter_includes_what_is_below(backend: Backend, tenant: Tenant) -> None:
+    deep = next(entry for entry in categories.everything().values() if len(entry.ancestors) == 2)
+    product = builders.product(SOURCES[0], "cat_1", "k", data={"title": "Sofa", "category": deep.id})
+    top = builders.product(SOURCES[0], "cat_1", "l", data={"title": "Seat", "category": deep.ancestors[0]})
+    await catalogues.add(backend.uow, tenant, product, top)
+    assert await _found(backend, tenant, category=deep.id) == [product.id]
+    assert await _found(backend, tenant, category=deep.ancestors[1]) == [product.id]
+    assert await _found(backend, tenant, category=deep.ancestors[0]) == _newest([product, top])
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_random_products_under_random_filters(backend: Backend, seed: int) -> None:
+    dice = random.Random(seed)
+    org = await backend.organisation()
+    tenant = Tenant(org.id, True)
+    moments = [builders.MOMENT + timedelta(minutes=number) for number in range(4)]
+    held: list[Product] = []
+    for number, moment in enumerate(moments):
+        source = SOURCES[number % 2]
+        new = [catalogues.random_product(dice, source, org.catalogues[0], f"{number}/{n}") for n in range(12)]
+        held += await catalogues.add(backend.uow, tenant, *new, now=moment)
+    for _ in range(25):
+        filter = catalogues.random_product_filter(dice, held, [*moments, moments[-1] + timedelta(seconds=1)])
+        expected = _newest([product for product in held if search.matches(product, filter, categories.below)])
+        if filter.catalogue not in (None, org.catalogues[0]):
+            expected = []
+        fetch = products_of(backend, tenant, filter)
+        limit = dice.choice([1, 3, 10, 100])
+        assert [document.id for document in await walk(fetch, limit)] == expected, filter
+        if expected:
+            start = dice.choice(expected)
+            back = await walk(fetch, limit, start=start, backwards=True)
+            assert [document.id for document in back] == expected[: expected.index(start)], filter
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_random_offers_under_random_filters(backend: Backend, seed: int) -> None:
+    dice = random.Random(100 + seed)
+    org = await backend.organisation()
+    tenant = Tenant(org.id, True)
+    moments = [builders.MOMENT + timedelta(minutes=number) for number in range(3)]
+    held: list[Product] = []
+    for number, moment in enumerate(moments):
+        new = [
+            catalogues.random_product(dice, SOURCES[number % 2], org.catalogues[0], f"{number}/{n}") for n in range(12)
+        ]
+        held += await catalogues.add(backend.uow, tenant, *new, now=moment)
+    offers = {o.id: o for product in held for variant in product.variants for o in variant.offers}
+    for _ in range(25):
+        filter = catalogues.random_offer_filter(dice, held, moments)
+        expected = [id for id in sorted(offers, reverse=True) if search.offer_matches(offers[id], filter)]
+        lines = await walk(offers_of(backend, tenant, filter), dice.choice([1, 3, 10, 100]))
+        assert [line.offer.id for line in lines] == expected, filter
+
+
+async def test_an_offer_line_tells_what_surrounds_it(backend: Backend, tenant: Tenant) -> None:
+    bare = builders.product(SOURCES[0], "cat_1", "bare", data={})
+    full = builders.product(SOURCES[0], "cat_1", "full", data={"title": "Table"})
+    offer = builders.offer(
+        builders.variant(full, "full/1", data={"sku": "A-1"}),
+        data={
+            "currency": "usd",
+            "cost": 1,
+            "incoming": [{"quantity": 3, "eta": "2026-12-04"}],
+            "availability": "unknown",
+        },
+        stated=3,
+        withdrawn_at=builders.MOMENT,
+    )
+    other = builders.offer(builders.variant(bare, "bare/1", data={}))
+    await catalogues.add(backend.uow, tenant, bare, full)
+    lines = {line.offer.id: line for line in await walk(offers_of(backend, tenant, OfferFilter()), 100)}
+    assert lines[offer.id] == OfferLine(offer, "cat_1", "Table", "A-1")
+    assert lines[other.id] == OfferLine(other, "cat_1", None, None)
+
+
+async def test_pages_stand_while_products_come(backend: Backend, tenant: Tenant) -> None:
+    products = [builders.product(SOURCES[0], "cat_1", str(number)) for number in range(11)]
+    await catalogues.add(backend.uow, tenant, *products)
+
+    async def insert() -> None:
+        await catalogues.add(backend.uow, tenant, builders.product(SOURCES[0], "cat_1", new_id("prod")))
+
+    fetch = products_of(backend, tenant, ProductFilter(brand="lindgren"))
+    expected = await walk(fetch, 100)
+    assert [document.id for document in expected] == _newest(products)
+    await check_both_ways(fetch, expected, _id)
+    await check_inserts(fetch, insert, expected, _id)

@@ -1,0 +1,243 @@
+"""Products, variants and offers: what runs read and write, chunk by chunk (ports/catalogue.py, CatalogueStore)."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.catalogue.batch import Batch, Compared, Span
+from domain.catalogue.model import STOCK_STREAM, Product, ProductFilter
+from domain.kernel.errors import NotFound
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Cut
+from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.catalogues import add, mark, store, whole
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+NOW = builders.MOMENT
+SOURCE = "src_0000000000000000000001"
+OTHER = "src_0000000000000000000002"
+
+
+async def _compare(uow: UnitOfWork, tenant: Tenant, span: Span, *marks: tuple[str, bytes]) -> Compared:
+    async with uow.begin(tenant, CALL) as tx:
+        return await tx.catalogue.compare(span, [mark(key, fingerprint) for key, fingerprint in marks])
+
+
+def _said(**sets: set[str] | int) -> Compared:
+    return Compared(
+        **{  # type: ignore[arg-type]
+            name: sets.get(name, 0) if name == "unchanged" else frozenset(sets.get(name, set()))  # type: ignore[arg-type]
+            for name in ("changed", "returned", "absent", "lingering", "unchanged")
+        }
+    )
+
+
+def _table(key: str = "k", source: str = SOURCE) -> Product:
+    """A product of two variants with three offers."""
+    product = builders.product(source, "cat_1", key)
+    first = builders.variant(product, f"{key}/1", data={"sku": "AB-1"})
+    second = builders.variant(product, f"{key}/2", data={"sku": "AB-2"})
+    builders.offer(first)
+    builders.offer(first, location="east", stated=STOCK_STREAM)
+    builders.offer(second, stated=3)
+    return product
+
+
+async def test_marks_tell_changed_returned_absent_and_lingering(uow: UnitOfWork, tenant: Tenant) -> None:
+    span = whole(SOURCE)
+    assert await _compare(uow, tenant, span, ("a", b"1"), ("b", b"1")) == _said(changed={"a", "b"})
+    await store(uow, tenant, Batch(marks=[mark("a"), mark("b"), mark("c")]), span)
+    found = await _compare(uow, tenant, span, ("a", b"1"), ("b", b"2"), ("d", b"1"))
+    assert found == _said(changed={"b", "d"}, absent={"c"}, unchanged=1)
+    await store(uow, tenant, Batch(absent=["c"]), span)
+    assert await _compare(uow, tenant, span, ("a", b"1"), ("b", b"1")) == _said(lingering={"c"}, unchanged=2)
+    assert (await _compare(uow, tenant, span, ("c", b"1"))).returned == {"c"}
+    assert (await _compare(uow, tenant, span, ("c", b"2"))).changed == {"c"}
+    await store(uow, tenant, Batch(marks=[mark("c")]), span)
+    assert (await _compare(uow, tenant, span, ("c", b"1"))).unchanged == 1
+
+
+async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenant: Tenant) -> None:
+    span = whole(SOURCE)
+    await store(uow, tenant, Batch(marks=[mark("a")]), span)
+    for _ in range(3):
+        found = await _compare(uow, tenant, span)
+        assert found.absent | found.lingering == {"a"}
+        await store(uow, tenant, Batch(absent=["a"]), span)
+    assert await _compare(uow, tenant, span) == _said()
+    assert await _compare(uow, tenant, span, ("a", b"1")) == _said(returned={"a"})
+
+
+async def test_marks_are_of_one_source_stream_and_span(uow: UnitOfWork, tenant: Tenant) -> None:
+    low, high = mark("low", slot=10), mark("high", slot=1000)
+    await store(uow, tenant, Batch(marks=[low, high]), whole(SOURCE))
+    async with uow.begin(tenant, CALL) as tx:
+        assert (await tx.catalogue.compare(Span(SOURCE, "catalogue", 0, 1000), [])).absent == {"low"}
+        assert (await tx.catalogue.compare(Span(SOURCE, "catalogue", 1000, 1001), [])).absent == {"high"}
+        assert (await tx.catalogue.compare(whole(SOURCE, "stock"), [low])).changed == {"low"}
+        assert (await tx.catalogue.compare(whole(OTHER), [low])).changed == {"low"}
+        assert (await tx.catalogue.compare(whole(SOURCE), [low, high])).unchanged == 2
+
+
+async def test_loads_whole_products(uow: UnitOfWork, tenant: Tenant) -> None:
+    [kept, other, _] = await add(uow, tenant, _table("k"), _table("l"), _table("m"))
+    await add(uow, tenant, _table("k", OTHER))
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.catalogue.load(SOURCE, ["k", "unknown"]) == {"k": kept}
+        assert await tx.catalogue.load(SOURCE, [], ["l/2"]) == {"l": other}
+        assert await tx.catalogue.load(SOURCE, ["k"], ["k/1", "l/1"]) == {"k": kept, "l": other}
+        assert await tx.catalogue.load(SOURCE, [], []) == {}
+
+
+async def test_what_is_loaded_is_changed_only_by_saving(uow: UnitOfWork, tenant: Tenant) -> None:
+    [kept] = await add(uow, tenant, _table())
+    async with uow.begin(tenant, CALL) as tx:
+        loaded = (await tx.catalogue.load(SOURCE, ["k"]))["k"]
+        loaded.status = "discontinued"
+        loaded.variants[0].offers[0].version = 9
+        loaded.variants.pop()
+    async with uow.begin(tenant, CALL) as tx:
+        assert (await tx.catalogue.load(SOURCE, ["k"]))["k"] == kept
+
+
+async def test_finds_variants_by_key_or_lone_sku(uow: UnitOfWork, tenant: Tenant) -> None:
+    one, two = builders.product(SOURCE, "cat_1", "one"), builders.product(SOURCE, "cat_1", "two")
+    builders.variant(one, "v1", data={"sku": "AB-1"})
+    builders.variant(one, "v2", data={"sku": "Shared"})
+    builders.variant(two, "v3", data={"sku": "shared"})
+    builders.variant(two, "AB1", data={})
+    builders.offer(two.variants[1])
+    await add(uow, tenant, one, two)
+    await add(uow, tenant, _table("k", OTHER))
+    async with uow.begin(tenant, CALL) as tx:
+        found = await tx.catalogue.load_by_variant(SOURCE, ["v1", "ab 1", "AB1", "SHARED", "AB-2", "--"])
+    assert {key: (product.key, variant.key) for key, (product, variant) in found.items()} == {
+        "v1": ("one", "v1"),
+        "ab 1": ("one", "v1"),
+        "AB1": ("two", "AB1"),
+    }
+    product, variant = found["AB1"]
+    assert variant in product.variants and [offer.location for offer in variant.offers] == ["main"]
+
+
+async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
+    await add(uow, tenant, _table())
+    later = NOW + timedelta(hours=1)
+    async with uow.begin(tenant, CALL) as tx:
+        product = (await tx.catalogue.load(SOURCE, ["k"]))["k"]
+        first = next(variant for variant in product.variants if variant.key == "k/1")
+        product.data, product.version, product.status = {"title": "Round table"}, 2, "discontinued"
+        first.data, first.version = {"sku": "XY-9"}, 2
+        offer = next(offer for offer in first.offers if offer.location == "main")
+        offer.data, offer.version, offer.withdrawn_at, offer.stated = {"availability": "out_of_stock"}, 2, later, 0
+        extra = builders.offer(first, location="north")
+        batch = Batch(
+            changed_products=[product],
+            changed_variants=[first],
+            changed_offers=[offer],
+            new_offers=[extra],
+            touched={product.id: product},
+            events=[builders.event(product.id, type="product.updated")],
+        )
+        await tx.catalogue.save(whole(SOURCE), batch, later)
+        assert [event.type for event in tx.recorded.events] == ["product.updated"]
+    async with uow.begin(tenant, CALL) as tx:
+        product = (await tx.catalogue.load(SOURCE, ["k"]))["k"]
+        assert (product.data, product.version, product.status) == ({"title": "Round table"}, 2, "discontinued")
+        assert product.updated_at == later
+        first = next(variant for variant in product.variants if variant.key == "k/1")
+        assert (first.data, first.version) == ({"sku": "XY-9"}, 2)
+        offers = {offer.location: offer for offer in first.offers}
+        assert set(offers) == {"main", "east", "north"}
+        assert (offers["main"].withdrawn_at, offers["main"].stated, offers["main"].version) == (later, 0, 2)
+    async with uow.read(tenant) as tx:
+        found = await tx.catalogue.products(ProductFilter(q="xy9"), Cut())
+        assert [document.id for document in found.items] == [product.id]
+        assert b"Round table" in found.items[0].body
+        assert (await tx.catalogue.products(ProductFilter(q="oak"), Cut())).items == ()
+        assert (await tx.catalogue.products(ProductFilter(q="ab1"), Cut())).items == ()
+        assert (await tx.catalogue.products(ProductFilter(brand="lindgren"), Cut())).items == ()
+        assert len((await tx.catalogue.products(ProductFilter(availability="out_of_stock"), Cut())).items) == 1
+
+
+async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenant) -> None:
+    await add(uow, tenant, _table("k"), builders.product(SOURCE, "cat_1", "l"))
+    async with uow.begin(tenant, CALL) as tx:
+        products = await tx.catalogue.load(SOURCE, ["k", "l"])
+        old, new = products["k"], products["l"]
+        variant = next(entry for entry in old.variants if entry.key == "k/1")
+        old.variants.remove(variant)
+        new.variants.append(variant)
+        variant.product = new.id
+        for offer in variant.offers:
+            offer.product = new.id
+        batch = Batch(
+            changed_variants=[variant], changed_offers=list(variant.offers), touched={old.id: old, new.id: new}
+        )
+        await tx.catalogue.save(whole(SOURCE), batch, NOW)
+    async with uow.begin(tenant, CALL) as tx:
+        products = await tx.catalogue.load(SOURCE, ["k", "l"])
+        assert [entry.key for entry in products["l"].variants] == ["k/1"]
+        assert len(products["l"].variants[0].offers) == 2
+        assert [entry.key for entry in products["k"].variants] == ["k/2"]
+
+
+async def test_nothing_of_an_undone_chunk_stays(uow: UnitOfWork, tenant: Tenant) -> None:
+    product = _table()
+    with pytest.raises(NotFound):
+        async with uow.begin(tenant, CALL) as tx:
+            batch = Batch(new_products=[product], touched={product.id: product}, marks=[mark("k")])
+            await tx.catalogue.save(whole(SOURCE), batch, NOW)
+            raise NotFound
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.catalogue.product(product.id) is None
+        assert (await tx.catalogue.compare(whole(SOURCE), [mark("k")])).changed == {"k"}
+
+
+async def test_counts_what_a_stream_states(uow: UnitOfWork, tenant: Tenant) -> None:
+    await add(uow, tenant, _table("k"), _table("l"))
+    await add(uow, tenant, _table("k", OTHER))
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.catalogue.stated_offers(SOURCE, "catalogue") == 4
+        assert await tx.catalogue.stated_offers(SOURCE, "stock") == 4
+        assert await tx.catalogue.stated_offers("src_0000000000000000000003", "stock") == 0
+        stated = await tx.catalogue.stated_of(SOURCE, "catalogue", ["k", "unknown"])
+        assert stated == {("k/1", "main"), ("k/2", "main")}
+
+
+async def test_stock_is_stated_under_the_marks_own_key(uow: UnitOfWork, tenant: Tenant) -> None:
+    product = builders.product(SOURCE, "cat_1", "k")
+    builders.offer(builders.variant(product, "v1", data={"sku": "AB-1"}), location="east", stated=STOCK_STREAM)
+    builders.offer(builders.variant(product, "v2", data={"sku": "AB-2"}))
+    await add(uow, tenant, product)
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.catalogue.stated_of(SOURCE, "stock", ["v1"]) == {("v1", "east")}
+        assert await tx.catalogue.stated_of(SOURCE, "stock", ["ab1"]) == {("ab1", "east")}
+        assert await tx.catalogue.stated_of(SOURCE, "stock", ["v2", "AB-2"]) == frozenset()
+
+
+async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
+    uow, span = backend.uow, whole(SOURCE)
+    rows = {status: builders.product(SOURCE, "cat_1", status, status=status) for status in
+            ("active", "probably_discontinued", "discontinued")}  # fmt: skip
+    await add(uow, tenant, *rows.values())
+    marks = [mark(status, product=product.id) for status, product in rows.items()]
+    await store(uow, tenant, Batch(marks=[*marks, mark("gone", product=new_id("prod"))]), span)
+
+    async def due(after: timedelta) -> set[str]:
+        async with uow.begin(tenant, CALL) as tx:
+            return set(await tx.catalogue.age_absent(SOURCE, NOW + after))
+
+    for _ in range(2):
+        await store(uow, tenant, Batch(absent=list(rows)), span)
+    assert await due(timedelta(days=40)) == set()
+    await store(uow, tenant, Batch(absent=list(rows)), span, NOW + timedelta(hours=1))
+    assert await due(timedelta(hours=71)) == set()
+    assert await due(timedelta(hours=72)) == {"active"}
+    assert await due(timedelta(days=30)) == {"active", "probably_discontinued"}
+    await store(uow, tenant, Batch(marks=marks), span)
+    assert await due(timedelta(days=40)) == set()

@@ -1,0 +1,83 @@
+"""Stored answers and who holds a key (ports/idempotency.py)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.kernel.errors import RequestInProgress
+from domain.kernel.tenancy import Tenant
+from ports.idempotency import StoredAnswer
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+ANSWER = StoredAnswer(b"\x00\xff", 201, (("location", "/v1/sources/src_1"), ("etag", '"1-ab"')), b'{"object":"source"}')
+
+
+async def test_an_answer_is_kept_with_the_effect(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.idempotency.hold("k") is None
+        await tx.idempotency.keep("k", ANSWER)
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.idempotency.hold("k") == ANSWER
+        assert await tx.idempotency.hold("K") is None
+
+
+async def test_nothing_is_kept_of_what_was_rolled_back(uow: UnitOfWork, tenant: Tenant) -> None:
+    with pytest.raises(LookupError):
+        async with uow.begin(tenant, CALL) as tx:
+            await tx.idempotency.hold("k")
+            await tx.idempotency.keep("k", ANSWER)
+            raise LookupError
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.idempotency.hold("k") is None
+
+
+async def test_a_key_is_held_until_the_transaction_ends(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.begin(tenant, CALL) as first:
+        assert await first.idempotency.hold("k") is None
+        assert await first.idempotency.hold("k") is None
+        async with uow.begin(tenant, CALL) as second:
+            with pytest.raises(RequestInProgress) as refusal:
+                async with uow.attempt(second):
+                    await second.idempotency.hold("k")
+            assert refusal.value.retry_after == 1
+            assert await second.idempotency.hold("another") is None
+        await first.idempotency.keep("k", ANSWER)
+    async with uow.begin(tenant, CALL) as third:
+        assert await third.idempotency.hold("k") == ANSWER
+
+
+async def test_a_failed_holder_lets_go(uow: UnitOfWork, tenant: Tenant) -> None:
+    with pytest.raises(LookupError):
+        async with uow.begin(tenant, CALL) as tx:
+            await tx.idempotency.hold("k")
+            raise LookupError
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.idempotency.hold("k") is None
+
+
+async def test_tenants_and_modes_share_no_key(backend: Backend, tenant: Tenant) -> None:
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.idempotency.hold("k")
+        await tx.idempotency.keep("k", ANSWER)
+        for other in (replace(tenant, livemode=False), await backend.tenant()):
+            async with backend.uow.begin(other, CALL) as elsewhere:
+                assert await elsewhere.idempotency.hold("k") is None
+
+
+async def test_answers_are_forgotten_after_a_day(backend: Backend, tenant: Tenant) -> None:
+    if backend.name != "memory":
+        pytest.skip("a day does not pass here")
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.idempotency.keep("k", ANSWER)
+    await backend.pass_time(timedelta(hours=23, minutes=59))
+    assert await backend.upkeep.forget_expired() == 0
+    await backend.pass_time(timedelta(minutes=1))
+    async with backend.uow.begin(tenant, CALL) as tx:
+        assert await tx.idempotency.hold("k") is None
+    assert await backend.upkeep.forget_expired() == 1
+    assert await backend.upkeep.forget_expired() == 0

@@ -1,0 +1,202 @@
+"""Jobs: queued in a transaction, claimed lane by lane under leases, fenced by attempts (ports/jobs.py)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.jobs.model import ClaimedJob, NewJob
+from domain.kernel.errors import LeaseLost
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+LEASE = timedelta(seconds=30)
+SHORT = timedelta(milliseconds=150)
+PAST_IT = timedelta(milliseconds=200)
+
+
+def _lane() -> str:
+    return f"source:{new_id('src')}"
+
+
+async def _add(backend: Backend, *jobs: NewJob) -> list[str]:
+    ids = []
+    for job in jobs:
+        async with backend.uow.begin(job.tenant, CALL) as tx:
+            ids.append(await tx.jobs.add(job))
+    return ids
+
+
+async def _finish(backend: Backend, job: ClaimedJob) -> None:
+    async with backend.uow.begin(job.tenant, CALL) as tx:
+        await tx.jobs.finish(job)
+
+
+async def test_a_job_comes_as_it_was_queued(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    job = NewJob("runs.execute", lane, replace(tenant, livemode=False), {"run": "run_1", "parts": [1, 2]}, key="run_1")
+    [id] = await _add(backend, job)
+    [claimed] = await backend.dispatch.claim(lane, 10, LEASE)
+    assert claimed == ClaimedJob(id, job.kind, lane, job.tenant, job.args, 1)
+    assert list(await backend.dispatch.claim(_lane(), 10, LEASE)) == []
+
+
+async def test_nothing_is_queued_before_the_commit(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    async with backend.uow.begin(tenant, CALL) as tx:
+        tx.dry = True
+        await tx.jobs.add(NewJob("a", lane, tenant))
+        assert list(await backend.dispatch.claim(lane, 10, LEASE)) == []
+    assert list(await backend.dispatch.claim(lane, 10, LEASE)) == []
+
+
+async def test_a_key_is_unique_while_its_job_is_open(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    job = NewJob("a", lane, tenant, key="k")
+    first, again, other_kind, other_mode = await _add(
+        backend, job, job, replace(job, kind="b"), replace(job, tenant=replace(tenant, livemode=False))
+    )
+    assert first == again
+    assert len({first, other_kind, other_mode}) == 3
+    claimed = await backend.dispatch.claim(lane, 10, LEASE)
+    assert len(claimed) == 3
+    assert await _add(backend, job) == [first]
+    await _finish(backend, next(one for one in claimed if one.id == first))
+    [fresh] = await _add(backend, job)
+    assert fresh != first
+
+
+async def test_a_lane_is_claimed_in_order_by_one_worker(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    ids = []
+    for number in range(5):
+        ids += await _add(backend, NewJob("a", lane, tenant, {"number": number}))
+        await backend.pass_time(timedelta(milliseconds=2))
+    first = await backend.dispatch.claim(lane, 2, LEASE)
+    assert [job.id for job in first] == ids[:2]
+    assert list(await backend.dispatch.claim(lane, 2, LEASE)) == []
+    await _finish(backend, first[0])
+    assert list(await backend.dispatch.claim(lane, 2, LEASE)) == []
+    await _finish(backend, first[1])
+    assert [job.id for job in await backend.dispatch.claim(lane, 9, LEASE)] == ids[2:]
+
+
+async def test_a_job_waits_for_its_time(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    await _add(backend, NewJob("a", lane, tenant, run_at=backend.now() + SHORT))
+    assert list(await backend.dispatch.claim(lane, 1, LEASE)) == []
+    assert lane not in await backend.dispatch.lanes_due(10_000)
+    due = await backend.dispatch.next_due()
+    assert due is not None and due <= backend.now() + SHORT
+    await backend.pass_time(PAST_IT)
+    assert lane in await backend.dispatch.lanes_due(10_000)
+    assert len(await backend.dispatch.claim(lane, 1, LEASE)) == 1
+
+
+async def test_a_lapsed_lease_passes_the_job_on(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    await _add(backend, NewJob("a", lane, tenant))
+    [old] = await backend.dispatch.claim(lane, 1, SHORT)
+    await backend.pass_time(PAST_IT)
+    [new] = await backend.dispatch.claim(lane, 1, LEASE)
+    assert (new.id, new.attempt) == (old.id, old.attempt + 1)
+    with pytest.raises(LeaseLost):
+        await _finish(backend, old)
+    assert not await backend.dispatch.renew(old, LEASE)
+    async with backend.uow.begin(tenant, CALL) as tx:
+        for refused in (tx.jobs.finish(old), tx.jobs.put_off(old, backend.now()), tx.jobs.hold(old, LEASE)):
+            with pytest.raises(LeaseLost):
+                async with backend.uow.attempt(tx):
+                    await refused
+    await backend.dispatch.release(old, backend.now())
+    assert list(await backend.dispatch.claim(lane, 1, LEASE)) == []
+    await _finish(backend, new)
+    with pytest.raises(LeaseLost):
+        await _finish(backend, new)
+
+
+async def test_what_a_fenced_attempt_did_is_undone(backend: Backend, tenant: Tenant) -> None:
+    lane, source = _lane(), builders.source()
+    await _add(backend, NewJob("a", lane, tenant))
+    [old] = await backend.dispatch.claim(lane, 1, SHORT)
+    await backend.pass_time(PAST_IT)
+    await backend.dispatch.claim(lane, 1, LEASE)
+    with pytest.raises(LeaseLost):
+        async with backend.uow.begin(tenant, CALL) as tx:
+            await tx.sources.add(source)
+            await tx.jobs.hold(old, LEASE)
+    async with backend.uow.read(tenant) as tx:
+        assert await tx.sources.get(source.id) is None
+
+
+@pytest.mark.parametrize("inside", [True, False])
+async def test_a_renewed_lease_holds(backend: Backend, tenant: Tenant, inside: bool) -> None:
+    lane = _lane()
+    await _add(backend, NewJob("a", lane, tenant))
+    [job] = await backend.dispatch.claim(lane, 1, SHORT)
+    if inside:
+        async with backend.uow.begin(tenant, CALL) as tx:
+            await tx.jobs.hold(job, LEASE)
+    else:
+        assert await backend.dispatch.renew(job, LEASE)
+    await backend.pass_time(PAST_IT)
+    assert list(await backend.dispatch.claim(lane, 1, LEASE)) == []
+    await _finish(backend, job)
+
+
+async def test_put_off(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    [id] = await _add(backend, NewJob("a", lane, tenant))
+    [job] = await backend.dispatch.claim(lane, 1, LEASE)
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.jobs.put_off(job, backend.now() + SHORT)
+    assert list(await backend.dispatch.claim(lane, 1, LEASE)) == []
+    await backend.pass_time(PAST_IT)
+    [again] = await backend.dispatch.claim(lane, 1, LEASE)
+    assert (again.id, again.attempt) == (id, 2)
+
+
+async def test_release(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    await _add(backend, NewJob("a", lane, tenant), NewJob("b", lane, tenant))
+    held = await backend.dispatch.claim(lane, 2, LEASE)
+    await backend.dispatch.release(held[1], backend.now() - LEASE)
+    await _finish(backend, held[0])
+    [again] = await backend.dispatch.claim(lane, 2, LEASE)
+    assert (again.id, again.attempt) == (held[1].id, 2)
+
+
+async def test_a_due_lane_is_told_once(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    await _add(backend, NewJob("a", lane, tenant), NewJob("b", lane, tenant))
+    assert list(await backend.dispatch.lanes_due(10_000)).count(lane) == 1
+    assert lane not in await backend.dispatch.lanes_due(10_000)
+    await backend.dispatch.forget_dispatched()
+    assert lane in await backend.dispatch.lanes_due(10_000)
+
+
+async def test_a_lane_whose_worker_died_is_told_again(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    await _add(backend, NewJob("a", lane, tenant))
+    assert lane in await backend.dispatch.lanes_due(10_000)
+    await backend.dispatch.claim(lane, 1, SHORT)
+    assert lane not in await backend.dispatch.lanes_due(10_000)
+    await backend.pass_time(PAST_IT)
+    assert lane in await backend.dispatch.lanes_due(10_000)
+
+
+async def test_a_released_or_put_off_job_is_told_again(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    await _add(backend, NewJob("a", lane, tenant))
+    await backend.dispatch.lanes_due(10_000)
+    [job] = await backend.dispatch.claim(lane, 1, LEASE)
+    await backend.dispatch.release(job, backend.now() - LEASE)
+    assert lane in await backend.dispatch.lanes_due(10_000)
+    [job] = await backend.dispatch.claim(lane, 1, LEASE)
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.jobs.put_off(job, backend.now() - LEASE)
+    assert lane in await backend.dispatch.lanes_due(10_000)

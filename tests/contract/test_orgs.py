@@ -1,0 +1,80 @@
+"""Organisations, members and plans (ports/orgs.py)."""
+
+import pytest
+
+from domain.kernel.errors import Conflict
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Cut, Page
+from domain.kernel.tenancy import Tenant
+from domain.orgs.model import Member, Organisation
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.walking import check_both_ways
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+
+
+def _member(org: str, email: str, **changes: str) -> Member:
+    fields = {"user": new_id("usr"), "role": "admin"} | changes
+    return Member(org=org, email=email, created_at=builders.MOMENT, **fields)
+
+
+async def test_own_organisation(backend: Backend) -> None:
+    org = await backend.organisation(name="Möbelhaus Ø", kind="vendor")
+    await backend.organisation()
+    for livemode in (True, False):
+        async with backend.uow.read(Tenant(org.id, livemode)) as tx:
+            assert await tx.orgs.own() == org
+
+
+async def test_found_by_id_or_unique_name(backend: Backend) -> None:
+    name, doubled = f"Name {new_id('org')}", f"Doubled {new_id('org')}"
+    org = await backend.organisation(name=name)
+    for _ in range(2):
+        await backend.organisation(name=doubled)
+    assert await backend.registry.find(org.id) == org
+    assert await backend.registry.find(name) == org
+    assert await backend.registry.find(name.upper()) is None
+    assert await backend.registry.find(doubled) is None
+    assert await backend.registry.find("nobody") is None
+
+
+async def test_plans(backend: Backend) -> None:
+    org = await backend.organisation()
+    assert await backend.registry.plan(org.plan.code) == org.plan
+    assert await backend.registry.plan("no such plan") is None
+    async with backend.uow.read(Tenant(org.id, True)) as tx:
+        plans = await tx.orgs.plans()
+    assert org.plan in plans
+    assert [plan.monthly for plan in plans] == sorted(plan.monthly for plan in plans)
+
+
+async def test_members_by_address(backend: Backend) -> None:
+    org, other = await backend.organisation(), await backend.organisation()
+    member = _member(org.id, "Anna.Öst@Fjord.example")
+    async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
+        await tx.orgs.add_member(member)
+        with pytest.raises(Conflict):
+            async with backend.uow.attempt(tx):
+                await tx.orgs.add_member(_member(org.id, "anna.öst@fjord.EXAMPLE"))
+        assert await tx.orgs.member("ANNA.ÖST@fjord.example") == member
+        assert await tx.orgs.member("bo@fjord.example") is None
+    async with backend.uow.begin(Tenant(other.id, False), CALL) as tx:
+        assert await tx.orgs.member(member.email) is None
+        await tx.orgs.add_member(_member(other.id, member.email, user=member.user))
+
+
+async def test_organisations_of_a_user(backend: Backend) -> None:
+    user = new_id("usr")
+    orgs = [await backend.organisation() for _ in range(5)]
+    for org in orgs:
+        async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
+            await tx.orgs.add_member(_member(org.id, "anna@fjord.example", user=user))
+            await tx.orgs.add_member(_member(org.id, "bo@fjord.example"))
+
+    async def fetch(cut: Cut) -> Page[Organisation]:
+        async with backend.uow.read(Tenant(orgs[0].id, True)) as tx:
+            return await tx.orgs.of_user(user, cut)
+
+    await check_both_ways(fetch, sorted(orgs, key=lambda org: org.id), lambda org: org.id)

@@ -1,0 +1,48 @@
+"""The parts of pushed batches (ports/pushes.py)."""
+
+from dataclasses import replace
+
+import pytest
+
+from domain.kernel.errors import Conflict
+from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+
+
+async def test_parts_in_order(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        for sequence in (10, 2, 0):
+            await tx.pushes.add_part("run_1", sequence, f"[{sequence}]".encode())
+        await tx.pushes.add_part("run_2", 0, b"[]")
+        assert list(await tx.pushes.parts("run_1")) == [b"[0]", b"[2]", b"[10]"]
+        with pytest.raises(Conflict):
+            async with uow.attempt(tx):
+                await tx.pushes.add_part("run_1", 2, b"[]")
+        await tx.pushes.forget("run_1")
+        await tx.pushes.forget("run_3")
+        assert list(await tx.pushes.parts("run_1")) == []
+        assert list(await tx.pushes.parts("run_2")) == [b"[]"]
+    async with uow.read(replace(tenant, livemode=False)) as tx:
+        assert list(await tx.pushes.parts("run_2")) == []
+
+
+async def test_the_run_that_collects_a_batch(uow: UnitOfWork, tenant: Tenant) -> None:
+    waiting = {"push": True, "batch": "monday", "open": True, "parts": 1}
+    run = builders.run("src_1", trigger="push", input=waiting)
+    others = [
+        builders.run("src_1", trigger="push", input=waiting | {"batch": "tuesday"}),
+        builders.run("src_1", trigger="push", input=waiting | {"open": False}),
+        builders.run("src_1", trigger="push", status="failed", input=waiting),
+        builders.run("src_2", trigger="push", input=waiting),
+    ]
+    async with uow.begin(tenant, CALL) as tx:
+        for one in (*others, run):
+            await tx.runs.add(one)
+        assert await tx.pushes.collecting("src_1", "monday") == run
+        assert await tx.pushes.collecting("src_1", "friday") is None
+        await tx.runs.save(replace(run, input=waiting | {"open": False}))
+        assert await tx.pushes.collecting("src_1", "monday") is None

@@ -1,0 +1,91 @@
+"""Request logs (ports/request_logs.py)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Cut, Page
+from domain.kernel.tenancy import Actor, Tenant
+from domain.request_logs.model import RequestLog
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.walking import walk
+
+pytestmark = pytest.mark.asyncio
+
+
+async def _all(backend: Backend, tenant: Tenant, limit: int = 100) -> list[RequestLog]:
+    async def fetch(cut: Cut) -> Page[RequestLog]:
+        async with backend.uow.read(tenant) as tx:
+            return await tx.request_logs.page(cut)
+
+    return await walk(fetch, limit)
+
+
+async def test_keeps_every_field(backend: Backend, tenant: Tenant) -> None:
+    full = builders.request_log(
+        tenant,
+        query="limit=3",
+        error_code="not_found",
+        status=404,
+        actor=Actor("agent", "agt_1", "usr_1"),
+        idempotency_key="k",
+        duration_ms=0,
+    )
+    bare = builders.request_log(tenant, route=None, ip=None, user_agent=None)
+    await backend.sink.write([full, bare])
+    async with backend.uow.read(tenant) as tx:
+        assert await tx.request_logs.get(full.id) == full
+        assert await tx.request_logs.get(bare.id) == bare
+        assert await tx.request_logs.get(new_id("req")) is None
+
+
+async def test_the_newest_of_a_reused_id(backend: Backend, tenant: Tenant) -> None:
+    first = builders.request_log(tenant, path="/v1/first")
+    second = replace(first, path="/v1/second", created_at=first.created_at + timedelta(seconds=1))
+    await backend.sink.write([second, first])
+    async with backend.uow.read(tenant) as tx:
+        assert await tx.request_logs.get(first.id) == second
+    assert len(await _all(backend, tenant)) == 2
+
+
+async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
+    test, other = replace(tenant, livemode=False), await backend.tenant()
+    logs = {one: builders.request_log(one) for one in (tenant, test, other)}
+    await backend.sink.write(list(logs.values()))
+    for one, log in logs.items():
+        assert await _all(backend, one) == [log]
+    async with backend.uow.read(test) as tx:
+        assert await tx.request_logs.get(logs[tenant].id) is None
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 100])
+async def test_pages_newest_first(backend: Backend, tenant: Tenant, limit: int) -> None:
+    moments = [builders.MOMENT + timedelta(milliseconds=7 * number) for number in range(12)]
+    logs = [builders.request_log(tenant, created_at=moment) for moment in moments]
+    await backend.sink.write([*logs[6:], *logs[:6]])
+    assert await _all(backend, tenant, limit) == logs[::-1]
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+async def test_pages_backwards(backend: Backend, tenant: Tenant, limit: int) -> None:
+    logs = [builders.request_log(tenant, created_at=builders.MOMENT + timedelta(seconds=n)) for n in range(7)]
+    await backend.sink.write(logs)
+
+    async def fetch(cut: Cut) -> Page[RequestLog]:
+        async with backend.uow.read(tenant) as tx:
+            return await tx.request_logs.page(cut)
+
+    page = await fetch(Cut(5))
+    assert page.next_key is not None
+    assert await walk(fetch, limit, start=page.next_key, backwards=True) == logs[::-1][:4]
+    assert await walk(fetch, limit, start=page.next_key) == logs[::-1][5:]
+
+
+async def test_requests_of_one_moment_all_appear(backend: Backend, tenant: Tenant) -> None:
+    logs = [builders.request_log(tenant) for _ in range(9)]
+    await backend.sink.write(logs)
+    seen = await _all(backend, tenant, 2)
+    assert sorted(log.id for log in seen) == sorted(log.id for log in logs)

@@ -1,0 +1,140 @@
+"""Runs (ports/runs.py)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.ingestion.model import Problem
+from domain.kernel.errors import Conflict
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Cut, Page
+from domain.kernel.tenancy import Tenant
+from domain.runs.model import Run, RunError, Waiting
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.walking import check_both_ways, check_inserts
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+NOW = builders.MOMENT
+
+
+def _id(run: Run) -> str:
+    return run.id
+
+
+async def _add(uow: UnitOfWork, tenant: Tenant, *runs: Run) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        for run in runs:
+            await tx.runs.add(run)
+
+
+def _ended(source: str, **changes: object) -> Run:
+    return builders.run(source, **({"status": "succeeded", "stage": "done", "finished_at": NOW} | changes))
+
+
+async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
+    run = builders.run(
+        "src_1",
+        trigger="upload",
+        stream="stock",
+        status="waiting",
+        stage="parse",
+        served_by="admin_graphql",
+        stats={"rows": 12, "problems": 2},
+        error=RunError("fetch_failed", "It answered 503."),
+        waiting=Waiting("rate_limited", NOW + timedelta(seconds=60), 2, "Retry-After: 60"),
+        problems=(Problem("sku", "missing", "No key.", line=3, column="SKU", sheet="Prices"), Problem("a", "b", "c")),
+        started_at=NOW,
+        finished_at=NOW + timedelta(microseconds=7),
+        snapshot="snapshots/ab/cd",
+        input={"upload": "upl_1", "push": True, "parts": 3},
+        accept_shrink=True,
+    )
+    await _add(uow, tenant, run)
+    async with uow.read(tenant) as tx:
+        assert await tx.runs.get(run.id) == run
+        assert await tx.runs.get("run_0000000000000000000000") is None
+
+
+async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
+    run = builders.run("src_1")
+    await _add(backend.uow, tenant, run)
+    for other in (replace(tenant, livemode=False), await backend.tenant()):
+        async with backend.uow.read(other) as tx:
+            assert await tx.runs.get(run.id) is None
+            assert await tx.runs.open("src_1") is None
+            assert (await tx.runs.page("src_1", Cut())).items == ()
+        await _add(backend.uow, other, builders.run("src_1"))
+
+
+@pytest.mark.parametrize("status", ["queued", "running", "waiting"])
+async def test_one_open_run_of_a_source_and_stream(uow: UnitOfWork, tenant: Tenant, status: str) -> None:
+    first = builders.run("src_1", status=status)
+    await _add(uow, tenant, first)
+    with pytest.raises(Conflict):
+        await _add(uow, tenant, builders.run("src_1"))
+    await _add(uow, tenant, builders.run("src_1", stream="stock"), builders.run("src_2"))
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.runs.save(first.ended("failed", NOW, RunError("fetch_failed", "No.")))
+    await _add(uow, tenant, builders.run("src_1"))
+
+
+async def test_pushed_runs_queue_up(uow: UnitOfWork, tenant: Tenant) -> None:
+    await _add(uow, tenant, *(builders.run("src_1", trigger="push") for _ in range(3)))
+    async with uow.read(tenant) as tx:
+        assert len((await tx.runs.page("src_1", Cut())).items) == 3
+
+
+async def test_save(uow: UnitOfWork, tenant: Tenant) -> None:
+    run = builders.run("src_1")
+    await _add(uow, tenant, run)
+    changed = replace(run.started(NOW), stage="map", stats={"rows": 3}, served_by="rest", snapshot="snapshots/1")
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.runs.save(changed)
+        assert await tx.runs.get(run.id) == changed
+
+
+async def test_open(uow: UnitOfWork, tenant: Tenant) -> None:
+    stock = builders.run("src_1", stream="stock", status="running")
+    await _add(uow, tenant, _ended("src_1"), stock, builders.run("src_2"))
+    async with uow.read(tenant) as tx:
+        assert await tx.runs.open("src_1") == stock
+        assert await tx.runs.open("src_1", "stock") == stock
+        assert await tx.runs.open("src_1", "catalogue") is None
+        assert await tx.runs.open("src_3") is None
+
+
+async def test_last_good_and_last_ended(uow: UnitOfWork, tenant: Tenant) -> None:
+    names = ("good", "unread", "failed", "open", "other")
+    ids = dict(zip(names, sorted(new_id("run") for _ in names), strict=True))
+    good = _ended("src_1", id=ids["good"], snapshot="snapshots/1")
+    failed = _ended("src_1", id=ids["failed"], status="failed", stage="parse", snapshot="snapshots/2")
+    other = _ended("src_1", id=ids["other"], stream="stock", snapshot="snapshots/3")
+    await _add(
+        uow, tenant, good, _ended("src_1", id=ids["unread"]), failed, builders.run("src_1", id=ids["open"]), other
+    )
+    async with uow.read(tenant) as tx:
+        assert await tx.runs.last_good("src_1", "catalogue") == good
+        assert await tx.runs.last_ended("src_1", "catalogue") == failed
+        assert await tx.runs.last_good("src_1", "stock") == other
+        assert await tx.runs.last_ended("src_2", "stock") is None
+        assert await tx.runs.last_good("src_2", "catalogue") is None
+
+
+async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
+    runs = [_ended("src_1") for _ in range(17)]
+    await _add(uow, tenant, *runs, *(_ended("src_2") for _ in range(3)))
+
+    async def fetch(cut: Cut) -> Page[Run]:
+        async with uow.read(tenant) as tx:
+            return await tx.runs.page("src_1", cut)
+
+    async def insert() -> None:
+        await _add(uow, tenant, _ended("src_1"), _ended("src_2"))
+
+    expected = sorted(runs, key=_id, reverse=True)
+    await check_both_ways(fetch, expected, _id)
+    await check_inserts(fetch, insert, expected, _id)

@@ -1,0 +1,48 @@
+"""Sealed credentials (ports/secrets.py)."""
+
+import pytest
+
+from adapters.aesgcm.vault import AesGcmVault
+
+OLD, NEW = "the first secret, at least 32 characters", "the second secret, at least 32 characters"
+CREDENTIALS = {"username": "änna", "password": "Geheim", "pages": 3}
+
+
+def test_opens_what_it_sealed() -> None:
+    vault = AesGcmVault(OLD)
+    sealed = vault.seal(CREDENTIALS, "src_1")
+    assert vault.open(sealed, "src_1") == CREDENTIALS
+    assert AesGcmVault(OLD).open(sealed, "src_1") == CREDENTIALS
+    assert b"Geheim" not in sealed
+    assert vault.seal(CREDENTIALS, "src_1") != sealed
+
+
+def test_is_bound_to_its_source() -> None:
+    sealed = AesGcmVault(OLD).seal(CREDENTIALS, "src_1")
+    with pytest.raises(ValueError, match="another source"):
+        AesGcmVault(OLD).open(sealed, "src_2")
+
+
+def test_every_changed_byte_is_noticed() -> None:
+    vault = AesGcmVault(OLD)
+    sealed = vault.seal(CREDENTIALS, "src_1")
+    for position in range(len(sealed)):
+        changed = bytearray(sealed)
+        changed[position] ^= 1
+        with pytest.raises(ValueError):  # noqa: PT011 - which sentence it is depends on the byte
+            vault.open(bytes(changed), "src_1")
+    for length in range(len(sealed)):
+        with pytest.raises(ValueError):  # noqa: PT011
+            vault.open(sealed[:length], "src_1")
+
+
+def test_keys_rotate() -> None:
+    sealed = AesGcmVault(OLD).seal(CREDENTIALS, "src_1")
+    both = AesGcmVault(NEW, (OLD,))
+    assert both.open(sealed, "src_1") == CREDENTIALS
+    assert not both.current(sealed)
+    again = both.seal(both.open(sealed, "src_1"), "src_1")
+    assert both.current(again)
+    assert AesGcmVault(NEW).open(again, "src_1") == CREDENTIALS
+    with pytest.raises(ValueError, match="not at hand"):
+        AesGcmVault(NEW).open(sealed, "src_1")

@@ -1,0 +1,92 @@
+"""A running application with the areas of sources, runs and uploads, and short ways to what their tests need."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.memory.audit import AUDIT
+from adapters.memory.jobs import JOBS
+from domain.kernel.tenancy import Tenant
+from domain.orgs.usecases import OrgService
+from domain.request_logs.usecases import RequestLogService
+from domain.sources.model import Source
+from entrypoints.http.table import Table, whole
+from entrypoints.http.use_cases import UseCases
+from tests.http.client import Answer, Client
+from tests.http.fakes import OPERATOR, World, running
+from tests.support.services import Services
+
+URL_SOURCE = {"name": "Lindgren", "kind": "url", "config": {"url": "https://vendor.example/feed.csv"}}
+PUSH_SOURCE = {"name": "Our system", "kind": "push", "config": {"currency": "usd"}}
+FILE_SOURCE = {"name": "Price lists", "kind": "file"}
+AREAS = ("sources", "runs", "uploads")
+
+
+@dataclass
+class Shop:
+    """One organisation's client, the world it is in and the services behind it."""
+
+    world: World
+    services: Services
+    client: Client
+
+    @property
+    def tenant(self) -> Tenant:
+        """The client's organisation, live."""
+        return Tenant(self.world.orgs["Fjord"].id, True)
+
+    async def create(self, **fields: Any) -> Any:
+        """A new source's wire object; of kind url unless told otherwise."""
+        answer = await self.client.post("/v1/sources", {**URL_SOURCE, **fields})
+        assert answer.status == 201, answer.body
+        return answer.json()
+
+    async def patch(self, source: Any, **changes: Any) -> Answer:
+        """PATCH the source as it was read."""
+        return await self.client.send_json("PATCH", f"/v1/sources/{source['id']}", changes, if_match=self.tag(source))
+
+    @staticmethod
+    def tag(source: Any) -> str:
+        """An ETag that names the source's version."""
+        return f'"{source["version"]}-0"'
+
+    async def stored(self, id: str) -> Source:
+        """The source as it is stored."""
+        async with self.world.uow.read(self.tenant) as tx:
+            found = await tx.sources.get(id)
+        assert found is not None
+        return found
+
+    async def change(self, id: str, **changes: Any) -> None:
+        """Change the stored source, as the service itself would."""
+        async with self.world.uow.begin(self.tenant, OPERATOR) as tx:
+            found = await tx.sources.get(id, lock=True)
+            await tx.sources.save(found.changed(tx.now, **changes))
+
+    def jobs(self) -> list[Any]:
+        """The open jobs, oldest first."""
+        rows = sorted((row for _, row in self.world.store.everyone(JOBS)), key=lambda row: row.number)
+        return [row.job for row in rows]
+
+    def audited(self, id: str) -> list[Any]:
+        """What the audit log says of a resource, oldest first."""
+        return [entry for _, entry in self.world.store.everyone(AUDIT) if entry.change.id == id]
+
+
+@asynccontextmanager
+async def shop() -> AsyncIterator[Shop]:
+    """A shop whose application is serving."""
+    services, nothing = Services(), None
+    use = UseCases(
+        orgs=OrgService(),
+        platform=nothing,  # type: ignore[arg-type]
+        request_logs=RequestLogService(),
+        sources=services.sources,
+        runs=services.runs,
+        uploads=services.uploads,
+        catalogue=nothing,
+    )
+    table = Table(row for row in whole() if row.area in AREAS)
+    async with running(use=use, table=table) as world:
+        yield Shop(world, services, await world.client())

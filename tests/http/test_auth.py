@@ -1,0 +1,190 @@
+"""Credentials, modes, permissions: specification, Authentication; decisions.md §6."""
+
+from datetime import timedelta
+
+import pytest
+
+from adapters.memory.access import KEYS
+from domain.access.model import checksum, is_key
+from domain.access.usecases import new_secret, scopes_of
+from domain.kernel.errors import InvalidRequest
+from tests.http import toys
+from tests.http.client import Client
+from tests.http.fakes import BASE, World, running
+
+pytestmark = pytest.mark.asyncio
+UNKNOWN = "src_0000000000000000000000"
+
+
+async def _revoked(world: World) -> str:
+    key, secret = await world.key(world.orgs["Fjord"])
+    from tests.http.fakes import OPERATOR
+
+    async with world.uow.begin(key.tenant, OPERATOR) as tx:
+        assert await tx.keys.revoke(key.id)
+    return secret
+
+
+async def test_every_401_is_alike(world: World) -> None:
+    fjord = world.orgs["Fjord"]
+    _, expired = await world.key(fjord, expires_at=world.clock.now() - timedelta(seconds=1))
+    _, elsewhere = await world.key(fjord, networks=("192.0.2.0/24",))
+    _, good = await world.key(fjord)
+    unknown = new_secret(True, False)
+    secrets = {
+        "unknown": unknown,
+        "malformed": "nonsense",
+        "mistyped": good[:-1] + ("0" if good[-1] != "0" else "1"),
+        "expired": expired,
+        "revoked": await _revoked(world),
+        "outside": elsewhere,
+        "non-ascii": "\xe4",
+    }
+    seen = set()
+    same = {"request-id": "req_0000000000000000000001"}
+    for secret in secrets.values():
+        answer = await world.stranger(secret).send("GET", "/v1/things", headers=same)
+        seen.add((answer.status, answer.body, tuple(sorted(answer.headers.items()))))
+    for header in ("", "Bearer", "Bearer ", f"Basic {good}", good, f"Bearer {good}, Bearer {good}"):
+        answer = await world.stranger().send("GET", "/v1/things", headers=same | {"authorization": header})
+        seen.add((answer.status, answer.body, tuple(sorted(answer.headers.items()))))
+    none = await world.stranger().send("GET", "/v1/things", headers=same)
+    seen.add((none.status, none.body, tuple(sorted(none.headers.items()))))
+    assert len(seen) == 1
+    assert none.status == 401
+    metadata = f"{BASE}/.well-known/oauth-protected-resource"
+    assert none.headers["www-authenticate"] == f'Bearer resource_metadata="{metadata}"'
+    assert "ratelimit" not in none.headers
+
+
+async def test_the_scheme_ignores_case(world: World) -> None:
+    _, secret = await world.key(world.orgs["Fjord"])
+    assert (await world.stranger().get("/v1/things", authorization=f"bearer {secret}")).status == 200
+
+
+async def test_address_policies(world: World) -> None:
+    _, secret = await world.key(world.orgs["Fjord"], networks=("203.0.113.0/24", "2001:db8::/32"))
+    for address, status in (("203.0.113.9", 200), ("2001:db8::1", 200), ("::ffff:203.0.113.9", 200), ("198.51.100.1", 401)):
+        assert (await Client(world.app, secret, address).get("/v1/things")).status == status
+    spoofed = await Client(world.app, secret, "198.51.100.1").get("/v1/things", x_forwarded_for="203.0.113.9")
+    assert spoofed.status == 401
+
+
+async def test_trusted_proxies() -> None:
+    async with running(trusted_proxies=frozenset({"10.0.0.0/8"})) as world:
+        _, secret = await world.key(world.orgs["Fjord"], networks=("203.0.113.0/24",))
+        behind = Client(world.app, secret, "10.0.0.1")
+        assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9")).status == 200
+        assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9, 10.1.1.1")).status == 200
+        assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9, 198.51.100.1")).status == 401
+        assert (await behind.get("/v1/things")).status == 401
+
+
+async def test_asked_once_in_half_a_second(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = await world.client()
+    for _ in range(5):
+        assert (await client.get("/v1/things")).status == 200
+    assert world.credentials.asked == 1
+    stranger = world.stranger(new_secret(True, False))
+    for _ in range(5):
+        assert (await stranger.get("/v1/things")).status == 401
+    assert world.credentials.asked == 2
+
+
+async def test_revocation_acts_within_a_second(world: World) -> None:
+    import asyncio
+
+    from tests.http.fakes import OPERATOR
+
+    key, secret = await world.key(world.orgs["Fjord"])
+    client = Client(world.app, secret)
+    assert (await client.get("/v1/things")).status == 200
+    async with world.uow.begin(key.tenant, OPERATOR) as tx:
+        await tx.keys.revoke(key.id)
+    await asyncio.sleep(0.55)
+    assert (await client.get("/v1/things")).status == 401
+
+
+async def test_expiry_acts_at_once(world: World) -> None:
+    client = await world.client(expires_at=world.clock.now() + timedelta(seconds=10))
+    assert (await client.get("/v1/things")).status == 200
+    world.clock.advance(timedelta(seconds=10))
+    assert (await client.get("/v1/things")).status == 401
+
+
+async def test_keys(world: World) -> None:
+    key, secret = await world.key(world.orgs["Fjord"], livemode=False, restricted=True, scopes=frozenset({"products:read"}))
+    assert secret.startswith("svc_rk_test_")
+    assert is_key(secret)
+    assert secret.endswith(checksum(secret[:-6]))
+    assert secret not in repr(world.store.committed(KEYS, key.tenant))
+    assert key.last4 == secret[-4:]
+    assert scopes_of(["all"]) >= {"products:read", "billing:write"}
+    with pytest.raises(InvalidRequest):
+        await world.key(world.orgs["Fjord"], scopes=frozenset({"nonsense:read"}))
+
+
+async def test_a_key_never_holds_more_than_its_role(world: World) -> None:
+    viewer = await world.client(role="viewer")
+    assert (await viewer.get("/v1/things")).status == 200
+    assert (await viewer.post("/v1/things", {"name": "oak"})).code == "permission_denied"
+
+
+@pytest.mark.parametrize(
+    ("livemode", "named", "status"),
+    [(True, "live", 200), (True, "test", 400), (False, "test", 200), (False, "live", 400), (True, "Live", 400), (True, "", 400)],
+)
+async def test_modes_of_keys(world: World, livemode: bool, named: str, status: int) -> None:
+    answer = await (await world.client(livemode=livemode)).get("/v1/things", service_mode=named)
+    assert answer.status == status
+    if status == 400:
+        assert answer.faults == {("header.Service-Mode", "invalid_value")}
+
+
+async def test_a_token_chooses_its_mode(world: World) -> None:
+    key, secret = await world.key(world.orgs["Fjord"])
+    world.credentials.changed[key.id] = {"mode_fixed": False}
+    client, thing = Client(world.app, secret), toys.keep(world.orgs["Fjord"].id, livemode=False)
+    assert (await client.get(f"/v1/things/{thing.id}")).status == 404
+    assert (await client.get(f"/v1/things/{thing.id}", service_mode="test")).status == 200
+
+
+async def test_the_mode_is_read_only_after_the_credential(world: World) -> None:
+    assert (await world.stranger("nonsense").get("/v1/things", service_mode="nonsense")).status == 401
+
+
+async def test_versions(world: World) -> None:
+    client = await world.client()
+    assert (await client.get("/v1/things", service_version="2026-10-01")).headers["service-version"] == "2026-10-01"
+    import asyncio
+
+    await asyncio.sleep(0.55)
+    assert (await client.get("/v1/things")).headers["service-version"] == "2026-10-01", "pinned by the first request"
+    assert (await client.get("/v1/things", service_version="2026-10-04")).headers["service-version"] == "2026-10-04"
+    refused = await client.get("/v1/things", service_version="2025-01-01")
+    assert refused.faults == {("header.Service-Version", "invalid_value")}
+    other = await world.client("Oak")
+    assert (await other.get("/v1/things")).headers["service-version"] == "2026-10-04"
+
+
+async def test_who_scope_feature(world: World) -> None:
+    key, secret = await world.key(world.orgs["Fjord"])
+    client = Client(world.app, secret)
+    for path in ("owner", "person", "session"):
+        assert (await client.post(f"/v1/{path}")).code == "permission_denied"
+    world.credentials.changed[key.id] = {"person": True}
+    again = await world.key(world.orgs["Fjord"])
+    world.credentials.changed[again[0].id] = {"person": True}
+    person = Client(world.app, again[1])
+    assert (await person.post("/v1/owner")).status == 200
+    assert (await person.post("/v1/person")).status == 200
+    assert (await person.post("/v1/session")).status == 403
+    admin = await world.key(world.orgs["Fjord"], role="admin")
+    world.credentials.changed[admin[0].id] = {"person": True}
+    assert (await Client(world.app, admin[1]).post("/v1/owner")).status == 403
+
+
+async def test_feature_follows_scope(world: World) -> None:
+    assert (await (await world.client(scopes=frozenset())).post("/v1/bulk")).code == "permission_denied"
+    assert (await (await world.client()).post("/v1/bulk")).code == "feature_unavailable"
+    assert (await (await world.client("Elm")).post("/v1/bulk")).status == 200

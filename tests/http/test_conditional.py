@@ -1,0 +1,110 @@
+"""ETag, 304, HEAD and If-Match (RFC 9110 §13; decisions.md §1)."""
+
+import pytest
+
+from domain.kernel.errors import InvalidRequest
+from entrypoints.http.steps.preconditions import NONE_MATCHES, versions_of
+from tests.http import toys
+from tests.http.client import Client
+from tests.http.fakes import World
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_etags(world: World, client: Client) -> None:
+    thing = toys.keep(world.orgs["Fjord"].id)
+    one = await client.get(f"/v1/things/{thing.id}")
+    assert one.headers["etag"].startswith('"1-')
+    assert (await client.get(f"/v1/things/{thing.id}")).headers["etag"] == one.headers["etag"]
+    thing.name = "elm"
+    assert (await client.get(f"/v1/things/{thing.id}")).headers["etag"] != one.headers["etag"]
+    listed = (await client.get("/v1/things")).headers["etag"]
+    assert "-" not in listed
+    toys.DOINGS["etag"] = "abc"
+    assert (await client.get("/v1/things/special")).headers["etag"] == '"abc"'
+
+
+async def test_not_modified(world: World, client: Client) -> None:
+    path = f"/v1/things/{toys.keep(world.orgs['Fjord'].id).id}"
+    etag = (await client.get(path)).headers["etag"]
+    for held in (etag, f"W/{etag}", f'"other", {etag}', f'"a,b",W/{etag} , "c"', "*"):
+        answer = await client.get(path, if_none_match=held)
+        assert (answer.status, answer.body) == (304, b"")
+        assert answer.headers["etag"] == etag
+        assert answer.headers["vary"] == "Authorization, Service-Version, Service-Mode"
+        assert answer.headers["cache-control"] == "private, no-cache"
+        assert answer.headers["ratelimit"]
+        assert answer.headers["request-id"]
+        assert "content-type" not in answer.headers
+    for held in ('"other"', etag[:-1], etag.strip('"'), "nonsense", ""):
+        assert (await client.get(path, if_none_match=held)).status == 200
+
+
+async def test_head(world: World, client: Client) -> None:
+    path = f"/v1/things/{toys.keep(world.orgs['Fjord'].id).id}"
+    get, head = await client.get(path), await client.send("HEAD", path)
+    assert head.body == b""
+    changing = {"request-id": "", "ratelimit": ""}
+    assert head.headers | changing == get.headers | changing
+    missing = await client.send("HEAD", "/v1/nothing")
+    assert (missing.status, missing.body) == (404, b"")
+    assert int(missing.headers["content-length"]) > 0
+    assert (await client.send("HEAD", path, headers={"if-none-match": get.headers["etag"]})).status == 304
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ("*", 200),
+        ('"1-anything"', 200),
+        ('"1"', 200),
+        ('"2-x"', 412),
+        ('W/"1-x"', 412),
+        ('"7-x", "1-y"', 200),
+        ('"1-x", "7-y"', 200),
+        ('W/"1-x", "1-y"', 200),
+        ('"7-x", "8-y"', 412),
+        ('"abc"', 412),
+        ('""', 412),
+        ('"-1"', 412),
+        ("1-x", 400),
+        ('"1-x', 400),
+        ('"1-x" "2-x"', 400),
+        (", ".join(['"7-x"'] * 9), 400),
+    ],
+)
+async def test_if_match(world: World, client: Client, header: str, status: int) -> None:
+    thing = toys.keep(world.orgs["Fjord"].id)
+    answer = await client.send_json("PATCH", f"/v1/things/{thing.id}", {"name": "elm"}, if_match=header)
+    assert answer.status == status
+    assert thing.version == (2 if status == 200 else 1)
+    if status == 200:
+        assert answer.headers["etag"].startswith('"2-')
+    if status == 412:
+        assert answer.code == "precondition_failed"
+        assert "1" in answer.json()["detail"]
+    if status == 400:
+        assert {field for field, _ in answer.faults} == {"header.If-Match"}
+
+
+async def test_missing_resources_come_first(client: Client) -> None:
+    for path in ("/v1/things/nonsense", "/v1/things/src_0000000000000000000000"):
+        answer = await client.send_json("PATCH", path, {"name": "a"}, if_match='"1-x"')
+        assert answer.code == "not_found"
+
+
+async def test_the_etag_of_a_change_serves_for_the_next(world: World, client: Client) -> None:
+    path = f"/v1/things/{toys.keep(world.orgs['Fjord'].id).id}"
+    first = await client.send_json("PATCH", path, {"name": "elm"}, if_match=(await client.get(path)).headers["etag"])
+    assert first.headers["etag"] == (await client.get(path)).headers["etag"]
+    assert (await client.send_json("PATCH", path, {"name": "ash"}, if_match=first.headers["etag"])).status == 200
+
+
+async def test_versions_of() -> None:
+    assert versions_of("*") is None
+    assert versions_of('"3-a","5-b", W/"9-c"') == (5, 3)
+    assert versions_of('W/"9-c"') == NONE_MATCHES
+    assert versions_of("") == NONE_MATCHES
+    assert versions_of('"99999999999999999999-x"') == NONE_MATCHES
+    with pytest.raises(InvalidRequest):
+        versions_of("nonsense")

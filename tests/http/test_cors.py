@@ -1,0 +1,41 @@
+"""Cross-origin calls (decisions.md §1): any origin, credentials by the Authorization header only."""
+
+import pytest
+
+from tests.http.client import Client
+from tests.http.fakes import World
+
+pytestmark = pytest.mark.asyncio
+EXPOSED = "RateLimit, ETag, Request-Id, Retry-After, Location, Service-Version, Idempotent-Replayed".split(", ")
+
+
+async def test_preflight(world: World) -> None:
+    asked = {"origin": "https://shop.example", "access-control-request-method": "POST"}
+    answer = await world.stranger().send("OPTIONS", "/v1/things", headers=asked)
+    assert (answer.status, answer.body) == (204, b"")
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert answer.headers["access-control-allow-methods"] == answer.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+    allowed = answer.headers["access-control-allow-headers"]
+    for name in ("Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "Service-Version"):
+        assert name in allowed
+    assert answer.headers["access-control-max-age"] == "86400"
+    assert "access-control-allow-credentials" not in answer.headers
+    assert answer.headers["request-id"].startswith("req_")
+
+
+async def test_preflight_of_anything_under_v1(world: World) -> None:
+    answer = await world.stranger().send("OPTIONS", "/v1/nothing")
+    assert answer.status == 204
+    assert "DELETE" in answer.headers["access-control-allow-methods"]
+
+
+async def test_what_is_exposed(world: World, client: Client) -> None:
+    for answer in (
+        await client.get("/v1/things"),
+        await client.post("/v1/things", {"name": "oak"}),
+        await world.stranger().get("/v1/things"),
+        await client.get("/v1/nothing"),
+    ):
+        assert answer.headers["access-control-allow-origin"] == "*"
+        told = answer.headers["access-control-expose-headers"].split(", ")
+        assert set(EXPOSED) <= set(told)

@@ -1,0 +1,152 @@
+"""Idempotency-Key: three outcomes, what is stored, how the key is written (decisions.md §1)."""
+
+import asyncio
+
+import pytest
+
+from domain.kernel.errors import Conflict, NotFound, PermissionDenied, QuotaExceeded, Unavailable, Unprocessable
+from tests.http import toys
+from tests.http.client import Client
+from tests.http.fakes import World
+
+pytestmark = pytest.mark.asyncio
+POKE = "/v1/things/src_0000000000000000000000/poke"
+
+
+async def test_replay(client: Client) -> None:
+    first = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
+    again = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
+    assert (first.status, again.status) == (201, 201)
+    assert again.body == first.body
+    assert again.headers["location"] == first.headers["location"]
+    assert again.headers["service-version"] == first.headers["service-version"]
+    assert again.headers["content-type"] == "application/json"
+    assert again.headers["idempotent-replayed"] == "true"
+    assert "idempotent-replayed" not in first.headers
+    assert again.headers["request-id"] != first.headers["request-id"]
+    assert len(toys.CALLS) == 1
+
+
+async def test_same_json_otherwise_written_is_the_same_request(client: Client) -> None:
+    headers = {"content-type": "application/json", "idempotency-key": "k"}
+    await client.send("POST", "/v1/things", body=b'{"name": "oak", "deep": 1}', headers=headers)
+    again = await client.send("POST", "/v1/things", body=b'{"deep":1,"name":"oak"}', headers=headers)
+    assert again.headers["idempotent-replayed"] == "true"
+
+
+async def test_reuse_is_refused(client: Client) -> None:
+    assert (await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")).status == 201
+    for target, value in (("/v1/things", {"name": "elm"}), (POKE, {"a": 1}), (POKE, None)):
+        answer = await client.post(target, value, idempotency_key="k")
+        assert (answer.status, answer.code) == (422, "idempotency_key_reused")
+    assert (await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")).status == 201
+
+
+async def test_in_progress(world: World, client: Client) -> None:
+    started, release = asyncio.Event(), asyncio.Event()
+
+    async def slow(call: toys.Call) -> toys.Reply:
+        started.set()
+        await release.wait()
+        return toys.Reply({"object": "slow"})
+
+    row = world.app.asgi_app._pipeline.services.table.find("POST", POKE).route.operation
+    object.__setattr__(row, "handler", slow)
+    try:
+        running = asyncio.create_task(client.post(POKE, idempotency_key="k"))
+        await started.wait()
+        answer = await client.post(POKE, idempotency_key="k")
+        assert (answer.status, answer.code) == (409, "idempotency_request_in_progress")
+        assert answer.headers["retry-after"] == "1"
+        release.set()
+        assert (await running).status == 200
+        assert (await client.post(POKE, idempotency_key="k")).headers["idempotent-replayed"] == "true"
+    finally:
+        object.__setattr__(row, "handler", toys.poke)
+
+
+@pytest.mark.parametrize("error", [Conflict("Busy."), NotFound(), Unprocessable("No.")])
+async def test_refusals_by_state_are_stored_and_their_effects_undone(client: Client, error: Exception) -> None:
+    toys.DOINGS["then"] = error
+    first = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
+    toys.DOINGS.clear()
+    again = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
+    assert again.status == first.status >= 404
+    assert again.body == first.body
+    assert again.headers["idempotent-replayed"] == "true"
+    assert again.headers["content-type"] == "application/problem+json"
+    fresh = await client.post("/v1/things", {"name": "oak"}, idempotency_key="other")
+    assert fresh.status == 201, "the first attempt's effect was undone"
+
+
+@pytest.mark.parametrize("error", [PermissionDenied(), QuotaExceeded(), Unavailable(), RuntimeError("x")])
+async def test_what_passes_is_not_stored(client: Client, error: Exception) -> None:
+    toys.DOINGS["then"] = error
+    assert (await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")).status in (403, 429, 500, 503)
+    toys.DOINGS.clear()
+    again = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
+    assert again.status == 201
+    assert "idempotent-replayed" not in again.headers
+
+
+async def test_refused_parameters_are_not_stored(client: Client) -> None:
+    assert (await client.post("/v1/things", {"nome": "oak"}, idempotency_key="k")).status == 400
+    assert (await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")).status == 201
+
+
+async def test_malformed_ids_are_stored_like_unknown_ones(client: Client) -> None:
+    assert (await client.post("/v1/things/nonsense/poke", idempotency_key="k")).status == 404
+    assert (await client.post("/v1/things/nonsense/poke", idempotency_key="k")).headers["idempotent-replayed"] == "true"
+
+
+async def test_scope_is_organisation_and_mode(world: World, client: Client) -> None:
+    await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
+    same_org, sandbox, other = await world.client(), await world.client(livemode=False), await world.client("Oak")
+    assert "idempotent-replayed" in (await same_org.post("/v1/things", {"name": "oak"}, idempotency_key="k")).headers
+    for client_ in (sandbox, other):
+        answer = await client_.post("/v1/things", {"name": "elm"}, idempotency_key="k")
+        assert answer.status == 201
+
+
+async def test_a_replay_costs_budget(client: Client) -> None:
+    first = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
+    again = await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
+    assert first.headers["ratelimit"].startswith('"standard.write";r=39;')
+    assert again.headers["ratelimit"].startswith('"standard.write";r=38;')
+
+
+async def test_keyless_posts(client: Client) -> None:
+    assert (await client.send_json("POST", "/v1/keyless")).status == 200
+    assert (await client.send_json("POST", "/v1/keyless", idempotency_key="")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [("", "too_short"), ('""', "too_short"), ("k" * 258, "too_long"), ('"' + "k" * 258 + '"', "too_long"), ("\xe4", "invalid_format"),
+     ("a\tb", "invalid_format")],
+)  # fmt: skip
+async def test_wrong_keys(client: Client, key: str, code: str) -> None:
+    answer = await client.post("/v1/things", {"name": "oak"}, idempotency_key=key)
+    assert answer.status == 400
+    assert answer.faults == {("header.Idempotency-Key", code)}
+
+
+async def test_missing_and_doubled_keys(client: Client) -> None:
+    missing = await client.send_json("POST", "/v1/things", {"name": "oak"})
+    assert missing.faults == {("header.Idempotency-Key", "required")}
+    pairs = [("idempotency-key", "a"), ("idempotency-key", "b")]
+    body = b'{"name": "oak"}'
+    doubled = await client.send("POST", "/v1/things", body=body, headers={"content-type": "application/json"}, pairs=pairs)
+    assert doubled.faults == {("header.Idempotency-Key", "duplicate")}
+
+
+@pytest.mark.parametrize("length", [1, 255, 257])
+async def test_lengths(client: Client, length: int) -> None:
+    assert (await client.post(POKE, idempotency_key="k" * length)).status == 200
+
+
+async def test_quoted_and_bare_keys_are_the_same(client: Client) -> None:
+    await client.post(POKE, idempotency_key='"a b\\"c\\\\"')
+    assert "idempotent-replayed" in (await client.post(POKE, idempotency_key='a b"c\\')).headers
+    await client.post(POKE, idempotency_key="plain")
+    assert "idempotent-replayed" in (await client.post(POKE, idempotency_key='"plain"')).headers

@@ -1,0 +1,215 @@
+"""The request log: what is in it, what is not, and how it is written (specification, Request log)."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from adapters.memory.clock import SettableClock
+from domain.kernel.errors import Conflict
+from domain.kernel.tenancy import Actor, Tenant
+from domain.request_logs.model import RequestLog
+from entrypoints.http import request_log_queue
+from entrypoints.http.request_log_queue import RequestLogQueue
+from tests.http import toys
+from tests.http.client import Client
+from tests.http.fakes import World
+
+pytestmark = pytest.mark.asyncio
+
+
+async def _flushed(world: World) -> list[RequestLog]:
+    await asyncio.sleep(request_log_queue.INTERVAL + 0.1)
+    logs: list[RequestLog] = world.sink.written
+    return logs
+
+
+async def test_entry(world: World) -> None:
+    key, secret = await world.key(world.orgs["Fjord"])
+    client = Client(world.app, secret)
+    thing = toys.keep(world.orgs["Fjord"].id)
+    answer = await client.get(f"/v1/things/{thing.id}?", user_agent="acme-sync/1.4")
+    entry = (await _flushed(world))[0]
+    assert entry == RequestLog(
+        id=answer.headers["request-id"],
+        tenant=Tenant(world.orgs["Fjord"].id, True),
+        method="GET",
+        path=f"/v1/things/{thing.id}",
+        route="/v1/things/{id}",
+        query=None,
+        status=200,
+        error_code=None,
+        duration_ms=entry.duration_ms,
+        actor=Actor("api_key", key.id),
+        via="api",
+        api_version="2026-10-04",
+        idempotency_key=None,
+        ip="203.0.113.7",
+        user_agent="acme-sync/1.4",
+        created_at=world.clock.now(),
+    )
+    assert 0 <= entry.duration_ms < 1000
+
+
+async def test_refusals_are_logged_but_not_401s(world: World, client: Client) -> None:
+    await world.stranger().get("/v1/things")
+    await client.get("/v1/things?limit=0")
+    await client.get("/v1/nothing")
+    await client.send("PUT", "/v1/things")
+    await client.get("/v1/things", service_mode="nonsense")
+    await client.post("/v1/owner")
+    for _ in range(6):
+        await client.post("/v1/heavy")
+    toys.DOINGS["then"] = RuntimeError("x")
+    await client.get("/v1/things/special")
+    logs = await _flushed(world)
+    told = [(log.status, log.error_code) for log in logs if log.status != 200]
+    assert told == [
+        (400, "invalid_request"),
+        (404, "not_found"),
+        (405, "method_not_allowed"),
+        (400, "invalid_request"),
+        (403, "permission_denied"),
+        (429, "rate_limited"),
+        (500, "internal_error"),
+    ]
+    assert logs[1].route is None
+
+
+async def test_replays_are_told_with_their_code(world: World, client: Client) -> None:
+    toys.DOINGS["then"] = Conflict("Busy.")
+    for _ in range(2):
+        await client.post("/v1/things", {"name": "oak"}, idempotency_key="k")
+    logs = await _flushed(world)
+    assert [(log.status, log.error_code, log.idempotency_key) for log in logs] == [(409, "conflict", "k")] * 2
+
+
+async def test_no_secrets(world: World, client: Client) -> None:
+    _, secret = await world.key(world.orgs["Fjord"])
+    await client.get(f"/v1/things?token={secret}", user_agent=secret)
+    await client.get(f"/v1/{secret}")
+    await client.post("/v1/things", {"name": "oak"}, idempotency_key=secret)
+    logs = await _flushed(world)
+    assert len(logs) == 3
+    assert secret[12:] not in repr(logs)
+
+
+async def test_list_and_read(world: World, client: Client) -> None:
+    for number in range(5):
+        world.clock.advance(toys.MINUTE)
+        await client.get("/v1/things", request_id=f"req_000000000000000000000{number}")
+    await world_other(world)
+    await _flushed(world)
+    first = (await client.get("/v1/request-logs?limit=2")).json()
+    assert [item["id"][-1] for item in first["data"]] == ["4", "3"]
+    second = (await client.get(f"/v1/request-logs?limit=2&starting_after={first['next_cursor']}")).json()
+    assert [item["id"][-1] for item in second["data"]] == ["2", "1"]
+    back = (await client.get(f"/v1/request-logs?limit=2&ending_before={second['next_cursor']}")).json()
+    assert [item["id"][-1] for item in back["data"]] == ["3", "2"]
+    one = (await client.get(f"/v1/request-logs/{first['data'][0]['id']}")).json()
+    assert one == first["data"][0]
+    assert one["object"] == "request_log"
+    assert one["actor"]["on_behalf_of"] is None
+    assert one["livemode"] is True
+    assert (await client.get("/v1/request-logs/req_zzzzzzzzzzzzzzzzzzzzzz")).status == 404
+    assert (await (await world.client("Oak")).get(f"/v1/request-logs/{one['id']}")).status == 404
+
+
+async def world_other(world: World) -> None:
+    """Another organisation's and mode's requests."""
+    await (await world.client("Oak")).get("/v1/things")
+    await (await world.client(livemode=False)).get("/v1/things")
+
+
+async def test_the_newest_of_a_reused_id(world: World, client: Client) -> None:
+    same = "req_0000000000000000000007"
+    await client.get("/v1/things", request_id=same)
+    world.clock.advance(toys.MINUTE)
+    await client.get("/v1/plans", request_id=same)
+    await _flushed(world)
+    assert (await client.get(f"/v1/request-logs/{same}")).json()["path"] == "/v1/plans"
+
+
+def _entry(number: int) -> RequestLog:
+    now = SettableClock().now()
+    actor = Actor("api_key", "key_1")
+    entry = RequestLog("", Tenant("org", True), "GET", "/", None, None, 200, None, 1, actor, "api", "", None, None, None, now)
+    return replace(entry, id=str(number))
+
+
+class Sink:
+    """A store that can be down, or slow."""
+
+    def __init__(self) -> None:
+        self.written: list[RequestLog] = []
+        self.batches: list[int] = []
+        self.failures = 0
+
+    async def write(self, logs: list[RequestLog]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError("down")
+        await asyncio.sleep(0)
+        self.written += logs
+        self.batches.append(len(logs))
+
+
+async def test_batches_and_the_clean_stop() -> None:
+    sink = Sink()
+    queue = RequestLogQueue(sink)  # type: ignore[arg-type]
+    await queue.start()
+    for number in range(1201):
+        queue.put(_entry(number))
+    await queue.stop()
+    assert [entry.id for entry in sink.written] == [str(number) for number in range(1201)]
+    assert max(sink.batches) == request_log_queue.BATCH
+    assert len(queue) == 0
+
+
+async def test_few_entries_wait_half_a_second_at_most() -> None:
+    sink = Sink()
+    queue = RequestLogQueue(sink)  # type: ignore[arg-type]
+    await queue.start()
+    queue.put(_entry(1))
+    await asyncio.sleep(0.1)
+    queue.put(_entry(2))
+    assert sink.written == []
+    await asyncio.sleep(0.5)
+    assert sink.batches == [2]
+    await queue.stop()
+
+
+async def test_a_store_that_is_down_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_log_queue, "BACKOFF", (0.01, 0.01))
+    sink = Sink()
+    sink.failures = 7
+    queue = RequestLogQueue(sink)  # type: ignore[arg-type]
+    await queue.start()
+    for number in range(700):
+        queue.put(_entry(number))
+    await queue.stop()
+    assert [entry.id for entry in sink.written] == [str(number) for number in range(700)]
+
+
+async def test_back_pressure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_log_queue, "FULL", 3)
+    monkeypatch.setattr(request_log_queue, "OVERFLOW", 5)
+    monkeypatch.setattr(request_log_queue, "MOMENT", 0.05)
+    queue = RequestLogQueue(Sink())  # type: ignore[arg-type]
+    assert [queue.put(_entry(number)) for number in range(3)] == [None] * 3
+    waiting = queue.put(_entry(3))
+    assert waiting is not None
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    await waiting
+    assert 0.04 < loop.time() - before < 0.5
+    blocked = queue.put(_entry(4))
+    assert blocked is not None
+    await queue.start()
+    await blocked
+    await queue.stop()
+    assert queue.lost == 0
+    for number in range(10):
+        if (pending := queue.put(_entry(number))) is not None:
+            pending.close()  # type: ignore[attr-defined]
+    assert queue.lost == 5

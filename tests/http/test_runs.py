@@ -1,0 +1,296 @@
+"""Runs over HTTP: starting, pushing records, reading."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.ingestion.model import Problem
+from domain.runs.model import RunError, Waiting
+from tests.http.fakes import OPERATOR
+from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, Shop, shop
+from tests.support import builders
+
+pytestmark = pytest.mark.asyncio
+RECORD = {
+    "product": {"external_id": "LM-1", "title": "Oak table"},
+    "variants": [
+        {
+            "external_id": "LM-1-OAK",
+            "dimensions": {"width": {"value": 80.5, "unit": "in"}},
+            "offers": [{"location": "main", "price": {"amount": 499.90, "currency": "usd"}, "quantity": 3}],
+        }
+    ],
+}
+
+
+@pytest_asyncio.fixture(name="shop")
+async def running_shop() -> AsyncIterator[Shop]:
+    """A running application."""
+    async with shop() as made:
+        yield made
+
+
+async def _end(shop: Shop, id: str, status: str = "succeeded") -> None:
+    async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
+        run = await tx.runs.get(id)
+        await tx.runs.save(run.ended(status, tx.now))
+
+
+async def _push(shop: Shop, source: Any, status: int = 202, **body: Any) -> Any:
+    answer = await shop.client.post(f"/v1/sources/{source['id']}/records", {"records": [RECORD], **body})
+    assert answer.status == status, answer.body
+    return answer.json()
+
+
+async def _parts(shop: Shop, run: Any) -> list[Any]:
+    async with shop.world.uow.read(shop.tenant) as tx:
+        return [json.loads(part) for part in await tx.pushes.parts(run["id"])]
+
+
+async def _input(shop: Shop, run: Any) -> Any:
+    async with shop.world.uow.read(shop.tenant) as tx:
+        return (await tx.runs.get(run["id"])).input
+
+
+async def test_start(shop: Shop) -> None:
+    source = await shop.create()
+    answer = await shop.client.post(f"/v1/sources/{source['id']}/runs")
+    run = answer.json()
+    assert answer.status == 202 and answer.headers["location"].endswith(f"/v1/runs/{run['id']}")
+    assert run == {
+        "object": "run",
+        "id": run["id"],
+        "source": source["id"],
+        "trigger": "manual",
+        "stream": "catalogue",
+        "status": "queued",
+        "stage": "fetch",
+        "served_by": None,
+        "stats": {},
+        "problems": [],
+        "created_at": "2026-11-20T13:08:00.000Z",
+    }
+    assert (await shop.client.get(f"/v1/runs/{run['id']}")).json() == run
+    assert (await shop.client.get(f"/v1/sources/{source['id']}/runs")).json()["data"] == [run]
+    [job] = shop.jobs()
+    assert (job.kind, job.lane, job.key) == ("runs.execute", f"source:{source['id']}", run["id"])
+    assert job.args == {"run": run["id"]} and job.tenant == shop.tenant
+    [entry] = shop.audited(run["id"])
+    assert entry.change.action == "create" and entry.change.after["source"] == source["id"]
+
+
+async def test_start_of_a_stream(shop: Shop) -> None:
+    source = await shop.create()
+    path = f"/v1/sources/{source['id']}/runs"
+    run = (await shop.client.post(path, {"stream": "stock", "accept_shrink": True})).json()
+    assert run["stream"] == "stock"
+    async with shop.world.uow.read(shop.tenant) as tx:
+        assert (await tx.runs.get(run["id"])).accept_shrink is True
+    assert (await shop.client.post(path, {"stream": "stock"})).code == "conflict"
+    assert (await shop.client.post(path, {"stream": "catalogue"})).status == 202
+    await _end(shop, run["id"])
+    assert (await shop.client.post(path, {"stream": "stock"})).status == 202
+
+
+@pytest.mark.parametrize("body", [{"stream": "prices"}, {"accept_shrink": "yes"}, {"full": True}])
+async def test_bad_starts(shop: Shop, body: Any) -> None:
+    source = await shop.create()
+    assert (await shop.client.post(f"/v1/sources/{source['id']}/runs", body)).code == "invalid_request"
+
+
+@pytest.mark.parametrize("status", ["paused", "blocked", "disabled"])
+async def test_no_run_of_a_source_that_is_not_active(shop: Shop, status: str) -> None:
+    source, pushed = await shop.create(), await shop.create(**PUSH_SOURCE)
+    for one in (source, pushed):
+        await shop.change(one["id"], status=status)
+    assert (await shop.client.post(f"/v1/sources/{source['id']}/runs")).code == "conflict"
+    assert (await _push(shop, pushed, status=409))["code"] == "conflict"
+    assert shop.jobs() == []
+
+
+async def test_a_degraded_source_still_runs(shop: Shop) -> None:
+    source = await shop.create()
+    await shop.change(source["id"], status="degraded")
+    assert (await shop.client.post(f"/v1/sources/{source['id']}/runs")).status == 202
+
+
+async def test_what_cannot_be_pulled(shop: Shop) -> None:
+    for fields in (FILE_SOURCE | {"config": {}}, PUSH_SOURCE, {"connector": "reader"}):
+        source = await shop.create(**fields)
+        assert (await shop.client.post(f"/v1/sources/{source['id']}/runs")).code == "unprocessable"
+    shopify = await shop.create(connector="shopify")
+    path = f"/v1/sources/{shopify['id']}/runs"
+    assert (await shop.client.post(path, {"stream": "stock"})).code == "unprocessable"
+    assert (await shop.client.post(path)).status == 202
+
+
+async def test_a_run_shows_everything(shop: Shop) -> None:
+    moment = builders.MOMENT
+    run = builders.run(
+        "src_1",
+        status="waiting",
+        stage="parse",
+        served_by="rest",
+        stats={"rows": 3},
+        error=RunError("fetch_failed", "It answered 503."),
+        waiting=Waiting("rate_limited", moment, 2, "Retry-After: 60"),
+        problems=(Problem("sku", "missing", "No key.", line=3, column="SKU"),),
+        started_at=moment,
+        finished_at=moment,
+    )
+    async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
+        await tx.runs.add(run)
+    told = (await shop.client.get(f"/v1/runs/{run.id}")).json()
+    assert told["waiting"] == {
+        "reason": "rate_limited",
+        "until": "2026-11-20T13:08:00.000Z",
+        "attempt": 2,
+        "detail": "Retry-After: 60",
+    }
+    problem = {"line": 3, "column": "SKU", "field": "sku", "problem": "missing", "detail": "No key."}
+    assert told["problems"] == [problem]
+    assert told["error"] == {"code": "fetch_failed", "message": "It answered 503."}
+    assert told["served_by"] == "rest" and told["finished_at"] == "2026-11-20T13:08:00.000Z"
+    other = await shop.world.client("Oak")
+    assert (await other.get(f"/v1/runs/{run.id}")).code == "not_found"
+
+
+async def test_list_pages_both_ways(shop: Shop) -> None:
+    source = await shop.create()
+    async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
+        for _ in range(5):
+            await tx.runs.add(builders.run(source["id"]).ended("succeeded", tx.now))
+    path = f"/v1/sources/{source['id']}/runs?limit=2"
+    first = (await shop.client.get(path)).json()
+    second = (await shop.client.get(f"{path}&starting_after={first['next_cursor']}")).json()
+    back = (await shop.client.get(f"{path}&ending_before={second['next_cursor']}")).json()
+    ids = [run["id"] for run in (*first["data"], *second["data"])]
+    assert ids == sorted(ids, reverse=True) and len(set(ids)) == 4
+    assert [run["id"] for run in back["data"]] == ids[1:3]
+    assert (await shop.client.get("/v1/sources/src_0000000000000000000000/runs")).code == "not_found"
+
+
+async def test_a_push_is_a_run(shop: Shop) -> None:
+    source = await shop.create(**PUSH_SOURCE)
+    run = await _push(shop, source)
+    assert (run["trigger"], run["stream"], run["status"]) == ("push", "catalogue", "queued")
+    assert await _parts(shop, run) == [[RECORD]]
+    assert await _input(shop, run) == {"push": True, "complete": False, "open": False, "parts": 1, "records": 1}
+    assert [job.key for job in shop.jobs()] == [run["id"]]
+
+
+async def test_pushes_queue_behind_each_other(shop: Shop) -> None:
+    source = await shop.create(**PUSH_SOURCE)
+    runs = [await _push(shop, source) for _ in range(3)]
+    assert len({run["id"] for run in runs}) == 3
+    assert [job.key for job in shop.jobs()] == [run["id"] for run in runs]
+
+
+async def test_a_batch_collects_until_its_last_part(shop: Shop) -> None:
+    source = await shop.create(**PUSH_SOURCE)
+    first = await _push(shop, source, batch="monday", more=True)
+    other = await _push(shop, source, batch="tuesday", more=True)
+    single = await _push(shop, source)
+    second = await _push(shop, source, batch="monday", more=True, complete=True)
+    assert first["id"] == second["id"] != other["id"]
+    assert [job.key for job in shop.jobs()] == [single["id"]]
+    last = await _push(shop, source, batch="monday", complete=True)
+    assert last["id"] == first["id"]
+    assert len(await _parts(shop, first)) == 3
+    told = await _input(shop, first)
+    assert told == {"push": True, "complete": True, "open": False, "parts": 3, "records": 3, "batch": "monday"}
+    assert [job.key for job in shop.jobs()] == [single["id"], first["id"]]
+    again = await _push(shop, source, batch="monday")
+    assert again["id"] != first["id"]
+
+
+async def test_records_keep_their_exact_numbers(shop: Shop) -> None:
+    source = await shop.create(**PUSH_SOURCE)
+    text = json.dumps({"records": [RECORD]}).replace("499.9", "499.90000000000000001").replace("80.5", '"31 1/2"')
+    answer = await shop.client.send(
+        "POST",
+        f"/v1/sources/{source['id']}/records",
+        body=text.encode(),
+        headers={"content-type": "application/json", "idempotency-key": "exact"},
+    )
+    assert answer.status == 202
+    async with shop.world.uow.read(shop.tenant) as tx:
+        [part] = await tx.pushes.parts(answer.json()["id"])
+    assert b"499.90000000000000001" in part and b'"31 1/2"' in part
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ({"records": []}, ("records", "too_few")),
+        ({"records": [RECORD] * 1001}, ("records", "too_many")),
+        ({"more": True}, ("batch", "required")),
+        ({"batch": ""}, ("batch", "too_short")),
+        ({"records": [{"variants": []}]}, ("records.0.product", "required")),
+        ({"records": [{"product": {"title": "x"}}]}, ("records.0.product.external_id", "required")),
+        (
+            {"records": [{"product": {"external_id": "x", "colour": "red"}}]},
+            ("records.0.product.colour", "unknown_field"),
+        ),
+        (
+            {"records": [{"product": {"external_id": "x"}, "variants": [{"external_id": "y", "weight": 3}]}]},
+            ("records.0.variants.0.weight", "invalid_type"),
+        ),
+        ({"atomic": True}, ("atomic", "unknown_field")),
+    ],
+)
+async def test_bad_pushes(shop: Shop, body: Any, fault: tuple[str, str]) -> None:
+    source = await shop.create(**PUSH_SOURCE)
+    answer = await shop.client.post(f"/v1/sources/{source['id']}/records", {"records": [RECORD], **body})
+    assert answer.status == 400 and fault in answer.faults
+    assert shop.jobs() == []
+
+
+async def test_only_push_sources_take_records(shop: Shop) -> None:
+    assert (await _push(shop, await shop.create(), status=422))["code"] == "unprocessable"
+
+
+async def test_a_push_may_be_large_but_not_too_large(shop: Shop) -> None:
+    source = await shop.create(**PUSH_SOURCE)
+    record = replace_description(RECORD, "x" * 4000)
+    assert (await _push(shop, source, records=[record] * 1000))["status"] == "queued"
+    too_large = [replace_description(RECORD, "x" * 6000)] * 1000
+    assert (await _push(shop, source, status=413, records=too_large))["code"] == "payload_too_large"
+
+
+def replace_description(record: Any, description: str) -> Any:
+    """The record with that description."""
+    return {**record, "product": {**record["product"], "description": description}}
+
+
+async def test_a_repeated_push_is_one_run(shop: Shop) -> None:
+    source = await shop.create(**PUSH_SOURCE)
+    path = f"/v1/sources/{source['id']}/records"
+    answers = [await shop.client.post(path, {"records": [RECORD]}, idempotency_key="once") for _ in range(2)]
+    assert answers[0].body == answers[1].body
+    assert answers[1].headers["idempotent-replayed"] == "true"
+    assert len(shop.jobs()) == 1
+
+
+async def test_a_dry_start_queues_nothing(shop: Shop) -> None:
+    source = await shop.create()
+    path = f"/v1/sources/{source['id']}/runs"
+    explained = (await shop.client.post(path, service_dry_run="explain")).json()
+    assert [job["kind"] for job in explained["jobs"]] == ["runs.execute"]
+    assert (await shop.client.post(path, service_dry_run="true")).status == 202
+    assert shop.jobs() == []
+    assert (await shop.client.get(path)).json()["data"] == []
+
+
+async def test_ended_runs_stay_readable(shop: Shop) -> None:
+    source = await shop.create()
+    run = (await shop.client.post(f"/v1/sources/{source['id']}/runs")).json()
+    async with shop.world.uow.begin(shop.tenant, OPERATOR) as tx:
+        found = await tx.runs.get(run["id"])
+        await tx.runs.save(replace(found.started(tx.now), stage="store").ended("cancelled", tx.now))
+    told = (await shop.client.get(f"/v1/runs/{run['id']}")).json()
+    assert (told["status"], told["stage"]) == ("cancelled", "store")

@@ -1,0 +1,399 @@
+"""Sources over HTTP: connecting, changing, credentials and trying out."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.kernel.ids import is_id
+from domain.sources.model import StatusReason
+from ports.connectors import FetchFailed
+from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
+
+pytestmark = pytest.mark.asyncio
+UNKNOWN = "src_0000000000000000000000"
+
+
+@pytest_asyncio.fixture(name="shop")
+async def running_shop() -> AsyncIterator[Shop]:
+    """A running application."""
+    async with shop() as made:
+        yield made
+
+
+async def _refused(shop: Shop, status: int, fields: Any) -> Any:
+    answer = await shop.client.post("/v1/sources", {**URL_SOURCE, **fields})
+    assert answer.status == status, answer.body
+    return answer
+
+
+async def test_create(shop: Shop) -> None:
+    answer = await shop.client.post("/v1/sources", URL_SOURCE)
+    source = answer.json()
+    assert answer.status == 201
+    assert answer.headers["location"].endswith(f"/v1/sources/{source['id']}")
+    assert answer.headers["etag"].startswith('"1-')
+    assert is_id("src", source["id"])
+    assert source == {
+        "object": "source",
+        "id": source["id"],
+        "catalogue": shop.world.orgs["Fjord"].catalogues[0],
+        "name": "Lindgren",
+        "kind": "url",
+        "connector": "csv",
+        "config": {"url": "https://vendor.example/feed.csv"},
+        "schedule": {"adaptive": False},
+        "status": "active",
+        "licence_basis": "unknown",
+        "first_party": False,
+        "has_credentials": False,
+        "freshness": {"catalogue": None, "stock": None},
+        "version": 1,
+        "created_at": "2026-11-20T13:08:00.000Z",
+        "updated_at": "2026-11-20T13:08:00.000Z",
+    }
+    [entry] = shop.audited(source["id"])
+    assert entry.change.action == "create" and entry.change.after["name"] == "Lindgren"
+    assert entry.call.operation == "sources.create"
+
+
+@pytest.mark.parametrize(
+    ("fields", "connector"),
+    [
+        ({"config": {"url": "https://a.example/", "platform": "shopify"}}, "shopify"),
+        ({"config": {"url": "https://a.example/", "platform": "woocommerce"}}, "csv"),
+        ({"kind": "file", "config": {"format": "xlsx"}}, "csv"),
+        ({"kind": "mail", "config": {"inbound": {"senders": ["a@b.example"]}}}, "csv"),
+        ({"kind": "api", "config": {}}, "api"),
+        ({"kind": "push", "config": {}}, "push"),
+        ({"kind": "api", "config": {}, "connector": "shopify"}, "shopify"),
+    ],
+)
+async def test_the_connector_follows_kind_and_platform(shop: Shop, fields: Any, connector: str) -> None:
+    assert (await shop.create(**fields))["connector"] == connector
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"connector": "nobody"}, ("connector", "invalid_value")),
+        ({"config": {}}, ("config.url", "required")),
+        ({"config": {"url": "ftp://a.example/x"}}, ("config.url", "invalid_format")),
+        ({"config": {"url": "https://a.example/", "colour": 1}}, ("config.colour", "unknown_field")),
+        ({"config": {"url": "https://a.example/", "pages": 0}}, ("config.pages", "too_small")),
+        ({"config": {"url": "https://a.example/", "currency": "xxx"}}, ("config.currency", "invalid_value")),
+        ({"kind": "push", "config": {"url": "https://a.example/"}}, ("config.url", "unknown_field")),
+        ({"kind": "mail", "config": {}}, ("config.inbound", "required")),
+        (
+            {"kind": "mail", "config": {"inbound": {"senders": [7]}}},
+            ("config.inbound.senders.0", "invalid_type"),
+        ),
+        ({"schedule": {"interval_minutes": 4}}, ("schedule.interval_minutes", "too_small")),
+        ({"schedule": {"interval_minutes": 43_201}}, ("schedule.interval_minutes", "too_large")),
+        ({"schedule": {"stock_interval_minutes": 1_441}}, ("schedule.stock_interval_minutes", "too_large")),
+        ({"licence_basis": "maybe"}, ("licence_basis", "invalid_value")),
+        ({"kind": "fax"}, ("kind", "invalid_value")),
+        ({"status": "active"}, ("status", "unknown_field")),
+    ],
+)
+async def test_bad_fields_are_named(shop: Shop, fields: Any, fault: tuple[str, str]) -> None:
+    assert fault in (await _refused(shop, 400, fields)).faults
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"connector": "api"},
+        {"connector": "push"},
+        {"kind": "push", "config": {}, "connector": "csv"},
+        {"kind": "file", "config": {}, "schedule": {"interval_minutes": 60}},
+        {"kind": "push", "config": {}, "schedule": {"interval_minutes": 60}},
+        {"connector": "reader", "schedule": {"interval_minutes": 60}},
+        {"connector": "shopify", "schedule": {"stock_interval_minutes": 60}},
+        {"config": {"url": "http://127.0.0.1/feed.csv"}},
+        {"config": {"url": "http://localhost/feed.csv"}},
+        {"config": {"url": "http://0x7f.1/feed.csv"}},
+        {"config": {"url": "http://2130706433/feed.csv"}},
+        {"config": {"url": "http://[::ffff:10.0.0.1]/feed.csv"}},
+        {"config": {"url": "http://169.254.169.254/latest/meta-data"}},
+        {"config": {"url": "https://vendor.example:8443/feed.csv"}},
+        {"config": {"url": "https://anna:secret@vendor.example/feed.csv"}},
+    ],
+)
+async def test_what_cannot_be_carried_out(shop: Shop, fields: Any) -> None:
+    answer = await _refused(shop, 422, fields)
+    assert answer.code == "unprocessable"
+    assert len(answer.json()["detail"]) > 20
+
+
+@pytest.mark.parametrize("url", ["http://files.internal:81/feed.csv", "http://127.0.0.1:9000/x", "http://8.8.8.8/x"])
+async def test_allowed_addresses(shop: Shop, url: str) -> None:
+    assert (await shop.create(config={"url": url}))["config"]["url"] == url
+
+
+async def test_a_vendors_source_is_its_own(shop: Shop) -> None:
+    await shop.world.org("Lind", shop.world.orgs["Fjord"].plan, kind="vendor")
+    client = await shop.world.client("Lind", livemode=False)
+    source = (await client.post("/v1/sources", URL_SOURCE)).json()
+    assert source["first_party"] is True
+    assert source["catalogue"] == shop.world.orgs["Lind"].catalogues[1]
+
+
+async def test_others_see_nothing(shop: Shop) -> None:
+    source = await shop.create()
+    path = f"/v1/sources/{source['id']}"
+    for client in (await shop.world.client("Oak"), await shop.world.client(livemode=False)):
+        assert (await client.get("/v1/sources")).json()["data"] == []
+        answers = [
+            await client.get(path),
+            await client.send_json("PATCH", path, {"name": "x"}, if_match="*"),
+            await client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}}),
+            await client.send_json("DELETE", path + "/credentials"),
+            await client.post(path + "/test"),
+            await client.post(path + "/runs"),
+            await client.get(path + "/runs"),
+            await client.post(path + "/records", {"records": [{"product": {"external_id": "a"}}]}),
+            await client.post(path + "/uploads", {"filename": "a", "content_type": "text/csv", "bytes": 1}),
+        ]
+        assert [answer.status for answer in answers] == [404] * len(answers)
+
+
+async def test_list_and_read(shop: Shop) -> None:
+    sources = [await shop.create(name=str(number)) for number in range(3)]
+    expected = sorted(sources, key=lambda source: source["id"], reverse=True)
+    first = (await shop.client.get("/v1/sources?limit=2")).json()
+    assert first["data"] == expected[:2] and first["has_more"] is True
+    second = (await shop.client.get(f"/v1/sources?limit=2&starting_after={first['next_cursor']}")).json()
+    assert second["data"] == expected[2:] and second["next_cursor"] is None
+    answer = await shop.client.get(f"/v1/sources/{sources[0]['id']}")
+    assert answer.json() == sources[0]
+    assert answer.headers["etag"].startswith('"1-')
+
+
+async def test_freshness(shop: Shop) -> None:
+    source = await shop.create(schedule={"interval_minutes": 60, "stock_interval_minutes": 10})
+    now = shop.world.clock.now()
+    await shop.change(source["id"], catalogue_at=now - timedelta(minutes=91), stock_at=now - timedelta(minutes=31))
+    fresh = (await shop.client.get(f"/v1/sources/{source['id']}")).json()["freshness"]
+    assert fresh["catalogue"] == {"observed_at": "2026-11-20T11:37:00.000Z", "age_seconds": 5460, "state": "late"}
+    assert fresh["stock"]["state"] == "stale"
+
+
+async def test_update(shop: Shop) -> None:
+    source = await shop.create()
+    shop.world.clock.advance(timedelta(seconds=1))
+    answer = await shop.patch(source, name="Renamed", licence_basis="vendor_agreement")
+    changed = answer.json()
+    assert answer.status == 200 and answer.headers["etag"].startswith('"2-')
+    assert (changed["name"], changed["licence_basis"], changed["version"]) == ("Renamed", "vendor_agreement", 2)
+    assert changed["updated_at"] == "2026-11-20T13:08:01.000Z"
+    assert shop.audited(source["id"])[-1].change.before == {"name": "Lindgren", "licence_basis": "unknown"}
+    assert shop.audited(source["id"])[-1].change.after == {"name": "Renamed", "licence_basis": "vendor_agreement"}
+
+
+async def test_update_needs_the_version_read(shop: Shop) -> None:
+    source = await shop.create()
+    path = f"/v1/sources/{source['id']}"
+    assert (await shop.patch(source, name="first")).status == 200
+    stale = await shop.patch(source, name="second")
+    assert (stale.status, stale.code) == (412, "precondition_failed")
+    assert "version 2" in stale.json()["detail"]
+    missing = await shop.client.send_json("PATCH", path, {"name": "x"})
+    assert (missing.status, missing.code) == (428, "precondition_required")
+    assert (await shop.client.send_json("PATCH", path, {"name": "third"}, if_match="*")).status == 200
+
+
+async def test_an_update_that_changes_nothing_leaves_the_version(shop: Shop) -> None:
+    source = await shop.create()
+    same = await shop.patch(source, name=source["name"], config=source["config"], status="active")
+    assert same.json() == source
+    assert len(shop.audited(source["id"])) == 1
+
+
+async def test_update_checks_as_create_does(shop: Shop) -> None:
+    source = await shop.create()
+    assert (await shop.patch(source, connector="nobody")).faults == {("connector", "invalid_value")}
+    assert (await shop.patch(source, connector="api")).status == 422
+    assert (await shop.patch(source, config={})).faults == {("config.url", "required")}
+    assert (await shop.patch(source, config={"url": "http://10.1.2.3/"})).status == 422
+    assert (await shop.patch(source, kind="file")).faults == {("kind", "unknown_field")}
+    assert (await shop.patch(source, status="blocked")).faults == {("status", "invalid_value")}
+    assert (await shop.stored(source["id"])).version == 1
+
+
+async def test_a_dry_update_changes_nothing(shop: Shop) -> None:
+    source = await shop.create()
+    path = f"/v1/sources/{source['id']}"
+    answer = await shop.client.send_json("PATCH", path, {"name": "x"}, if_match="*", service_dry_run="true")
+    assert answer.json()["name"] == "x"
+    answer = await shop.client.send_json("PATCH", path, {"name": "x"}, if_match="*", service_dry_run="explain")
+    [change] = answer.json()["changes"]
+    assert change["fields"] == [{"path": "name", "old": "Lindgren", "new": "x"}]
+    assert (await shop.client.get(path)).json() == source
+
+
+async def test_a_schedule_says_when_to_pull(shop: Shop) -> None:
+    source = await shop.create(schedule={"interval_minutes": 60})
+    now = shop.world.clock.now()
+    assert (await shop.stored(source["id"])).next_pull == now
+    await shop.change(source["id"], catalogue_at=now)
+    source = (await shop.client.get(f"/v1/sources/{source['id']}")).json()
+    await shop.patch(source, schedule={"interval_minutes": 90, "stock_interval_minutes": 15, "adaptive": True})
+    stored = await shop.stored(source["id"])
+    assert (stored.next_pull, stored.next_stock_pull) == (now + timedelta(minutes=90), now)
+    source = (await shop.client.get(f"/v1/sources/{source['id']}")).json()
+    assert source["schedule"] == {"interval_minutes": 90, "stock_interval_minutes": 15, "adaptive": True}
+    paused = (await shop.patch(source, status="paused")).json()
+    assert (await shop.stored(source["id"])).next_pull is None
+    await shop.patch(paused, status="active")
+    assert (await shop.stored(source["id"])).next_pull == now + timedelta(minutes=90)
+
+
+async def test_a_blocked_source_is_set_active(shop: Shop) -> None:
+    source = await shop.create()
+    reason = StatusReason("fetch_refused", "The address is not a public one.")
+    await shop.change(source["id"], status="blocked", status_reason=reason, failures=10)
+    blocked = (await shop.client.get(f"/v1/sources/{source['id']}")).json()
+    assert blocked["status_reason"] == {"code": "fetch_refused", "message": reason.message}
+    active = (await shop.patch(blocked, status="active")).json()
+    assert active["status"] == "active" and "status_reason" not in active
+    assert (await shop.stored(source["id"])).failures == 0
+
+
+async def test_a_disabled_source_stays_so(shop: Shop) -> None:
+    source = await shop.create()
+    await shop.change(source["id"], status="disabled")
+    source = (await shop.client.get(f"/v1/sources/{source['id']}")).json()
+    for status in ("active", "paused"):
+        assert (await shop.patch(source, status=status)).code == "conflict"
+    assert (await shop.patch(source, name="still nameable")).status == 200
+
+
+async def test_inbound_addresses_come_and_go(shop: Shop) -> None:
+    inbound = {"senders": ["orders@vendor.example"]}
+    source = await shop.create(kind="mail", config={"inbound": inbound})
+    local, _, domain = source["inbound_address"].partition("@")
+    assert len(local) == 20 and domain == "in.joinery.test"
+    kept = (await shop.patch(source, config={"inbound": inbound, "currency": "eur"})).json()
+    assert kept["inbound_address"] == source["inbound_address"]
+    other = await shop.create(kind="mail", config={"inbound": inbound})
+    assert other["inbound_address"] != source["inbound_address"]
+    file = await shop.create(**FILE_SOURCE, config={"inbound": inbound})
+    assert "inbound_address" not in (await shop.patch(file, config={})).json()
+
+
+async def test_credentials_are_sealed_and_never_shown(shop: Shop) -> None:
+    source = await shop.create(kind="api", config={}, schedule={"interval_minutes": 60})
+    path = f"/v1/sources/{source['id']}/credentials"
+    assert (await shop.stored(source["id"])).next_pull is None
+    answer = await shop.client.send_json("PUT", path, {"credentials": {"token": "shpat_Geheim"}})
+    assert answer.status == 200 and answer.json()["has_credentials"] is True and answer.json()["version"] == 2
+    assert (await shop.stored(source["id"])).next_pull == shop.world.clock.now()
+    async with shop.world.uow.read(shop.tenant) as tx:
+        sealed = await tx.sources.sealed(source["id"])
+    assert b"Geheim" not in sealed
+    assert shop.services.vault.open(sealed, source["id"]) == {"token": "shpat_Geheim"}
+    explained = await shop.client.send_json(
+        "PUT", path, {"credentials": {"token": "Geheim2"}}, service_dry_run="explain"
+    )
+    told = [answer.body, explained.body, repr(shop.audited(source["id"])).encode()]
+    assert not any(b"Geheim" in text for text in told)
+    gone = await shop.client.send_json("DELETE", path)
+    assert gone.json()["has_credentials"] is False and gone.json()["version"] == 3
+    assert (await shop.client.send_json("DELETE", path)).json()["version"] == 3
+    async with shop.world.uow.read(shop.tenant) as tx:
+        assert await tx.sources.sealed(source["id"]) is None
+
+
+async def test_credentials_are_checked_by_the_connector(shop: Shop) -> None:
+    source = await shop.create(kind="api", config={})
+    path = f"/v1/sources/{source['id']}/credentials"
+    wrong = await shop.client.send_json("PUT", path, {"credentials": {"token": "", "pin": "Geheim"}})
+    assert wrong.faults == {("credentials.token", "too_short"), ("credentials.pin", "unknown_field")}
+    assert b"Geheim" not in wrong.body
+    for fields in ({"connector": "open"}, PUSH_SOURCE):
+        other = await shop.create(**fields)
+        answer = await shop.client.send_json(
+            "PUT", f"/v1/sources/{other['id']}/credentials", {"credentials": {"token": "t"}}
+        )
+        assert answer.code == "unprocessable"
+
+
+async def test_trying_a_source_out(shop: Shop) -> None:
+    source = await shop.create()
+    path = f"/v1/sources/{source['id']}"
+    await shop.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})
+    lines = b"SKU,Title,Price\n" + b"".join(b"A-%d,Table %d,\n" % (n, n) for n in range(9))
+    shop.services.connectors.feed = [lines[:20], lines[20:]]
+    answer = await shop.client.send_json("POST", path + "/test")
+    assert answer.status == 200
+    told = answer.json()
+    assert told.pop("duration_ms") >= 0
+    assert told.pop("sample") == [{"SKU": f"A-{n}", "Title": f"Table {n}"} for n in range(5)]
+    assert told == {
+        "object": "source_test",
+        "ok": True,
+        "status": 200,
+        "served_by": None,
+        "final_url": "https://vendor.example/feed.csv",
+        "content_type": "text/csv",
+        "bytes_read": len(lines),
+    }
+    [job] = shop.services.connectors.asked
+    assert job.credentials == {"token": "t"} and job.stream == "catalogue"
+    assert shop.jobs() == [] and (await shop.stored(source["id"])).version == 2
+
+
+async def test_a_test_reads_no_more_than_it_must(shop: Shop) -> None:
+    source = await shop.create()
+    shop.services.connectors.feed = [b"SKU\nA-1\n?\n", b"x" * 3 * 1024 * 1024, b"never"]
+    told = (await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")).json()
+    assert told["ok"] is True and told["bytes_read"] == 2 * 1024 * 1024
+    assert told["sample"] == [{"SKU": "A-1"}]
+
+
+@pytest.mark.parametrize(
+    ("feed", "code"),
+    [
+        (FetchFailed("fetch_failed", "The server answered 503."), "fetch_failed"),
+        (FetchFailed("credentials_refused", "The server answered 401."), "credentials_refused"),
+        ([b"SKU\n?\n"], "parse_failed"),
+        ([], "parse_failed"),
+    ],
+)
+async def test_a_failed_test_says_why(shop: Shop, feed: Any, code: str) -> None:
+    source = await shop.create()
+    shop.services.connectors.feed = feed
+    answer = await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")
+    assert answer.status == 200
+    assert answer.json()["ok"] is False and answer.json()["failure"]["code"] == code
+    assert (await shop.stored(source["id"])).status == "active"
+
+
+async def test_what_is_not_pulled_cannot_be_tried(shop: Shop) -> None:
+    inbound = {"inbound": {"senders": ["a@b.example"]}}
+    for fields in (
+        FILE_SOURCE | {"config": {}},
+        PUSH_SOURCE,
+        {"kind": "mail", "config": inbound},
+        {"connector": "reader"},
+    ):
+        source = await shop.create(**fields)
+        assert (await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")).code == "unprocessable"
+
+
+async def test_a_dry_test_calls_nobody(shop: Shop) -> None:
+    source = await shop.create()
+    path = f"/v1/sources/{source['id']}/test"
+    assert (await shop.client.send_json("POST", path, service_dry_run="true")).json()["failure"]["code"] == "dry_run"
+    explained = await shop.client.send_json("POST", path, service_dry_run="explain")
+    assert explained.json()["warnings"] == ["A dry run does not call the source."]
+    assert shop.services.connectors.asked == []
+
+
+async def test_nothing_about_an_unknown_source(shop: Shop) -> None:
+    assert (await shop.client.get(f"/v1/sources/{UNKNOWN}")).code == "not_found"
+    assert json.loads((await shop.client.get("/v1/sources/src_short")).body)["code"] == "not_found"

@@ -1,0 +1,123 @@
+"""The fast validator and the reference one give the same verdicts, at the same paths, with the same codes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError
+
+from adapters.wire import words
+from entrypoints.http.table import whole
+from entrypoints.http.validation import CODES, FORMATS, Validator, is_day, is_moment
+from tests.http.toys import CREATE
+
+SCHEMA = words.closed(
+    {
+        "name": words.text("oak", longest=5),
+        "kind": words.word("url", "file"),
+        "id": words.id_of("src"),
+        "count": words.integer(1, least=1, most=9),
+        "size": words.number(1.5),
+        "on": words.flag(),
+        "at": words.timestamp(),
+        "day": words.date(),
+        "list": words.array(words.integer(1), least=1, most=2),
+        "map": words.map_of(words.integer(1), {"a": 1}),
+        "inner": words.closed({"a": words.text("a")}, ("a",)),
+        "maybe": words.nullable(words.closed({"a": words.text("a"), "b": words.flag()}, ("a",))),
+        "either": {"oneOf": [words.text("a"), words.integer(1, least=3)]},
+    },
+    ("name", "kind"),
+)
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 20),
+    st.decimals(-5, 5, places=2),
+    st.sampled_from(["", "oak", "url", "too long", "src_" + "a" * 22, "2026-11-20T13:08:00Z", "2026-11-20", "2026-13-01"]),
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=3),
+    ),
+    max_leaves=6,
+)
+BODIES = st.dictionaries(st.sampled_from([*SCHEMA["properties"], "unknown", "other"]), VALUES, max_size=8)
+
+_checker = FormatChecker(formats=())
+for _name, _check in FORMATS.items():
+    _checker.checks(_name)(lambda value, check=_check: not isinstance(value, str) or check(value))
+
+
+def _told(error: ValidationError) -> Iterator[tuple[str, str]]:
+    path = [str(part) for part in error.absolute_path]
+    if error.validator == "required":
+        missing = [name for name in error.validator_value if name not in error.instance]
+        yield from ((".".join([*path, name]), "required") for name in missing)
+    elif error.validator == "additionalProperties":
+        known = error.schema.get("properties", {})
+        yield from ((".".join([*path, name]), "unknown_field") for name in error.instance if name not in known)
+    elif error.validator in ("anyOf", "oneOf"):
+        yield from _alternatives(error)
+    else:
+        yield ".".join(path) or "body", CODES.get(str(error.validator), "invalid_value")
+
+
+def _alternatives(error: ValidationError) -> Iterator[tuple[str, str]]:
+    branches: dict[Any, list[ValidationError]] = {}
+    for inner in error.context or []:
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+
+    def misses(branch: list[ValidationError]) -> bool:
+        return any(inner.validator == "type" and not inner.path for inner in branch)
+
+    fitting = [branch for branch in branches.values() if not misses(branch)]
+    if len(fitting) == 1:
+        for inner in fitting[0]:
+            yield from _told(inner)
+    else:
+        every = all(any(inner.validator == "type" for inner in branch) for branch in branches.values())
+        yield ".".join(map(str, error.absolute_path)) or "body", "invalid_type" if every and branches else "invalid_value"
+
+
+def _reference(schema: Any, value: Any) -> set[tuple[str, str]]:
+    validator = Draft202012Validator(schema, format_checker=_checker)
+    return {told for error in validator.iter_errors(value) for told in _told(error)}
+
+
+@settings(max_examples=400, deadline=None)
+@given(BODIES)
+def test_they_agree(body: dict[str, Any]) -> None:
+    assert {(fault.field, fault.code) for fault in Validator(SCHEMA).faults(body)} == _reference(SCHEMA, body)
+
+
+@settings(max_examples=200, deadline=None)
+@given(VALUES)
+def test_they_agree_on_any_value(value: Any) -> None:
+    assert {(fault.field, fault.code) for fault in Validator(CREATE).faults(value)} == _reference(CREATE, value)
+
+
+def test_they_agree_on_every_example() -> None:
+    for row in whole():
+        if row.body is not None:
+            example = words.example(dict(row.body))
+            assert Validator(row.body).faults(example) == ()
+            assert _reference(row.body, example) == set()
+            broken = example | {"no_such_field": 1}
+            assert {(f.field, f.code) for f in Validator(row.body).faults(broken)} == _reference(row.body, broken)
+
+
+def test_moments() -> None:
+    for good in ("2026-11-20T13:08:00Z", "2026-11-20T13:08:00.123Z", "2026-11-20T13:08:00.123456789+02:00"):
+        assert is_moment(good)
+    for bad in (
+        "2026-11-20", "2026-11-20T13:08:00", "2026-11-20 13:08:00Z", "2026-13-20T13:08:00Z", "2026-11-20T25:08:00Z", "",
+        "0001-01-01T00:00:00+14:00", "2026-11-20T13:08:60Z", "2026-W01-1T00:00:00Z", "٢٠٢٦-11-20T13:08:00Z",
+    ):  # fmt: skip
+        assert not is_moment(bad)
+    assert is_day("2026-02-28")
+    assert not is_day("2026-02-30")
+    assert not is_day("20260228")

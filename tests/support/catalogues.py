@@ -1,0 +1,110 @@
+"""Filling a catalogue, by hand or at random, and keeping a plain copy of what went in to compare with."""
+
+import copy
+import random
+from datetime import datetime
+
+from domain.catalogue import categories
+from domain.catalogue.batch import SLOTS, Batch, Mark, Span
+from domain.catalogue.model import AVAILABILITIES, STATUSES, OfferFilter, Product, ProductFilter
+from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+
+BRANDS = ("West  Elm", "WEST ELM", "Lindgren Möbler", "Fermob", "O'Keeffe & Co.", None)
+WORDS = ("Oak", "table", "TABLE", "Söta", "sofa", "3-seater", "Café", "chair", "lamp", "rug")
+CODES = ("AB-12/c", "ab12C", "LM 1001", "lm-1001.x", "Ö-7")
+LOCATIONS = ("main", "east")
+
+
+def whole(source: str, stream: str = "catalogue") -> Span:
+    """Every slot of the source's stream."""
+    return Span(source, stream, 0, SLOTS)
+
+
+def batch_of(*products: Product) -> Batch:
+    """A batch that adds the products whole."""
+    batch = Batch(new_products=list(products), touched={product.id: product for product in products})
+    batch.new_variants = [variant for product in products for variant in product.variants]
+    batch.new_offers = [offer for variant in batch.new_variants for offer in variant.offers]
+    return batch
+
+
+async def store(uow: UnitOfWork, tenant: Tenant, batch: Batch, span: Span, now: datetime = builders.MOMENT) -> None:
+    """Write the batch in a transaction of its own."""
+    async with uow.begin(tenant, builders.CALL) as tx:
+        await tx.catalogue.save(span, batch, now)
+
+
+async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime = builders.MOMENT) -> list[Product]:
+    """Add whole products of one source; answers plain copies as the store should hold them."""
+    copies = copy.deepcopy(list(products))
+    await store(uow, tenant, batch_of(*products), whole(products[0].source), now)
+    for product in copies:
+        product.updated_at = now
+        product.variants.sort(key=lambda variant: variant.id)
+        for variant in product.variants:
+            variant.updated_at = now
+            variant.offers.sort(key=lambda offer: offer.id)
+            for offer in variant.offers:
+                offer.updated_at = now
+    return copies
+
+
+def mark(key: str, fingerprint: bytes = b"1", product: str = "", slot: int | None = None) -> Mark:
+    """A mark of that key."""
+    return Mark(hash(key) % SLOTS if slot is None else slot, key, fingerprint, product)
+
+
+def random_product(dice: random.Random, source: str, catalogue: str, key: str) -> Product:
+    """A product with up to three variants of up to two offers."""
+    data: dict[str, object] = {"title": " ".join(dice.sample(WORDS, dice.randint(1, 4)))}
+    if brand := dice.choice(BRANDS):
+        data["brand"] = brand
+    if dice.random() < 0.7:
+        data["category"] = dice.choice(list(categories.everything()))
+    product = builders.product(source, catalogue, key, data=data, status=dice.choice(STATUSES))
+    for number in range(dice.randint(0, 3)):
+        facts = {name: dice.choice(CODES) for name in ("sku", "mpn") if dice.random() < 0.5}
+        variant = builders.variant(product, f"{key}/{number}", data=facts)
+        for location in LOCATIONS[: dice.randint(0, 2)]:
+            availability = dice.choice(AVAILABILITIES)
+            builders.offer(
+                variant, location=location, data={"availability": availability, "quantity": dice.randint(0, 9)}
+            )
+    return product
+
+
+def random_product_filter(dice: random.Random, products: list[Product], moments: list[datetime]) -> ProductFilter:
+    """A filter of one to three conditions, most of which some product meets."""
+    some = dice.choice(products)
+    ids = list(categories.everything())
+    possible: dict[str, object] = {
+        "updated_since": dice.choice(moments),
+        "status": dice.choice(STATUSES),
+        "brand": dice.choice(["westelm", "west elm", " Fermob ", "LINDGREN MÖBLER", "nobody"]),
+        "category": dice.choice([*categories.above(some.data.get("category")), dice.choice(ids), "ctg_" + "0" * 22]),
+        "availability": dice.choice(AVAILABILITIES),
+        "source": dice.choice([some.source, "src_0000000000000000000000"]),
+        "catalogue": dice.choice([some.catalogue, some.catalogue, "cat_0000000000000000000000"]),
+        "q": dice.choice(
+            ["oak", "OAK table", "sota", "seater 3", "cafe chair lamp", "ab12c", "LM-1001", "elm", "tab", "ö7"]
+        ),
+    }
+    chosen = dice.sample(sorted(possible), dice.randint(1, 3))
+    return ProductFilter(**{name: possible[name] for name in chosen})  # type: ignore[arg-type]
+
+
+def random_offer_filter(dice: random.Random, products: list[Product], moments: list[datetime]) -> OfferFilter:
+    """A filter of one to three conditions, most of which some offer meets."""
+    offers = [offer for product in products for variant in product.variants for offer in variant.offers]
+    some = dice.choice(offers)
+    possible: dict[str, object] = {
+        "variant": some.variant,
+        "product": some.product,
+        "source": some.source,
+        "availability": dice.choice(AVAILABILITIES),
+        "updated_since": dice.choice(moments),
+    }
+    chosen = dice.sample(sorted(possible), dice.randint(1, 3))
+    return OfferFilter(**{name: possible[name] for name in chosen})  # type: ignore[arg-type]

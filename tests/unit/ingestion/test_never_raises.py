@@ -1,0 +1,165 @@
+"""Whatever a vendor types, readers answer with a value or a problem, never with an exception."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from domain.ingestion import (
+    attributes,
+    axes,
+    cartons,
+    countries,
+    dates,
+    dimensions,
+    gtin,
+    html_text,
+    lead_times,
+    lengths,
+    media,
+    money,
+    product_columns,
+    rugs,
+    stock,
+    text,
+    weights,
+    words,
+)
+from domain.ingestion.mapping import from_given, propose
+from domain.ingestion.model import Context, Group
+from domain.ingestion.normalise import normalise
+from domain.ingestion.plan import compile_plan
+from domain.ingestion.reading import Reading
+from domain.ingestion.statements import from_record
+from domain.ingestion.vocabulary import score_header, senses
+
+READERS: list[Callable[[str], Reading[Any]]] = [
+    cartons.parse_packages,
+    countries.parse_country,
+    dates.parse_date,
+    dimensions.parse_dimensions,
+    gtin.parse_gtin,
+    lead_times.parse_lead_time,
+    lengths.parse_length,
+    lambda value: lengths.parse_length(value, "in"),
+    lambda value: dimensions.parse_dimensions(value, "in", axes.BED),
+    lambda value: money.parse_money(value, "usd"),
+    lambda value: money.parse_money(value, "eur", "comma"),
+    lambda value: money.parse_money(value, "jpy", "dot"),
+    product_columns.parse_sturdy,
+    product_columns.parse_status,
+    product_columns.line_of_text,
+    product_columns.body_of_text,
+    rugs.parse_rug_size,
+    rugs.parse_shape,
+    stock.parse_stock,
+    stock.parse_availability,
+    lambda value: weights.parse_weight(value, "lb"),
+    words.parse_boolean,
+    words.parse_components,
+    words.parse_features,
+    words.parse_freight_class,
+    words.parse_materials,
+    words.parse_tags,
+    words.parse_count,
+]
+VENDOR = st.text(alphabet="0123456789 .,/-+'\"xXWDHLinftcmgkb$€()|:;½″²٣éÃ\t\n\x9d", max_size=40)
+ANY = st.one_of(VENDOR, st.text(max_size=60))
+CELL = st.one_of(
+    st.none(),
+    ANY,
+    st.integers(-(10**20), 10**20),
+    st.booleans(),
+    st.decimals(allow_nan=False, allow_infinity=False, places=4),
+    st.lists(ANY, max_size=3),
+    st.dictionaries(st.sampled_from(["name", "value", "unit", "url", "amount", "currency", "width", "x"]), ANY, max_size=3),
+)
+HEADERS = [
+    "Handle", "SKU", "UPC", "Title", "Description", "Category", "Tags", "Color", "Size", "Material", "Dimensions", "Width (in)",
+    "Weight", "Price", "MSRP", "Sale Price", "Currency", "Qty", "Availability", "ETA", "Qty On Order", "Lead Time", "Image 1",
+    "Image Position", "Option1 Name", "Option1 Value", "Status", "Discontinued", "Rug Size", "Pile Height", "Number of Boxes",
+    "Carton Weight", "Carton Dimensions", "Features", "Packages details", "Parts for Group Items", "Weight Unit", "Warehouse",
+    "Country of Origin", "Prop 65", "STURDY", "Freight Class", "Length", "Variant Image", "Shape", "Construction",
+]  # fmt: skip
+relaxed = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.parametrize("read", READERS)
+@relaxed
+@given(value=ANY)
+def test_readers_answer_any_text(read: Callable[[str], Reading[Any]], value: str) -> None:
+    reading = read(value)
+    assert all(fault.problem and fault.detail for fault in reading.faults)
+
+
+@relaxed
+@given(value=ANY)
+def test_texts_and_lists_take_any_text(value: str) -> None:
+    assert isinstance(text.clean(value), str)
+    assert isinstance(html_text.plain(value), str)
+    assert all(url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).urls)
+    stock.stock_in_value(value)
+    attributes.pairs(value)
+
+
+@relaxed
+@given(header=ANY)
+def test_headers_may_be_anything(header: str) -> None:
+    assert all(sense.field for sense in senses(header))
+    assert score_header([header]) in (0, 1)
+
+
+@relaxed
+@given(
+    rows=st.lists(st.lists(CELL, max_size=len(HEADERS) + 2), min_size=1, max_size=3),
+    currency=st.sampled_from([None, "usd", "eur", "kwd"]),
+    stream=st.sampled_from(["catalogue", "stock"]),
+)
+def test_rows_of_anything_make_a_statement(rows: list[list[Any]], currency: str | None, stream: str) -> None:
+    context = Context(currency=currency, stream=stream)
+    plan = compile_plan(propose(HEADERS, rows, context), context)
+    for row in rows:
+        plan.product_key(row)
+        plan.variant_key(row)
+    statement, problems = normalise(Group("k", [(2 + at, row) for at, row in enumerate(rows)]), plan)
+    assert statement.key == "k"
+    assert all(problem.line is not None for problem in problems)
+
+
+@relaxed
+@given(headers=st.lists(ANY, max_size=8), given_fields=st.lists(st.one_of(st.none(), ANY), max_size=8))
+def test_mappings_take_any_headers(headers: list[str], given_fields: list[str | None]) -> None:
+    mapping = propose(headers, [headers], Context())
+    places = sorted([c.position for c in mapping.columns] + [u.position for u in mapping.unmapped])
+    assert places == list(range(len(headers)))
+    assert len(from_given(headers, given_fields).headers) == len(headers)
+
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.decimals(allow_nan=False, allow_infinity=False), ANY),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(ANY, inner, max_size=3)),
+    max_leaves=6,
+)
+PRODUCT = st.dictionaries(st.sampled_from(["external_id", "title", "tags", "media", "compliance", "odd", "discontinued"]), JSON)
+OFFER = st.dictionaries(st.sampled_from(["location", "price", "cost", "quantity", "availability", "incoming"]), JSON)
+VARIANT = st.fixed_dictionaries(
+    {"external_id": ANY},
+    optional={name: JSON for name in ("gtin", "dimensions", "weight", "axes", "cartons", "rug", "components", "freight_class")}
+    | {"offers": st.one_of(JSON, st.lists(OFFER, max_size=3))},
+)
+
+
+@relaxed
+@given(record=st.one_of(JSON, st.fixed_dictionaries({"product": PRODUCT, "variants": st.one_of(JSON, st.lists(VARIANT))})))
+def test_records_of_anything_are_judged(record: Any) -> None:
+    statement, problems = from_record(record, Context())
+    assert statement is not None or problems
+
+
+def test_numbers_as_cells_are_plain_text() -> None:
+    assert text.as_text(Decimal("101.0")) == "101"
+    assert text.as_text(Decimal("1E+3")) == "1000"
+    assert text.as_text({"name": "Acme", "id": 4}) == "Acme"

@@ -1,0 +1,1 @@
+"""Sources, without a store."""
