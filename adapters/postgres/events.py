@@ -78,9 +78,14 @@ class PostgresEventReader:
         self._highest = 0
 
     async def horizon(self) -> int:
-        """The position up to which every event is visible and none can appear later."""
+        """The position up to which every event is visible and none can appear later.
+
+        Two statements in this order: whoever takes a position below the first answer holds a lock that the second sees,
+        or has committed. In one statement nothing would say which of them is looked at first.
+        """
         async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["horizon"])
-            row = await cursor.fetchone()
-        self._highest = max(self._highest, row[0] if row else 0)
+            last = await (await link.cursor.execute(SQL["last_position"])).fetchone()
+            oldest = await (await link.cursor.execute(SQL["oldest_writer"])).fetchone()
+        reached = [row[0] for row in (last, oldest) if row and row[0] is not None]
+        self._highest = max(self._highest, min(reached, default=0))
         return self._highest

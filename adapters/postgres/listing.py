@@ -18,6 +18,11 @@ def newest_first(cut: Cut, column: LiteralString = "id") -> tuple[LiteralString,
     return where, " ORDER BY " + column + " " + order + " LIMIT %(cut_limit)s"
 
 
+def oldest_first(cut: Cut, column: LiteralString = "id") -> tuple[LiteralString, LiteralString]:
+    """(condition, order and limit) of a list from the lowest key up; parameters as `newest_first`."""
+    return newest_first(Cut(cut.limit, cut.key, not cut.backwards), column)
+
+
 def cut_params(cut: Cut) -> dict[str, Any]:
     """The parameters of `newest_first`."""
     return {"cut_key": cut.key, "cut_limit": cut.limit + 1}

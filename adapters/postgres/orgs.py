@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from adapters.postgres.listing import cut_params, newest_first, page_of
+from adapters.postgres.listing import cut_params, oldest_first, page_of
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
@@ -55,9 +55,10 @@ class PostgresOrgStore:
         return Member(*row) if row else None
 
     async def of_user(self, user: str, cut: Cut) -> Page[Organisation]:
-        """The organisations a user is a member of, newest first."""
-        where, order = newest_first(cut, "o.id")
-        rows = await self._session.all(SQL["of_user"] + where + order, user=user, **cut_params(cut))
+        """The organisations a user is a member of, by id."""
+        where, order = oldest_first(cut, "o.id")
+        async with self._session.across():
+            rows = await self._session.all(SQL["of_user"] + where + order, user=user, **cut_params(cut))
         return page_of([organisation_of(row) for row in rows], cut, lambda organisation: organisation.id)
 
     async def plans(self) -> Sequence[Plan]:

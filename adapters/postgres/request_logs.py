@@ -1,6 +1,8 @@
 """Request logs in PostgreSQL: written many at a time, read newest first."""
 
+import secrets
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -9,7 +11,6 @@ from adapters.postgres.listing import cut_params, newest_first, page_of
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Fetched, Session
 from adapters.postgres.sqlfile import statements
-from domain.kernel.ids import new_id
 from domain.kernel.paging import Cut, Page
 from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog
@@ -43,11 +44,21 @@ class PostgresRequestLogStore:
         return Page(tuple(_log(row, tenant) for row in page.items), page.has_more, page.next_key)
 
 
+_PROCESS = secrets.token_hex(4)
+_COUNTER = count()
+
+
+def _position(log: RequestLog) -> str:
+    """Ordered by time, then by the order of writing; unique over all processes."""
+    milliseconds = int(log.created_at.timestamp() * 1000)
+    return f"{milliseconds:013d}-{next(_COUNTER):010d}-{_PROCESS}"
+
+
 def _json(log: RequestLog) -> dict[str, Any]:
     return {
         "org": log.tenant.org,
         "livemode": log.tenant.livemode,
-        "position": new_id("req"),
+        "position": _position(log),
         "id": log.id,
         "method": log.method,
         "path": log.path,

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from adapters.postgres.access import PostgresKeyStore
 from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.catalogue import PostgresCatalogueStore
+from adapters.postgres.errors import translated
 from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
@@ -68,8 +69,9 @@ class PostgresUnitOfWork:
         store = tx.sources
         assert isinstance(store, PostgresSourceStore)
         try:
-            async with store.session.link.connection.transaction():
-                yield
+            with translated():
+                async with store.session.link.connection.transaction():
+                    yield
         except BaseException:
             store.session.link.staged.clear()
             tx.recorded.events[:], tx.recorded.changes[:], tx.recorded.jobs[:] = events, changes, jobs

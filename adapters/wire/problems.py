@@ -31,9 +31,7 @@ PROBLEM: Final = words.record(
 )
 
 
-def to_wire(
-    address: str, title: str, status: int, code: str, detail: str, request_id: str
-) -> dict[str, Any]:
+def to_wire(address: str, title: str, status: int, code: str, detail: str, request_id: str) -> dict[str, Any]:
     """The members every problem has, in their order; `address` is the page that explains the code."""
     return {
         "type": address,

@@ -20,7 +20,8 @@ REQUEST_LOG: Final = words.record(
         "id": words.id_of("req", "The Request-Id."),
         "method": words.text("GET"),
         "path": _WORD | {"examples": ["/v1/sources/src_01J8ZQ5T3V7XK2M9RB4CDW"]},
-        "route": _WORD | {"examples": ["/v1/sources/{id}"], "description": "The operation's path; absent for unknown ones."},
+        "route": _WORD
+        | {"examples": ["/v1/sources/{id}"], "description": "The operation's path; absent for unknown ones."},
         "query": _WORD | {"examples": ["limit=20"], "description": "The query string as sent."},
         "status": words.integer(200, least=100, most=599),
         "error_code": _WORD | {"examples": ["not_found"], "description": "The problem's code, when it was one."},

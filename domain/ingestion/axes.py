@@ -66,6 +66,7 @@ _GLUED: Final = (
 BED: Final = "bed"
 RUG: Final = "rug"
 PILLOW: Final = "pillow"
+_LONGEST: Final = 500
 _NO_BED: Final = re.compile(
     r"sofa[ -]?bed|day[ -]?bed|bedroom|bed ?side|bed bench|\bset\b|headboard|footboard|\brails?\b|night ?stand|dresser"
     r"|\bbench\b|bedding|bed ?spread|\bparts?\b|topper|protector|cover|pillow|sheets?\b|\bpet\b|\bdog\b|\bcat\b",
@@ -94,6 +95,7 @@ def side_of(label: str) -> str | None:
 @lru_cache(maxsize=16384)
 def kind_of(category: str, title: str) -> str:
     """`bed`, `rug`, `pillow` or blank: kinds whose sides are named otherwise. The category decides, then the title."""
+    category, title = category[:_LONGEST], title[:_LONGEST]
     leaf = re.split(r"\s*[>|/]\s*", category)[-1] if category else ""
     for text in (leaf, category, title):
         if _RUG.search(text):

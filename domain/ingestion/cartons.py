@@ -8,10 +8,11 @@ from typing import Final
 from domain.catalogue.data import Carton, Length
 from domain.ingestion.axes import side_of
 from domain.ingestion.lengths import parse_length
-from domain.ingestion.reading import NOTHING, Fault, Reading, refused
+from domain.ingestion.reading import NOTHING, Fault, Reading, overlong, refused
 from domain.ingestion.text import clean, stated
 from domain.ingestion.weights import parse_weight
 
+_LONGEST: Final = 20000
 _ARTICLE: Final = re.compile(r"Article (?:no|number)\.?:?\s*(?P<sku>\d[\d.]{2,20})", re.I)
 _COUNT: Final = re.compile(r"Package\(s\):\s*(?P<count>\d{1,4})", re.I)
 _FACT: Final = re.compile(r"([^\W\d_]+)\s*:\s*([\d.,]+\s*[a-z]+)", re.I)
@@ -64,6 +65,8 @@ def parse_packages(text: str) -> Reading[tuple[Package, ...]]:
 
     Problems: unreadable, and those of the measures inside.
     """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = stated(text)
     if given is None:
         return NOTHING

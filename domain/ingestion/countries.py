@@ -5,7 +5,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.reading import NOTHING, Reading, refused
+from domain.ingestion.reading import NOTHING, Reading, overlong, refused
 from domain.ingestion.text import stated
 
 CODES: Final = frozenset(
@@ -25,6 +25,7 @@ CODES: Final = frozenset(
         "UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW"
     ).split()
 )
+_LONGEST: Final = 500
 _NAMES: Final = {
     "AE": "united arab emirates|uae",
     "AF": "afghanistan",
@@ -135,6 +136,8 @@ def parse_country(text: str) -> Reading[str]:
 
     `made in usa of imported materials` says where work was done, not the origin: unreadable, as is any unknown name.
     """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = stated(text)
     if given is None:
         return NOTHING

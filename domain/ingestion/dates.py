@@ -5,9 +5,10 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.reading import NOTHING, Reading, refused
+from domain.ingestion.reading import NOTHING, Reading, overlong, refused
 from domain.ingestion.text import stated
 
+_LONGEST: Final = 100
 _ISO: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ][\d:.]+\s*(?:Z|[+-]\d{2}:?\d{2})?)?")
 _COMPACT: Final = re.compile(r"(20\d{2})(\d{2})(\d{2})")
 _YEAR_FIRST: Final = re.compile(r"(\d{4})[/.](\d{1,2})[/.](\d{1,2})")
@@ -85,6 +86,8 @@ def parse_date(text: str, order: str | None = None) -> Reading[str]:
     `order` is `mdy` or `dmy` when the column's values prove it. Problem: unreadable, for dates without a year and for
     those that day and month leave open.
     """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = stated(text)
     if given is None or given == "0":
         return NOTHING

@@ -11,9 +11,10 @@ from domain.ingestion.axes import EXTRA, side_of, words_of
 from domain.ingestion.dimension_sides import Sided, place
 from domain.ingestion.dimension_tokens import Token, tokens
 from domain.ingestion.lengths import checked, unit_named
-from domain.ingestion.reading import Fault, Reading, not_said, quoted, refused
+from domain.ingestion.reading import Fault, Reading, not_said, overlong, quoted, refused
 from domain.ingestion.text import stated
 
+_LONGEST: Final = 2000
 _BRACKET: Final = re.compile(r"\(([^()]*)\)")
 _ORDER: Final = re.compile(r"(?<![a-z])([wdhlbt])\s*[x*/]\s*([wdhlbt])(?:\s*[x*/]\s*([wdhlbt]))?(?![a-z])", re.I)
 _POSE: Final = re.compile(
@@ -215,6 +216,8 @@ def parse_dimensions(text: str, unit: str | None = None, kind: str = "", order: 
     L beside W without D is the width (on beds the depth); a range gives its first bound; poses, shades and leaves never
     overwrite the piece. Problems: unreadable, unknown_unit, conflict (sides that are named twice or not at all).
     """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = stated(text)
     if given is None:
         return not_said(text)

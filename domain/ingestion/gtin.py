@@ -4,9 +4,10 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.reading import NOTHING, Reading, refused
+from domain.ingestion.reading import NOTHING, Reading, overlong, refused
 from domain.ingestion.text import code
 
+_LONGEST: Final = 100
 _LENGTHS: Final = (8, 12, 13, 14)
 _NONE: Final = frozenset(("0", "does not apply", "doesnotapply", "not applicable", "no", "exempt", "pending"))
 
@@ -28,6 +29,8 @@ def parse_gtin(text: str) -> Reading[str]:
     Problems: unreadable (a number cut by a spreadsheet to `4.25109E+12`, a wrong length, one digit repeated),
     bad_check_digit. Eleven digits whose check digit fits are a GTIN-12 whose leading zero a spreadsheet dropped.
     """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = code(text)
     if given is None or given.lower() in _NONE:
         return NOTHING

@@ -4,9 +4,10 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.reading import NOTHING, Reading, refused
+from domain.ingestion.reading import NOTHING, Reading, overlong, refused
 from domain.ingestion.text import stated
 
+_LONGEST: Final = 200
 _TERM: Final = re.compile(
     r"(?:(\d{1,4})(?:\.0+)?\s*(?:-|–|to|bis|a)\s*)?(\d{1,4})(?:\.0+)?\s*\+?\s*((?:business|working|calendar|werk|arbeits)?[\s-]*"
     r"(?:hours?|hrs?|h|days?|d|weeks?|wks?|w|months?|tage?n?|wochen?|días?|dias?|semanas?|stunden)?)\.?",
@@ -33,6 +34,8 @@ def parse_lead_time(text: str, unit: str = "days") -> Reading[int]:
 
     Of a span (`3-5 working days`) it is the longer end, which a buyer can rely on. Problems: unreadable, out_of_range.
     """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = stated(text)
     if given is None:
         return NOTHING

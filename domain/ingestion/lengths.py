@@ -9,7 +9,7 @@ from typing import Final
 
 from domain.catalogue.data import Length
 from domain.ingestion.amounts import amount_at, folded
-from domain.ingestion.reading import NOTHING, Fault, Reading, not_said, quoted, refused
+from domain.ingestion.reading import NOTHING, Fault, Reading, not_said, overlong, quoted, refused
 from domain.ingestion.text import stated
 
 INCHES: Final[dict[str, Fraction]] = {
@@ -19,6 +19,7 @@ INCHES: Final[dict[str, Fraction]] = {
     "cm": Fraction(50, 127),
     "m": Fraction(5000, 127),
 }
+_LONGEST: Final = 500
 _SPELLED: Final[dict[str, str]] = {
     **dict.fromkeys(('"', "in", "inch", "inches", "zoll", "pulgada", "pulgadas", "pouce", "pouces", "inh"), "in"),
     **dict.fromkeys(("'", "ft", "feet", "foot", "fuss", "fuß", "pie", "pies", "fot"), "ft"),
@@ -156,6 +157,8 @@ def parse_length(text: str, unit: str | None = None) -> Reading[Length]:
     `23.5 in`, `53 1/2"`, `5'3"`, `300 cm`, `Width: 80 cm` are read; a range gives its first bound. Problems:
     unreadable, unknown_unit (none stated, or one that is not known), out_of_range (negative), conflict.
     """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = stated(text)
     if given is None:
         return not_said(text)

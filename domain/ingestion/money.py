@@ -6,10 +6,11 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.reading import NOTHING, Reading, refused
+from domain.ingestion.reading import NOTHING, Reading, overlong, refused
 from domain.ingestion.text import stated
 from domain.kernel.money import EXPONENTS, minor_units
 
+_LONGEST: Final = 200
 _SIGNS: Final[dict[str, tuple[str, ...]]] = {
     "us$": ("usd",),
     "ca$": ("cad",),
@@ -171,6 +172,8 @@ def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -
     `auto`. Zero, blanks and placeholders state no price. Problems: unreadable (words, ranges, marks that can be read in
     two ways), unknown_currency, out_of_range (negative).
     """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = stated(text)
     if given is None or _ZERO.fullmatch(given):
         return NOTHING

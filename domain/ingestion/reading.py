@@ -47,3 +47,8 @@ def not_said(text: str) -> Reading[Any]:
     return (
         refused("unreadable", text, "stands where a measure belongs") if text.strip(" ?.") != text.strip() else NOTHING
     )
+
+
+def overlong(text: str, most: int) -> Reading[Any] | None:
+    """A refusal when a text is longer than any value of its kind; what is read by trial takes time with length."""
+    return refused("too_long", text, f"is longer than {most} characters") if len(text) > most else None

@@ -9,7 +9,7 @@ from typing import Final
 from domain.catalogue.data import Dimensions, Length
 from domain.ingestion.amounts import folded
 from domain.ingestion.lengths import INCHES, length, unit_named
-from domain.ingestion.reading import NOTHING, Fault, Reading, quoted, refused
+from domain.ingestion.reading import NOTHING, Fault, Reading, overlong, quoted, refused
 from domain.ingestion.text import stated
 
 SHAPES: Final = (
@@ -40,6 +40,7 @@ CONSTRUCTIONS: Final = (
     (re.compile(r"print", re.I), "printed"),
     (re.compile(r"\bhide\b|\bcowhide\b|\bskin\b", re.I), "hide"),
 )
+_LONGEST: Final = 500
 _NOMINALS: Final = {
     (w, d): nominal
     for nominal, pairs in (
@@ -229,6 +230,8 @@ def parse_rug_size(text: str) -> Reading[RugSize]:
     are feet, above 20 inches, between them conflict. A runner is told by its width (3'6" at most) and 2.5 times the
     length. Problems: unreadable (also for a size cut off), conflict.
     """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = stated(text)
     if given is None:
         return NOTHING

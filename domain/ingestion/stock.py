@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.reading import NOTHING, Reading, refused
+from domain.ingestion.reading import NOTHING, Reading, overlong, refused
 from domain.ingestion.text import stated
 
 AVAILABILITIES: Final = (
@@ -18,6 +18,7 @@ AVAILABILITIES: Final = (
     "unknown",
 )
 LOW_STOCK_MOST: Final = 5
+_LONGEST: Final = 200
 _MAX: Final = 2_000_000_000
 _WORDS: Final[dict[str, tuple[str, int | None]]] = {
     **dict.fromkeys(
@@ -111,6 +112,8 @@ def parse_stock(text: str) -> Reading[Stock]:
 
     `20+` is 20; a negative quantity is oversold and means 0. Problems: unreadable, out_of_range.
     """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = stated(text)
     if given is None:
         return NOTHING

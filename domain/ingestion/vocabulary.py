@@ -35,6 +35,7 @@ _ORDER: Final = re.compile(r"(?<![a-z])([wdhlbt])\s*[x*/,]\s*([wdhlbt])(?:\s*[x*
 _LENGTHS: Final = frozenset(("dimensions", "rug.pile_height"))
 _NOT_IN_METAFIELDS: Final = frozenset(("colour", "title", "materials", "media", "tags", "features", "finish"))
 _MAX_INDEX: Final = 20
+_LONGEST: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,8 @@ def _after_vendor_name(form: str) -> tuple[str, list[tuple[str, int]]] | None:
 @lru_cache(maxsize=8192)
 def senses(header: str) -> tuple[Sense, ...]:
     """What a header may mean, strongest first; empty when it is not known."""
+    if len(header) > _LONGEST:
+        return ()
     raw = clean(header)
     if _LATER_VARIANT.match(raw):
         return (Sense(IGNORE, 100),)

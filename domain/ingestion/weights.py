@@ -8,7 +8,7 @@ from typing import Final
 
 from domain.catalogue.data import Weight
 from domain.ingestion.amounts import amount_at, folded
-from domain.ingestion.reading import NOTHING, Reading, refused
+from domain.ingestion.reading import NOTHING, Reading, overlong, refused
 from domain.ingestion.text import stated
 
 POUNDS: Final[dict[str, Fraction]] = {
@@ -17,6 +17,7 @@ POUNDS: Final[dict[str, Fraction]] = {
     "g": Fraction(100000, 45359237),
     "kg": Fraction(100000000, 45359237),
 }
+_LONGEST: Final = 500
 _SPELLED: Final[dict[str, str]] = {
     **dict.fromkeys(("lb", "lbs", "pound", "pounds", "pfund", "libra", "libras", "lbr"), "lb"),
     **dict.fromkeys(("oz", "ozs", "ounce", "ounces", "onz"), "oz"),
@@ -92,6 +93,8 @@ def parse_weight(text: str, unit: str | None = None) -> Reading[Weight]:
     `4.93kg`, `Weight: 217.8 lbs`, `12 lb 4 oz` are read; a range gives its first bound; zero means not stated.
     Problems: unreadable, unknown_unit, out_of_range (negative).
     """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = stated(text)
     if given is None:
         return NOTHING

@@ -6,9 +6,10 @@ from functools import lru_cache
 from typing import Final
 
 from domain.catalogue.data import Component
-from domain.ingestion.reading import NOTHING, Reading, refused
+from domain.ingestion.reading import NOTHING, Reading, overlong, refused
 from domain.ingestion.text import stated
 
+_LONGEST: Final = 5000
 _YES: Final = frozenset(
     "yes y true 1 x ja j si sí oui required ✓ ✔ compliant certified wahr verdadero included yep t".split()
 )
@@ -107,6 +108,8 @@ def parse_features(text: str) -> Reading[tuple[str, ...]]:
 @lru_cache(maxsize=16384)
 def parse_components(text: str) -> Reading[tuple[Component, ...]]:
     """The parts of a set by their codes (`AB-1, AB-2 (x2)`); a code named twice counts twice. Problem: unreadable."""
+    if too_long := overlong(text, _LONGEST):
+        return too_long
     given = stated(text)
     if given is None:
         return NOTHING

@@ -64,7 +64,9 @@ class PlatformService:
         for count in await self._checks.days((now - timedelta(days=DAYS - 1)).date()):
             days.setdefault(count.component, []).append(DayUptime(count.day, count.passed / count.total))
         components = tuple(
-            Component(name, _state(latest[name], now), tuple(days.get(name, ()))) for name in COMPONENTS if name in latest
+            Component(name, _state(latest[name], now), tuple(days.get(name, ())))
+            for name in COMPONENTS
+            if name in latest
         )
         states = {component.state for component in components}
         state = "down" if "down" in states else "degraded" if "degraded" in states or not states else "operational"

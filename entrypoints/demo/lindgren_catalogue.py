@@ -31,7 +31,9 @@ def _woods() -> Iterator[Row]:
     for wood in WOODS:
         line = Line(wood.code, wood.name, wood.style, wood.scale, wood.price, wood.origin)
         looks = tuple(
-            Look(code, finish=FINISHES[code].name, materials=wood.materials) for code in wood.finishes if code in FINISHES
+            Look(code, finish=FINISHES[code].name, materials=wood.materials)
+            for code in wood.finishes
+            if code in FINISHES
         )
         for family in wood.families:
             for piece in FAMILIES[family]:

@@ -166,7 +166,9 @@ def _dimension_text(line: Line, piece: Piece, size: Size) -> str:
     if piece.form == "extension":
         return f'{inches(width)}-{inches(width + 20)}"W x {inches(depth)}"D x {inches(height)}"H'
     if piece.form == "nest":
-        return f'Large: {inches(width)}"DIA x {inches(height)}"H; Small: {inches(width - 8)}"DIA x {inches(height - 2)}"H'
+        return (
+            f'Large: {inches(width)}"DIA x {inches(height)}"H; Small: {inches(width - 8)}"DIA x {inches(height - 2)}"H'
+        )
     text = one_of(DIMENSION_STYLES, "form", line.code)(size)
     if piece.form in ("sofa", "sectional"):
         return f'{text} (SEAT HT: {inches(piece.seat)}", SEAT DP: {inches(22.5 * line.scale)}")'

@@ -47,22 +47,58 @@ FINISHES: Final = {
 """One of them went through two encodings on its way, as such sheets do."""
 
 WOODS: Final = (
-    WoodCollection("AP", "Alder Point", "bcu", "Solid Alder, Alder Veneer, Others", ("UO", "SN"), "coastal", 1.0, 1.0, "Vietnam"),
-    WoodCollection("BH", "Brennholm", "bdc", "Solid Oak, Oak Veneer", ("UO", "WG", "EB"), "rustic", 1.02, 1.15, "Poland"),
-    WoodCollection("CM", "Castlemoor", "bc", "Rubberwood, Mahogany Veneer, Others", ("EB", "WN"), "traditional", 1.04, 1.3, "Malaysia"),
+    WoodCollection(
+        "AP", "Alder Point", "bcu", "Solid Alder, Alder Veneer, Others", ("UO", "SN"), "coastal", 1.0, 1.0, "Vietnam"
+    ),
+    WoodCollection(
+        "BH", "Brennholm", "bdc", "Solid Oak, Oak Veneer", ("UO", "WG", "EB"), "rustic", 1.02, 1.15, "Poland"
+    ),
+    WoodCollection(
+        "CM",
+        "Castlemoor",
+        "bc",
+        "Rubberwood, Mahogany Veneer, Others",
+        ("EB", "WN"),
+        "traditional",
+        1.04,
+        1.3,
+        "Malaysia",
+    ),
     WoodCollection("DN", "Dunmarsh", "dc", "Reclaimed Pine, Iron", ("CH", "WG"), "industrial", 1.0, 0.95, "Indonesia"),
-    WoodCollection("EL", "Elsbeck", "bcu", "Solid Ash, Ash Veneer", ("HN", "CV", "SN"), "scandinavian", 0.97, 1.05, "Poland"),
+    WoodCollection(
+        "EL", "Elsbeck", "bcu", "Solid Ash, Ash Veneer", ("HN", "CV", "SN"), "scandinavian", 0.97, 1.05, "Poland"
+    ),
     WoodCollection("FG", "Farrowgate", "dc", "Solid Acacia", ("WN", "UO"), "farmhouse", 1.01, 1.0, "Vietnam"),
-    WoodCollection("GR", "Grennavik", "bdc", "Solid Birch, Birch Plywood", ("HN", "CV"), "scandinavian", 0.98, 0.9, "Estonia"),
-    WoodCollection("HL", "Hollinsby", "cu", "Poplar Solids, Cherry Veneer, Others", ("WN", "EB"), "traditional", 1.03, 1.2, "Vietnam"),
+    WoodCollection(
+        "GR", "Grennavik", "bdc", "Solid Birch, Birch Plywood", ("HN", "CV"), "scandinavian", 0.98, 0.9, "Estonia"
+    ),
+    WoodCollection(
+        "HL",
+        "Hollinsby",
+        "cu",
+        "Poplar Solids, Cherry Veneer, Others",
+        ("WN", "EB"),
+        "traditional",
+        1.03,
+        1.2,
+        "Vietnam",
+    ),
     WoodCollection("IV", "Ivarsund", "bdc", "Solid Pine, MDF", ("CV", "SN", "FG"), "cottage", 0.99, 0.8, "Malaysia"),
-    WoodCollection("JR", "Juniper Row", "du", "Solid Mango Wood, Brass", ("HN", "WN"), "mid-century", 1.0, 1.1, "India"),
+    WoodCollection(
+        "JR", "Juniper Row", "du", "Solid Mango Wood, Brass", ("HN", "WN"), "mid-century", 1.0, 1.1, "India"
+    ),
     WoodCollection("KV", "Kestervale", "bc", "Solid Walnut, Walnut Veneer", ("WN",), "mid-century", 1.02, 1.45, "USA"),
     WoodCollection("LH", "Larkhallow", "dcu", "Oak Solids, Steel", ("UO", "CH"), "industrial", 1.0, 1.05, "Indonesia"),
-    WoodCollection("MS", "Marsund", "bdc", "Solid Beech, Beech Veneer, Others", ("SN", "CL"), "modern", 1.0, 1.0, "Romania"),
+    WoodCollection(
+        "MS", "Marsund", "bdc", "Solid Beech, Beech Veneer, Others", ("SN", "CL"), "modern", 1.0, 1.0, "Romania"
+    ),
     WoodCollection("NW", "Norwick Bay", "cu", "Paulownia, Fir Veneer", ("WG", "CV"), "coastal", 0.98, 0.75, "Vietnam"),
-    WoodCollection("OB", "Ostermoor", "dc", "Solid Teak, Stone Composite", ("WN", "CH"), "modern", 1.05, 1.6, "Indonesia"),
-    WoodCollection("PW", "Pellwood", "bdc", "Rubberwood, Oak Veneer", ("UO", "HN", "CV"), "transitional", 1.0, 0.85, "Malaysia"),
+    WoodCollection(
+        "OB", "Ostermoor", "dc", "Solid Teak, Stone Composite", ("WN", "CH"), "modern", 1.05, 1.6, "Indonesia"
+    ),
+    WoodCollection(
+        "PW", "Pellwood", "bdc", "Rubberwood, Oak Veneer", ("UO", "HN", "CV"), "transitional", 1.0, 0.85, "Malaysia"
+    ),
 )
 
 

@@ -93,13 +93,13 @@ def _whole(
 ) -> Product:
     id = _FIRST_PRODUCT + serial * 512
     handle = "-".join("".join(letter if letter.isalnum() else " " for letter in title.lower()).split())
-    images = [
+    images: list[Product] = [
         {"id": _FIRST_IMAGE + serial * 8 + at, "position": at, "product_id": id, "variant_ids": [], "width": 1600,
          "height": 1200, "src": f"{PICTURES}/{handle}-{at}.jpg?v=1", "created_at": _WHEN, "updated_at": _WHEN}
         for at in (1, 2)
     ]  # fmt: skip
     for position, variant in enumerate(variants, start=1):
-        variant |= {"position": position, "product_id": id}
+        variant.update(position=position, product_id=id)
     named = options or ["Title"]
     return {
         "id": id,
@@ -115,7 +115,11 @@ def _whole(
         "variants": variants,
         "images": images,
         "options": [
-            {"name": name, "position": at, "values": list(dict.fromkeys(variant[f"option{at}"] for variant in variants))}
+            {
+                "name": name,
+                "position": at,
+                "values": list(dict.fromkeys(variant[f"option{at}"] for variant in variants)),
+            }
             for at, name in enumerate(named, start=1)
         ],
     }

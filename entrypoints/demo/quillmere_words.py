@@ -42,7 +42,9 @@ KINDS: Final = (
     Kind("LS", "Loveseat", "Sofas", (61, 37, 33), 46_200, 1090, "fabric", tags=("living room", "small space")),
     Kind("SC", "Sectional with Chaise", "Sectionals", (106, 64, 33), 96_500, 2290, "fabric", tags=("living room",)),
     Kind("AC", "Armchair", "Chairs", (31.5, 33, 31), 21_300, 640, "fabric", tags=("living room", "seating")),
-    Kind("LC", "Leather Lounge Chair", "Chairs", (29, 32.5, 30), 19_800, 890, "leather", tags=("living room", "leather")),
+    Kind(
+        "LC", "Leather Lounge Chair", "Chairs", (29, 32.5, 30), 19_800, 890, "leather", tags=("living room", "leather")
+    ),
     Kind("OT", "Ottoman", "Ottomans", (26, 20, 17.5), 9_100, 240, "fabric", tags=("living room",)),
     Kind("BD", "Platform Bed", "Beds", (63.5, 84, 42), 61_000, 990, "wood", _BEDS, ("bedroom",)),
     Kind("UB", "Upholstered Bed", "Beds", (66, 88, 48), 54_400, 1150, "fabric", _BEDS, ("bedroom", "upholstered")),
@@ -60,7 +62,9 @@ KINDS: Final = (
     Kind("PL", "Pendant Light", "Pendants", (18, 18, 11), 3_100, 190, "metal", tags=("lighting",)),
     Kind("RG", "Handwoven Wool Rug", "Rugs", (60, 96, 0.25), 9_800, 340, "rug", _RUGS, ("rugs",)),
     Kind("MR", "Arched Wall Mirror", "Mirrors", (28, 1.25, 42), 11_400, 260, "glass", tags=("decor",)),
-    Kind("OC", "Outdoor Lounge Chair", "Outdoor Chairs", (30, 33, 29), 16_700, 560, "outdoor", tags=("outdoor", "teak")),
+    Kind(
+        "OC", "Outdoor Lounge Chair", "Outdoor Chairs", (30, 33, 29), 16_700, 560, "outdoor", tags=("outdoor", "teak")
+    ),
 )
 
 NAMES: Final = (

@@ -7,6 +7,14 @@ from functools import lru_cache
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 class Proxies:
     """`trusted` are addresses or CIDR blocks of proxies whose X-Forwarded-For is believed."""
 
@@ -22,13 +30,13 @@ class Proxies:
         return any(host in network for network in self._networks)
 
     def client(self, peer: str, headers: Mapping[str, str]) -> str:
-        """The nearest address that is no trusted proxy: the peer itself unless it is one."""
+        """The nearest address that is no trusted proxy: the peer itself unless it is one, or forwards no address."""
         if not self._networks or "x-forwarded-for" not in headers or not self._trusts(peer):
             return peer
         for hop in reversed(headers["x-forwarded-for"].split(",")):
             address = hop.strip()
             if not self._trusts(address):
-                return address
+                return address if _is_address(address) else peer
         return peer
 
     @staticmethod

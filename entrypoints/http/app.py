@@ -168,15 +168,17 @@ def _allowed(error: Any) -> str:
 
 
 def _mount_pages(app: Quart, pages: Pages) -> None:
-    async def page() -> QuartResponse:
+    async def page(**_: str) -> QuartResponse:
         headers = request.headers
         found = pages.find(request.path, headers.get("If-None-Match", ""), headers.get("Accept-Encoding", ""))
         if found is None:
             raise NotFound
+        if request.method == "HEAD":
+            found.body = b""
         return to_quart(found)
 
     for rule in ("/", "/openapi.json", "/docs", "/errors", "/errors/<code>"):
-        app.add_url_rule(rule, rule, lambda **_: page(), methods=["GET"])
+        app.add_url_rule(rule, rule, page, methods=["GET"])
 
 
 def _mount_health(app: Quart, parts: Parts, services: Services) -> None:

@@ -71,5 +71,7 @@ def _field(name: str, schema: Schema, required: bool, depth: int) -> str:
     note = note_of(schema)
     nested = fields(schema, depth + 1)
     if nested:
-        nested = f"<details{' open' if depth == 0 else ''}><summary>fields of {escape(name)}</summary>{nested}</details>"
+        nested = (
+            f"<details{' open' if depth == 0 else ''}><summary>fields of {escape(name)}</summary>{nested}</details>"
+        )
     return f"<li>{told}{' — ' + note if note else ''}{nested}</li>"

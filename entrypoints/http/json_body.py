@@ -98,7 +98,7 @@ def _children(value: Any) -> list[tuple[str, Any]]:
 
 def _check_depth(value: Any) -> None:
     level = [value]
-    for _ in range(DEPTH + 1):
+    for _ in range(DEPTH):
         level = [
             inner
             for outer in level

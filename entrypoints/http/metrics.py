@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 
 BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the duration buckets in seconds."""
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"})
 Gauge = Callable[[], float]
 
 
@@ -35,7 +36,7 @@ class Metrics(Collector):
 
     def seen(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answered request; `route` is a path template, never a path, so that the number of series is bounded."""
-        key = (method, route, status)
+        key = (method if method in METHODS else "other", route, status)
         self._counts[key] = self._counts.get(key, 0) + 1
         series = self._durations.get(route)
         if series is None:

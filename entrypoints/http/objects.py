@@ -151,4 +151,3 @@ async def _chunks(receive: Any) -> AsyncIterator[bytes]:
             yield message["body"]
         if not message.get("more_body"):
             return
-

@@ -168,7 +168,7 @@ def document(table: Table, base_url: str, docs_url: str) -> Json:
         _slug(name): {"name": name, "in": "header", "required": False} | described
         for name, described in REQUEST_HEADERS.items()
     }
-    areas = sorted({operation.area for operation in table}, key=lambda area: [*AREAS, area].index(area))
+    areas = sorted({operation.area for operation in table}, key=lambda area: ([*AREAS, area].index(area), area))
     return {
         "openapi": "3.1.0",
         "info": _info(docs_url),

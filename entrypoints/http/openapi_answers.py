@@ -57,7 +57,9 @@ PREVIEW: Final = words.record(
                 },
             )
         ),
-        "events": words.array(words.record(None, {"type": words.text("source.recovered"), "subject": words.text("src_…")})),
+        "events": words.array(
+            words.record(None, {"type": words.text("source.recovered"), "subject": words.text("src_…")})
+        ),
         "jobs": words.array(words.record(None, {"kind": words.text("runs.execute"), "subject": words.text("src_…")})),
         "warnings": words.array(words.text("Nothing was fetched.")),
     },

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import Final
 
+from domain.kernel.errors import Unavailable
 from domain.request_logs.model import RequestLog
 from ports.request_logs import RequestLogSink
 
@@ -96,17 +97,31 @@ class RequestLogQueue:
             return
 
     async def _write(self) -> None:
-        """Write one batch; as long as the database refuses it, try again, ever more slowly."""
+        """Write one batch; while the store is away, try again, ever more slowly."""
         batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
         for wait in (*BACKOFF, None):
-            try:
-                await self._sink.write(batch)
+            error = await self._refusal(batch)
+            if error is None:
                 break
-            except Exception as error:  # noqa: BLE001 - whatever the store raises, entries are kept and tried again
-                log.warning("request logs not written", extra={"count": len(batch), "cause": repr(error)})
-                if wait is None:
-                    self._waiting.extendleft(reversed(batch))
-                else:
-                    await asyncio.sleep(wait)
+            if wait is not None:
+                await asyncio.sleep(wait)
+            elif isinstance(error, (Unavailable, OSError)):
+                self._waiting.extendleft(reversed(batch))
+            else:
+                await self._write_singly(batch)
         if len(self._waiting) <= FULL:
             self._room.set()
+
+    async def _refusal(self, batch: list[RequestLog]) -> Exception | None:
+        try:
+            await self._sink.write(batch)
+        except Exception as error:  # noqa: BLE001 - whatever the store raises, entries are kept and tried again
+            log.warning("request logs not written", extra={"count": len(batch), "cause": repr(error)})
+            return error
+        return None
+
+    async def _write_singly(self, batch: list[RequestLog]) -> None:
+        """The store is there but refuses the batch: one entry that it cannot hold must not stop all others."""
+        for entry in batch:
+            if await self._refusal([entry]) is not None:
+                self.lost += 1

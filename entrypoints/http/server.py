@@ -40,16 +40,22 @@ def parts_of(container: Container, settings: Settings) -> Parts:
     )
 
 
-async def serve(container: Container, settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; requests in hand are answered first."""
-    app = create_app(parts_of(container, settings))
+def hypercorn_config(host: str, port: int) -> Config:
+    """How the server is set: HTTP/1.1 and h2c, no access log of its own (requests are logged by the pipeline)."""
     config = Config()
-    config.bind = [f"{settings.host}:{settings.port}"]
+    config.bind = [f"{host}:{port}"]
     config.accesslog = None
     config.errorlog = None
     config.graceful_timeout = 10
     config.h11_max_incomplete_size = 64 * 1024
     config.include_server_header = False
     config.backlog = 1024
+    return config
+
+
+async def serve(container: Container, settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; requests in hand are answered first."""
+    app = create_app(parts_of(container, settings))
+    config = hypercorn_config(settings.host, settings.port)
     with stopping_on_signals() as stop, contextlib.suppress(asyncio.CancelledError):
         await hypercorn_serve(app, config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]

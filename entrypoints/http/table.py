@@ -91,7 +91,9 @@ def _allowed(node: _Node) -> tuple[str, ...]:
     return tuple(sorted(methods))
 
 
-def _walk(node: _Node, segments: list[str], at: int, values: tuple[str, ...]) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+def _walk(
+    node: _Node, segments: list[str], at: int, values: tuple[str, ...]
+) -> Iterator[tuple[_Node, tuple[str, ...]]]:
     """Every end that the segments lead to, the most static first."""
     if at == len(segments):
         yield node, values

@@ -83,6 +83,7 @@ class Postgres:
             await process.stop(signal.SIGINT, 5.0)
             output = tail(self._log, said)
             if time.monotonic() > until or not any(words in output for words in _STILL_HELD):
+                remove_if_empty(self._sockets)
                 raise refusal(cluster.path, output)
             await asyncio.sleep(0.1)
 
@@ -128,7 +129,7 @@ class Postgres:
             until = time.monotonic() + _STOP_TIMEOUT
             while _serves(pid, cluster) and time.monotonic() < until:
                 await asyncio.sleep(0.01)
-        else:  # the number noted may have gone to another process, which PostgreSQL would take for a server
+        elif pid and _exists(pid):  # the number went to another process, which PostgreSQL would take for a server
             (cluster.path / "postmaster.pid").unlink(missing_ok=True)
             for path in sockets.glob(".s.PGSQL.*"):
                 path.unlink(missing_ok=True)
@@ -148,8 +149,14 @@ def _serves(pid: int, cluster: Cluster) -> bool:
             return Path(f"/proc/{pid}/cwd").samefile(cluster.path)
         except OSError:
             return False
+    return _exists(pid)
+
+
+def _exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except OSError:
+    except ProcessLookupError:
         return False
+    except OSError:
+        return True
     return True

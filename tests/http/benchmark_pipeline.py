@@ -125,7 +125,12 @@ async def steps(pipeline: Pipeline, world: World, secret: str, query: bytes) -> 
 
 async def main() -> None:
     """Print the figures."""
-    parts: dict[str, Any] = {"limits": FreeLimits(), "uow": BareUnitOfWork(), "table": Table([ROW]), "clock": SystemClock()}
+    parts: dict[str, Any] = {
+        "limits": FreeLimits(),
+        "uow": BareUnitOfWork(),
+        "table": Table([ROW]),
+        "clock": SystemClock(),
+    }
     async with running(**parts) as world:
         _, secret = await world.key(world.orgs["Fjord"])
         lane: Any = world.app.asgi_app

@@ -11,7 +11,7 @@ class Answer:
     """A response: status, headers (lower-case, the last of each name), and the body's bytes."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: dict[str, str]
     body: bytes
 
     def json(self) -> Any:

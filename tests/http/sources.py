@@ -54,7 +54,7 @@ class Shop:
     async def stored(self, id: str) -> Source:
         """The source as it is stored."""
         async with self.world.uow.read(self.tenant) as tx:
-            found = await tx.sources.get(id)
+            found: Source | None = await tx.sources.get(id)
         assert found is not None
         return found
 
@@ -77,10 +77,11 @@ class Shop:
 @asynccontextmanager
 async def shop() -> AsyncIterator[Shop]:
     """A shop whose application is serving."""
-    services, nothing = Services(), None
+    services = Services()
+    nothing: Any = None
     use = UseCases(
         orgs=OrgService(),
-        platform=nothing,  # type: ignore[arg-type]
+        platform=nothing,
         request_logs=RequestLogService(),
         sources=services.sources,
         runs=services.runs,

@@ -64,7 +64,12 @@ async def test_the_scheme_ignores_case(world: World) -> None:
 
 async def test_address_policies(world: World) -> None:
     _, secret = await world.key(world.orgs["Fjord"], networks=("203.0.113.0/24", "2001:db8::/32"))
-    for address, status in (("203.0.113.9", 200), ("2001:db8::1", 200), ("::ffff:203.0.113.9", 200), ("198.51.100.1", 401)):
+    for address, status in (
+        ("203.0.113.9", 200),
+        ("2001:db8::1", 200),
+        ("::ffff:203.0.113.9", 200),
+        ("198.51.100.1", 401),
+    ):
         assert (await Client(world.app, secret, address).get("/v1/things")).status == status
     spoofed = await Client(world.app, secret, "198.51.100.1").get("/v1/things", x_forwarded_for="203.0.113.9")
     assert spoofed.status == 401
@@ -78,6 +83,7 @@ async def test_trusted_proxies() -> None:
         assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9, 10.1.1.1")).status == 200
         assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9, 198.51.100.1")).status == 401
         assert (await behind.get("/v1/things")).status == 401
+        assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9, unknown")).status == 401
 
 
 async def test_asked_once_in_half_a_second(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,6 +95,48 @@ async def test_asked_once_in_half_a_second(world: World, monkeypatch: pytest.Mon
     for _ in range(5):
         assert (await stranger.get("/v1/things")).status == 401
     assert world.credentials.asked == 2
+
+
+async def test_what_is_remembered_is_bounded_and_asked_for_once() -> None:
+    import asyncio
+
+    from entrypoints.http import remembered
+    from entrypoints.http.remembered import Remembered
+
+    now, asked = [0.0], []
+
+    async def find(answer: str | None) -> str | None:
+        asked.append(answer)
+        await asyncio.sleep(0)
+        return answer
+
+    known: Remembered[str] = Remembered(lambda: now[0])
+    assert await asyncio.gather(*(known.ask(b"a", lambda: find("x")) for _ in range(9))) == ["x"] * 9
+    assert asked == ["x"]
+    assert known.get(b"a") == ("x", remembered.LIFETIME)
+    for number in range(remembered.MOST_MISSING + 50):
+        await known.ask(str(number).encode(), lambda: find(None))
+    assert known.get(b"a") is not None, "guesses do not push out what is known"
+    assert len(known._missing) == remembered.MOST_MISSING
+    now[0] = remembered.LIFETIME
+    assert known.get(b"a") is None
+
+
+async def test_failures_are_not_remembered() -> None:
+    from domain.kernel.errors import Unavailable
+    from entrypoints.http.remembered import Remembered
+
+    known: Remembered[str] = Remembered()
+
+    async def fail() -> str | None:
+        raise Unavailable
+
+    async def find() -> str | None:
+        return "x"
+
+    with pytest.raises(Unavailable):
+        await known.ask(b"a", fail)
+    assert await known.ask(b"a", find) == "x"
 
 
 async def test_revocation_acts_within_a_second(world: World) -> None:
@@ -113,7 +161,9 @@ async def test_expiry_acts_at_once(world: World) -> None:
 
 
 async def test_keys(world: World) -> None:
-    key, secret = await world.key(world.orgs["Fjord"], livemode=False, restricted=True, scopes=frozenset({"products:read"}))
+    key, secret = await world.key(
+        world.orgs["Fjord"], livemode=False, restricted=True, scopes=frozenset({"products:read"})
+    )
     assert secret.startswith("svc_rk_test_")
     assert is_key(secret)
     assert secret.endswith(checksum(secret[:-6]))
@@ -132,7 +182,14 @@ async def test_a_key_never_holds_more_than_its_role(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("livemode", "named", "status"),
-    [(True, "live", 200), (True, "test", 400), (False, "test", 200), (False, "live", 400), (True, "Live", 400), (True, "", 400)],
+    [
+        (True, "live", 200),
+        (True, "test", 400),
+        (False, "test", 200),
+        (False, "live", 400),
+        (True, "Live", 400),
+        (True, "", 400),
+    ],
 )
 async def test_modes_of_keys(world: World, livemode: bool, named: str, status: int) -> None:
     answer = await (await world.client(livemode=livemode)).get("/v1/things", service_mode=named)

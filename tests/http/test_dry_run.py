@@ -14,7 +14,9 @@ pytestmark = pytest.mark.asyncio
 
 def _stored(world: World) -> object:
     places = world.store._committed
-    return {place: copy.copy(rows) for place, rows in places.items() if rows and place[0] not in ("request_logs", "orgs")}
+    return {
+        place: copy.copy(rows) for place, rows in places.items() if rows and place[0] not in ("request_logs", "orgs")
+    }
 
 
 async def test_true(world: World, client: Client) -> None:
@@ -72,8 +74,12 @@ async def test_if_match_holds(world: World, client: Client, kind: str) -> None:
     thing = toys.keep(world.orgs["Fjord"].id)
     path = f"/v1/things/{thing.id}"
     assert (await client.send_json("PATCH", path, {"name": "elm"}, service_dry_run=kind)).status == 428
-    assert (await client.send_json("PATCH", path, {"name": "elm"}, service_dry_run=kind, if_match='"7-x"')).status == 412
-    assert (await client.send_json("PATCH", path, {"name": "elm"}, service_dry_run=kind, if_match='"1-x"')).status == 200
+    assert (
+        await client.send_json("PATCH", path, {"name": "elm"}, service_dry_run=kind, if_match='"7-x"')
+    ).status == 412
+    assert (
+        await client.send_json("PATCH", path, {"name": "elm"}, service_dry_run=kind, if_match='"1-x"')
+    ).status == 200
     assert (thing.name, thing.version) == ("oak", 1)
 
 

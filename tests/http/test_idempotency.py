@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from domain.kernel.errors import Conflict, NotFound, PermissionDenied, QuotaExceeded, Unavailable, Unprocessable
+from entrypoints.http.operation import Call, Reply
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import World
@@ -45,10 +46,10 @@ async def test_reuse_is_refused(client: Client) -> None:
 async def test_in_progress(world: World, client: Client) -> None:
     started, release = asyncio.Event(), asyncio.Event()
 
-    async def slow(call: toys.Call) -> toys.Reply:
+    async def slow(call: Call) -> Reply:
         started.set()
         await release.wait()
-        return toys.Reply({"object": "slow"})
+        return Reply({"object": "slow"})
 
     row = world.app.asgi_app._pipeline.services.table.find("POST", POKE).route.operation
     object.__setattr__(row, "handler", slow)
@@ -136,7 +137,9 @@ async def test_missing_and_doubled_keys(client: Client) -> None:
     assert missing.faults == {("header.Idempotency-Key", "required")}
     pairs = [("idempotency-key", "a"), ("idempotency-key", "b")]
     body = b'{"name": "oak"}'
-    doubled = await client.send("POST", "/v1/things", body=body, headers={"content-type": "application/json"}, pairs=pairs)
+    doubled = await client.send(
+        "POST", "/v1/things", body=body, headers={"content-type": "application/json"}, pairs=pairs
+    )
     assert doubled.faults == {("header.Idempotency-Key", "duplicate")}
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import validate
 
 from entrypoints.http.openapi import document
@@ -53,5 +53,7 @@ def test_every_answer_with_content_has_an_example_that_fits(described: dict[str,
                     assert media["examples"], (method, path)
                     for example in media["examples"].values():
                         checker = Draft202012Validator(schema)
-                        faults = [f"{'.'.join(map(str, e.path))}: {e.message}" for e in checker.iter_errors(example["value"])]
+                        faults = [
+                            f"{'.'.join(map(str, e.path))}: {e.message}" for e in checker.iter_errors(example["value"])
+                        ]
                         assert not faults, (method, path, faults)

@@ -128,7 +128,12 @@ async def test_404s_are_alike(world: World, client: Client) -> None:
 
 
 async def test_unknown_paths_and_methods_are_told_after_authentication(world: World, client: Client) -> None:
-    for method, target in (("GET", "/v1/nothing"), ("POST", "/v1/nothing"), ("PUT", "/v1/things"), ("BREW", "/v1/things")):
+    for method, target in (
+        ("GET", "/v1/nothing"),
+        ("POST", "/v1/nothing"),
+        ("PUT", "/v1/things"),
+        ("BREW", "/v1/things"),
+    ):
         assert (await world.stranger().send(method, target)).code == "authentication_required"
     assert (await client.get("/v1/nothing")).code == "not_found"
     assert (await client.get("/v1")).code == "not_found"

@@ -133,7 +133,9 @@ async def test_the_newest_of_a_reused_id(world: World, client: Client) -> None:
 def _entry(number: int) -> RequestLog:
     now = SettableClock().now()
     actor = Actor("api_key", "key_1")
-    entry = RequestLog("", Tenant("org", True), "GET", "/", None, None, 200, None, 1, actor, "api", "", None, None, None, now)
+    entry = RequestLog(
+        "", Tenant("org", True), "GET", "/", None, None, 200, None, 1, actor, "api", "", None, None, None, now
+    )
     return replace(entry, id=str(number))
 
 
@@ -189,6 +191,25 @@ async def test_a_store_that_is_down_loses_nothing(monkeypatch: pytest.MonkeyPatc
         queue.put(_entry(number))
     await queue.stop()
     assert [entry.id for entry in sink.written] == [str(number) for number in range(700)]
+
+
+async def test_an_entry_that_the_store_cannot_hold_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_log_queue, "BACKOFF", (0.01,))
+
+    class Picky(Sink):
+        async def write(self, logs: list[RequestLog]) -> None:
+            if any(entry.id == "3" for entry in logs):
+                raise ValueError("no such characters")
+            await super().write(logs)
+
+    sink = Picky()
+    queue = RequestLogQueue(sink)  # type: ignore[arg-type]
+    await queue.start()
+    for number in range(6):
+        queue.put(_entry(number))
+    await queue.stop()
+    assert [entry.id for entry in sink.written] == ["0", "1", "2", "4", "5"]
+    assert queue.lost == 1
 
 
 async def test_back_pressure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,8 @@ async def test_a_degraded_source_still_runs(shop: Shop) -> None:
 
 
 async def test_what_cannot_be_pulled(shop: Shop) -> None:
-    for fields in (FILE_SOURCE | {"config": {}}, PUSH_SOURCE, {"connector": "reader"}):
+    others: list[dict[str, Any]] = [FILE_SOURCE | {"config": {}}, PUSH_SOURCE, {"connector": "reader"}]
+    for fields in others:
         source = await shop.create(**fields)
         assert (await shop.client.post(f"/v1/sources/{source['id']}/runs")).code == "unprocessable"
     shopify = await shop.create(connector="shopify")

@@ -375,12 +375,9 @@ async def test_a_failed_test_says_why(shop: Shop, feed: Any, code: str) -> None:
 
 async def test_what_is_not_pulled_cannot_be_tried(shop: Shop) -> None:
     inbound = {"inbound": {"senders": ["a@b.example"]}}
-    for fields in (
-        FILE_SOURCE | {"config": {}},
-        PUSH_SOURCE,
-        {"kind": "mail", "config": inbound},
-        {"connector": "reader"},
-    ):
+    mail = {"kind": "mail", "config": inbound}
+    others: list[dict[str, Any]] = [FILE_SOURCE | {"config": {}}, PUSH_SOURCE, mail, {"connector": "reader"}]
+    for fields in others:
         source = await shop.create(**fields)
         assert (await shop.client.send_json("POST", f"/v1/sources/{source['id']}/test")).code == "unprocessable"
 

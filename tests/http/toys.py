@@ -163,4 +163,3 @@ OPERATIONS = (
     _row("things.person", "POST", "/v1/person", poke, who="person", **_WRITE),
     _row("things.session", "POST", "/v1/session", poke, who="member_session", **_WRITE),
 )  # fmt: skip
-

@@ -110,9 +110,7 @@ def test_programs_in_a_closed_folder_are_copied_once(tmp_path: Path, open_folder
 
 
 @as_root
-def test_postgres_out_of_a_closed_folder(
-    tmp_path: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_postgres_out_of_a_closed_folder(tmp_path: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = binaries.postgres_home().parent
     site = tmp_path / "site-packages"
     site.mkdir(mode=0o700)

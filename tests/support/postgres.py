@@ -4,6 +4,7 @@
 started in a directory of its own.
 """
 
+import asyncio
 import atexit
 import os
 import shutil
@@ -14,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-import asyncio
 import psycopg
 
 from adapters.memory.clock import SystemClock

@@ -1,5 +1,5 @@
 -- lock --
-SELECT pg_advisory_xact_lock_shared(4611686018427387904 + (SELECT last_value FROM event_position))
+SELECT pg_advisory_xact_lock_shared(4611686018427387904 + (SELECT last_value - (NOT is_called)::integer FROM event_position))
 
 -- insert --
 INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, body)
@@ -20,13 +20,13 @@ INSERT INTO events (position, org, livemode, id, type, subject, product, source,
 SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(now)s, body
 FROM (SELECT * FROM new_events ORDER BY n) AS event
 
--- horizon --
-SELECT least(
-    (SELECT last_value FROM event_position),
-    (SELECT min((classid::bigint << 32 | objid::bigint) - 4611686018427387904) FROM pg_locks
-     WHERE locktype = 'advisory' AND objsubid = 1 AND mode = 'ShareLock' AND classid::bigint >= 1073741824
-       AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
-)
+-- last_position --
+SELECT last_value - (NOT is_called)::integer FROM event_position
+
+-- oldest_writer --
+SELECT min((classid::bigint << 32 | objid::bigint) - 4611686018427387904) FROM pg_locks
+WHERE locktype = 'advisory' AND objsubid = 1 AND mode = 'ShareLock' AND classid::bigint >= 1073741824
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 
 -- partitions --
 SELECT to_char(day, 'YYYYMMDD'), day, day + 1 FROM generate_series(current_date, current_date + 2, interval '1 day') AS d (day)

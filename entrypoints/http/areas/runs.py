@@ -66,9 +66,9 @@ OPERATIONS: Final = (
         path="/v1/sources/{id}/runs",
         ids={"id": "src"},
         summary="Pull a source now",
-        description="Queues a run. `accept_shrink` lets a complete run withdraw as much as it finds gone. While a run of "
-        "the stream is open, or the source is not active: 409. Kinds that are not pulled, and a stock pull of a connector "
-        "that does not read stock apart: 422.",
+        description="Queues a run. `accept_shrink` lets a complete run withdraw as much as it finds gone. While a run "
+        "of the stream is open, or the source is not active: 409. Kinds that are not pulled, and a stock pull of a "
+        "connector that does not read stock apart: 422.",
         handler=start,
         scope="sources:write",
         body=wire.START,
@@ -85,9 +85,10 @@ OPERATIONS: Final = (
         path="/v1/sources/{id}/records",
         ids={"id": "src"},
         summary="Push records",
-        description="For sources of kind push. Calls that name the same open `batch` fill one run: it is carried out once a "
-        "call comes without `more`. With `complete` on that last call, what the batch does not state is withdrawn. Runs "
-        "of one source follow each other in order. Bad records are told in the run's problems; good ones are stored.",
+        description="For sources of kind push. Calls that name the same open `batch` fill one run: it is carried out "
+        "once a call comes without `more`. With `complete` on that last call, what the batch does not state is "
+        "withdrawn. Runs of one source follow each other in order. Bad records are told in the run's problems; good "
+        "ones are stored.",
         handler=push,
         scope="sources:write",
         body=wire_records.PUSH,

@@ -74,10 +74,10 @@ OPERATIONS: Final = (
         method="POST",
         path="/v1/sources",
         summary="Connect a source",
-        description="The kind is fixed from now on: `url` is pulled from an address, `api` by a connector that signs in, "
-        "`file` takes uploads, `push` takes records, `mail` takes mail from the senders that config.inbound names. A "
-        "connector that is left out is chosen by kind, platform and format. A source with a schedule is first pulled at "
-        "once; one that must sign in, as soon as it has credentials.",
+        description="The kind is fixed from now on: `url` is pulled from an address, `api` by a connector that signs "
+        "in, `file` takes uploads, `push` takes records, `mail` takes mail from the senders that config.inbound names. "
+        "A connector that is left out is chosen by kind, platform and format. A source with a schedule is first pulled "
+        "at once; one that must sign in, as soon as it has credentials.",
         handler=create,
         scope="sources:write",
         body=wire.CREATE,
@@ -152,8 +152,8 @@ OPERATIONS: Final = (
         path="/v1/sources/{id}/test",
         ids={"id": "src"},
         summary="Try a source out",
-        description="Reaches the source once as a run would, reads its first records, and stores nothing. What goes wrong "
-        "on the way is told in `failure`. Kinds that are not pulled answer 422.",
+        description="Reaches the source once as a run would, reads its first records, and stores nothing. What goes "
+        "wrong on the way is told in `failure`. Kinds that are not pulled answer 422.",
         handler=test,
         scope="sources:write",
         reply=wire.SOURCE_TEST,

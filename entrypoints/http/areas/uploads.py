@@ -61,9 +61,9 @@ OPERATIONS: Final = (
         path="/v1/uploads/{id}/complete",
         ids={"id": "upl"},
         summary="Complete an upload",
-        description="Tells that the bytes are there and starts the run that reads them. Completing again answers the same "
-        "upload. Bytes that are not there yet, an expired upload, an inactive source or an open run: 409; another size "
-        "than announced: 422.",
+        description="Tells that the bytes are there and starts the run that reads them. Completing again answers the "
+        "same upload. Bytes that are not there yet, an expired upload, an inactive source or an open run: 409; another "
+        "size than announced: 422.",
         handler=complete,
         scope="sources:write",
         reply=wire.UPLOAD,

@@ -1,7 +1,7 @@
 """From a handler's reply to a response: version's shape, ETag, 304, previews, replays, and the headers they share."""
 
 from collections.abc import Mapping
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -19,8 +19,8 @@ _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def hash_of(body: bytes) -> str:
-    """The strong validator of a body: 96 bits of BLAKE2b."""
-    return blake2b(body, digest_size=12).hexdigest()
+    """The strong validator of a body: 96 bits of SHA-256, which processors compute faster than any other."""
+    return sha256(body).hexdigest()[:24]
 
 
 def is_unchanged(if_none_match: str, etag: str) -> bool:

@@ -89,7 +89,11 @@ class Perform:
         check_ids(visit)
         read_preconditions(visit)
         reply = await self._handle(visit, tx)
-        return self.answers.preview(visit, tx.recorded) if visit.dry_run == "explain" else self.answers.success(visit, reply)
+        return (
+            self.answers.preview(visit, tx.recorded)
+            if visit.dry_run == "explain"
+            else self.answers.success(visit, reply)
+        )
 
     async def _handle(self, visit: Visit, tx: Tx) -> Reply:
         """Call the handler; If-Match with several ETags is met when any one of their versions is the present one."""

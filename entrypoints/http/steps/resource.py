@@ -1,8 +1,18 @@
 """Twelfth step: ids in the path. A malformed one, or one of another kind, is answered like an unknown one."""
 
+from typing import Final
+
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import is_id
 from entrypoints.http.visit import Visit
+
+
+LONGEST: Final = 200
+"""Characters of a path parameter that is no id."""
+
+
+def _is_word(text: str) -> bool:
+    return len(text) <= LONGEST and text.isprintable()
 
 
 def check_ids(visit: Visit) -> None:
@@ -10,6 +20,8 @@ def check_ids(visit: Visit) -> None:
     ids = visit.match.ids
     if not ids:
         return
-    for name, prefix in visit.operation.ids.items():
-        if not is_id(prefix, ids[name]):
+    prefixes = visit.operation.ids
+    for name, text in ids.items():
+        prefix = prefixes.get(name)
+        if not (is_id(prefix, text) if prefix is not None else _is_word(text)):
             raise NotFound

@@ -1,0 +1,122 @@
+"""The demo from its first start on: feeds served, sources connected, runs followed, and what to try next."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from aiohttp import ClientSession, web
+
+from entrypoints.demo import feeds, keeping, telling
+from entrypoints.demo.addressing import chosen_port
+from entrypoints.demo.api import Api
+from entrypoints.demo.errors import DemoError, UnknownKey
+from entrypoints.demo.following import Reading, begin, follow
+from entrypoints.demo.keeping import Kept
+from entrypoints.demo.opening import ORGANISATION, connect, new_tenant
+from entrypoints.demo.own_feed import own_feed
+from entrypoints.demo.vendors import LINDGREN, VENDORS
+
+_SERVING: Final[set["asyncio.Task[None]"]] = set()
+"""What keeps the feeds alive until the loop ends."""
+
+
+async def demonstrate(env: Mapping[str, str]) -> None:
+    """Serve the feeds from now on, bring the demo to where everything is read, and tell how to look at it.
+
+    `env` is what the service runs with. What goes wrong is told in a sentence.
+    """
+    try:
+        await _demonstrate(env, Path(env["JOINERY_DATA_DIR"]))
+    except DemoError as error:
+        _say(["", f"The demo could not be completed. {error}"])
+
+
+def _say(lines: list[str]) -> None:
+    print("\n".join(lines), flush=True)
+
+
+async def _demonstrate(env: Mapping[str, str], data_dir: Path) -> None:
+    port = chosen_port(env)
+    await serve_feeds(port)
+    async with ClientSession() as session:
+        kept = keeping.load(data_dir)
+        kept.port = port
+        api = await _signed_in(env, session, kept, data_dir)
+        await connect(api, kept, data_dir)
+        readings = await _read(api, kept)
+        _say(await _told(api, readings, env.get("JOINERY_DOCS_URL", api.base_url)))
+
+
+async def serve_feeds(port: int) -> None:
+    """Serve both vendors' feeds until this loop ends. Raises DemoError when the port was taken meanwhile."""
+    try:
+        runner = await feeds.serve(port)
+    except OSError as error:
+        raise DemoError(
+            f"The vendors' feeds cannot be served on port {port} ({error.strerror}); start again."
+        ) from error
+    task = asyncio.create_task(_serve_on(runner))
+    _SERVING.add(task)
+    task.add_done_callback(_SERVING.discard)
+
+
+async def _serve_on(runner: web.AppRunner) -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+
+
+async def _signed_in(env: Mapping[str, str], session: ClientSession, kept: Kept, data_dir: Path) -> Api:
+    """The service with a key that it knows, made at the first start and whenever the database is another one."""
+    base_url = env["JOINERY_BASE_URL"]
+    if kept.secret:
+        api = Api(session, base_url, kept.secret)
+        try:
+            await api.get("/v1/org")
+        except UnknownKey:
+            pass
+        else:
+            return api
+    fresh = await new_tenant(env, kept.port)
+    kept.organisation, kept.key, kept.secret = fresh.organisation, fresh.key, fresh.secret
+    kept.sources, kept.urls = {}, {}
+    keeping.save(data_dir, kept)
+    return Api(session, base_url, kept.secret)
+
+
+async def _read(api: Api, kept: Kept) -> list[Reading]:
+    """Both catalogues side by side, then the stock of the vendor that sends it apart."""
+    catalogues = [Reading(vendor.name, kept.sources[vendor.name]) for vendor in VENDORS]
+    await _carry_out(api, catalogues, "Reading the feeds of two vendors:")
+    if catalogues[VENDORS.index(LINDGREN)].run["status"] != "succeeded":
+        return catalogues
+    stock = Reading(f"{LINDGREN.name}, stock", kept.sources[LINDGREN.name], "stock")
+    await _carry_out(api, [stock], "")
+    return [*catalogues, stock]
+
+
+async def _carry_out(api: Api, readings: list[Reading], title: str) -> None:
+    for reading in readings:
+        await begin(api, reading)
+    if all(reading.ended for reading in readings):
+        return
+    if title:
+        _say(["", title])
+    await follow(api, readings)
+
+
+async def _told(api: Api, readings: list[Reading], docs_url: str) -> list[str]:
+    found = (await api.get("/v1/products", q="panel bed", limit="1"))["data"]
+    product = str(found[0]["id"]) if found else None
+    lines = telling.heading(f"{ORGANISATION} has read:")
+    for reading in readings:
+        lines += telling.summary(reading.name, reading.run)
+    lines += telling.heading(f"Reference    {docs_url.rstrip('/')}/docs")
+    lines += [f"API key      {api.secret}", ""]
+    lines += telling.requests_to_try(api.base_url, api.secret, product, readings[0].run["id"])
+    lines += telling.heading(
+        "# A feed of your own (paste all lines; without my-feed.csv an example of one row is made)"
+    )
+    return [*lines, *own_feed(api.base_url, api.secret), ""]

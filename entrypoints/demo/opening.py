@@ -1,0 +1,61 @@
+"""Makes what the demo needs and does not have yet: an organisation, an API key, two sources."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from domain.access.usecases import KeyRequest
+from domain.audit.model import Change
+from domain.kernel.tenancy import Actor, Call, Tenant
+from entrypoints import settings
+from entrypoints.cli.operators import new_organisation
+from entrypoints.container import Container, opened
+from entrypoints.demo import keeping
+from entrypoints.demo.api import Api
+from entrypoints.demo.keeping import Kept
+from entrypoints.demo.vendors import VENDORS, Vendor
+
+ORGANISATION: Final = "Demo Furniture Co."
+PLAN: Final = "standard"
+
+
+async def new_tenant(env: Mapping[str, str], port: int) -> Kept:
+    """An organisation (the one of the demo's name, if there is one) with a new key for live data."""
+    async with opened(settings.from_environment(env)) as parts:
+        organisation = await parts.registry().find(ORGANISATION)
+        if organisation is None:
+            organisation = await new_organisation(parts, ORGANISATION, "retailer", PLAN)
+        key, secret = await _new_key(parts, Tenant(organisation.id, True))
+    return Kept(port, organisation.id, key, secret)
+
+
+async def _new_key(parts: Container, tenant: Tenant) -> tuple[str, str]:
+    async with parts.uow().begin(tenant, Call(Actor("service", "operator"), "keys.create")) as tx:
+        key, secret = await parts.access().issue_key(tx, KeyRequest(name="demo"))
+        after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
+        await tx.audit.add(Change("api_key", key.id, "create", {}, after))
+    return key.id, secret
+
+
+async def connect(api: Api, kept: Kept, data_dir: Path) -> None:
+    """Both vendors' sources, at the addresses where their feeds are served now. Raises DemoError."""
+    for vendor in VENDORS:
+        url = vendor.url(kept.port)
+        if vendor.name not in kept.sources:
+            kept.sources[vendor.name] = await _connected(api, kept, vendor)
+        elif kept.urls.get(vendor.name) != url:
+            moved = {"config": vendor.config(kept.port), "status": "active"}
+            await api.patch(f"/v1/sources/{kept.sources[vendor.name]}", moved)
+        kept.urls[vendor.name] = url
+        keeping.save(data_dir, kept)
+
+
+async def _connected(api: Api, kept: Kept, vendor: Vendor) -> str:
+    body = {
+        "name": vendor.name,
+        "kind": "url",
+        "config": vendor.config(kept.port),
+        "licence_basis": vendor.licence_basis,
+    }
+    source = await api.post("/v1/sources", body, f"demo-source-{vendor.name}-{kept.port}")
+    return str(source["id"])

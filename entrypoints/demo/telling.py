@@ -1,0 +1,66 @@
+"""The demo's words: how far a run is, what it came to, and what to try next."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+_WIDTH: Final = 24
+
+
+def figure(stats: Mapping[str, int], name: str) -> int:
+    """How many products, variants or offers a run has seen to."""
+    seen = stats.get(f"{name}_created", 0) + stats.get(f"{name}_changed", 0)
+    return seen + stats.get("unchanged", 0) if name == "products" else seen
+
+
+def progress(name: str, run: Mapping[str, Any]) -> str:
+    """A run in one line."""
+    stats = run.get("stats", {})
+    stage = run.get("stage", "")
+    status = run.get("status", "")
+    at = f"{status}: {run['waiting']['detail']}" if run.get("waiting") else stage if status == "running" else status
+    return (
+        f"  {name:<{_WIDTH}} {at:<10} {stats.get('rows', 0):>6,} rows  "
+        f"{figure(stats, 'products'):>5,} products  {stats.get('problems', 0):>4,} problems"
+    )
+
+
+def summary(name: str, run: Mapping[str, Any]) -> list[str]:
+    """What a run came to: counts and kinds of problems, or why it failed."""
+    if run.get("status") != "succeeded":
+        error = run.get("error", {})
+        return [f"  {name:<{_WIDTH}} {run.get('status')}: {error.get('message', 'no reason is told')}"]
+    stats = run["stats"]
+    counts = [f"{number:,} {word}" for word in ("products", "variants", "offers") if (number := figure(stats, word))]
+    lines = [f"  {name:<{_WIDTH}} {', '.join(counts) or 'nothing new'} from {stats.get('rows', 0):,} rows"]
+    if kinds := problem_kinds(run):
+        lines.append(f"  {'':<{_WIDTH}} {stats.get('problems', 0):,} problems: {kinds}")
+    return lines
+
+
+def problem_kinds(run: Mapping[str, Any]) -> str:
+    """How many problems of each kind a run tells, the most frequent first."""
+    counted = Counter(problem["problem"].replace("_", " ") for problem in run.get("problems", ()))
+    return ", ".join(f"{number} {kind}" for kind, number in counted.most_common())
+
+
+def heading(text: str) -> list[str]:
+    """A line that stands out, with a blank one before."""
+    return ["", text]
+
+
+def requests_to_try(base_url: str, secret: str, product: str | None, run: str) -> list[str]:
+    """Four requests, each whole by itself."""
+    signed = f'-H "Authorization: Bearer {secret}"'
+    asked = {
+        "Panel beds in stock": "/v1/products?q=panel+bed&availability=in_stock&limit=3",
+        "One product with all its variants and offers": f"/v1/products/{product}"
+        if product
+        else "/v1/products?limit=1",
+        "Offers in stock": "/v1/offers?availability=in_stock&limit=5",
+        "A run, with what could not be read": f"/v1/runs/{run}",
+    }
+    lines = []
+    for title, path in asked.items():
+        lines += [f"# {title}", f'curl -sS {signed} "{base_url}{path}"']
+    return lines

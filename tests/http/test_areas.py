@@ -1,0 +1,107 @@
+"""Organisations, plans and status over the whole edge; answers fit their schemas."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Actor
+from domain.orgs.model import Member
+from domain.platform.usecases import PlatformService
+from entrypoints.http.table import whole
+from ports.platform import Check
+from tests.http.client import Answer, Client
+from tests.http.fakes import OPERATOR, World
+
+pytestmark = pytest.mark.asyncio
+
+
+def _fits(answer: Answer, id_: str) -> Any:
+    row = next(row for row in whole() if row.id == id_)
+    assert answer.status == row.status
+    Draft202012Validator(dict(row.reply or {})).validate(answer.json())
+    return answer.json()
+
+
+async def test_organisation(world: World, client: Client) -> None:
+    org = world.orgs["Fjord"]
+    own = _fits(await client.get("/v1/org"), "orgs.read")
+    assert (own["id"], own["name"], own["plan"], own["livemode"]) == (org.id, "Fjord", "standard", True)
+    assert own["catalogue"] == org.catalogues[0]
+    assert own["api_version"] == "2026-10-04"
+    sandbox = await (await world.client(livemode=False)).get("/v1/org")
+    assert sandbox.json()["catalogue"] == org.catalogues[1]
+
+
+async def test_my_organisations_for_a_key(world: World, client: Client) -> None:
+    mine = _fits(await client.get("/v1/me/orgs"), "orgs.list_mine")
+    assert [org["name"] for org in mine["data"]] == ["Fjord"]
+    assert mine["has_more"] is False
+
+
+async def test_my_organisations_for_a_person(world: World) -> None:
+    user = new_id("usr")
+    for name in ("Fjord", "Oak", "Elm"):
+        org = world.orgs[name]
+        tenant = (await world.key(org))[0].tenant
+        async with world.uow.begin(tenant, OPERATOR) as tx:
+            await tx.orgs.add_member(Member(user, org.id, f"{name}@example.org", "owner", world.clock.now()))
+    key, secret = await world.key(world.orgs["Oak"])
+    world.credentials.changed[key.id] = {"person": True, "actor": Actor("user", user)}
+    client = Client(world.app, secret)
+    page = (await client.get("/v1/me/orgs?limit=2")).json()
+    rest = (await client.get(f"/v1/me/orgs?starting_after={page['next_cursor']}")).json()
+    names = [org["name"] for org in (*page["data"], *rest["data"])]
+    assert names == sorted(("Fjord", "Oak", "Elm"), key=lambda name: world.orgs[name].id)
+    back = (await client.get(f"/v1/me/orgs?limit=1&ending_before={page['next_cursor']}")).json()
+    assert [org["name"] for org in back["data"]] == names[:1]
+
+
+async def test_plans(client: Client) -> None:
+    plans = _fits(await client.get("/v1/plans"), "orgs.list_plans")
+    assert {plan["code"] for plan in plans["data"]} == {"standard", "high"}
+    assert plans["data"][0]["meters"] == {"sources": {"included": 10, "per": 1, "amount": 500}}
+
+
+async def test_status(world: World, client: Client) -> None:
+    nothing = _fits(await client.get("/v1/status"), "platform.status")
+    assert (nothing["state"], nothing["components"]) == ("degraded", []), "nobody has looked yet"
+    states = {"api": "operational", "ingestion": "operational", "feed": "operational"}
+
+    def probe(name: str) -> Any:
+        async def look() -> str:
+            if states[name] == "raises":
+                raise ConnectionError
+            return states[name]
+
+        return look
+
+    service = PlatformService(world.checks, world.clock, {name: probe(name) for name in states})
+    for day, state in enumerate(("operational", "raises", "operational", "down")):
+        states["feed"] = state
+        world.clock.advance(timedelta(hours=12) if day else timedelta())
+        await service.tick()
+    told = _fits(await client.get("/v1/status"), "platform.status")
+    assert told["state"] == "down"
+    feed = next(component for component in told["components"] if component["name"] == "feed")
+    assert feed["state"] == "down"
+    assert feed["days"] == [
+        {"day": "2026-11-20", "uptime": 1.0},
+        {"day": "2026-11-21", "uptime": 0.5},
+        {"day": "2026-11-22", "uptime": 0.0},
+    ]
+    states["feed"] = "degraded"
+    await service.tick()
+    assert (await client.get("/v1/status")).json()["state"] == "degraded"
+    states["feed"] = "operational"
+    world.clock.advance(timedelta(minutes=1))
+    await service.tick()
+    assert (await client.get("/v1/status")).json()["state"] == "operational"
+    world.clock.advance(timedelta(minutes=6))
+    assert (await client.get("/v1/status")).json()["state"] == "degraded", "stale checks claim nothing"
+    world.clock.advance(timedelta(days=200))
+    assert await service.forget_old() == len(states) * 6
+    await world.checks.record([Check("api", world.clock.now(), True)])
+    assert (await (await world.client()).get("/v1/status")).json()["state"] == "operational"

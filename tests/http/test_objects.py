@@ -1,0 +1,106 @@
+"""Objects by signed links: PUT and GET, refusals, broken uploads."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+
+from adapters.files.objects import FileObjects
+from ports.objects import ObjectMissing
+from tests.http.fakes import BASE, World, running
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def served(tmp_path: Path) -> AsyncIterator[tuple[World, FileObjects]]:
+    """A world that serves its own objects."""
+    objects = FileObjects(tmp_path, BASE, "a secret of at least thirty-two characters")
+    async with running(objects=objects) as world:
+        yield world, objects
+
+
+async def _put_link(world: World, objects: FileObjects, key: str = "uploads/a.csv", limit: int = 10) -> str:
+    until = world.clock.now() + timedelta(minutes=15)
+    signed = await objects.sign_put(key, content_type="text/csv", bytes_limit=limit, expires_at=until)
+    return _target(signed.url)
+
+
+def _target(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.path}?{parts.query}"
+
+
+async def test_put_then_get(served: tuple[World, FileObjects]) -> None:
+    world, objects = served
+    visitor = world.stranger()
+    link = await _put_link(world, objects)
+    put = await visitor.send("PUT", link, body=b"a,b\n1,2\n", headers={"content-type": "text/csv"})
+    assert put.status == 200
+    until = world.clock.now() + timedelta(minutes=15)
+    link = _target(await objects.sign_get("uploads/a.csv", filename="Möbel.csv", expires_at=until))
+    got = await visitor.get(link)
+    assert (got.status, got.body) == (200, b"a,b\n1,2\n")
+    assert got.headers["content-length"] == "8"
+    assert got.headers["content-disposition"] == "attachment; filename*=UTF-8''M%C3%B6bel.csv"
+    head = await visitor.send("HEAD", link)
+    assert (head.status, head.body, head.headers["content-length"]) == (200, b"", "8")
+
+
+async def test_refusals(served: tuple[World, FileObjects]) -> None:
+    world, objects = served
+    visitor = world.stranger()
+    link = await _put_link(world, objects)
+    csv = {"content-type": "text/csv"}
+    assert (await visitor.send("PUT", link, body=b"x", headers={"content-type": "text/plain"})).status == 415
+    assert (await visitor.send("PUT", link, body=b"x" * 11, headers=csv)).status == 413
+    assert (await visitor.send("PUT", link, body=b"x" * 11, headers=csv | {"content-length": ""})).status == 413
+    assert (await visitor.send("PUT", link + "0", body=b"x", headers=csv)).status == 403
+    assert (await visitor.send("PUT", link.replace("a.csv", "b.csv"), body=b"x", headers=csv)).status == 403
+    assert (await visitor.send("GET", link)).status == 403
+    assert (await visitor.send("POST", link, body=b"x", headers=csv)).status == 405
+    with pytest.raises(ObjectMissing):
+        await objects.size("uploads/a.csv")
+    until = world.clock.now() + timedelta(minutes=15)
+    missing = await visitor.get(_target(await objects.sign_get("uploads/none.csv", filename="x", expires_at=until)))
+    assert (missing.status, missing.code) == (404, "not_found")
+    world.clock.advance(timedelta(minutes=15))
+    expired = await visitor.send("PUT", link, body=b"x", headers=csv)
+    assert (expired.status, expired.code) == (403, "permission_denied")
+    assert expired.headers["request-id"] == expired.json()["request_id"]
+
+
+async def test_preflight(served: tuple[World, FileObjects]) -> None:
+    answer = await served[0].stranger().send("OPTIONS", "/objects/anything")
+    assert answer.status == 204
+    assert "PUT" in answer.headers["access-control-allow-methods"]
+
+
+async def test_a_broken_upload_leaves_nothing(served: tuple[World, FileObjects]) -> None:
+    world, objects = served
+    path, _, query = (await _put_link(world, objects)).partition("?")
+    messages: list[Any] = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"half", "more_body": True}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+        "headers": [(b"content-type", b"text/csv")], "client": ("203.0.113.7", 1),
+    }  # fmt: skip
+    await world.app(scope, receive, send)
+    assert sent == []
+    with pytest.raises(ObjectMissing):
+        await objects.size("uploads/a.csv")
+
+
+async def test_without_an_object_server(world: World) -> None:
+    assert (await world.stranger().get("/objects/a?x=1")).status == 404

@@ -1,0 +1,68 @@
+"""The rewriting layer, proved by a third version that only this test knows (decisions.md §1, Versions)."""
+
+from typing import Any
+
+import pytest
+
+from adapters.wire.versions import SUPPORTED, Version, Versions
+from tests.http import toys
+from tests.http.fakes import running
+
+Body = dict[str, Any]
+
+
+def _single_name(thing: Body) -> Body:
+    """Before 2026-11-01 a thing's `name` was called `title`."""
+    renamed = dict(thing)
+    renamed["title"] = renamed.pop("name")
+    return renamed
+
+
+def _without_version(thing: Body) -> Body:
+    """Before 2026-12-01 a thing had no `version`."""
+    return {name: value for name, value in thing.items() if name != "version"}
+
+
+THREE = Versions(
+    (
+        Version("2026-10-01"),
+        Version("2026-11-01", {"thing": _single_name}),
+        Version("2026-12-01", {"thing": _without_version}),
+    )
+)
+
+
+def test_steps_are_taken_from_the_newest_down() -> None:
+    body = {
+        "object": "list",
+        "data": [{"object": "thing", "name": "a", "version": 1, "in": {"object": "thing", "name": "b"}}],
+    }
+    assert THREE.latest == "2026-12-01"
+    assert THREE.shape(body, "2026-12-01") == body
+    assert THREE.shape(body, "2026-11-01")["data"][0]["name"] == "a"
+    oldest = THREE.shape(body, "2026-10-01")["data"][0]
+    assert oldest == {"object": "thing", "title": "a", "in": {"object": "thing", "title": "b"}}
+    assert body["data"][0]["version"] == 1  # type: ignore[index]
+
+
+def test_ours_render_alike() -> None:
+    assert SUPPORTED.dates == ("2026-10-01", "2026-10-04")
+    assert all(SUPPORTED.unchanged(date) for date in SUPPORTED.dates)
+
+
+@pytest.mark.asyncio
+async def test_answers_are_rewritten() -> None:
+    async with running(versions=THREE) as world:
+        client = await world.client()
+        thing = toys.keep(world.orgs["Fjord"].id)
+        newest = await client.get(f"/v1/things/{thing.id}", service_version="2026-12-01")
+        oldest = await client.get(f"/v1/things/{thing.id}", service_version="2026-10-01")
+        assert newest.json()["version"] == 1
+        assert oldest.json() == {"object": "thing", "id": thing.id, "title": "oak"}
+        assert oldest.headers["service-version"] == "2026-10-01"
+        assert oldest.headers["etag"] != newest.headers["etag"]
+        assert oldest.headers["etag"].startswith('"1-'), "If-Match works in every version"
+        toys.DOINGS["etag"] = "abc"
+        assert (await client.get("/v1/things/special", service_version="2026-10-01")).headers[
+            "etag"
+        ] == '"abc2026-10-01"'

@@ -1,0 +1,46 @@
+"""Every row of the operation table agrees with the interface specification's list, and nothing exists beyond it."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from entrypoints.http.operation import Operation
+from entrypoints.http.table import whole
+
+ROWS = list(csv.DictReader(Path(__file__).with_name("operations.csv").open(encoding="utf-8")))
+SPECIFIED = {(row["method"], row["path"]): row for row in ROWS}
+OPERATIONS = tuple(whole())
+
+
+def _name(operation: Operation) -> str:
+    return operation.id
+
+
+def test_the_list_is_whole() -> None:
+    assert len(ROWS) == len(SPECIFIED) == 134
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=_name)
+def test_row(operation: Operation) -> None:
+    row: Mapping[str, str] | None = SPECIFIED.get((operation.method, operation.path))
+    assert row is not None, "the specification has no such operation"
+    own_permission = "the change's own"
+    assert (operation.scope or "") == ("" if row["scope"] == own_permission else row["scope"])
+    assert operation.who == row["who"]
+    assert operation.rate == row["rate_class"]
+    assert operation.idempotent == (row["idempotency"] == "required")
+    assert (operation.method == "POST") == bool(row["idempotency"])
+    assert (operation.paging or "") == row["paging"]
+    assert operation.status == int(row["success"])
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=_name)
+def test_row_is_told_to_people(operation: Operation) -> None:
+    assert operation.summary
+    assert not operation.summary.endswith(".")
+    assert operation.description
+    parameters = {part[1:-1] for part in operation.path.split("/") if part.startswith("{")}
+    assert set(operation.ids) <= parameters
+    assert (operation.reply is None) == (operation.status == 204)
