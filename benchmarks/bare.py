@@ -47,8 +47,9 @@ class Bare:
             content = b'{"object":"list","data":[' + body + b'],"has_more":true,"next_cursor":"x"}'
         else:
             row = await (await cursor.execute(ONE, (self._org, path.rpartition("/")[2]))).fetchone()
-            content = row[0]
+            content = row[0] if row else b""
         self._idle.append(cursor)
+        assert content
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": content, "more_body": False})
@@ -56,4 +57,4 @@ class Bare:
 
 if __name__ == "__main__":
     app = Bare(os.environ["JOINERY_DATABASE_URL_SUPER"], sys.argv[1])
-    asyncio.run(serve(app, hypercorn_config("127.0.0.1", int(sys.argv[2]))))  # type: ignore[arg-type]
+    asyncio.run(serve(app, hypercorn_config("127.0.0.1", int(sys.argv[2]))))

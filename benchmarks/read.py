@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
@@ -110,11 +111,12 @@ class Bench:
         return await load(port, requests, connections=8, seconds=self._seconds, pids=pids)
 
 
-async def deep_page(secret: str, pages: int) -> tuple[str, list[dict]]:  # type: ignore[type-arg]
+async def deep_page(secret: str, pages: int) -> tuple[str, list[dict[str, Any]]]:
     """Walk the list; the address of its page number `pages`, and the first page's products."""
     headers = {"Authorization": f"Bearer {secret}"}
     async with aiohttp.ClientSession(headers=headers) as session:
-        path, first = "/v1/products", []
+        path = "/v1/products"
+        first: list[dict[str, Any]] = []
         for _ in range(pages - 1):
             while True:
                 async with session.get(f"http://127.0.0.1:{OURS}{path}") as answer:

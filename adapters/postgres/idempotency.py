@@ -61,4 +61,4 @@ class PostgresIdempotencyUpkeep:
         """Drop answers older than 24 hours; answers how many."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["forget_expired"], {"since": datetime.now(UTC) - LIFETIME})
-            return cursor.rowcount
+            return int(cursor.rowcount)

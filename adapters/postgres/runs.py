@@ -12,6 +12,10 @@ from domain.kernel.paging import Cut, Page
 from domain.runs.model import Run, RunError, Waiting
 
 SQL = statements("runs")
+_COLUMNS = (
+    "id", "source", "trigger", "stream", "status", "created_at", "stage", "served_by", "stats", "error", "waiting",
+    "problems", "started_at", "finished_at", "snapshot", "input", "accept_shrink",
+)  # fmt: skip
 _NEWEST = " ORDER BY id DESC LIMIT 1"
 
 
@@ -20,10 +24,12 @@ def _waiting(value: dict[str, Any] | None) -> Waiting | None:
 
 
 def _run(row: Fetched) -> Run:
-    head, (error, waiting, problems), tail = row[:9], row[9:12], row[12:]
-    return Run(
-        *head, RunError(**error) if error else None, _waiting(waiting), tuple(Problem(**entry) for entry in problems), *tail
-    )
+    values = dict(zip(_COLUMNS, row, strict=True))
+    error = values["error"]
+    values["error"] = RunError(**error) if error else None
+    values["waiting"] = _waiting(values["waiting"])
+    values["problems"] = tuple(Problem(**entry) for entry in values["problems"])
+    return Run(**values)
 
 
 def _values(run: Run) -> dict[str, Any]:

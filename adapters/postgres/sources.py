@@ -15,15 +15,19 @@ from domain.kernel.tenancy import Tenant
 from domain.sources.model import Schedule, Source, StatusReason
 
 SQL = statements("sources")
+_COLUMNS = (
+    "id", "catalogue", "name", "kind", "connector", "config", "schedule", "status", "licence_basis", "first_party",
+    "has_credentials", "version", "created_at", "updated_at", "status_reason", "inbound_address", "failures", "catalogue_at",
+    "stock_at", "next_pull", "next_stock_pull", "interval_factor",
+)  # fmt: skip
 
 
 def _source(row: Fetched) -> Source:
-    head, reason, tail = row[:14], row[14], row[15:]
-    id_, catalogue, name, kind, connector, config, schedule, *rest = head
-    return Source(
-        id_, catalogue, name, kind, connector, config, Schedule(**schedule), *rest,
-        StatusReason(**reason) if reason else None, *tail,
-    )  # fmt: skip
+    values = dict(zip(_COLUMNS, row, strict=True))
+    reason = values["status_reason"]
+    values["schedule"] = Schedule(**values["schedule"])
+    values["status_reason"] = StatusReason(**reason) if reason else None
+    return Source(**values)
 
 
 def _values(source: Source) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from adapters.postgres.access import PostgresKeyStore
 from adapters.postgres.audit import PostgresAuditLog
@@ -65,7 +66,9 @@ class PostgresUnitOfWork:
     @asynccontextmanager
     async def attempt(self, tx: Tx) -> AsyncIterator[None]:
         """A savepoint: undone on an exception, which goes on."""
-        events, changes, jobs = (list(part) for part in (tx.recorded.events, tx.recorded.changes, tx.recorded.jobs))
+        before = replace(
+            tx.recorded, events=[*tx.recorded.events], changes=[*tx.recorded.changes], jobs=[*tx.recorded.jobs]
+        )
         store = tx.sources
         assert isinstance(store, PostgresSourceStore)
         try:
@@ -74,7 +77,8 @@ class PostgresUnitOfWork:
                     yield
         except BaseException:
             store.session.link.staged.clear()
-            tx.recorded.events[:], tx.recorded.changes[:], tx.recorded.jobs[:] = events, changes, jobs
+            tx.recorded.events[:], tx.recorded.changes[:] = before.events, before.changes
+            tx.recorded.jobs[:] = before.jobs
             raise
 
     def _assemble(self, link: Link, tenant: Tenant, call: Call) -> Tx:

@@ -15,6 +15,7 @@ from domain.ingestion.reading import Fault, Reading, not_said, overlong, quoted,
 from domain.ingestion.text import stated
 
 _LONGEST: Final = 2000
+_BLANKS: Final = re.compile(r"[ \t]+")
 _BRACKET: Final = re.compile(r"\(([^()]*)\)")
 _ORDER: Final = re.compile(r"(?<![a-z])([wdhlbt])\s*[x*/]\s*([wdhlbt])(?:\s*[x*/]\s*([wdhlbt]))?(?![a-z])", re.I)
 _POSE: Final = re.compile(
@@ -221,7 +222,7 @@ def parse_dimensions(text: str, unit: str | None = None, kind: str = "", order: 
     given = stated(text)
     if given is None:
         return not_said(text)
-    flat = folded(text)
+    flat = _BLANKS.sub(" ", folded(text))
     stated_order = _ORDER.search(flat)
     if stated_order:
         order = "".join(filter(None, stated_order.groups())).lower()

@@ -14,6 +14,7 @@ _SPLIT: Final = re.compile(
     r"|(?<=\.png)[,;](?=\S)|(?<=\.jpeg)[,;](?=\S)|(?<=\.webp)[,;](?=\S)",
     re.I,
 )
+_BLANKS: Final = re.compile(r"[ \t]+")
 _ONE: Final = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}", re.A)
 _MAX_URL: Final = 2048
 _VIDEO: Final = re.compile(r"\.(?:mp4|mov|webm|m4v)(?:$|\?)|youtube\.com/|youtu\.be/|vimeo\.com/", re.I)
@@ -65,7 +66,7 @@ def addresses(text: str) -> Addresses:
         return Addresses()
     urls: dict[str, None] = {}
     faults: dict[str, Fault] = {}
-    for piece in _SPLIT.split(text.strip()):
+    for piece in _SPLIT.split(_BLANKS.sub(" ", text.strip())):
         item = piece.strip(" ,;\"'[]")
         if not item:
             continue

@@ -72,7 +72,7 @@ _NUMBERED: Final = frozenset(
     "|in stock|pcs|pc|pieces|piece|units|unit|ea|each|available|left|stück|stk|sets|set|ctn|ctns|pairs|uds|unidades|qty"
     "|on hand|or more|in stock now".split("|")
 )
-_BRACKET: Final = re.compile(r"\s*[\[(]\s*([A-Za-z _-]+?)\s*[\])]\s*$")
+_BRACKET: Final = re.compile(r"[\[(] ?([A-Za-z][A-Za-z _-]{0,40}?) ?[\])]$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,6 @@ def parse_availability(text: str) -> Reading[Stock]:
 @lru_cache(maxsize=16384)
 def stock_in_value(text: str) -> tuple[str, Stock | None]:
     """A variant's value without the stock word in brackets at its end, and that word (`Blue [NOT AVAILABLE]`)."""
-    match = _BRACKET.search(text)
+    match = _BRACKET.search(text) if text.endswith(("]", ")")) else None
     word = word_meaning(match[1]) if match and len(match[1]) > 2 else None
     return (text[: match.start()].strip(), word) if match and word else (text, None)

@@ -24,7 +24,7 @@ _PART: Final = re.compile(
     r"(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?", re.I
 )
 _TIGHT_COMMA: Final = re.compile(r"(?<!\d),(?=[^\s\d])")
-_LOOSE: Final = re.compile(r"\s*[|•\n\r]\s*|\s*;\s+")
+_LOOSE: Final = re.compile(r"[|•\n\r]|;\s")
 _TIGHT: Final = re.compile(rf"{_LOOSE.pattern}|,(?=[^\s\d])|(?<!\d),(?=\S)")
 _ASSEMBLY_YES: Final = re.compile(
     r"k/?d\b|knock(?:ed)?[ -]?down|^full|^partial|some assembly|assembly required|rta", re.I

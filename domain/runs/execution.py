@@ -177,7 +177,7 @@ class RunExecution:
         stats = {**attempt.run.stats, **storer.stats()}
         run = replace(storer.run, stats=stats, problems=tuple(reading.findings.kept))
         async with self._uow.begin(attempt.job.tenant, attempt.call) as tx:
-            await outcome.succeed(tx, attempt.job, run, outcome.told(stats))
+            await outcome.succeed(tx, attempt.job, run, changed=outcome.told(stats))
 
     async def _read(
         self, attempt: Attempt, path: Path, context: Context, reading: Reading, spool: Spool, lost: asyncio.Event

@@ -1,10 +1,10 @@
 """How a run ends, and what that means for its source: health, schedule, events."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from random import uniform
-from typing import Any, Final
+from typing import Final
 
 from domain.jobs.model import ClaimedJob
 from domain.runs.model import Run, RunError, Waiting
@@ -17,37 +17,26 @@ WAITS: Final = 10
 _NO_FAILURE: Final = frozenset({"shrink_refused", "mapping_required"})
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """What a run came to. `changed` tells an adaptive schedule whether there was anything new."""
-
-    run: Run
-    changed: bool = False
-
-
-def scheduled(source: Source, stream: str, now: datetime, changed: bool) -> dict[str, Any]:
-    """When the schedule wants the stream's next run: one interval on, ±10%; adaptive ones stretch while nothing changes."""
-    stock = stream == "stock"
-    minutes = source.schedule.stock_interval_minutes if stock else source.schedule.interval_minutes
-    field = "next_stock_pull" if stock else "next_pull"
+def scheduled(source: Source, stream: str, now: datetime, *, changed: bool) -> Source:
+    """The source with the stream's next pull: one interval on, ±10%; adaptive ones stretch while nothing changes."""
+    minutes = source.interval(stream)
     if minutes is None or not source.runnable:
-        return {field: None}
+        return source.next_due(stream, None)
     factor = 1.0
-    factors = dict(source.interval_factor)
     if source.schedule.adaptive:
-        before = factors.get(stream, 1.0)
-        factor = factors[stream] = max(0.5, before / 2) if changed else min(4.0, before * 2)
+        before = source.interval_factor.get(stream, 1.0)
+        factor = max(0.5, before / 2) if changed else min(4.0, before * 2)
+        source = replace(source, interval_factor={**source.interval_factor, stream: factor})
     wait = timedelta(minutes=max(5.0, minutes * factor) * uniform(0.9, 1.1))  # noqa: S311  jitter, no secret
-    return {field: now + wait, "interval_factor": factors}
+    return source.next_due(stream, now + wait)
 
 
-async def succeed(tx: Tx, job: ClaimedJob, run: Run, changed: bool) -> None:
+async def succeed(tx: Tx, job: ClaimedJob, run: Run, *, changed: bool) -> None:
     """The run ended well."""
     source = await tx.sources.get(run.source, lock=True)
     await tx.runs.save(run.ended("succeeded", tx.now))
     if source is not None:
-        after = source.after_success(run.stream, tx.now)
-        after = replace(after, **scheduled(after, run.stream, tx.now, changed))
+        after = scheduled(source.after_success(run.stream, tx.now), run.stream, tx.now, changed=changed)
         await tx.sources.save(after)
         await tx.events.append(outcome_events(source, after, run))
     await _close(tx, job, run)
@@ -61,7 +50,7 @@ async def fail(tx: Tx, job: ClaimedJob, run: Run, error: RunError, ladder: Ladde
         after = source
         if error.code not in _NO_FAILURE:
             after = source.after_failure(StatusReason(error.code, error.message), tx.now, ladder)
-        after = replace(after, **scheduled(after, run.stream, tx.now, changed=True))
+        after = scheduled(after, run.stream, tx.now, changed=True)
         await tx.sources.save(after)
         await tx.events.append(outcome_events(source, after, run))
     await _close(tx, job, run)
@@ -72,7 +61,7 @@ async def ask_for_mapping(tx: Tx, job: ClaimedJob, run: Run, message: str) -> No
     source = await tx.sources.get(run.source, lock=True)
     await tx.runs.save(run.ended("needs_mapping", tx.now, RunError("mapping_required", message)))
     if source is not None:
-        await tx.sources.save(replace(source, **scheduled(source, run.stream, tx.now, changed=False)))
+        await tx.sources.save(scheduled(source, run.stream, tx.now, changed=False))
     await _close(tx, job, run)
 
 

@@ -1,6 +1,6 @@
 """From a snapshot's tables to rows put aside by chunk, each under its key (pipeline stages parse and map)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, islice
@@ -127,7 +127,7 @@ class Reader:
                 + (" with a price or quantity." if self._context.stream == "stock" else ".")
             )
 
-    def records(self, parts: Iterator[Sequence[dict[str, Any]]]) -> None:
+    def records(self, parts: Iterator[Sequence[Mapping[str, Any]]]) -> None:
         """Read pushed records."""
         self._reading.sheets.append(Sheet(None, None, salt_of(None, self._context)))
         for part in parts:

@@ -1,6 +1,6 @@
 """Turning due schedules into queued runs."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -9,7 +9,7 @@ from domain.kernel.tenancy import Actor, Call, Tenant
 from domain.runs.queueing import execution, queued
 from ports.clock import Clock
 from ports.sources import SourceSchedule
-from ports.unit_of_work import UnitOfWork
+from ports.unit_of_work import Tx, UnitOfWork
 
 _CALL: Final = Call(Actor("service", "scheduler"), "runs.schedule")
 _BATCH: Final = 100
@@ -38,24 +38,22 @@ class RunScheduler:
             source = await tx.sources.get(id, lock=True)
             if source is None:
                 return
-            field = "next_stock_pull" if stream == "stock" else "next_pull"
-            schedule = source.schedule
-            minutes = schedule.stock_interval_minutes if stream == "stock" else schedule.interval_minutes
-            due = getattr(source, field)
+            due, minutes = source.due(stream), source.interval(stream)
             if minutes is None or not source.runnable:
-                await tx.sources.save(replace(source, **{field: None}))
-                return
-            if due is None or due > tx.now:
-                return
-            if await tx.runs.open(id, stream):
-                await tx.sources.save(replace(source, **{field: tx.now + _AGAIN}))
-                return
-            run = queued(id, "schedule", tx.now, stream=stream)
-            try:
-                async with self.uow.attempt(tx):
-                    await tx.runs.add(run)
-            except Conflict:
-                await tx.sources.save(replace(source, **{field: tx.now + _AGAIN}))
-                return
-            await tx.jobs.add(execution(run, tx.tenant))
-            await tx.sources.save(replace(source, **{field: tx.now + timedelta(minutes=minutes)}))
+                await tx.sources.save(source.next_due(stream, None))
+            elif due is not None and due <= tx.now:
+                wait = timedelta(minutes=minutes) if await self._started(tx, id, stream) else _AGAIN
+                await tx.sources.save(source.next_due(stream, tx.now + wait))
+
+    async def _started(self, tx: Tx, id: str, stream: str) -> bool:
+        """Queue a run, unless one of the stream is open."""
+        if await tx.runs.open(id, stream):
+            return False
+        run = queued(id, "schedule", tx.now, stream=stream)
+        try:
+            async with self.uow.attempt(tx):
+                await tx.runs.add(run)
+        except Conflict:
+            return False
+        await tx.jobs.add(execution(run, tx.tenant))
+        return True

@@ -84,12 +84,24 @@ class Source:
         """The source with those fields changed, one version on."""
         return replace(self, version=self.version + 1, updated_at=now, **changes)
 
+    def interval(self, stream: str) -> int | None:
+        """Minutes between pulls of the stream; None when it is not scheduled."""
+        return self.schedule.stock_interval_minutes if stream == "stock" else self.schedule.interval_minutes
+
+    def due(self, stream: str) -> datetime | None:
+        """When the schedule wants the stream's next pull."""
+        return self.next_stock_pull if stream == "stock" else self.next_pull
+
+    def next_due(self, stream: str, at: datetime | None) -> "Source":
+        """The source with the stream's next pull at that time (None: not by schedule)."""
+        return replace(self, next_stock_pull=at) if stream == "stock" else replace(self, next_pull=at)
+
     def after_success(self, stream: str, now: datetime) -> "Source":
         """A run ended well: the stream is fresh, and a degraded source is active again."""
-        fresh = {"catalogue_at": now} if stream == "catalogue" else {"stock_at": now}
+        fresh = replace(self, stock_at=now) if stream == "stock" else replace(self, catalogue_at=now)
         if self.status == "degraded":
-            return self.changed(now, status="active", status_reason=None, failures=0, **fresh)
-        return replace(self, failures=0, **fresh)
+            return fresh.changed(now, status="active", status_reason=None, failures=0)
+        return replace(fresh, failures=0)
 
     def after_failure(self, reason: StatusReason, now: datetime, ladder: Ladder) -> "Source":
         """A run failed: down the ladder by one, at once to blocked when the source itself refuses us."""

@@ -28,7 +28,7 @@ async def demonstrate(env: Mapping[str, str]) -> None:
     """
     try:
         await _demonstrate(env, Path(env["JOINERY_DATA_DIR"]))
-    except DemoError as error:
+    except Exception as error:  # the service runs, and what stops its demo is one sentence, not a traceback
         _say(["", f"The demo could not be completed. {error}"])
 
 

@@ -31,7 +31,10 @@ def summary(name: str, run: Mapping[str, Any]) -> list[str]:
         error = run.get("error", {})
         return [f"  {name:<{_WIDTH}} {run.get('status')}: {error.get('message', 'no reason is told')}"]
     stats = run["stats"]
-    counts = [f"{number:,} {word}" for word in ("products", "variants", "offers") if (number := figure(stats, word))]
+    words = ("products", "variants", "offers")
+    counts = [f"{number:,} {word}" for word in words if (number := figure(stats, word))]
+    if run.get("stream") == "stock":
+        counts = [f"stock of {figure(stats, 'offers'):,} offers"]
     lines = [f"  {name:<{_WIDTH}} {', '.join(counts) or 'nothing new'} from {stats.get('rows', 0):,} rows"]
     if kinds := problem_kinds(run):
         lines.append(f"  {'':<{_WIDTH}} {stats.get('problems', 0):,} problems: {kinds}")

@@ -58,4 +58,4 @@ async def serve(container: Container, settings: Settings) -> None:
     app = create_app(parts_of(container, settings))
     config = hypercorn_config(settings.host, settings.port)
     with stopping_on_signals() as stop, contextlib.suppress(asyncio.CancelledError):
-        await hypercorn_serve(app, config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
+        await hypercorn_serve(app, config, shutdown_trigger=stop.wait)

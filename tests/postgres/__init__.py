@@ -1,0 +1,1 @@
+"""What only a real PostgreSQL can prove: locks, horizons under concurrency, privileges."""

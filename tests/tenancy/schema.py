@@ -1,0 +1,79 @@
+"""What the database says of its own tables, and rows for every tenant's table made from their column types alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+ROLE = "joinery_app"
+_BY_TYPE = {
+    "text": "'x' || {n}",
+    "jsonb": "'{{}}'::jsonb",
+    "bytea": "convert_to('x' || {n}, 'UTF8')",
+    "boolean": "false",
+    "integer": "{n}",
+    "bigint": "{n}",
+    "smallint": "1",
+    "text[]": "ARRAY[]::text[]",
+    "timestamp with time zone": "now()",
+}
+_CHECKED = {("members", "role"): "'owner'"}
+
+_TABLES = """
+SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, c.relispartition,
+       has_table_privilege(%(role)s, c.oid, 'SELECT, INSERT, UPDATE, DELETE'),
+       (SELECT count(*) FROM pg_policy p WHERE p.polrelid = c.oid),
+       EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'livemode' AND NOT a.attisdropped)
+FROM pg_class c
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+  AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped)
+ORDER BY c.relname
+"""
+_COLUMNS = """
+SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attnotnull ORDER BY attnum
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantTable:
+    """A table with the column `org`. `open` means that the processes' role has any right on it."""
+
+    name: str
+    secured: bool
+    forced: bool
+    partition: bool
+    open: bool
+    policies: int
+    has_mode: bool
+
+
+async def tenant_tables(owner: psycopg.AsyncConnection[Any]) -> list[TenantTable]:
+    """Every one that there is, partitions included."""
+    cursor = await owner.execute(_TABLES, {"role": ROLE})
+    return [TenantTable(*row) for row in await cursor.fetchall()]
+
+
+async def filled(owner: psycopg.AsyncConnection[Any], table: TenantTable, org: str, livemode: bool, n: int) -> None:
+    """Add a row of that tenant, as the superuser, whom no policy binds."""
+    values: dict[str, str] = {}
+    for column, kind in await _columns(owner, table.name):
+        values[column] = _CHECKED.get((table.name, column)) or _BY_TYPE[kind].format(n=n)
+    values |= {"org": f"'{org}'"} | ({"livemode": str(livemode)} if table.has_mode else {})
+    await insert(owner, table.name, values)
+
+
+async def insert(connection: psycopg.AsyncConnection[Any], table: str, values: dict[str, str]) -> None:
+    """INSERT these expressions."""
+    names = sql.SQL(", ").join(map(sql.Identifier, values))
+    expressions = sql.SQL(", ").join(sql.SQL(value) for value in values.values())  # type: ignore[arg-type]
+    await connection.execute(
+        sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(sql.Identifier(table), names, expressions)
+    )
+
+
+async def _columns(owner: psycopg.AsyncConnection[Any], table: str) -> Sequence[tuple[str, str]]:
+    cursor = await owner.execute(_COLUMNS, (table,))
+    return [(row[0], row[1]) for row in await cursor.fetchall()]

@@ -1,0 +1,209 @@
+"""The last line of defence: what the database itself refuses when a statement forgets whom it works for."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_asyncio
+from psycopg import errors, sql
+
+from adapters.postgres.migrate import migrate
+from adapters.postgres.pool import Pool
+from adapters.postgres.session import Session
+from adapters.postgres.upkeep import PostgresUpkeep
+from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import Recorded
+from tests.postgres.databases import database_alone
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.postgres import database, postgres_backend
+from tests.tenancy.schema import ROLE, TenantTable, filled, insert, tenant_tables
+
+pytestmark = pytest.mark.asyncio
+KNOWN = {"api_keys", "events", "jobs", "members", "offers", "products", "request_logs", "runs", "sources", "variants"}
+
+
+@dataclass
+class Rows:
+    """Every tenant's table with a row of each of four tenants, and connections of the superuser and of the processes."""
+
+    owner: psycopg.AsyncConnection[Any]
+    pool: Pool
+    tables: list[TenantTable]
+    tenants: list[Tenant]
+
+    def session(self, link: Any, tenant: Tenant) -> Session:
+        """What stores work through."""
+        return Session(link, tenant, builders.CALL, builders.MOMENT, Recorded())
+
+    async def own(self, table: TenantTable, tenant: Tenant) -> int:
+        """How many rows of the table are the tenant's, by the superuser's count."""
+        where = sql.SQL("org = {}").format(sql.Literal(tenant.org))
+        if table.has_mode:
+            where += sql.SQL(" AND livemode = {}").format(sql.Literal(tenant.livemode))
+        statement = sql.SQL("SELECT count(*) FROM {} WHERE ").format(sql.Identifier(table.name)) + where
+        row = await (await self.owner.execute(statement)).fetchone()
+        return int(row[0]) if row else 0
+
+
+@pytest_asyncio.fixture
+async def rows() -> AsyncIterator[Rows]:
+    """Two organisations, live and test."""
+    async with postgres_backend() as backend, await psycopg.AsyncConnection.connect(
+        await database(), autocommit=True
+    ) as owner:
+        orgs = [(await backend.organisation()).id for _ in range(2)]
+        tenants = [Tenant(org, livemode) for org in orgs for livemode in (True, False)]
+        tables = [table for table in await tenant_tables(owner) if not table.partition]
+        for table in tables:
+            for number, tenant in enumerate(tenants):
+                if table.has_mode or tenant.livemode:
+                    await filled(owner, table, tenant.org, tenant.livemode, _unique(tenant, number))
+        pool = Pool(await database(), size=2)
+        try:
+            yield Rows(owner, pool, tables, tenants)
+        finally:
+            for table in tables:
+                statement = sql.SQL("DELETE FROM {} WHERE org = ANY({})")
+                await owner.execute(statement.format(sql.Identifier(table.name), sql.Literal(orgs)))
+            await pool.close()
+
+
+def _unique(tenant: Tenant, number: int) -> int:
+    return abs(hash(tenant.org)) % 100_000_000 * 4 + number
+
+
+async def test_every_table_of_tenants_is_secured(rows: Rows) -> None:
+    assert {table.name for table in rows.tables} >= KNOWN
+    assert [table.name for table in rows.tables if not (table.secured and table.forced and table.policies)] == []
+
+
+async def test_no_partition_is_a_way_around(rows: Rows) -> None:
+    """A partition has no policy of its own: the processes' role reaches it through its parent only."""
+    everything = await tenant_tables(rows.owner)
+    assert [table.name for table in everything if table.partition and table.open] == []
+    assert {table.name for table in everything if table.partition} >= {"events_default", "request_logs_default"}
+
+
+async def test_partitions_made_later_are_closed_too() -> None:
+    async with database_alone("parts") as address:
+        pool = Pool(address, size=1)
+        try:
+            await PostgresUpkeep(pool).partitions(date.today() + timedelta(days=1))
+            await migrate(address)
+            async with await psycopg.AsyncConnection.connect(address) as owner:
+                parts = [table for table in await tenant_tables(owner) if table.partition]
+            assert len(parts) > 4 and not any(part.open for part in parts)
+        finally:
+            await pool.close()
+
+
+async def test_the_role_is_bound_by_policies(rows: Rows) -> None:
+    async with rows.pool.tenant(rows.tenants[0]) as link:
+        cursor = await link.connection.execute(
+            "SELECT current_user, rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user"
+        )
+        assert await cursor.fetchone() == (ROLE, False, False)
+    cursor = await rows.owner.execute(
+        "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relowner = %s::regrole", (ROLE,)
+    )
+    assert await cursor.fetchone() == (0,), "whoever owns a table may switch its policies off"
+
+
+async def test_a_forgotten_filter_reads_only_ones_own(rows: Rows) -> None:
+    for tenant in rows.tenants:
+        async with rows.pool.tenant(tenant) as link:
+            session = rows.session(link, tenant)
+            for table in rows.tables:
+                seen = await session.one(_statement("SELECT count(*) FROM {}", table))
+                own = await rows.own(table, tenant)
+                assert seen == (own,), (table.name, tenant)
+                assert own > 0
+
+
+async def test_a_forgotten_filter_changes_and_deletes_only_ones_own(rows: Rows) -> None:
+    for tenant in rows.tenants[1:3]:
+        async with rows.pool.tenant(tenant) as link:
+            session = rows.session(link, tenant)
+            for table in rows.tables:
+                own = await rows.own(table, tenant)
+                for words in ("UPDATE {} SET org = org", "DELETE FROM {}"):
+                    async with link.connection.transaction(force_rollback=True):
+                        assert await session.run(_statement(words, table)) == own, (words, table.name)
+
+
+async def test_nothing_is_handed_to_another_tenant(rows: Rows) -> None:
+    mine, sandbox, theirs, _ = rows.tenants
+    async with rows.pool.tenant(mine) as link:
+        session = rows.session(link, mine)
+        for table in rows.tables:
+            for other in [theirs, sandbox] if table.has_mode else [theirs]:
+                moved = "org = {}, livemode = {}" if table.has_mode else "org = {}"
+                given = sql.SQL(moved).format(sql.Literal(other.org), sql.Literal(other.livemode))  # type: ignore[arg-type]
+                await _refused(session, _statement("UPDATE {} SET ", table) + given)
+                await _refused(session, _copied(table, other))
+
+
+async def test_no_tenant_no_rows(rows: Rows) -> None:
+    """A connection that was never told whom it works for sees nothing and writes nothing."""
+    async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as connection:
+        await connection.execute(f"SET ROLE {ROLE}".encode())
+        for table in rows.tables:
+            cursor = await connection.execute(_statement("SELECT count(*) FROM {}", table))
+            assert await cursor.fetchone() == (0,), table.name
+            with pytest.raises(errors.InsufficientPrivilege):
+                await filled_as(connection, table, rows.tenants[0])
+
+
+async def test_rows_without_organisation_or_mode_are_refused(rows: Rows) -> None:
+    """Even to the superuser, whom no policy binds."""
+    for table in rows.tables:
+        for column in ["org", "livemode"] if table.has_mode else ["org"]:
+            with pytest.raises(errors.NotNullViolation, match=f'"{column}"'):
+                await insert(rows.owner, table.name, {"org": "'org_1'", **_mode(table), column: "NULL"})
+
+
+async def filled_as(connection: psycopg.AsyncConnection[Any], table: TenantTable, tenant: Tenant) -> None:
+    """Add a row of the tenant on a connection that may not."""
+    await filled(connection, table, tenant.org, tenant.livemode, 1)
+
+
+def _mode(table: TenantTable) -> dict[str, str]:
+    return {"livemode": "true"} if table.has_mode else {}
+
+
+def _statement(words: str, table: TenantTable) -> sql.Composed:
+    return sql.SQL(words).format(sql.Identifier(table.name))  # type: ignore[arg-type]
+
+
+def _copied(table: TenantTable, other: Tenant) -> sql.Composed:
+    """Insert a copy of one's own row as the other's."""
+    changed: dict[str, Any] = {"org": other.org} | ({"livemode": other.livemode} if table.has_mode else {})
+    words = "INSERT INTO {} SELECT (jsonb_populate_record(t, {})).* FROM {} t LIMIT 1"
+    name = sql.Identifier(table.name)
+    return sql.SQL(words).format(name, sql.Literal(psycopg.types.json.Jsonb(changed)), name)
+
+
+async def _refused(session: Session, statement: sql.Composed) -> None:
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        await session.run(statement)
+
+
+async def test_organisations_see_only_themselves() -> None:
+    async with postgres_backend() as backend:
+        one, _ = await backend.organisation(), await backend.organisation()
+        assert await _organisations(backend, one.id) == [one.id]
+
+
+async def _organisations(backend: Backend, org: str) -> list[str]:
+    del backend
+    pool = Pool(await database(), size=1)
+    try:
+        async with pool.tenant(Tenant(org, True)) as link:
+            cursor = await link.connection.execute("SELECT id FROM organisations")
+            return [row[0] for row in await cursor.fetchall()]
+    finally:
+        await pool.close()

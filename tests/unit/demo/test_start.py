@@ -1,0 +1,114 @@
+"""What the demo keeps, where its feeds go, and what it says."""
+
+import io
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from entrypoints.demo import keeping, prepare_environment
+from entrypoints.demo.addressing import ALLOWED, PORT, chosen_port
+from entrypoints.demo.errors import DemoError
+from entrypoints.demo.following import Board
+from entrypoints.demo.keeping import Kept
+from entrypoints.demo.own_feed import own_feed
+from entrypoints.demo.telling import progress, requests_to_try, summary
+from entrypoints.demo.vendors import LINDGREN, QUILLMERE
+
+SUCCEEDED: dict[str, Any] = {
+    "status": "succeeded",
+    "stage": "done",
+    "stream": "catalogue",
+    "stats": {"rows": 1410, "problems": 3, "products_created": 457, "variants_created": 1407, "offers_created": 2813},
+    "problems": [{"problem": "unreadable"}, {"problem": "bad_check_digit"}, {"problem": "unreadable"}],
+}
+
+
+def test_kept_for_this_user_only(tmp_path: Path) -> None:
+    assert keeping.load(tmp_path) == Kept()
+    kept = Kept(8099, "org_1", "key_1", "svc_live_x", {"A": "src_1"}, {"A": "http://127.0.0.1:8099/"})
+    keeping.save(tmp_path, kept)
+    assert keeping.load(tmp_path) == kept
+    assert stat.S_IMODE((tmp_path / keeping.FILE).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"prt": 1}', "{"])
+def test_unreadable_memory_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / keeping.FILE).write_text(text)
+    with pytest.raises(DemoError, match="remove it"):
+        keeping.load(tmp_path)
+    assert chosen_port(prepare_environment(tmp_path))
+
+
+def test_port_is_remembered_unless_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ALLOWED, "files.vendor.example,10.0.0.7:8443")
+    first = prepare_environment(tmp_path)
+    assert first[ALLOWED] == f"files.vendor.example,10.0.0.7:8443,127.0.0.1:{first[PORT]}"
+    keeping.save(tmp_path, Kept(port=chosen_port(first)))
+    assert prepare_environment(tmp_path) == first
+    with socket.create_server(("127.0.0.1", chosen_port(first))):
+        assert chosen_port(prepare_environment(tmp_path)) != chosen_port(first)
+
+
+def test_started_without_preparation() -> None:
+    with pytest.raises(DemoError, match="joinery up --demo"):
+        chosen_port({})
+
+
+def test_sources() -> None:
+    assert LINDGREN.config(81)["stock_url"] == "http://127.0.0.1:81/lindgren-falk/stock.csv"
+    assert QUILLMERE.config(81) == {
+        "url": "http://127.0.0.1:81/",
+        "currency": "usd",
+        "platform": "shopify",
+        "role": "retailer",
+    }
+
+
+def test_progress_and_summary() -> None:
+    assert progress("Lindgren", SUCCEEDED).split() == "Lindgren succeeded 1,410 rows 457 products 3 problems".split()
+    waiting = {"status": "waiting", "stage": "fetch", "stats": {}, "waiting": {"detail": "The source is busy."}}
+    assert "waiting: The source is busy." in progress("Lindgren", waiting)
+    assert progress("Lindgren", {"status": "running", "stage": "parse", "stats": {}}).split()[1] == "parse"
+    counts, problems = summary("Lindgren", SUCCEEDED)
+    assert "457 products, 1,407 variants, 2,813 offers from 1,410 rows" in counts
+    assert "3 problems: 2 unreadable, 1 bad check digit" in problems
+    stock = {"status": "succeeded", "stream": "stock", "stats": {"rows": 9, "offers_changed": 12}, "problems": []}
+    assert summary("Stock", stock)[0].endswith("stock of 12 offers from 9 rows")
+
+
+def test_failed_run_says_why() -> None:
+    failed = {
+        "status": "failed",
+        "stats": {},
+        "error": {"code": "fetch_failed", "message": "The source answered HTTP 500."},
+    }
+    assert summary("Lindgren", failed)[0].endswith("failed: The source answered HTTP 500.")
+
+
+def test_lines_to_try_are_whole() -> None:
+    lines = requests_to_try("http://127.0.0.1:8080", "svc_live_x", "prod_1", "run_1")
+    asked = [line for line in lines if line.startswith("curl")]
+    assert len(asked) == 4
+    assert all("Bearer svc_live_x" in line and "http://127.0.0.1:8080/v1/" in line for line in asked)
+    snippet = own_feed("http://127.0.0.1:8080", "svc_live_x")
+    assert snippet[0] == "API=http://127.0.0.1:8080 KEY=svc_live_x FILE=my-feed.csv"
+    assert "@" not in "".join(snippet)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_board_redraws_on_a_terminal_and_adds_lines_elsewhere() -> None:
+    terminal, log = Terminal(), io.StringIO()
+    for out in (terminal, log):
+        board = Board(out)
+        assert board.show(["a 1", "b 1"])
+        assert not board.show(["a 1", "b 1"])
+        assert board.show(["a 2", "b 1"])
+    assert log.getvalue() == "a 1\nb 1\na 2\n"
+    assert terminal.getvalue().endswith("\x1b[2A\r\x1b[2Ka 2\n\r\x1b[2Kb 1\n")
