@@ -66,3 +66,10 @@ async def _grant(connection: psycopg.AsyncConnection[psycopg.rows.TupleRow]) -> 
         f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {ROLE};"
         f"GRANT TEMPORARY ON DATABASE {connection.info.dbname} TO {ROLE}".encode()
     )
+    await connection.execute(  # policies stand on the parents: a partition is reached through its parent only
+        f"""DO $$ DECLARE part regclass; BEGIN
+            FOR part IN SELECT oid FROM pg_class WHERE relispartition AND relkind = 'r'
+                AND relnamespace = 'public'::regnamespace
+            LOOP EXECUTE format('REVOKE ALL ON %s FROM {ROLE}', part); END LOOP;
+        END $$""".encode()
+    )

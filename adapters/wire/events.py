@@ -28,6 +28,12 @@ def _provenance(provenance: Provenance) -> msgspec.Raw:
     )
 
 
+def _field(path: str, old: Any, new: Any, told: dict[str, Any]) -> dict[str, Any]:
+    if path == "withdrawn_at":
+        old, new = (instant(old) if old else None), (instant(new) if new else None)
+    return {"path": path, "old": old, "new": new, **told}
+
+
 def data(event: Event) -> dict[str, Any]:
     """The event's data: ids, version, facets, and each changed field with its provenance."""
     answer: dict[str, Any] = {**event.data, "version": event.version}
@@ -35,7 +41,7 @@ def data(event: Event) -> dict[str, Any]:
         answer["facets"] = list(event.facets)
     if event.fields:
         told = {"provenance": _provenance(event.provenance)} if event.provenance else {}
-        answer["fields"] = [{"path": path, "old": old, "new": new, **told} for path, old, new in event.fields]
+        answer["fields"] = [_field(path, old, new, told) for path, old, new in event.fields]
     return answer
 
 

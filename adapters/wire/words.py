@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from domain.kernel.money import EXPONENTS
@@ -141,6 +142,7 @@ def example(schema: Schema) -> Any:
     return None
 
 
+@lru_cache(maxsize=8192)
 def instant(moment: datetime) -> str:
     """RFC 3339 in UTC with milliseconds (decisions.md §1)."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain.events.model import FieldChange
+from domain.events.model import Changed, FieldChange
 
 NESTED: Final = frozenset({"dimensions", "rug", "axes", "compliance"})
 """Fields whose parts are told one by one."""
@@ -12,22 +12,22 @@ PRICE_FIELDS: Final = ("currency", "cost", "msrp", "map", "price", "compare_at")
 STOCK_FIELDS: Final = ("quantity", "incoming", "lead_time_days")
 
 
-def created(data: Mapping[str, Any], prefix: str = "data.") -> list[FieldChange]:
-    """Every field, old None."""
-    changes = []
+def created(data: Mapping[str, Any], prefix: str = "data.") -> list[Changed]:
+    """Every field, old None; plain tuples, for a first load makes millions of them."""
+    changes: list[Changed] = []
     for name, value in data.items():
         if name in NESTED:
-            changes += [FieldChange(f"{prefix}{name}.{part}", None, new) for part, new in value.items()]
+            changes += [(f"{prefix}{name}.{part}", None, new) for part, new in value.items()]
         else:
-            changes.append(FieldChange(prefix + name, None, value))
+            changes.append((prefix + name, None, value))
     return changes
 
 
-def changed(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "data.") -> list[FieldChange]:
+def changed(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "data.") -> list[Changed]:
     """The fields that differ, in name order."""
     if old == new:
         return []
-    changes = []
+    changes: list[Changed] = []
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name), new.get(name)
         if before == after:
@@ -39,9 +39,9 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "data.
     return changes
 
 
-def facets(changes: list[FieldChange]) -> list[str]:
+def facets(changes: list[Changed]) -> list[str]:
     """The facets of an offer's changes: price, stock, availability, in that order."""
-    paths = {change.path for change in changes}
+    paths = {change[0] for change in changes}
     found = []
     if paths.intersection(PRICE_FIELDS):
         found.append("price")

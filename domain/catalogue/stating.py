@@ -8,7 +8,7 @@ from typing import Any
 from domain.catalogue import differences
 from domain.catalogue.batch import Batch
 from domain.catalogue.model import STREAM_BITS, Offer, Product, Variant
-from domain.events.model import Event, FieldChange, Provenance
+from domain.events.model import Changed, Event, FieldChange, Provenance
 from domain.ingestion.model import OfferStatement, Problem, ProductStatement, VariantStatement
 from domain.kernel.ids import new_id
 from domain.sources.model import Source
@@ -126,7 +126,7 @@ class Stating:
         if changes:
             self._product_changed(product, changes, "product.updated")
 
-    def _product_changed(self, product: Product, changes: list[FieldChange], kind: str) -> None:
+    def _product_changed(self, product: Product, changes: list[Changed], kind: str) -> None:
         product.version += 1
         self.batch.changed_products.append(product)
         self._touch(product)
@@ -238,7 +238,7 @@ class Stating:
             offer.stated |= bit
             self._keep_offer(product, offer)
 
-    def _offer_changed(self, product: Product, offer: Offer, changes: list[FieldChange], facets: list[str]) -> None:
+    def _offer_changed(self, product: Product, offer: Offer, changes: list[Changed], facets: list[str]) -> None:
         offer.version += 1
         offer.observed_at = self.now
         self._keep_offer(product, offer)
@@ -275,7 +275,7 @@ class Stating:
         subject: str,
         version: int,
         ids: Mapping[str, Any],
-        changes: list[FieldChange],
+        changes: list[Changed],
         facets: list[str] | None = None,
     ) -> None:
         self.batch.events.append(

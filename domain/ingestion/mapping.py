@@ -22,6 +22,7 @@ _FALLBACK_HEADS: Final = ("dimensions.", "rug.", "compliance.", "cartons.")
 _STOCK_FACTS: Final = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}
 _WEAK: Final = 50
 _ENOUGH: Final = 3
+_NO_SKU: Final = frozenset(("product_key", "title", "tags", "variant_key"))
 
 
 @dataclass(slots=True)
@@ -138,27 +139,25 @@ def _missing(columns: Sequence[Column], context: Context) -> tuple[str, ...]:
     return tuple(missing)
 
 
-def _title_found(headers: Sequence[str], candidates: list[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
-    """Without a plain title the best of the weaker columns is it: a product without a title helps nobody."""
-    strong = [sense for options in candidates for sense in options[:1] if sense.field == "title"]
-    if strong:
+def _promoted(candidates: list[tuple[Sense, ...]], field: str, never: frozenset[str]) -> list[tuple[Sense, ...]]:
+    """Where no column plainly is a field that no product should lack, the best of the weaker ones is it.
+
+    Columns whose plain meaning is one of `never` are left alone.
+    """
+    if any(options and options[0].field == field for options in candidates):
         return candidates
     weak = [
         (sense.rank, -place)
         for place, options in enumerate(candidates)
         for sense in options
-        if sense.field == "title" and options[0].field not in KEYS
+        if sense.field == field and options[0].field not in never
     ]
     if not weak:
         return candidates
     best = -max(weak)[1]
+    raised = [Sense(s.field, 150, s.settings, s.prefix) if s.field == field else s for s in candidates[best]]
     out = list(candidates)
-    out[best] = tuple(
-        sorted(
-            (Sense(s.field, 150, s.settings, s.prefix) if s.field == "title" else s for s in out[best]),
-            key=lambda s: -s.rank,
-        )
-    )
+    out[best] = tuple(sorted(raised, key=lambda sense: -sense.rank))
     return out
 
 
@@ -179,7 +178,8 @@ def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], context: C
     once. `missing` holds "key" when nothing can key a row, "stock" when a stock feed states neither stock nor price.
     """
     columns = _columns_of(samples, len(headers))
-    candidates = _without_lone_promotion(_title_found(headers, _candidates(headers, columns, context)))
+    candidates = _promoted(_candidates(headers, columns, context), "sku", _NO_SKU)
+    candidates = _without_lone_promotion(_promoted(candidates, "title", frozenset(KEYS)))
     settled = _settled(headers, candidates)
     mapped: list[Column] = []
     unmapped: list[Unmapped] = []

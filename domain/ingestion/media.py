@@ -14,6 +14,7 @@ _SPLIT: Final = re.compile(
     r"|(?<=\.png)[,;](?=\S)|(?<=\.jpeg)[,;](?=\S)|(?<=\.webp)[,;](?=\S)",
     re.I,
 )
+_QUOTED: Final = re.compile(r"[\"']([^\"'\s]+)[\"']")
 _BLANKS: Final = re.compile(r"[ \t]+")
 _ONE: Final = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}", re.A)
 _MAX_URL: Final = 2048
@@ -64,6 +65,8 @@ def addresses(text: str) -> Addresses:
         return Addresses((text,))
     if stated(text) is None:
         return Addresses()
+    if text.lstrip().startswith(("[", "{")) and (quoted_urls := _QUOTED.findall(text)):
+        text = "|".join(quoted_urls)
     urls: dict[str, None] = {}
     faults: dict[str, Fault] = {}
     for piece in _SPLIT.split(_BLANKS.sub(" ", text.strip())):

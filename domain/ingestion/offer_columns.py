@@ -16,6 +16,9 @@ from domain.ingestion.text import stated
 from domain.kernel.money import EXPONENTS
 
 
+_FLAGS: Final = {"1": "in_stock", "0": "out_of_stock", "true": "in_stock", "false": "out_of_stock"}
+
+
 def _money_text(cell: dict[str, Any]) -> str:
     """A JSON price (`{"amount": "12.00", "currency": "USD"}`) as text."""
     amount = next((cell[key] for key in ("amount", "value", "price") if cell.get(key) is not None), "")
@@ -76,8 +79,14 @@ def _stock(column: Column, context: Context) -> Reader:
     name, header = column.field, column.column
     location = settings_of(column.settings, "location") or NO_PLACE
     parse = parse_stock if name == "quantity" else parse_availability
+    flag = "flag" in column.settings
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
+        if flag and text.strip().lower() in _FLAGS:
+            # A bare yes adds nothing to a quantity; without one it is all that is known.
+            if "quantity" not in row.offer(location):
+                row.offer(location)["availability"] = _FLAGS[text.strip().lower()]
+            return
         stock = row.taken(name, header, parse(text))
         if stock is None:
             return

@@ -1,7 +1,7 @@
 """A mapping made ready for reading rows: what each column does, and what keys a row."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from domain.ingestion import offer_columns, product_columns, variant_columns
@@ -19,7 +19,7 @@ _FACTORIES: Final[dict[str, Factory]] = {
     **variant_columns.FACTORIES,
     **offer_columns.FACTORIES,
 }
-_KEY_ORDER: Final = ("variant_key", "sku", "gtin", "mpn")
+_KEY_ORDER: Final = ("variant_key", "sku", "mpn", "gtin")
 Keyer = Callable[[Sequence[Cell]], "str | None"]
 
 
@@ -95,9 +95,19 @@ def _titled(positions: Sequence[int]) -> Keyer:
     return key
 
 
+def _with_flags(columns: Sequence[Column]) -> list[Column]:
+    """Beside a column of quantities a 1 or 0 under availability is a yes or no, not a quantity."""
+    if not any(column.field == "quantity" for column in columns):
+        return list(columns)
+    return [
+        replace(column, settings={**column.settings, "flag": "yes"}) if column.field == "availability" else column
+        for column in columns
+    ]
+
+
 def compile_plan(mapping: HeaderMapping, context: Context) -> Plan:
     """The plan of a mapping under a source's settings."""
-    columns = mapping.columns
+    columns = _with_flags(mapping.columns)
     readers: list[tuple[int, Reader]] = []
     for column in sorted(columns, key=_order):
         if column.field != "variant_key":

@@ -78,6 +78,14 @@ def parse_sturdy(text: str) -> Reading[bool]:
     return parse_boolean(text)
 
 
+@lru_cache(maxsize=1024)
+def parse_tsca(text: str) -> Reading[bool]:
+    """Whether a piece meets TSCA Title VI; a CARB code by itself says nothing about it. Problem: unreadable."""
+    if re.fullmatch(r"\s*[0-5](?:\.0)?\s*", text):
+        return refused("unreadable", text, "is a CARB code, which does not say whether TSCA Title VI is met")
+    return parse_boolean(text)
+
+
 @lru_cache(maxsize=4096)
 def parse_warning(text: str) -> Reading[bool]:
     """Whether a Proposition 65 warning is due: yes, no, or the warning's own words."""
@@ -108,7 +116,7 @@ def parse_status(text: str) -> Reading[bool]:
 
 
 COMPLIANCE: Final[dict[str, Callable[[str], Reading[Any]]]] = {
-    "tsca_title_vi": parse_boolean,
+    "tsca_title_vi": parse_tsca,
     "sturdy_act": parse_sturdy,
     "stability_rating": parse_number,
     "ca_tb117_2013": parse_boolean,

@@ -14,8 +14,11 @@ _FEET: Final = re.compile(r"\d\s*['’′]|\d\s*ft\b|\b(?:round|runner|rnd|oval)
 _STATUS_STOCK: Final = re.compile(r"in.?stock|out.?of.?stock|back.?order|available|sold ?out|pre.?order", re.I)
 _CODE: Final = re.compile(r"[A-Z0-9][A-Z0-9/+_.\-]*\d[A-Z0-9/+_.\-]*", re.I)
 _ADDRESS: Final = re.compile(r"https?://|\.(?:jpe?g|png|webp|gif)\b", re.I)
+_PLATFORM_KINDS: Final = (
+    "simple variable variation configurable grouped virtual downloadable physical digital product sku".split()
+)
 _RECORD_KINDS: Final = frozenset(
-    ("single item", "single", "set", "part", "parts", "group", "item", "component", "kit", "bundle")
+    ("single item", "single", "set", "part", "parts", "group", "item", "component", "kit", "bundle", *_PLATFORM_KINDS)
 )
 _CODES: Final = frozenset(("sku", "mpn", "product_key", "variant_key"))
 

@@ -30,16 +30,8 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "variant image|variant image url|variation image|variant images|variants image|swatch image"
         "|variants featured image src|variant image src",
     ),
-    (
-        "media_alt",
-        100,
-        "image alt text|image alt|alt text|images # alt|image alt tag",
-    ),
-    (
-        "media_position",
-        100,
-        "image position|images # position|media position",
-    ),
+    ("media_alt", 100, "image alt text|image alt|alt text|images # alt|image alt tag"),
+    ("media_position", 100, "image position|images # position|media position"),
     (
         "status",
         100,
@@ -67,11 +59,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "sturdy|sturdy act|sturdy compliant|sturdy act compliant|astm f2057|astm f2057 23|tip over compliant"
         "|sturdy act compliance",
     ),
-    (
-        "compliance.stability_rating",
-        100,
-        "stability rating|tip rating|stability",
-    ),
+    ("compliance.stability_rating", 100, "stability rating|tip rating|stability"),
     (
         "compliance.ca_tb117_2013",
         100,
@@ -98,11 +86,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "discontinued|is discontinued|discontinued flag|discontinued y n|discontinued status|eingestellt"
         "|descontinuado|disc|obsolete|closeout discontinued",
     ),
-    (
-        "discontinued",
-        60,
-        "discontinued item|discontinued yes no|phase out|being discontinued",
-    ),
+    ("discontinued", 60, "discontinued item|discontinued yes no|phase out|being discontinued"),
     (
         "replacement_sku",
         100,
@@ -144,6 +128,8 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|variants updated at|variants requires shipping|variants taxable|images # id|images # width"
         "|images # height|images # created at|images # updated at|images # product id|images # variant ids"
         "|options # position|options # id|options # values|vendor id|supplier id|brand url|exclusive"
-        "|foa exclusive|exclusive item",
+        "|foa exclusive|exclusive item|low stock amount|low stock|low stock threshold|reorder point|tax status"
+        "|visibility in catalog|is featured|backorders allowed|sold individually|allow customer reviews"
+        "|purchase note|catalog visibility",
     ),
 )

@@ -54,16 +54,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|standard price|precio actual|regular price|prix|normal price|consumer price|store price|price usd"
         "|precio normal|sales price|verkaufspreis brutto|endpreis|precio unitario|price current|final price",
     ),
-    (
-        "price",
-        60,
-        "amount|base price|list price|retail price|retail|cash price|bruttopreis",
-    ),
-    (
-        "price",
-        40,
-        "east|west|wholesale price",
-    ),
+    ("price", 60, "amount|base price|list price|retail price|retail|cash price|bruttopreis"),
     (
         "sale_price",
         100,
@@ -100,11 +91,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|on hand quantity|warehouse qty|available units|inventory on hand|inv|inv qty|stock count|verfugbar"
         "|lager",
     ),
-    (
-        "quantity",
-        80,
-        "available|in stock|avail|avail qty|stock total|disponible|disponibilidad",
-    ),
+    ("quantity", 80, "available|in stock|avail|avail qty|stock total|disponible|disponibilidad"),
     (
         "availability",
         100,
@@ -118,11 +105,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "available|in stock|disponible|disponibilidad|variants available|lieferstatus|is in stock|instock"
         "|available for sale|is available",
     ),
-    (
-        "availability",
-        30,
-        "status|item status",
-    ),
+    ("availability", 30, "status|item status"),
     (
         "location",
         100,

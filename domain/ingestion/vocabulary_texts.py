@@ -16,32 +16,21 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|variation sku|internal sku|item sku number|supplier item|vendor product number|supplier sku number"
         "|item model|partnumber|itemnumber",
     ),
-    (
-        "sku",
-        88,
-        "rug id|item #|item|article|artikel|product #|code|model sku|sku upc|style",
-    ),
+    ("sku", 88, "rug id|item #|item|article|artikel|product #|code|model sku|sku upc|style"),
     (
         "sku",
         60,
         "manufacturer model number|model number|model no|model code|product id|item ref|number|item name number"
         "|productid",
     ),
-    (
-        "sku",
-        40,
-        "id|offer id|model|mfr model|product|piece number",
-    ),
+    ("sku", 40, "id|offer id|model|mfr model|product|piece number"),
     (
         "variant_key",
         100,
-        "variant id|variation id|variantid|variants id|variant key|offer key|stock item id|inventory item id",
+        "variant id|variation id|variantid|variants id|variant key|offer key|stock item id|inventory item id"
+        "|variants # id|variant # id",
     ),
-    (
-        "variant_key",
-        30,
-        "uuid|guid|listing id|record id",
-    ),
+    ("variant_key", 30, "uuid|guid|listing id|record id"),
     (
         "product_key",
         100,
@@ -50,24 +39,17 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|variant group id|product family id|slug|permalink slug|parent asin|configurable sku|product group id"
         "|family code|master sku|external id",
     ),
-    (
-        "product_key",
-        50,
-        "product id|productid|id|parent product id|product uuid|url handle",
-    ),
+    ("product_key", 50, "product id|productid|id|parent product id|product uuid|url handle"),
     (
         "gtin",
         100,
         "gtin|upc|ean|barcode|upc code|ean code|gtin code|variant barcode|bar code|gtin #|ean #|upc #|upc a"
         "|upc number|ean number|upc ean|gtin upc|upc gtin|gtin ean|ean upc|gtin number|item upc|product upc"
         "|upc barcode|ean barcode|strichcode|codigo de barras|jan|isbn|global trade item number|product gtin"
-        "|each upc|unit upc|ean gtin|gtin ean upc|codigo ean|variants barcode|gtins",
+        "|each upc|unit upc|ean gtin|gtin ean upc|codigo ean|variants barcode|gtins|gtin upc ean or isbn"
+        "|gtin upc ean isbn",
     ),
-    (
-        "gtin",
-        40,
-        "product id value|carton upc|master upc",
-    ),
+    ("gtin", 40, "product id value|carton upc|master upc"),
     (
         "mpn",
         100,
@@ -94,11 +76,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|artikelname|nombre producto|product label|name en|item short description|product display name"
         "|display name|web title|web name|webname|productname|products title|full name",
     ),
-    (
-        "title",
-        85,
-        "name|titles|piece|item description|product short name|artikeltext",
-    ),
+    ("title", 85, "name|titles|piece|item description|product short name|artikeltext"),
     (
         "title",
         70,
@@ -111,11 +89,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "description|product description|desc|item desc|product desc|descripcion|beschreibung|item|product"
         "|produkt|producto",
     ),
-    (
-        "title",
-        25,
-        "product type name|caption|heading",
-    ),
+    ("title", 25, "product type name|caption|heading|pattern|design|design name|pattern name"),
     (
         "variant_title",
         100,
@@ -143,11 +117,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|product brand|maker|brand label|mfr name|mfg name|mfr|mfg|brands|supplier brand|manufacturer brand"
         "|brand title|item brand|product vendor",
     ),
-    (
-        "brand",
-        50,
-        "supplier|supplier name|company|lieferant|proveedor|label|brand id",
-    ),
+    ("brand", 50, "supplier|supplier name|company|lieferant|proveedor|label|brand id"),
     (
         "collection",
         100,
@@ -155,11 +125,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|product family|family|group name|collection title|line|suite|range|product series|collections"
         "|design name|pattern name|program|series name|family name",
     ),
-    (
-        "collection",
-        80,
-        "name|pattern|design|linea",
-    ),
+    ("collection", 80, "name|pattern|design|linea"),
     (
         "category_path",
         100,
@@ -170,11 +136,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         90,
         "type|item type|kategorie|warengruppe|categoria|class name|product types|kategoriepfad|item category",
     ),
-    (
-        "category_path",
-        80,
-        "product category",
-    ),
+    ("category_path", 80, "product category"),
     (
         "category_path",
         70,
@@ -187,11 +149,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "category|main category|category menu|category #|categoria principal|hauptkategorie|top category"
         "|level # category",
     ),
-    (
-        "category_path.0",
-        60,
-        "department|division|room|group",
-    ),
+    ("category_path.0", 60, "department|division|room|group"),
     (
         "category_path.1",
         95,
@@ -199,11 +157,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|sub class|subclass|sub department|sub menu|product subcategory|sub type|sub category name"
         "|subcategory name|category sub|product sub category",
     ),
-    (
-        "category_path.2",
-        95,
-        "sub sub menu|subsubcategory|sub subcategory|sub sub category|tertiary category",
-    ),
+    ("category_path.2", 95, "sub sub menu|subsubcategory|sub subcategory|sub sub category|tertiary category"),
     (
         "google_category",
         100,
@@ -232,11 +186,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "style|product style|stil|estilo|theme|room|room type|primary style|style name|design style|trend"
         "|lifestyle|motif",
     ),
-    (
-        "tags",
-        60,
-        "tag text|occasion|season|stilrichtung|wohnstil|raum|ambiente",
-    ),
+    ("tags", 60, "tag text|occasion|season|stilrichtung|wohnstil|raum|ambiente"),
     (
         "features",
         100,
@@ -249,11 +199,12 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "option_name.0",
         100,
-        "option # name|option name #|options # name|option name",
+        "option # name|option name #|options # name|option name|attribute # name|attribute name #",
     ),
     (
         "option_value.0",
         100,
-        "option # value|option value #|option #|variants option #|option value|options # value",
+        "option # value|option value #|option #|variants option #|option value|options # value"
+        "|attribute # value s|attribute # value|attribute # values|attribute value #",
     ),
 )

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from domain.catalogue.batch import Span
+from domain.catalogue.batch import Compared, Span
 from domain.catalogue.model import Product
 from domain.catalogue.stating import Stating
 from domain.ingestion.model import Problem, ProductStatement
@@ -31,6 +31,17 @@ class ShrinkRefused(Exception):
             f"The run would withdraw {lost} of {stated} offers. If the feed is right, run it again "
             'or start the run with {"accept_shrink": true}.'
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A chunk ready to be written: how it compares, and what the feed states under the keys that changed."""
+
+    span: Span
+    chunk: Chunk
+    compared: Compared
+    statements: list[ProductStatement]
+    problems: list[Problem]
 
 
 @dataclass(slots=True)
@@ -93,15 +104,37 @@ class Storer:
         )
 
     async def store(self) -> None:
-        """Every chunk, one transaction each."""
-        for index in range(self.reading.chunks):
-            chunk = await self._chunk(index)
-            async with self.uow.begin(self.tenant, self.call) as tx:
-                await self._store(tx, self._span(index), chunk)
-                stats = {**self.run.stats, **self.stats()}
-                self.run = replace(self.run, stats=stats, stage="store")
-                await tx.runs.save(self.run)
-                await tx.jobs.hold(self.job, self.lease)
+        """Every chunk, one transaction each; while one is written the next is compared and normalised."""
+        ahead = asyncio.create_task(self._prepare(0))
+        try:
+            for index in range(self.reading.chunks):
+                prepared = await ahead
+                if index + 1 < self.reading.chunks:
+                    ahead = asyncio.create_task(self._prepare(index + 1))
+                await self._write(prepared)
+        finally:
+            ahead.cancel()
+            await asyncio.wait([ahead])
+
+    async def _prepare(self, index: int) -> "Prepared":
+        """Compare and normalise a chunk. Only this run changes its marks, so the comparison stands until it is written."""
+        chunk, span = await self._chunk(index), self._span(index)
+        async with self.uow.begin(self.tenant, self.call) as tx:
+            tx.dry = True
+            compared = await tx.catalogue.compare(span, list(chunk.marks.values()))
+        changed = compared.changed | compared.returned
+        statements, problems = await asyncio.to_thread(self.gatherer.statements, chunk, changed)
+        for key in [key for key in chunk.lines if key not in changed]:
+            del chunk.lines[key]
+        return Prepared(span, chunk, compared, statements, problems)
+
+    async def _write(self, prepared: "Prepared") -> None:
+        async with self.uow.begin(self.tenant, self.call) as tx:
+            await self._store(tx, prepared)
+            stats = {**self.run.stats, **self.stats()}
+            self.run = replace(self.run, stats=stats, stage="store")
+            await tx.runs.save(self.run)
+            await tx.jobs.hold(self.job, self.lease)
 
     async def _chunk(self, index: int) -> Chunk:
         return await asyncio.to_thread(lambda: self.gatherer.chunk(self.spool.lines(index)))
@@ -109,23 +142,21 @@ class Storer:
     def _span(self, index: int) -> Span:
         return Span(self.source.id, self.run.stream, *span_of(index, self.reading.chunks))
 
-    async def _store(self, tx: Tx, span: Span, chunk: Chunk) -> None:
-        compared = await tx.catalogue.compare(span, list(chunk.marks.values()))
+    async def _store(self, tx: Tx, prepared: "Prepared") -> None:
+        compared, chunk, statements = prepared.compared, prepared.chunk, prepared.statements
         self._count("unchanged", compared.unchanged)
-        changed = compared.changed | compared.returned
         lingering = sorted(compared.lingering) if self.complete and self.run.stream == "catalogue" else []
         absent = sorted(compared.absent) if self.complete else []
-        if not changed and not absent and not lingering:
+        if not compared.changed and not compared.returned and not absent and not lingering:
             return
-        statements, problems = await asyncio.to_thread(self.gatherer.statements, chunk, changed)
         apply = self._catalogue if self.run.stream == "catalogue" else self._stock
         stating = await apply(tx, chunk, statements, absent)
         stating.batch.absent = absent + lingering
-        for problem in (*problems, *stating.problems):
+        for problem in (*prepared.problems, *stating.problems):
             self.reading.findings.add(problem)
         for name, number in stating.counts.items():
             self._count(name, number)
-        await tx.catalogue.save(span, stating.batch, tx.now)
+        await tx.catalogue.save(prepared.span, stating.batch, tx.now)
 
     async def _catalogue(
         self, tx: Tx, chunk: Chunk, statements: Sequence[ProductStatement], absent: Sequence[str]

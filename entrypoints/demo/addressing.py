@@ -20,9 +20,9 @@ def prepare_environment(data_dir: Path) -> dict[str, str]:
     The port is that of the start before, unless another program has taken it.
     """
     try:
-        port = _free_port(keeping.load(data_dir.expanduser()).port)
+        port = free_port(keeping.load(data_dir.expanduser()).port)
     except DemoError:
-        port = _free_port(0)
+        port = free_port(0)
     hosts = [*filter(None, os.environ.get(ALLOWED, "").split(",")), f"{HOST}:{port}"]
     return {ALLOWED: ",".join(hosts), PORT: str(port)}
 
@@ -37,7 +37,8 @@ def chosen_port(env: Mapping[str, str]) -> int:
     return int(text)
 
 
-def _free_port(wanted: int) -> int:
+def free_port(wanted: int = 0) -> int:
+    """The wanted port of this machine if no program has it, else another one. Raises DemoError."""
     for port in (wanted, 0):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -62,7 +62,7 @@ def selling_text(handle: str, name: str, place: tuple[str, str], collection: str
     openings = _SOFT_OPENINGS if group == "soft" else _SMALL_OPENINGS if small else _OPENINGS
     parts = [one_of(sentences, "copy", handle, at) for at, sentences in enumerate((openings, _MIDDLES, _ENDINGS))]
     room = "room" if small else category.lower()
-    return " ".join(parts).format(name=name.split(" (")[0], room=room, collection=collection)
+    return " ".join(parts).format(name=name.split(" (", maxsplit=1)[0], room=room, collection=collection)
 
 
 def selling_points(handle: str, subcategory: str) -> str:

@@ -7,7 +7,9 @@ from html.parser import HTMLParser
 import pytest
 
 from entrypoints.http.codes import CODES
+from entrypoints.http.docs import reference
 from entrypoints.http.docs_style import POLICY
+from entrypoints.http.table import whole
 from tests.http.client import Client
 from tests.http.fakes import World, running
 from tests.http.toys import OPERATIONS
@@ -64,6 +66,13 @@ async def test_the_reference_names_every_operation(world: World) -> None:
         assert f'id="{row.id}"' in body
     assert "curl https://api.joinery.test/v1/things" in body
     assert not re.search(r'(?:src|href)="https?://', body), "nothing is fetched from elsewhere"
+
+
+async def test_the_reference_of_all_areas_is_whole() -> None:
+    parser = Balanced()
+    parser.feed(reference(whole(), "https://api.joinery.test"))
+    assert parser.open == []
+    assert {row.id for row in whole()} <= set(parser.ids)
 
 
 async def test_openapi(world: World) -> None:

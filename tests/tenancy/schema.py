@@ -1,6 +1,6 @@
 """What the database says of its own tables, and rows for every tenant's table made from their column types alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,17 +56,18 @@ async def tenant_tables(owner: psycopg.AsyncConnection[Any]) -> list[TenantTable
     return [TenantTable(*row) for row in await cursor.fetchall()]
 
 
-async def filled(owner: psycopg.AsyncConnection[Any], table: TenantTable, org: str, livemode: bool, n: int) -> None:
-    """Add a row of that tenant, as the superuser, whom no policy binds."""
+async def filled(
+    owner: psycopg.AsyncConnection[Any], table: TenantTable, org: str, livemode: bool, n: int, changes: Mapping[str, str] | None = None
+) -> None:
+    """Add a row of that tenant; `changes` are expressions of columns that are to be otherwise."""
     values: dict[str, str] = {}
     for column, kind in await _columns(owner, table.name):
         values[column] = _CHECKED.get((table.name, column)) or _BY_TYPE[kind].format(n=n)
     values |= {"org": f"'{org}'"} | ({"livemode": str(livemode)} if table.has_mode else {})
-    await insert(owner, table.name, values)
+    await _insert(owner, table.name, {**values, **(changes or {})})
 
 
-async def insert(connection: psycopg.AsyncConnection[Any], table: str, values: dict[str, str]) -> None:
-    """INSERT these expressions."""
+async def _insert(connection: psycopg.AsyncConnection[Any], table: str, values: dict[str, str]) -> None:
     names = sql.SQL(", ").join(map(sql.Identifier, values))
     expressions = sql.SQL(", ").join(sql.SQL(value) for value in values.values())  # type: ignore[arg-type]
     await connection.execute(

@@ -18,9 +18,8 @@ from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import Recorded
 from tests.postgres.databases import database_alone
 from tests.support import builders
-from tests.support.backend import Backend
 from tests.support.postgres import database, postgres_backend
-from tests.tenancy.schema import ROLE, TenantTable, filled, insert, tenant_tables
+from tests.tenancy.schema import ROLE, TenantTable, filled, tenant_tables
 
 pytestmark = pytest.mark.asyncio
 KNOWN = {"api_keys", "events", "jobs", "members", "offers", "products", "request_logs", "runs", "sources", "variants"}
@@ -155,7 +154,7 @@ async def test_no_tenant_no_rows(rows: Rows) -> None:
             cursor = await connection.execute(_statement("SELECT count(*) FROM {}", table))
             assert await cursor.fetchone() == (0,), table.name
             with pytest.raises(errors.InsufficientPrivilege):
-                await filled_as(connection, table, rows.tenants[0])
+                await filled(connection, table, rows.tenants[0].org, True, 1)
 
 
 async def test_rows_without_organisation_or_mode_are_refused(rows: Rows) -> None:
@@ -163,16 +162,7 @@ async def test_rows_without_organisation_or_mode_are_refused(rows: Rows) -> None
     for table in rows.tables:
         for column in ["org", "livemode"] if table.has_mode else ["org"]:
             with pytest.raises(errors.NotNullViolation, match=f'"{column}"'):
-                await insert(rows.owner, table.name, {"org": "'org_1'", **_mode(table), column: "NULL"})
-
-
-async def filled_as(connection: psycopg.AsyncConnection[Any], table: TenantTable, tenant: Tenant) -> None:
-    """Add a row of the tenant on a connection that may not."""
-    await filled(connection, table, tenant.org, tenant.livemode, 1)
-
-
-def _mode(table: TenantTable) -> dict[str, str]:
-    return {"livemode": "true"} if table.has_mode else {}
+                await filled(rows.owner, table, rows.tenants[0].org, True, 1, {column: "NULL"})
 
 
 def _statement(words: str, table: TenantTable) -> sql.Composed:
@@ -195,15 +185,10 @@ async def _refused(session: Session, statement: sql.Composed) -> None:
 async def test_organisations_see_only_themselves() -> None:
     async with postgres_backend() as backend:
         one, _ = await backend.organisation(), await backend.organisation()
-        assert await _organisations(backend, one.id) == [one.id]
-
-
-async def _organisations(backend: Backend, org: str) -> list[str]:
-    del backend
     pool = Pool(await database(), size=1)
     try:
-        async with pool.tenant(Tenant(org, True)) as link:
+        async with pool.tenant(Tenant(one.id, True)) as link:
             cursor = await link.connection.execute("SELECT id FROM organisations")
-            return [row[0] for row in await cursor.fetchall()]
+            assert await cursor.fetchall() == [(one.id,)]
     finally:
         await pool.close()

@@ -6,7 +6,6 @@ from domain.kernel.errors import NotFound
 from domain.kernel.ids import is_id
 from entrypoints.http.visit import Visit
 
-
 LONGEST: Final = 200
 """Characters of a path parameter that is no id."""
 

@@ -75,7 +75,9 @@ CELL = st.one_of(
     st.booleans(),
     st.decimals(allow_nan=False, allow_infinity=False, places=4),
     st.lists(ANY, max_size=3),
-    st.dictionaries(st.sampled_from(["name", "value", "unit", "url", "amount", "currency", "width", "x"]), ANY, max_size=3),
+    st.dictionaries(
+        st.sampled_from(["name", "value", "unit", "url", "amount", "currency", "width", "x"]), ANY, max_size=3
+    ),
 )
 HEADERS = [
     "Handle", "SKU", "UPC", "Title", "Description", "Category", "Tags", "Color", "Size", "Material", "Dimensions", "Width (in)",
@@ -143,17 +145,23 @@ JSON = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(ANY, inner, max_size=3)),
     max_leaves=6,
 )
-PRODUCT = st.dictionaries(st.sampled_from(["external_id", "title", "tags", "media", "compliance", "odd", "discontinued"]), JSON)
+PRODUCT = st.dictionaries(
+    st.sampled_from(["external_id", "title", "tags", "media", "compliance", "odd", "discontinued"]), JSON
+)
 OFFER = st.dictionaries(st.sampled_from(["location", "price", "cost", "quantity", "availability", "incoming"]), JSON)
 VARIANT = st.fixed_dictionaries(
     {"external_id": ANY},
-    optional={name: JSON for name in ("gtin", "dimensions", "weight", "axes", "cartons", "rug", "components", "freight_class")}
+    optional={
+        name: JSON for name in ("gtin", "dimensions", "weight", "axes", "cartons", "rug", "components", "freight_class")
+    }
     | {"offers": st.one_of(JSON, st.lists(OFFER, max_size=3))},
 )
 
 
 @relaxed
-@given(record=st.one_of(JSON, st.fixed_dictionaries({"product": PRODUCT, "variants": st.one_of(JSON, st.lists(VARIANT))})))
+@given(
+    record=st.one_of(JSON, st.fixed_dictionaries({"product": PRODUCT, "variants": st.one_of(JSON, st.lists(VARIANT))}))
+)
 def test_records_of_anything_are_judged(record: Any) -> None:
     statement, problems = from_record(record, Context())
     assert statement is not None or problems

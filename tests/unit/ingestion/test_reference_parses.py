@@ -168,7 +168,9 @@ def _accepts(wanted: str, field: str | None) -> bool:
             return True
         name = re.sub(r"\[(\d+)]", r".\1", re.sub(r"\s*\(.*\)", "", choice.strip()))
         name = {"media.url": "media", "media.alt": "media_alt", "media.position": "media_position"}.get(name, name)
-        families = {"axes": ("axes", "option_name", "option_value"), "category_path": ("category_path",)}.get(name, (name,))
+        families = {"axes": ("axes", "option_name", "option_value"), "category_path": ("category_path",)}.get(
+            name, (name,)
+        )
         if field is not None and any(field == family or field.startswith(f"{family}.") for family in families):
             return True
         if name == "dimensions.width" and field == "dimensions.length":
@@ -186,7 +188,9 @@ def _groups() -> list[list[dict[str, str]]]:
 
 @pytest.mark.parametrize("rows", _groups(), ids=lambda rows: f"{rows[0]['header'][:30]}-{len(rows)}")
 def test_headers_mean_what_was_worked_by_hand(rows: list[dict[str, str]]) -> None:
-    samples = [[([part.strip() for part in row["sample_values"].split(";")] + [""] * 4)[at] for row in rows] for at in range(3)]
+    samples = [
+        [([part.strip() for part in row["sample_values"].split(";")] + [""] * 4)[at] for row in rows] for at in range(3)
+    ]
     mapping = propose([row["header"] for row in rows], samples, Context(currency="usd"))
     fields = {column.position: column.field for column in mapping.columns}
     wrong = {row["header"]: fields.get(at) for at, row in enumerate(rows) if not _accepts(row["field"], fields.get(at))}

@@ -23,7 +23,7 @@ def cells_of(sheet: bytes) -> list[list[str]]:
 
 
 def inches(variant: Any, side: str) -> float:
-    return variant.data["dimensions"][side]["hundredths_in"] / 100
+    return float(variant.data["dimensions"][side]["hundredths_in"]) / 100
 
 
 @pytest.fixture(scope="module")

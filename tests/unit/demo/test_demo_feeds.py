@@ -2,26 +2,27 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from aiohttp import ClientSession
 
 from entrypoints.demo import feeds
-from entrypoints.demo.addressing import _free_port
+from entrypoints.demo.addressing import free_port
 from entrypoints.demo.lindgren_sheets import item_master
 from entrypoints.demo.quillmere_products import products
 
-Answer = tuple[int, dict[str, str], bytes]
+Answer = tuple[int, Mapping[str, str], bytes]
 
 
 def get(path: str, **headers: str) -> Answer:
     async def run() -> Answer:
-        port = _free_port(0)
+        port = free_port()
         runner = await feeds.serve(port)
         try:
             async with ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}", headers=headers) as it:
-                return it.status, dict(it.headers), await it.read()
+                return it.status, it.headers, await it.read()
         finally:
             await runner.cleanup()
 
@@ -67,7 +68,7 @@ def test_too_far() -> None:
 
 def test_port_taken() -> None:
     async def run() -> None:
-        port = _free_port(0)
+        port = free_port()
         runner = await feeds.serve(port)
         try:
             with pytest.raises(OSError):

@@ -1,0 +1,131 @@
+"""`joinery up --demo` as its user meets it: both starts, every line that it prints to be tried, a clean stop."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LAST = 'curl -sS -H "Authorization: Bearer $KEY" "$API/v1/products?source=$SOURCE"'
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None or shutil.which("bash") is None, reason="needs curl, bash")
+
+
+class Demo:
+    """One `joinery up --demo`; `said` is what it printed until it had told everything."""
+
+    def __init__(self, data: Path) -> None:
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "entrypoints.cli.main",
+                "up",
+                "--demo",
+                "--data-dir",
+                str(data),
+                "--port",
+                "0",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")},
+            start_new_session=True,
+        )
+        self.said: list[str] = []
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.rstrip("\n"))
+            if LAST in line or "could not be completed" in line:
+                return
+        raise AssertionError("\n".join(self.said))
+
+    def line(self, words: str) -> str:
+        """The line with these words."""
+        return next(line for line in self.said if words in line)
+
+    @property
+    def key(self) -> str:
+        """The API key's secret."""
+        return self.line("API key").split()[-1]
+
+    def stop(self) -> int:
+        """The exit code after a Ctrl-C."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        self.process.communicate(timeout=30)
+        return self.process.returncode
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "data"
+
+
+@pytest.fixture(scope="module")
+def first(data: Path) -> Iterator[Demo]:
+    demo = Demo(data)
+    yield demo
+    demo.stop()
+
+
+def shell(command: str, folder: Path) -> list[dict[str, Any]]:
+    """The JSON documents that a command prints."""
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, cwd=folder, timeout=60)
+    decoder, text, found = json.JSONDecoder(), done.stdout.strip(), []
+    while text:
+        document, end = decoder.raw_decode(text)
+        found.append(document)
+        text = text[end:].strip()
+    return found
+
+
+def test_first_start_reads_both_vendors(first: Demo) -> None:
+    told = "\n".join(first.said)
+    assert "could not be completed" not in told
+    assert "Traceback" not in told
+    assert "457 products, 1,407 variants" in first.line("Lindgren & Falk          457 products, ")
+    assert "329 products, 1,009 variants, 1,009 offers" in told
+    assert "bad check digit" in told
+    assert "offers from" in first.line("stock of")
+
+
+@needs_curl
+def test_lines_to_try(first: Demo, tmp_path: Path) -> None:
+    lines = [line for line in first.said if line.startswith("curl") and first.key in line]
+    beds, one, offers, run = (shell(line, tmp_path)[0] for line in lines)
+    assert [product["data"]["title"].endswith("Panel Bed") for product in beds["data"]] == [True] * 3
+    assert one["object"] == "product"
+    assert len(one["variants"]) > 1
+    assert {offer["availability"] for offer in offers["data"]} == {"in_stock"}
+    assert (run["status"], run["stats"]["problems"]) == ("succeeded", len(run["problems"]))
+
+
+@needs_curl
+def test_feed_of_ones_own(first: Demo, tmp_path: Path) -> None:
+    lines = first.said[next(at for at, line in enumerate(first.said) if line.startswith("API=")) :]
+    upload, listed = shell("\n".join(lines), tmp_path)
+    assert upload["status"] == "completed"
+    (product,) = listed["data"]
+    assert product["data"]["title"] == "Oak stool"
+    assert product["variants"][0]["offers"][0]["price"] == 7900
+
+
+def test_second_start_finds_its_data(first: Demo, data: Path) -> None:
+    assert first.stop() == 0
+    kept = (data / "demo.json").read_bytes()
+    second = Demo(data)
+    try:
+        assert second.key == first.key
+        assert (data / "demo.json").read_bytes() == kept
+        assert not any("Reading the feeds" in line for line in second.said)
+        assert second.line("Lindgren & Falk          457 products, ")
+    finally:
+        assert second.stop() == 0

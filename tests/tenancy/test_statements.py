@@ -1,0 +1,96 @@
+"""Every statement that touches a tenant's table names organisation and mode, or stands on a short list with its reason."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import adapters.postgres
+from adapters.postgres.migrate import available
+from adapters.postgres.sqlfile import statements
+
+FOLDER = Path(adapters.postgres.__file__).parent
+ACROSS = {
+    "access.key": "finds out whose credential it is",
+    "idempotency.forget_expired": "upkeep by age alone",
+    "jobs.lanes_due": "the relay serves every organisation's jobs",
+    "jobs.next_due": "the relay serves every organisation's jobs",
+    "jobs.claim": "a worker serves every organisation's jobs; each claimed job names its tenant",
+    "jobs.forget_dispatched": "the relay serves every organisation's jobs",
+    "orgs.of_user": "a person's own organisations, by their memberships",
+    "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
+    "sources.due": "the scheduler serves every organisation's sources",
+    "sources.next_due": "the scheduler serves every organisation's sources",
+}
+WITHOUT_MODE = {"members"}
+INLINE_ACROSS = {"upkeep.py": "request logs are forgotten by each organisation's plan"}
+_TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?([a-z_]+)\b", re.IGNORECASE)
+_CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
+
+
+def _tenant_tables() -> frozenset[str]:
+    """By the migrations' own text: every table with a column `org`."""
+    text = "\n".join(script for _, script in available())
+    return frozenset(name for name, body in _CREATED.findall(text) if re.search(r"^\s+org text", body, re.MULTILINE))
+
+
+TABLES = _tenant_tables()
+
+
+def _areas() -> list[str]:
+    folder = files("adapters.postgres").joinpath("sql")
+    return sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
+
+
+EVERY = {f"{area}.{name}": text for area in _areas() for name, text in statements(area).items()}
+
+
+def touched(statement: str) -> set[str]:
+    """The tenants' tables that a statement reads or writes."""
+    return set(_TABLE.findall(statement)) & TABLES
+
+
+def missing(statement: str) -> set[str]:
+    """Which of the tenant's parameters the statement does not name although it should."""
+    wanted = {"%(org)s", "%(livemode)s"} if touched(statement) - WITHOUT_MODE else {"%(org)s"}
+    return {name for name in wanted if name not in statement} if touched(statement) else set()
+
+
+def test_the_tables_are_known() -> None:
+    assert {"sources", "events", "jobs", "members", "product_documents", "idempotency_keys"} <= TABLES
+    assert {"plans", "organisations", "platform_checks"}.isdisjoint(TABLES)
+
+
+@pytest.mark.parametrize("name", sorted(set(EVERY) - set(ACROSS)))
+def test_statement_names_the_tenant(name: str) -> None:
+    assert missing(EVERY[name]) == set()
+
+
+@pytest.mark.parametrize("name", sorted(ACROSS))
+def test_the_list_of_exceptions_is_needed(name: str) -> None:
+    assert missing(EVERY[name]), "this statement names its tenant: take it off the list"
+
+
+def test_every_table_of_a_join_is_bound_to_the_tenant() -> None:
+    """Naming the tenant once is not enough: each table of a statement is compared with it, or with a bound one."""
+    for name, text in EVERY.items():
+        if name in ACROSS or not touched(text) - WITHOUT_MODE:
+            continue
+        references = [table for table in _TABLE.findall(text) if table in TABLES]
+        bound = len(re.findall(r"\borg\b", text))
+        assert bound >= len(references), name
+
+
+def test_statements_in_code_name_the_tenant() -> None:
+    """SQL that stands in Python itself."""
+    for path in sorted(FOLDER.glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for literal in re.findall(r'"((?:SELECT|INSERT|UPDATE|DELETE| AND EXISTS| AND p\.id IN)[^"]*(?:"\s+"[^"]*)*)"', text):
+            if touched(literal) and path.name not in INLINE_ACROSS:
+                assert missing(re.sub(r'"\s+"', "", literal)) == set(), (path.name, literal)
+
+
+def test_deletions_in_code_across_tenants_are_still_there() -> None:
+    for name in INLINE_ACROSS:
+        assert touched((FOLDER / name).read_text(encoding="utf-8")), f"take {name} off the list"
