@@ -27,7 +27,6 @@ class Reading:
     source: str
     stream: str = "catalogue"
     run: Run = field(default_factory=dict)
-    fresh: bool = False
 
     @property
     def ended(self) -> bool:
@@ -40,11 +39,17 @@ async def begin(api: Api, reading: Reading) -> None:
     runs = (await api.get(f"/v1/sources/{reading.source}/runs"))["data"]
     of_stream = [run for run in runs if run["stream"] == reading.stream]
     if of_stream and of_stream[0]["status"] not in _UNREAD:
-        reading.run = of_stream[0]
+        reading.run = _telling(of_stream)
         return
     path, key = f"/v1/sources/{reading.source}/runs", f"demo-run-{reading.source}-{reading.stream}-{len(of_stream)}"
     reading.run = await api.post(path, {"stream": reading.stream}, key)
-    reading.fresh = True
+
+
+def _telling(runs: Sequence[Run]) -> Run:
+    """The last run; where it found the feed unchanged, the one before it that read the feed."""
+    unchanged = runs[0]["status"] == "succeeded" and "unchanged_feed" in runs[0]["stats"]
+    read = (run for run in runs if run["status"] == "succeeded" and "unchanged_feed" not in run["stats"])
+    return next(read, runs[0]) if unchanged else runs[0]
 
 
 async def follow(api: Api, readings: Sequence[Reading], out: TextIO | None = None) -> None:

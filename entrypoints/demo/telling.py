@@ -31,6 +31,8 @@ def summary(name: str, run: Mapping[str, Any]) -> list[str]:
         error = run.get("error", {})
         return [f"  {name:<{_WIDTH}} {run.get('status')}: {error.get('message', 'no reason is told')}"]
     stats = run["stats"]
+    if stats.get("unchanged_feed"):
+        return [f"  {name:<{_WIDTH}} unchanged since it was last read"]
     words = ("products", "variants", "offers")
     counts = [f"{number:,} {word}" for word in words if (number := figure(stats, word))]
     if run.get("stream") == "stock":

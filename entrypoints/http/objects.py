@@ -56,7 +56,7 @@ class ObjectServer(Protocol):
 
 
 class ObjectEdge:
-    """The ASGI application of /objects/…"""
+    """The ASGI application of everything below /objects/."""
 
     def __init__(self, server: ObjectServer, clock: Clock, problems: Problems) -> None:
         self._server = server
@@ -68,13 +68,12 @@ class ObjectEdge:
         request_id = new_id("req")
         try:
             await self._serve(scope, receive, send)
-            return
         except ConnectionError:
             return
-        except Exception as error:  # noqa: BLE001 - every error is answered; problems.py logs the unforeseen
+        except Exception as error:
             response = self._problems.answer(self._problems.known(error, request_id), request_id)
-        await _start(send, response.status, [*response.headers, (b"request-id", request_id.encode())])
-        await send({"type": "http.response.body", "body": response.body, "more_body": False})
+            await _start(send, response.status, [*response.headers, (b"request-id", request_id.encode())])
+            await send({"type": "http.response.body", "body": response.body, "more_body": False})
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         method = scope["method"]

@@ -112,7 +112,7 @@ class Pipeline:
                 if pending is not None:
                     await pending
             return await self._perform(visit)
-        except Exception as error:  # noqa: BLE001 - every error is answered; problems.py logs the unforeseen
+        except Exception as error:
             if not visit.request_id:
                 give_request_id(visit)
             known = self.problems.known(error, visit.request_id)

@@ -49,7 +49,7 @@ class RequestLogQueue:
             return None
         waiting.append(entry)
         count = len(waiting)
-        if count == 1 or count == BATCH:
+        if count in (1, BATCH):
             self._wake.set()
         return self._wait_for_room() if count > FULL else None
 
@@ -115,7 +115,7 @@ class RequestLogQueue:
     async def _refusal(self, batch: list[RequestLog]) -> Exception | None:
         try:
             await self._sink.write(batch)
-        except Exception as error:  # noqa: BLE001 - whatever the store raises, entries are kept and tried again
+        except Exception as error:
             log.warning("request logs not written", extra={"count": len(batch), "cause": repr(error)})
             return error
         return None

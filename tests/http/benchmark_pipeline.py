@@ -136,7 +136,6 @@ async def main() -> None:
         "limits": FreeLimits(),
         "request_logs": NoSink(),
         "uow": BareUnitOfWork(),
-        "request_logs": NoSink(),
         "table": Table([ROW]),
         "clock": SystemClock(),
     }

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator, FormatChecker, ValidationError  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
 from adapters.wire import words
 from entrypoints.http.table import whole

@@ -1,0 +1,44 @@
+"""One noun, one file name in every layer (docs/architecture.md): no orphan, no stray name."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+AREAS = {path.name for path in (ROOT / "domain").iterdir() if path.is_dir() and path.name not in ("kernel", "__pycache__")}
+
+# What the layers have beside areas, and what it is for.
+MACHINERY = {
+    "ports": {"clock", "codec", "connectors", "idempotency", "limits", "objects", "pushes", "queue", "schemas", "secrets",
+              "signals", "spool", "unit_of_work"},
+    "adapters/postgres": {"catalogue_batch", "catalogue_query", "catalogue_rows", "errors", "idempotency", "leadership",
+                          "listing", "migrate", "pool", "pushes", "session", "signals", "sqlfile", "unit_of_work", "upkeep"},
+    "adapters/memory": {"clock", "idempotency", "limits", "objects", "pushes", "queue", "signals", "table", "unit_of_work"},
+    "adapters/wire": {"codec", "problems", "products", "records", "versions", "words"},
+    "entrypoints/http/areas": set(),
+}  # fmt: skip
+
+
+def _names(folder: str) -> set[str]:
+    return {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__"}
+
+
+def test_every_file_of_a_layer_is_an_area_or_known_machinery() -> None:
+    for folder, machinery in MACHINERY.items():
+        assert _names(folder) - machinery - AREAS == set(), folder
+        assert machinery <= _names(folder), f"{folder}: machinery that is gone"
+
+
+def test_every_store_has_its_port_and_stands_on_both_adapters() -> None:
+    stored = _names("adapters/postgres") & AREAS
+    assert stored == _names("adapters/memory") & AREAS
+    assert stored <= _names("ports")
+
+
+def test_every_sql_file_has_its_adapter() -> None:
+    sql = {path.stem for path in (ROOT / "adapters/postgres/sql").glob("*.sql")}
+    assert sql <= _names("adapters/postgres")
+
+
+def test_every_http_area_has_its_wire_and_domain() -> None:
+    for area in _names("entrypoints/http/areas"):
+        assert area in _names("adapters/wire")
+        assert (ROOT / "domain" / area / "usecases.py").exists(), area

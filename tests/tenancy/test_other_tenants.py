@@ -1,0 +1,171 @@
+"""Another organisation's id, and another mode's, answers byte for byte like one that nobody has."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+import pytest
+
+from entrypoints.http.operation import Operation
+from tests.http.client import Answer, Client
+from tests.support.postgres import database
+from tests.tenancy.world import OPERATIONS, Tenancy, World, ask, unknown_ids
+
+pytestmark = pytest.mark.asyncio
+WITH_IDS = [operation for operation in OPERATIONS if operation.ids]
+FILTERS = {"source": "src", "variant": "var", "product": "prod", "catalogue": "cat"}
+"""Query parameters that name a tenant's thing."""
+OWN_TO_THE_REQUEST = {"request-id", "date", "ratelimit"}
+
+
+async def four(world: World) -> list[Tenancy]:
+    """Two organisations in both modes."""
+    organisations = [await world.organisation() for _ in range(2)]
+    return [await world.furnished(organisation, mode) for organisation in organisations for mode in (True, False)]
+
+
+def bare(answer: Answer) -> tuple[int, dict[str, str], Any]:
+    """The answer without what every request has of its own."""
+    headers = {name: value for name, value in answer.headers.items() if name not in OWN_TO_THE_REQUEST}
+    body = answer.body.replace(answer.headers["request-id"].encode(), b"req")
+    return answer.status, headers, body
+
+
+async def test_every_id_of_another_tenant_answers_like_an_unknown_one(world: World) -> None:
+    tenancies = await four(world)
+    unlike = []
+    for operation in WITH_IDS:
+        for mine in tenancies:
+            expected = bare(await ask(mine.client, operation, unknown_ids()))
+            assert expected[0] == 404, operation.id
+            for theirs in tenancies:
+                if theirs is not mine and bare(await ask(mine.client, operation, theirs.ids)) != expected:
+                    unlike.append((operation.id, mine.tenant, theirs.tenant))
+    assert unlike == []
+
+
+async def test_ones_own_ids_are_found(world: World) -> None:
+    """Without this the test above would prove nothing."""
+    mine = (await four(world))[0]
+    for operation in WITH_IDS:
+        answer = await ask(mine.client, operation, mine.ids, service_dry_run="true" if operation.writes else "")
+        assert answer.status != 404, (operation.id, answer.body)
+
+
+@pytest.mark.parametrize("mode", ["true", "explain"])
+async def test_dry_runs_tell_no_more(world: World, mode: str) -> None:
+    tenancies = await four(world)
+    mine = tenancies[0]
+    for operation in WITH_IDS:
+        if operation.writes:
+            expected = bare(await ask(mine.client, operation, unknown_ids(), service_dry_run=mode))
+            for theirs in tenancies[1:]:
+                assert bare(await ask(mine.client, operation, theirs.ids, service_dry_run=mode)) == expected
+
+
+async def test_malformed_ids_and_ids_of_another_kind_answer_the_same(world: World) -> None:
+    mine = await world.furnished(await world.organisation(), True)
+    for operation in WITH_IDS:
+        expected = bare(await ask(mine.client, operation, unknown_ids()))
+        for wrong in ("org_" + "1" * 22, "nonsense", "src_short", "SRC_" + "1" * 22, "%00", "..", "a" * 500):
+            ids = dict.fromkeys(operation.ids.values(), wrong)
+            assert bare(await ask(mine.client, operation, ids)) == expected, (operation.id, wrong)
+
+
+async def test_filters_by_what_is_anothers_list_nothing(world: World) -> None:
+    tenancies = await four(world)
+    for operation in OPERATIONS:
+        for name, prefix in FILTERS.items():
+            if operation.method != "GET" or name not in operation.query:
+                continue
+            for mine in tenancies:
+                assert await _listed(mine.client, operation, f"?{name}={mine.ids[prefix]}")
+                for theirs in tenancies:
+                    if theirs is not mine:
+                        assert not await _listed(mine.client, operation, f"?{name}={theirs.ids[prefix]}")
+
+
+async def _listed(client: Client, operation: Operation, query: str) -> list[Any]:
+    answer = await ask(client, operation, {}, query)
+    assert answer.status == 200, (operation.id, query, answer.body)
+    found: list[Any] = answer.json()["data"]
+    return found
+
+
+async def test_no_list_shows_what_is_anothers(world: World) -> None:
+    tenancies = await four(world)
+    for operation in OPERATIONS:
+        if operation.method != "GET":
+            continue
+        for mine in tenancies:
+            answer = await ask(mine.client, operation, mine.ids, "?limit=100" if operation.paging else "")
+            assert answer.status == 200, (operation.id, answer.body)
+            assert not [
+                (operation.id, id_)
+                for theirs in tenancies
+                if theirs is not mine
+                for id_ in theirs.ids.values()
+                if id_.encode() in answer.body and id_ not in mine.ids.values()
+            ]
+
+
+async def test_refused_writes_leave_no_trace(world: World) -> None:
+    """Nothing of the other tenant changed, and nothing of it stands in what the caller's own side keeps."""
+    mine, _, theirs, _ = await four(world)
+    before = await _everything(theirs)
+    for operation in WITH_IDS:
+        if operation.writes:
+            await ask(mine.client, operation, theirs.ids)
+    await asyncio.sleep(0.05)
+    assert await _everything(theirs) == before
+
+
+async def _everything(tenancy: Tenancy) -> Mapping[str, list[str]]:
+    """Every row of the tenant as text, by table."""
+    from tests.tenancy.schema import tenant_tables
+
+    found: dict[str, list[str]] = {}
+    async with await psycopg.AsyncConnection.connect(await database()) as owner:
+        for table in await tenant_tables(owner):
+            if table.has_mode and not table.partition:
+                cursor = await owner.execute(
+                    f"SELECT t::text FROM {table.name} t WHERE org = %s AND livemode = %s ORDER BY 1".encode(),  # noqa: S608
+                    (tenancy.tenant.org, tenancy.tenant.livemode),
+                )
+                found[table.name] = [row[0] for row in await cursor.fetchall()]
+    return found
+
+
+async def test_cursors_do_not_travel(world: World) -> None:
+    """Not to another organisation or mode, not to another list, not to other filters; and they cannot be made up."""
+    tenancies = await four(world)
+    mine = tenancies[0]
+    for number in range(3):
+        await mine.client.post("/v1/sources", {"name": f"S{number}", "kind": "push"})
+    cursor = (await mine.client.get("/v1/sources?limit=1")).json()["next_cursor"]
+    assert (await mine.client.get(f"/v1/sources?limit=1&starting_after={cursor}")).status == 200
+    elsewhere = [(theirs.client, "/v1/sources?") for theirs in tenancies[1:]]
+    elsewhere += [(mine.client, path) for path in ("/v1/request-logs?", f"/v1/sources/{mine.ids['src']}/runs?")]
+    elsewhere += [(mine.client, path) for path in ("/v1/products?", "/v1/products?brand=x&", "/v1/offers?")]
+    for client, path in elsewhere:
+        _refused(await client.get(f"{path}starting_after={cursor}"))
+    for forged in ("", "x", cursor[:-1], cursor + "A", cursor[::-1], mine.ids["src"], "%00", "A" * 3000):
+        _refused(await mine.client.get(f"/v1/sources?starting_after={forged}"))
+
+
+def _refused(answer: Answer) -> None:
+    assert answer.status == 400, answer.body
+    assert json.loads(answer.body)["code"] == "invalid_request"
+    codes = {code for _, code in answer.faults}
+    assert codes <= {"invalid_cursor", "too_short", "too_long", "invalid_format"}, codes
+
+
+async def test_an_idempotency_key_is_its_owners(world: World) -> None:
+    tenancies = await four(world)
+    body = {"name": "Same", "kind": "push"}
+    answers = [await each.client.post("/v1/sources", body, idempotency_key="shared") for each in tenancies]
+    assert [answer.status for answer in answers] == [201] * 4
+    assert len({answer.json()["id"] for answer in answers}) == 4
+    assert not any("idempotent-replayed" in answer.headers for answer in answers)

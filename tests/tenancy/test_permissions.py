@@ -1,0 +1,151 @@
+"""Every scope and every role against every operation, and every reason for a 401 alike."""
+
+import asyncio
+import time
+from datetime import timedelta
+
+import pytest
+
+from domain.access.model import ROLES, SCOPES
+from domain.access.usecases import new_secret
+from domain.kernel.tenancy import Tenant
+from entrypoints.http.operation import Operation
+from tests.http.client import Answer, Client
+from tests.support import builders
+from tests.tenancy.world import OPERATIONS, World, ask, unknown_ids
+
+pytestmark = pytest.mark.asyncio
+SCOPED = [operation for operation in OPERATIONS if operation.scope]
+
+
+def _passes(operation: Operation, scopes: frozenset[str], role: str) -> bool:
+    """Whether an API key of these scopes, bound to a member of that role, may do it."""
+    return operation.who == "any" and (operation.scope is None or operation.scope in scopes & ROLES[role])
+
+
+async def test_every_scope_but_the_one_needed_is_not_enough(world: World) -> None:
+    tenant = Tenant((await world.organisation()).id, True)
+    for scope in sorted({operation.scope or "" for operation in SCOPED}):
+        client = await world.client(tenant, scopes=SCOPES - {scope})
+        for operation in SCOPED:
+            answer = await ask(client, operation, unknown_ids())
+            if operation.scope == scope:
+                assert (answer.status, answer.code) == (403, "permission_denied"), operation.id
+                assert "ratelimit" in answer.headers
+            else:
+                assert answer.status not in (401, 403), (operation.id, scope, answer.body)
+
+
+async def test_the_one_scope_needed_is_enough(world: World) -> None:
+    tenant = Tenant((await world.organisation()).id, True)
+    for scope in sorted(SCOPES):
+        client = await world.client(tenant, scopes=frozenset({scope}))
+        for operation in OPERATIONS:
+            answer = await ask(client, operation, unknown_ids())
+            refused = answer.status in (401, 403)
+            assert refused is not _passes(operation, frozenset({scope}), "owner"), (operation.id, scope, answer.body)
+
+
+async def test_no_scope_at_all(world: World) -> None:
+    client = await world.client(Tenant((await world.organisation()).id, True), scopes=frozenset())
+    for operation in OPERATIONS:
+        answer = await ask(client, operation, unknown_ids())
+        assert (answer.status == 403) is not _passes(operation, frozenset(), "owner"), operation.id
+
+
+@pytest.mark.parametrize("role", sorted(ROLES))
+async def test_a_members_key_holds_no_more_than_the_role(world: World, role: str) -> None:
+    organisation = await world.organisation()
+    member = await world.member(organisation, role)
+    tenant = Tenant(organisation.id, True)
+    client = await world.client(tenant, role=role, member=member.user)
+    for operation in OPERATIONS:
+        answer = await ask(client, operation, unknown_ids())
+        refused = answer.status in (401, 403)
+        assert refused is not _passes(operation, SCOPES, role), (operation.id, answer.body)
+
+
+async def test_a_demoted_members_key_loses_at_once_what_the_role_lost(world: World) -> None:
+    """Scopes are cut to the member's role of the moment, not to that of the key's making."""
+    organisation = await world.organisation()
+    member = await world.member(organisation, "owner")
+    client = await world.client(Tenant(organisation.id, True), member=member.user)
+    assert (await client.post("/v1/sources", {"name": "A", "kind": "push"})).status == 201
+    async with world.container.pool().tenant(Tenant(organisation.id, True)) as link:
+        await link.connection.execute("UPDATE members SET role = 'viewer' WHERE org = %s", (organisation.id,))
+    await _within_a_second(client, 403, method="POST")
+
+
+async def test_a_left_members_key_proves_nothing(world: World) -> None:
+    organisation = await world.organisation()
+    member = await world.member(organisation, "owner")
+    client = await world.client(Tenant(organisation.id, True), member=member.user)
+    assert (await client.get("/v1/sources")).status == 200
+    async with world.container.pool().tenant(Tenant(organisation.id, True)) as link:
+        await link.connection.execute("DELETE FROM members WHERE org = %s", (organisation.id,))
+    await _within_a_second(client, 401)
+
+
+async def test_permission_is_told_before_the_resource_is_looked_up(world: World) -> None:
+    mine = await world.furnished(await world.organisation(), True)
+    client = await world.client(mine.tenant, scopes=frozenset({"org:read"}))
+    for operation in SCOPED:
+        if operation.ids and operation.scope != "org:read":
+            own, none = await ask(client, operation, mine.ids), await ask(client, operation, unknown_ids())
+            assert own.status == none.status == 403
+            assert _without_id(own) == _without_id(none)
+
+
+async def test_every_reason_for_a_401_is_alike(world: World) -> None:
+    tenant = Tenant((await world.organisation()).id, True)
+    _, good = await world.key(tenant)
+    revoked, revoked_secret = await world.key(tenant)
+    async with world.container.uow().begin(tenant, builders.CALL) as tx:
+        assert await tx.keys.revoke(revoked.id)
+    clock = world.container.clock()
+    secrets = {
+        "none": None,
+        "nonsense": "nonsense",
+        "unknown": new_secret(True, False),
+        "mistyped": good[:-1] + ("0" if good[-1] != "0" else "1"),
+        "revoked": revoked_secret,
+        "expired": (await world.key(tenant, expires_at=clock.now() - timedelta(seconds=1)))[1],
+        "elsewhere": (await world.key(tenant, networks=("192.0.2.0/24",)))[1],
+    }
+    for operation in OPERATIONS:
+        answers = {why: await ask(Client(world.app, secret), operation, unknown_ids()) for why, secret in secrets.items()}
+        assert {answer.status for answer in answers.values()} == {401}, operation.id
+        alike = {(_without_id(answer), tuple(sorted(_headers(answer).items()))) for answer in answers.values()}
+        assert len(alike) == 1, (operation.id, answers)
+
+
+async def test_revocation_acts_within_a_second_on_every_process(world: World) -> None:
+    """The key is busy while it is revoked: what is remembered of it does not outlive the second."""
+    tenant = Tenant((await world.organisation()).id, True)
+    key, secret = await world.key(tenant)
+    client = Client(world.app, secret)
+    assert (await client.get("/v1/sources")).status == 200
+    async with world.container.uow().begin(tenant, builders.CALL) as tx:
+        assert await tx.keys.revoke(key.id)
+    await _within_a_second(client, 401)
+
+
+async def _within_a_second(client: Client, status: int, *, method: str = "GET") -> None:
+    started = time.monotonic()
+    while True:
+        if method == "GET":
+            answer = await client.get("/v1/sources")
+        else:
+            answer = await client.post("/v1/sources", {"name": "B", "kind": "push"})
+        if answer.status == status:
+            return
+        assert time.monotonic() - started < 1.0, answer.body
+        await asyncio.sleep(0.02)
+
+
+def _without_id(answer: Answer) -> bytes:
+    return answer.body.replace(answer.headers["request-id"].encode(), b"req")
+
+
+def _headers(answer: Answer) -> dict[str, str]:
+    return {name: value for name, value in answer.headers.items() if name not in ("request-id", "date")}

@@ -1,0 +1,141 @@
+"""The real application on PostgreSQL, made as the API process makes it, and organisations that have one of everything."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from domain.access.model import ApiKey
+from domain.access.usecases import KeyRequest
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.orgs.model import Member, Organisation
+from entrypoints.container import Container, opened
+from entrypoints.http.app import create_app
+from entrypoints.http.operation import Operation
+from entrypoints.http.server import parts_of
+from entrypoints.http.table import whole
+from entrypoints.settings import from_environment
+from tests.http.client import Answer, Client
+from tests.support import builders, catalogues
+from tests.support.postgres import database
+
+UNKNOWN_BODY = "0" * 22
+RECORD = {"product": {"external_id": "A1", "title": "Chair"}, "variants": [{"external_id": "A1-1"}]}
+BODIES: dict[str, Any] = {
+    "runs.push": {"records": [RECORD]},
+    "sources.create": {"name": "Pushed", "kind": "push"},
+    "sources.put_credentials": {"credentials": {"token": "a-secret-token"}},
+    "sources.update": {"name": "Renamed"},
+    "uploads.announce": {"filename": "prices.csv", "content_type": "text/csv", "bytes": 10},
+}
+"""A good body for each operation that must have one."""
+OPERATIONS: tuple[Operation, ...] = tuple(whole())
+
+
+@dataclass
+class Tenancy:
+    """One tenant with one of everything: `ids` by prefix, `client` with a key that may do anything."""
+
+    tenant: Tenant
+    client: Client
+    organisation: Organisation
+    ids: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class World:
+    """A serving application."""
+
+    app: Any
+    container: Container
+
+    async def organisation(self, plan: str = "max") -> Organisation:
+        """A new one."""
+        registry = self.container.registry()
+        found = await registry.plan(plan)
+        assert found is not None
+        made = builders.organisation(plan=found)
+        await registry.create(made)
+        return made
+
+    async def member(self, organisation: Organisation, role: str) -> Member:
+        """A new member of that role."""
+        async with self.container.uow().begin(Tenant(organisation.id, True), builders.CALL) as tx:
+            member = Member(new_id("usr"), organisation.id, f"{new_id('usr')}@fjord.example", role, tx.now)
+            await tx.orgs.add_member(member)
+        return member
+
+    async def key(self, tenant: Tenant, **asked: Any) -> tuple[ApiKey, str]:
+        """A new key and its secret; `asked` are fields of KeyRequest."""
+        async with self.container.uow().begin(tenant, builders.CALL) as tx:
+            made: tuple[ApiKey, str] = await self.container.access().issue_key(tx, KeyRequest("tests", **asked))
+        return made
+
+    async def client(self, tenant: Tenant, **asked: Any) -> Client:
+        """A client with a new key."""
+        return Client(self.app, (await self.key(tenant, **asked))[1])
+
+    async def furnished(self, organisation: Organisation, livemode: bool) -> Tenancy:
+        """One mode of the organisation, with one of everything that an id can name."""
+        tenant = Tenant(organisation.id, livemode)
+        made = Tenancy(tenant, await self.client(tenant), organisation)
+        source = builders.source(catalogue=organisation.catalogue(livemode), kind="push", connector="push", config={})
+        run = builders.run(source.id, status="succeeded", finished_at=builders.MOMENT)
+        upload = builders.upload(source.id)
+        product = builders.product(source.id, source.catalogue, "P1")
+        offer = builders.offer(builders.variant(product, "P1-1"))
+        log = builders.request_log(tenant)
+        async with self.container.uow().begin(tenant, builders.CALL) as tx:
+            await tx.sources.add(source)
+            await tx.runs.add(run)
+            await tx.uploads.add(upload)
+        await catalogues.add(self.container.uow(), tenant, product)
+        await self.container.request_log_sink().write([log])
+        made.ids = {
+            "src": source.id, "run": run.id, "upl": upload.id, "prod": product.id, "var": offer.variant,
+            "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
+        }  # fmt: skip
+        return made
+
+
+@asynccontextmanager
+async def serving(folder: Path, **env: str) -> AsyncIterator[World]:
+    """The application as `joinery api` makes it, without the network."""
+    settings = from_environment(
+        {
+            "JOINERY_DATABASE_URL": await database(),
+            "JOINERY_SECRET": "a secret of at least thirty-two characters",
+            "JOINERY_OBJECTS_URL": (folder / "objects").as_uri(),
+            **env,
+        }
+    )
+    async with opened(settings) as container:
+        app = create_app(parts_of(container, settings))
+        async with app.test_app():
+            yield World(app, container)
+
+
+def target(operation: Operation, ids: Mapping[str, str]) -> str:
+    """The operation's path with these ids (by prefix)."""
+    path = operation.path
+    for name, prefix in operation.ids.items():
+        path = path.replace("{" + name + "}", ids[prefix])
+    return path
+
+
+def unknown_ids() -> dict[str, str]:
+    """A well-formed id of every kind that nobody has."""
+    return {prefix: new_id(prefix) for operation in OPERATIONS for prefix in operation.ids.values()}
+
+
+async def ask(client: Client, operation: Operation, ids: Mapping[str, str], query: str = "", **headers: str) -> Answer:
+    """The operation with a good body and all headers that it needs."""
+    if operation.body is not None and operation.body_required and operation.id not in BODIES:
+        raise LookupError(f"add a good body for {operation.id} to BODIES")
+    if operation.if_match:
+        headers = {"if_match": "*"} | headers
+    if operation.idempotent:
+        headers = {"idempotency_key": new_id("req")} | headers
+    return await client.send_json(operation.method, target(operation, ids) + query, BODIES.get(operation.id), **headers)
