@@ -1,6 +1,6 @@
 """What a source states becomes products, variants and offers; every change becomes an event."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ class Stating:
     """Applies statements of one chunk of a run; what they change gathers in `batch`.
 
     `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
+    `present` tells whether the feed that is being read names a product key.
     """
 
     source: Source
@@ -27,11 +28,11 @@ class Stating:
     now: datetime
     complete: bool
     products: dict[str, Product]
+    present: Callable[[str], bool]
     batch: Batch = field(default_factory=Batch)
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     _owners: dict[str, Product] = field(default_factory=dict)
-    _stated: dict[str, str] = field(default_factory=dict)
     _provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
@@ -50,16 +51,24 @@ class Stating:
             self._update_product(product, statement)
         unstated = {variant.key: variant for variant in product.variants}
         for stated in statement.variants:
-            if self._stated.setdefault(stated.key, statement.key) != statement.key:
-                detail = f"The item {stated.key} is stated under {self._stated[stated.key]} as well; the first is kept."
-                self.problems.append(Problem("sku", "duplicate", detail))
-                continue
+            self._keep_apart(product, stated)
             unstated.pop(stated.key, None)
             self._variant(product, stated)
         if self.complete:
             for variant in unstated.values():
                 self.withdraw(product, variant.offers)
         return product
+
+    def _keep_apart(self, product: Product, stated: VariantStatement) -> None:
+        """An item that another product of the feed states as well becomes one of its own, under a longer key."""
+        owner = self._owners.get(stated.key)
+        if owner is None or owner is product or not self.present(owner.key):
+            return
+        variant = next(entry for entry in owner.variants if entry.key == stated.key)
+        if any(offer.withdrawn_at is None for offer in variant.offers) or not variant.offers:
+            detail = f"The item {stated.key} is stated under {owner.key} as well; both are kept."
+            self.problems.append(Problem("sku", "duplicate", detail))
+            stated.key = f"{stated.key} / {product.key}"
 
     def stock(self, product: Product, statement: VariantStatement) -> None:
         """The stock stream states offers of a variant that the catalogue knows."""

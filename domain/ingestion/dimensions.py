@@ -32,7 +32,8 @@ _GENERAL: Final = re.compile(
     r"(?:\s*(?:in|cm|mm|inches|approx\w*))?|overall|assembled|product|total|gesamt|gesamtmaße)$",
     re.I,
 )
-_COUNT: Final = re.compile(r"^(?:(\d{1,3})\s*x\s+(.+)|(.+?)\s*\(?x\s?(\d{1,3})\)?|(.+?)\s*\((\d{1,3})\))$", re.I)
+_COUNT: Final = re.compile(r"^(?:(\d{1,3})\s*x\s+(.+)|(.+?)\s*x\s?(\d{1,3}))$", re.I)
+_COUNT_BEFORE: Final = re.compile(r"\(\s*x?\s*(\d{1,3})\s*x?\s*\)\s*:\s*$", re.I)
 _SEAT: Final = frozenset(EXTRA.values())
 
 
@@ -60,6 +61,7 @@ class _Reader:
 
     def __init__(self, text: str, unit: str | None, kind: str, order: str) -> None:
         self.text, self.unit, self.kind, self.order = text, unit, kind, order
+        self.flat = ""
         self.faults: list[Fault] = []
         self.labelled: Dimensions = {}
 
@@ -161,16 +163,13 @@ def _bracketed(reader: _Reader, folded_text: str, pieces: list[_Piece]) -> None:
             (owner.extras if owner else reader.labelled).setdefault(side, found)  # type: ignore[misc]
 
 
-def _component(piece: _Piece) -> Component:
-    count = _COUNT.match(piece.name)
-    if count is None:
-        return {"name": piece.name, "quantity": 1, "dimensions": piece.dimensions}
-    name = count[2] or count[3] or count[5]
-    return {
-        "name": name.strip(),
-        "quantity": int(count[1] or count[4] or count[6]) or 1,
-        "dimensions": piece.dimensions,
-    }
+def _component(reader: _Reader, piece: _Piece) -> Component:
+    """A named piece, with the count its name carries (`CHAIR (4)`, `4 x CHAIR`)."""
+    in_bracket = _COUNT_BEFORE.search(reader.flat, 0, piece.start)
+    in_name = _COUNT.match(piece.name)
+    name = (in_name[2] or in_name[3]).strip() if in_name else piece.name
+    count = in_bracket[1] if in_bracket else (in_name[1] or in_name[4]) if in_name else "1"
+    return {"name": name, "quantity": int(count) or 1, "dimensions": piece.dimensions}
 
 
 def _settled(reader: _Reader, pieces: list[_Piece]) -> Spread:
@@ -189,7 +188,7 @@ def _settled(reader: _Reader, pieces: list[_Piece]) -> Spread:
         _further(reader, whole, dimensions)
     if "length" in dimensions:
         dimensions = place([Sided(v, k) for k, v in dimensions.items()], reader.text, reader.kind).dimensions  # type: ignore[arg-type]
-    return Spread(dimensions, tuple(_component(piece) for piece in named if piece.dimensions))
+    return Spread(dimensions, tuple(_component(reader, piece) for piece in named if piece.dimensions))
 
 
 def _further(reader: _Reader, whole: list[_Piece], dimensions: Dimensions) -> None:
@@ -228,6 +227,7 @@ def parse_dimensions(text: str, unit: str | None = None, kind: str = "", order: 
         order = "".join(filter(None, stated_order.groups())).lower()
         flat = flat[: stated_order.start()] + " " * len(stated_order[0]) + flat[stated_order.end() :]
     reader = _Reader(text, _stated_unit(flat) or unit, kind, order.lower())
+    reader.flat = flat
     masked = _BRACKET.sub(lambda match: " " * len(match[0]), flat)
     pieces = _pieces(reader, tokens(masked))
     _bracketed(reader, flat, pieces)

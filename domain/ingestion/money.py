@@ -183,7 +183,7 @@ def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -
     match = _SHAPE.match(bare[: packed.start()] if packed else bare)
     if match is None:
         return refused("unreadable", text, "is no price")
-    return _priced(text, match, pack if pack else None, currency, decimal)
+    return _priced(text, match, pack or None, currency, decimal)
 
 
 def decimal_shown(samples: list[str]) -> str | None:

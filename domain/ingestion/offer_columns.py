@@ -15,7 +15,6 @@ from domain.ingestion.stock import parse_availability, parse_stock
 from domain.ingestion.text import stated
 from domain.kernel.money import EXPONENTS
 
-
 _FLAGS: Final = {"1": "in_stock", "0": "out_of_stock", "true": "in_stock", "false": "out_of_stock"}
 
 

@@ -14,6 +14,7 @@ from domain.ingestion.text import as_text, code, stated
 _FIRST: Final = (
     "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
 )
+_LAST: Final = frozenset(("features", "availability"))
 _FACTORIES: Final[dict[str, Factory]] = {
     **product_columns.FACTORIES,
     **variant_columns.FACTORIES,
@@ -52,24 +53,20 @@ def _factory(name: str) -> Factory:
     return _FACTORIES[name if name in _FACTORIES else name.partition(".")[0]]
 
 
+def _turn(column: Column) -> int:
+    """The place of a column among those of one field: 0 for the first, higher for those that stand in for it."""
+    given = str(column.settings.get("fallback", "0"))
+    return int(given) if given.isdecimal() and len(given) < 4 else 0
+
+
 def _order(column: Column) -> tuple[int, int, int]:
     head = column.field.partition(".")[0]
-    phase = (
-        0
-        if head in _FIRST
-        else 3
-        if head == "features"
-        else 2
-        if head in ("dimensions", "rug") and column.field != "dimensions"
-        else 1
-    )
-    return phase, int(column.settings.get("fallback", 0)), column.position
+    phase = 0 if head in _FIRST else 2 if head in _LAST else 1
+    return phase, _turn(column), column.position
 
 
 def _positions(columns: Sequence[Column], name: str) -> list[int]:
-    found = sorted(
-        (int(column.settings.get("fallback", 0)), column.position) for column in columns if column.field == name
-    )
+    found = sorted((_turn(column), column.position) for column in columns if column.field == name)
     return [position for _, position in found]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 PLACEHOLDERS: Final = frozenset(
     (
         "",
-        *(". .. ... ? ?? - -- --- – — _ / \\ * x n/a #n/a na n.a. n.a none null nil nan tbd tba tbc undefined".split()),
+        *(". .. ... ? ?? - -- --- – — _ / \\ * n/a #n/a na n.a. n.a none null nil nan tbd tba tbc undefined".split()),
         *("#ref! #value! #name? #div/0! #null! (blank) [blank] blank".split()),
         "no old price",
         "not applicable",
@@ -111,7 +111,7 @@ def code(text: str) -> str | None:
     return None if cleaned.lower() in PLACEHOLDERS else cleaned
 
 
-def _number_text(cell: int | float | Decimal) -> str:
+def _number_text(cell: float | Decimal) -> str:
     if isinstance(cell, float):
         return repr(cell)
     plain = format(cell, "f") if isinstance(cell, Decimal) else str(cell)

@@ -73,7 +73,7 @@ def _named_quantities(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]
             continue
         found[position] = place
     sure = {position for position, place in found.items() if place_named(place)}
-    return found if len(sure) or len(found) > 1 else {}
+    return found if sure or len(found) > 1 else {}
 
 
 def _without_totals(known: list[tuple[Sense, ...]], places: set[int]) -> list[tuple[Sense, ...]]:

@@ -80,6 +80,11 @@ def _found(text: str, flat: str, position: int, unit: str | None) -> Reading[Wei
         value, end = value + ounces[0], ounces[1]
     if re.search(r"\d", flat[end:]) and not _RANGE.match(flat, end):
         return refused("unreadable", text, "is more than one weight")
+    if named is None and (gap := _RANGE.match(flat, end)):
+        # Of `20-25 lb` the unit stands behind the second bound.
+        second = amount_at(flat, gap.end() - 1)
+        behind = _WORD.match(flat, second.end) if second else None
+        named = weight_unit_named(behind[1]) if behind else None
     chosen = named or unit
     if chosen is None and value:
         return refused("unknown_unit", text, "has no unit, and neither has its column")

@@ -158,6 +158,7 @@ class RunExecution:
         reading = Reading(chunks=chunks_of(path))
         with self._spools.open(reading.chunks) as spool:
             await self._read(attempt, path, context, reading, spool, lost)
+            reading.close()
             storer = Storer(
                 uow=self._uow,
                 tenant=attempt.job.tenant,

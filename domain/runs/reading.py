@@ -1,5 +1,7 @@
 """From a snapshot's tables to rows put aside by chunk, each under its key (pipeline stages parse and map)."""
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -65,7 +67,18 @@ class Reading:
     sheets: list[Sheet] = field(default_factory=list)
     rows: int = 0
     findings: Findings = field(default_factory=Findings)
+    slots: "array[int]" = field(default_factory=lambda: array("I"))
     stop: bool = False
+
+    def close(self) -> None:
+        """Reading is over: from now on `has` can tell what was read."""
+        self.slots = array("I", sorted(set(self.slots)))
+
+    def has(self, key: str) -> bool:
+        """Whether the feed names the key (told by its slot, so one key in two thousand million is mistaken)."""
+        slot = slot_of(key)
+        place = bisect_left(self.slots, slot)
+        return place < len(self.slots) and self.slots[place] == slot
 
 
 def slot_of(key: str) -> int:
@@ -97,6 +110,7 @@ class Reader:
         self, codec: Codec, spool: Spool, context: Context, reading: Reading, *, may_be_stock: bool = False
     ) -> None:
         self._may_be_stock = may_be_stock
+        self._last_slot = -1
         self._codec = codec
         self._spool = spool
         self._context = context
@@ -162,6 +176,9 @@ class Reader:
                 raise Interrupted
 
     def _keep(self, table: int, key: str, line: int, cells: Any) -> None:
-        encode = self._codec.encode
-        chunk = slot_of(key) * self._reading.chunks // SLOTS
+        encode, slot = self._codec.encode, slot_of(key)
+        if slot != self._last_slot:
+            self._reading.slots.append(slot)
+            self._last_slot = slot
+        chunk = slot * self._reading.chunks // SLOTS
         self._spool.put(chunk, encode((table, key, line)) + b"\t" + encode(cells))

@@ -200,7 +200,9 @@ class Storer:
         return stating
 
     def _stating(self, tx: Tx, products: dict[str, Product]) -> Stating:
-        return Stating(self.source, self.run.id, self.run.stream, tx.now, self.complete, products)
+        return Stating(
+            self.source, self.run.id, self.run.stream, tx.now, self.complete, products, self.reading.has
+        )
 
     async def age(self) -> None:
         """After a complete catalogue run: move long absent products down the ladder (decisions.md §3)."""

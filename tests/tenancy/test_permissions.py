@@ -37,9 +37,8 @@ async def test_every_scope_but_the_one_needed_is_not_enough(world: World) -> Non
 
 
 async def test_the_one_scope_needed_is_enough(world: World) -> None:
-    tenant = Tenant((await world.organisation()).id, True)
     for scope in sorted(SCOPES):
-        client = await world.client(tenant, scopes=frozenset({scope}))
+        client = await world.client(Tenant((await world.organisation()).id, True), scopes=frozenset({scope}))
         for operation in OPERATIONS:
             answer = await ask(client, operation, unknown_ids())
             refused = answer.status in (401, 403)

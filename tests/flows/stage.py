@@ -1,0 +1,158 @@
+"""A stage: a database, and processes of the service on it as an operator starts them. Everything here blocks."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+
+from domain.access.usecases import KeyRequest
+from domain.kernel.tenancy import Tenant
+from domain.orgs.model import Organisation
+from entrypoints.container import Container, opened
+from entrypoints.settings import from_environment
+from entrypoints.up.lifeline import before_exec
+from tests.flows.api import Api
+from tests.support import builders
+
+FEEDS = "127.0.0.2"
+"""Where feeds are served from: a private address, which the operator allows; 127.0.0.1 stays refused."""
+ROOT = Path(__file__).parents[2]
+T = TypeVar("T")
+
+
+def eventually(look: Callable[[], T | None], what: str, within: float = 20.0, every: float = 0.02) -> T:
+    """What `look` answers once that is true."""
+    until = time.monotonic() + within
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < until, f"{what}: not within {within} s"
+        time.sleep(every)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Tenancy:
+    """A tenant and a client with all its rights."""
+
+    tenant: Tenant
+    api: Api
+    organisation: Organisation
+
+
+@dataclass
+class Stage:
+    """`env` is what every process is told; `home` holds logs and objects."""
+
+    database_url: str
+    home: Path
+    env: dict[str, str] = field(default_factory=dict)
+    running: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+    port: int = field(default_factory=free_port)
+
+    def __post_init__(self) -> None:
+        """Complete the environment."""
+        self.env = {
+            "JOINERY_DATABASE_URL": self.database_url,
+            "JOINERY_SECRET": "a secret of at least thirty-two characters",
+            "JOINERY_OBJECTS_URL": (self.home / "objects").as_uri(),
+            "JOINERY_PORT": str(self.port),
+            "JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS,
+            "JOINERY_PLUGINS": str(ROOT / "plugins.toml"),
+            **self.env,
+        }
+
+    def start(self, name: str, argv: Sequence[str] = (), **env: str) -> "subprocess.Popen[bytes]":
+        """Start `joinery <name>` (or another program of this interpreter); it ends with this process at the latest."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("JOINERY_")}
+        with self.log(name).open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-P", *(argv or ("-m", "entrypoints.cli.main", name))],
+                env={**kept, "PYTHONPATH": str(ROOT), **self.env, **env},
+                cwd=self.home,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                preexec_fn=before_exec(signal.SIGKILL),
+            )
+        self.running.append(process)
+        return process
+
+    def log(self, name: str) -> Path:
+        """Where the process of that name writes."""
+        return self.home / f"{name}.log"
+
+    def api(self, **env: str) -> "subprocess.Popen[bytes]":
+        """Start the API and wait until it is ready."""
+        process = self.start("api", **env)
+        api = Api(self.port, None)
+
+        def ready() -> bool:
+            assert process.poll() is None, self.log("api").read_text()
+            return api.is_ready()
+
+        eventually(ready, "the API is ready", within=40)
+        return process
+
+    def stop(self, *processes: "subprocess.Popen[bytes]", number: signal.Signals = signal.SIGTERM) -> None:
+        """End these processes (all, when none is named)."""
+        for process in processes or tuple(self.running):
+            if process.poll() is None:
+                process.send_signal(number)
+                process.send_signal(signal.SIGCONT)
+        for process in processes or tuple(self.running):
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(20)
+            self.running.remove(process)
+
+    def organisation(self, *, livemode: bool = True, plan: str = "max") -> Tenancy:
+        """A new organisation and a client for one of its modes."""
+
+        async def make(container: Container) -> tuple[Organisation, str]:
+            found = await container.registry().plan(plan)
+            assert found is not None
+            organisation = builders.organisation(plan=found)
+            await container.registry().create(organisation)
+            async with container.uow().begin(Tenant(organisation.id, livemode), builders.CALL) as tx:
+                return organisation, (await container.access().issue_key(tx, KeyRequest("tests")))[1]
+
+        organisation, secret = self.within(make)
+        return Tenancy(Tenant(organisation.id, livemode), Api(self.port, secret), organisation)
+
+    def within(self, work: Callable[[Container], Any]) -> Any:
+        """What `work` answers, given a container on the stage's settings."""
+
+        async def run() -> Any:
+            async with opened(from_environment(self.env)) as container:
+                return await work(container)
+
+        return asyncio.run(run())
+
+    def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """What the database holds, by the superuser's eyes."""
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode(), values)
+            return cursor.fetchall() if cursor.description else []
+
+    def value(self, statement: str, **values: Any) -> Any:
+        """The first column of the first row."""
+        return self.rows(statement, **values)[0][0]

@@ -1,0 +1,113 @@
+"""A file from its announcement to readable products, and what becomes of files handed in again."""
+
+import hashlib
+
+from tests.flows.feeds import catalogue, stock
+from tests.flows.stage import Stage, Tenancy
+
+USD = {"currency": "usd"}
+
+
+def test_from_the_announcement_to_readable_products(fjord: Tenancy) -> None:
+    api, content = fjord.api, catalogue(12)
+    source = api.source("file", config=USD)
+    told = {"filename": "prices.csv", "content_type": "text/csv", "bytes": len(content)}
+    upload = api.post(f"/v1/sources/{source}/uploads", told, 201)
+    assert (upload["object"], upload["status"], upload["target"]["method"]) == ("upload", "pending", "PUT")
+    early = api.call("POST", f"/v1/uploads/{upload['id']}/complete")
+    assert (early.status, early.code) == (409, "conflict")
+    assert api.put(upload["target"], content).status in (200, 201, 204)
+    completed = api.post(f"/v1/uploads/{upload['id']}/complete", expect=200)
+    assert (completed["status"], "target" in completed) == ("completed", False)
+    run = api.ended(completed["run"])
+    assert (run["status"], run["stage"], run["trigger"], run["stream"]) == ("succeeded", "done", "upload", "catalogue")
+    assert run["stats"]["rows"] == 24 and run["stats"]["products_created"] == 12 and run["problems"] == []
+    assert api.get(f"/v1/uploads/{upload['id']}")["run"] == run["id"]
+    products = api.whole("/v1/products", source=source)
+    assert sorted(product["data"]["title"] for product in products)[0] == "Ash chair 10"
+    offer = products[-1]["variants"][0]["offers"][0]
+    assert (offer["price"], offer["cost"], offer["currency"], offer["quantity"]) == (10050, 5000, "usd", 7)
+    fresh = api.get(f"/v1/sources/{source}")["freshness"]
+    assert fresh["catalogue"]["state"] == "fresh" and fresh["stock"] is None
+
+
+def test_the_target_takes_what_was_announced_and_nothing_else(fjord: Tenancy) -> None:
+    api = fjord.api
+    source = api.source("file", config=USD)
+    told = {"filename": "prices.csv", "content_type": "text/csv", "bytes": 10}
+    upload = api.post(f"/v1/sources/{source}/uploads", told)
+    target = upload["target"]
+    assert api.put(target, b"x" * 11).status == 413
+    assert api.put(target | {"headers": {"Content-Type": "image/png"}}, b"x" * 10).status in (403, 415)
+    assert api.put(target | {"url": target["url"].replace("limit=10", "limit=99")}, b"x" * 50).status == 403
+    assert api.put(target | {"url": target["url"].replace("upl_", "upl_0")}, b"x" * 10).status == 403
+    assert api.call("POST", f"/v1/uploads/{upload['id']}/complete").status == 409
+    assert api.put(target, b"x" * 9).status in (200, 201, 204)
+    short = api.call("POST", f"/v1/uploads/{upload['id']}/complete")
+    assert (short.status, short.code) == (422, "unprocessable")
+    assert api.whole(f"/v1/sources/{source}/runs") == []
+
+
+def test_completing_again_starts_nothing_again(fjord: Tenancy) -> None:
+    api = fjord.api
+    source = api.source("file", config=USD)
+    run = api.upload(source, catalogue(2))
+    upload = fjord.api.whole(f"/v1/sources/{source}/runs")[0]
+    assert upload["id"] == run["id"]
+    told = {"filename": "a.csv", "content_type": "text/csv", "bytes": len(catalogue(3))}
+    second = api.post(f"/v1/sources/{source}/uploads", told)
+    api.put(second["target"], catalogue(3))
+    runs = {api.post(f"/v1/uploads/{second['id']}/complete")["run"] for _ in range(3)}
+    assert len(runs) == 1
+    api.ended(runs.pop())
+    assert len(api.whole(f"/v1/sources/{source}/runs")) == 2
+
+
+def test_the_same_file_again_changes_nothing(stage: Stage, fjord: Tenancy) -> None:
+    api = fjord.api
+    source = api.source("file", config=USD)
+    api.upload(source, catalogue(5))
+    events = _events(stage, fjord)
+    again = api.upload(source, catalogue(5))
+    assert again["status"] == "succeeded" and again["stats"]["unchanged_feed"] == 1
+    other_bytes = api.upload(source, catalogue(5).replace(b"\n", b"\r\n"))
+    assert other_bytes["stats"]["unchanged"] == 5 and "unchanged_feed" not in other_bytes["stats"]
+    assert _events(stage, fjord) == events
+
+
+def test_a_stock_sheet_is_told_from_an_item_master(fjord: Tenancy) -> None:
+    api = fjord.api
+    source = api.source("file", config=USD)
+    api.upload(source, catalogue(6))
+    run = api.upload(source, stock(6, quantity=0))
+    assert (run["status"], run["stream"], run["stats"]["offers_changed"]) == ("succeeded", "stock", 12)
+    offers = api.whole("/v1/offers", source=source)
+    assert {(offer["quantity"], offer["availability"], offer["price"] > 0) for offer in offers} == {
+        (0, "out_of_stock", True)
+    }
+    products = api.whole("/v1/products", availability="out_of_stock")
+    assert len(products) == 6 and api.whole("/v1/products", availability="in_stock") == []
+    unknown = api.upload(source, stock(7, quantity=2))
+    assert {problem["problem"] for problem in unknown["problems"]} == {"missing"}
+    assert unknown["stats"]["problems"] == 2
+
+
+def test_what_was_handed_in_is_kept_as_it_came(stage: Stage, fjord: Tenancy) -> None:
+    """The snapshot is content-addressed: a replay would never have to ask the vendor again."""
+    content = catalogue(3)
+    run = fjord.api.upload(fjord.api.source("file", config=USD), content)
+    key = stage.value("SELECT snapshot FROM runs WHERE id = %(id)s", id=run["id"])
+    assert key.endswith(hashlib.sha256(content).hexdigest()) and fjord.tenant.org in key
+
+
+def test_kinds_that_take_no_files(fjord: Tenancy) -> None:
+    told = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1}
+    push = fjord.api.source("push")
+    assert fjord.api.call("POST", f"/v1/sources/{push}/uploads", told).status == 422
+    paused = fjord.api.source("file")
+    fjord.api.patch(paused, status="paused")
+    assert fjord.api.call("POST", f"/v1/sources/{paused}/uploads", told).status == 409
+
+
+def _events(stage: Stage, tenancy: Tenancy) -> int:
+    return int(stage.value("SELECT count(*) FROM events WHERE org = %(org)s", org=tenancy.tenant.org))

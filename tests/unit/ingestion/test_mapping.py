@@ -1,0 +1,179 @@
+"""From headers to what columns mean."""
+
+import pytest
+
+from domain.ingestion.fields import is_field
+from domain.ingestion.mapping import from_given, propose
+from domain.ingestion.model import Context, HeaderMapping
+from domain.ingestion.vocabulary import score_header, senses
+
+
+def _fields(mapping: HeaderMapping) -> dict[str, str]:
+    return {column.column: column.field for column in mapping.columns}
+
+
+def _reasons(mapping: HeaderMapping) -> dict[str, str]:
+    return {column.column: column.reason for column in mapping.unmapped}
+
+
+@pytest.mark.parametrize(
+    ("header", "field"),
+    [
+        ("UPC Code", "gtin"),
+        ("\ufeffSKU*", "sku"),
+        ("Item #", "sku"),
+        ("Discontinued \nDate", None),
+        ("Depth  (inches)", "dimensions.depth"),
+        ("quantityOnHand", "quantity"),
+        ("wholesale_price", "cost"),
+        ("g:price", "price"),
+        ("variants.0.price", "price"),
+        ("product.title", "title"),
+        ("dimensions.width.value", "dimensions.width"),
+        ("Acme UPC Code", "gtin"),
+        ("Mattress Width", None),
+        ("Seat Width", None),
+        ("Seat Height", "dimensions.seat_height"),
+        ("Carton Height (Box 2)", "cartons.1.height"),
+        ("Shipping Weight (Box 1)", "cartons.0.weight"),
+        ("Bullet Point 3", "features"),
+        ("Option2 Value", "option_value.1"),
+        ("ETA for Inbound Shipment 2", "incoming.1.eta"),
+        ("Ancho", "dimensions.width"),
+        ("Breite (cm)", "dimensions.width"),
+        ("EK netto", "cost"),
+        ("MAP Price (Sale Price)", "map"),
+        ("Shipping Cost", "ignore"),
+        ("Harmonized Code", "ignore"),
+        ("Flux capacitance", None),
+    ],
+)
+def test_what_a_header_may_mean(header: str, field: str | None) -> None:
+    found = senses(header)
+    assert (found[0].field if found else None) == field
+
+
+def test_units_and_orders_in_headers_become_settings() -> None:
+    headers = ["SKU", "Width (inches)", "Size - Cm", "Weight (LB)", "Maße (BxHxT)", "Price EUR", "Variant Grams"]
+    settings = {column.column: dict(column.settings) for column in propose(headers, [], Context()).columns}
+    assert settings["Width (inches)"] == {"unit": "in"}
+    assert settings["Weight (LB)"] == {"unit": "lb"}
+    assert settings["Price EUR"] == {"currency": "eur"}
+    assert settings["Variant Grams"]["unit"] == "g"
+    assert settings["Maße (BxHxT)"]["order"] == "bht"
+
+
+def test_the_same_header_twice_is_mapped_once() -> None:
+    mapping = propose(["SKU", "MSRP", "MSRP", "Feature 1", "Feature 2"], [], Context())
+    assert [(c.position, c.field) for c in mapping.columns] == [
+        (0, "sku"),
+        (1, "msrp"),
+        (3, "features"),
+        (4, "features"),
+    ]
+    assert _reasons(mapping) == {"MSRP": "ambiguous"}
+
+
+def test_price_codes_choose_among_price_columns() -> None:
+    headers = ["Item", "Description", "East", "West"]
+    samples = [["A-1", "Oak table, round", "100.00", "120.00"]]
+    assert _fields(propose(headers, samples, Context(currency="usd")))["East"] == "cost"
+    chosen = propose(headers, samples, Context(currency="usd", price_code="west"))
+    assert _fields(chosen)["West"] == "cost"
+    assert _reasons(chosen)["East"] == "ambiguous"
+
+
+def test_a_title_is_found_among_weaker_columns() -> None:
+    assert (
+        _fields(propose(["ITEM NUMBER", "DESCRIPTION"], [["A-1", "Queen Bed, Ash"]], Context()))["DESCRIPTION"]
+        == "title"
+    )
+    headers = ["SKU", "Name", "Short Description", "Description"]
+    mapped = _fields(propose(headers, [["A-1", "NORD", "Chest, Gray", "A chest."]], Context()))
+    assert (mapped["Name"], mapped["Short Description"], mapped["Description"]) == (
+        "collection",
+        "title",
+        "description",
+    )
+
+
+def test_warehouse_columns_get_their_place() -> None:
+    headers = ["Item", "NJ", "CA", "ETA NJ", "ETA CA", "Total"]
+    samples = [["A-1", "20+", "", "", "01/24/2027", "20"], ["A-2", "Call", "0", "", "", ""]]
+    mapping = propose(headers, samples, Context(stream="stock"))
+    found = {column.column: (column.field, column.settings.get("location")) for column in mapping.columns}
+    assert found["NJ"] == ("quantity", "NJ")
+    assert found["ETA CA"] == ("incoming.0.eta", "CA")
+    assert _reasons(mapping)["Total"] == "ignored"
+
+
+def test_quantities_with_a_place_in_the_header() -> None:
+    mapping = propose(
+        ["SKU", "Qty Dallas", "Qty Reno", "On Order Reno"], [["A-1", "3", "9", "5"]], Context(stream="stock")
+    )
+    found = [(column.field, column.settings.get("location")) for column in mapping.columns]
+    assert found == [("sku", None), ("quantity", "Dallas"), ("quantity", "Reno"), ("incoming.0.quantity", "Reno")]
+
+
+def test_measures_are_no_warehouses() -> None:
+    mapping = propose(
+        ["SKU", "Width", "Weight", "Qty"], [["A-1", "30", "12", "4"]], Context(stream="stock", currency="usd")
+    )
+    assert _fields(mapping) == {"SKU": "sku", "Width": "dimensions.width", "Weight": "weight", "Qty": "quantity"}
+
+
+def test_samples_settle_units_marks_and_orders() -> None:
+    headers = ["SKU", "Depth", "Price", "ETA", "Qty"]
+    samples = [["A-1", "23.5 in", "12,50", "01/24/2027", "1"], ["A-2", "27.8", "13,00", "03/04/2027", "2"]]
+    settings = {
+        column.column: dict(column.settings) for column in propose(headers, samples, Context(currency="eur")).columns
+    }
+    assert settings["Depth"] == {"unit": "in", "unit_by": "column"}
+    assert settings["Price"] == {"decimal": "comma"}
+    assert settings["ETA"] == {"order": "mdy"}
+
+
+def test_a_market_proposes_its_unit_and_none_stays_without() -> None:
+    samples = [["A-1", "30"]]
+    assert propose(["SKU", "Width"], samples, Context(currency="usd")).columns[1].settings["unit_by"] == "market"
+    assert "unit" not in propose(["SKU", "Width"], samples, Context()).columns[1].settings
+
+
+def test_what_a_run_cannot_do_without() -> None:
+    assert propose(["Color", "Price"], [], Context()).missing == ("key",)
+    assert propose(["Title", "Price"], [], Context()).missing == ()
+    assert propose(["SKU", "Color"], [], Context(stream="stock")).missing == ("stock",)
+
+
+def test_given_fields_carry_settings() -> None:
+    mapping = from_given(["a", "b", "c", "d"], ["sku", "weight@unit=g", "quantity@location=NJ", None])
+    assert [(c.field, dict(c.settings)) for c in mapping.columns] == [
+        ("sku", {}),
+        ("weight", {"unit": "g"}),
+        ("quantity", {"location": "NJ"}),
+    ]
+    assert _reasons(mapping) == {"d": "ignored"}
+
+
+def test_fields_that_a_mapping_may_name() -> None:
+    known = [
+        "sku",
+        "axes.Size",
+        "cartons.3.weight",
+        "incoming.0.eta",
+        "compliance.sturdy_act",
+        "rug.shape",
+        "option_name.1",
+    ]
+    assert all(map(is_field, known))
+    assert not any(map(is_field, ["", "axes.", "cartons.0.colour", "compliance.odd", "price.usd", "incoming.x.eta"]))
+
+
+def test_header_rows_are_told_by_their_words() -> None:
+    assert score_header(["SKU", "Title", "Price", "Width (in)"]) == 4
+    assert score_header(["Stock list as of today", "", ""]) == 0
+
+
+def test_the_same_input_gives_the_same_mapping() -> None:
+    headers = ["Handle", "Title", "Option1 Name", "Option1 Value", "Variant SKU", "Variant Price", "Image Src"]
+    assert propose(headers, [], Context()) == propose(headers, [], Context())

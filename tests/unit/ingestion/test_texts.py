@@ -1,0 +1,220 @@
+"""Texts, codes, words, countries, pictures and boxes."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.ingestion.cartons import parse_packages, pieces_per_carton
+from domain.ingestion.countries import parse_country
+from domain.ingestion.gtin import check_digit, parse_gtin
+from domain.ingestion.html_text import plain, unescaped
+from domain.ingestion.media import addresses, role_of
+from domain.ingestion.product_columns import parse_sturdy, parse_tsca
+from domain.ingestion.text import as_text, clean, code, stated
+from domain.ingestion.words import (
+    parse_assembly,
+    parse_boolean,
+    parse_components,
+    parse_features,
+    parse_freight_class,
+    parse_materials,
+    parse_tags,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("  Oak\u00a0 table ", "Oak table"),
+        ("Oak\x9d\x00 table", "Oak table"),
+        ("HÃ–HENVERSTELLBAR", "HÖHENVERSTELLBAR"),
+        ("CafÃ© table", "Café table"),
+        ("â€œNordâ€\x9d chair", "“Nord” chair"),
+        ("Übergröße", "Übergröße"),
+        ("Ångström", "Ångström"),
+        ("Größe mit CafÃ©", "Größe mit Café"),
+    ],
+)
+def test_cleaning(text: str, found: str) -> None:
+    assert clean(text) == found
+
+
+@given(text=st.text(alphabet="äöüßéèñçÅØ“”–", min_size=1, max_size=20))
+def test_double_encoding_is_undone(text: str) -> None:
+    try:
+        damaged = text.encode("utf-8").decode("cp1252")
+    except UnicodeDecodeError:
+        return
+    assert clean(damaged) == clean(text)
+
+
+@pytest.mark.parametrize("text", ["", ".", "?", "-", "N/A", "#N/A", "None", "TBD", "No old price", "\xa0"])
+def test_placeholders_state_nothing(text: str) -> None:
+    assert stated(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("'101", "101"), ("10002.0", "10002"), ('="0042"', "0042"), ("AB-1.0", "AB-1.0"), ("00012", "00012")],
+)
+def test_codes_lose_their_guards(text: str, found: str) -> None:
+    assert code(text) == found
+
+
+def test_cells_as_text() -> None:
+    assert as_text(Decimal("12.50")) == "12.5"
+    assert as_text(True) == "true"
+    assert as_text(["a", "b"]) == "a, b"
+    assert as_text(None) == ""
+
+
+def test_html_becomes_lines() -> None:
+    html = "<p>Solid <b>oak</b> &amp; steel</p><ul><li>Felt lined</li><li>Soft close</li></ul><script>x()</script>"
+    assert plain(html) == "Solid oak & steel\n- Felt lined\n- Soft close"
+    assert plain("Seats < 4 and > 2") == "Seats < 4 and > 2"
+    assert unescaped("Beds &amp; Frames") == "Beds & Frames"
+
+
+@pytest.mark.parametrize(
+    "text", ["4006381333931", "'4006381333931", "4006381333931.0", "40063813-33931", " 4006381333931 "]
+)
+def test_a_gtin_is_read_from_its_guises(text: str) -> None:
+    assert parse_gtin(text).value == "4006381333931"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("4006381333932", "bad_check_digit"),
+        ("4.00638E+12", "unreadable"),
+        ("01", "unreadable"),
+        ("111111111111", "unreadable"),
+        ("ABC", "unreadable"),
+    ],
+)
+def test_a_false_gtin_is_told(text: str, problem: str) -> None:
+    assert [fault.problem for fault in parse_gtin(text).faults] == [problem]
+
+
+def test_a_dropped_zero_is_put_back_only_when_proven() -> None:
+    assert parse_gtin("12345678905").value == "012345678905"
+    assert parse_gtin("12345678906").value is None
+
+
+@given(payload=st.integers(10**11, 10**12 - 1))
+def test_check_digits_prove_themselves(payload: int) -> None:
+    digits = f"{payload}{check_digit(str(payload))}"
+    assert parse_gtin(digits).value == digits or len(set(digits)) == 1
+
+
+def test_booleans_and_assembly() -> None:
+    assert [parse_boolean(word).value for word in ("Yes", "n", "TRUE", "0", "Ja", "x")] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert parse_boolean("perhaps").faults[0].problem == "unreadable"
+    assert parse_assembly("K/D").value is True
+    assert parse_assembly("Fully assembled").value is False
+
+
+def test_freight_classes() -> None:
+    assert parse_freight_class("92.5").value == "92.5"
+    assert parse_freight_class("Class 125").value == "125"
+    assert parse_freight_class("70.0").value == "70"
+    assert parse_freight_class("93").faults[0].problem == "out_of_range"
+
+
+def test_lists() -> None:
+    assert parse_materials("Solid Oak, Oak Veneer, Others").value == ("Solid Oak", "Oak Veneer")
+    assert parse_materials("Steel/Glass").value == ("Steel", "Glass")
+    assert parse_tags("2027, Outdoor, Outdoor").value == ("2027", "Outdoor")
+    assert parse_features("Walnut,Solid Wood, Others,Felt-lined drawer").value == (
+        "Walnut",
+        "Solid Wood, Others",
+        "Felt-lined drawer",
+    )
+    assert parse_features("Turned legs, hand carved").value == ("Turned legs, hand carved",)
+    assert parse_components("AB-1, AB-2 x2, AB-1").value == (
+        {"sku": "AB-1", "quantity": 2},
+        {"sku": "AB-2", "quantity": 2},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("VN", "VN"), ("viet nam", "VN"), ("Made in Italy", "IT"), ("Türkei", "TR"), ("México", "MX")]
+)
+def test_countries(text: str, found: str) -> None:
+    assert parse_country(text).value == found
+
+
+def test_work_done_somewhere_is_no_origin() -> None:
+    assert parse_country("Made in USA of imported materials").faults[0].problem == "unreadable"
+
+
+def test_declarations_are_not_stretched() -> None:
+    assert parse_sturdy("ASTM F2057-23").value is True
+    assert parse_sturdy("ASTM F2057-19").value is None
+    assert parse_tsca("3").value is None
+    assert parse_tsca("Yes").value is True
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("https://a.example/1.jpg", 1),
+        ("https://a.example/1.jpg|https://a.example/2.jpg", 2),
+        ("https://a.example/1.jpg, https://a.example/2.jpg", 2),
+        ("https://a.example/1,2.jpg", 1),
+        ("https://a.example/1.jpg\nhttps://a.example/2.jpg", 2),
+        ('["https://a.example/1.jpg","https://a.example/2.jpg"]', 2),
+        ("https://a.example/1.jpg|https://a.example/1.jpg", 1),
+        ("//a.example/1.jpg", 1),
+    ],
+)
+def test_addresses(text: str, count: int) -> None:
+    found = addresses(text)
+    assert (len(found.urls), found.faults) == (count, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("chair-1.jpg", "unreadable"),
+        ("javascript:alert(1)", "unsafe_url"),
+        ("ftp://a.example/1.jpg", "unsafe_url"),
+        ("file:///etc/passwd", "unsafe_url"),
+        ("https://user:secret@a.example/1.jpg", "unsafe_url"),
+    ],
+)
+def test_addresses_that_are_not_fetched(text: str, problem: str) -> None:
+    found = addresses(text)
+    assert (found.urls, [fault.problem for fault in found.faults]) == ((), [problem])
+
+
+def test_roles() -> None:
+    assert [role_of("https://a.example/1.jpg", True), role_of("https://a.example/2.jpg", False)] == [
+        "hero",
+        "alternate",
+    ]
+    assert role_of("https://a.example/care.pdf", True) == "document"
+
+
+def test_boxes_in_one_cell() -> None:
+    text = (
+        "NORD frame Article no: 100.200.30 Width: 48cm Height: 3cm Length: 80cm Weight: 4.9kg Package(s): 1,"
+        "NORD leg, oak Article no: 100.200.31 Width: 10cm Height: 10cm Length: 40cm Weight: 1kg Package(s): 4"
+    )
+    packages = parse_packages(text).value
+    assert packages is not None
+    assert [(p.name, p.sku, p.carton["count"]) for p in packages] == [
+        ("NORD frame", "100.200.30", 1),
+        ("NORD leg, oak", "100.200.31", 4),
+    ]
+    assert packages[0].carton["depth"]["hundredths_in"] == 3150
+    assert pieces_per_carton("Side Chair (2/CTN)") == 2
