@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from domain.ingestion.model import Table
+from domain.ingestion.model import Problem, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,16 @@ class Connectors(Protocol):
         """Ask the source. Raises FetchFailed; the connection is closed on leaving the context."""
         ...
 
-    def tables(self, name: str, job: Job, snapshot: Path, score_header: Callable[[Sequence[str]], int]) -> Iterator[Table]:
-        """Read a snapshot, streaming, in the calling thread. Raises ParseFailed, also while rows are walked."""
+    def tables(
+        self,
+        name: str,
+        job: Job,
+        snapshot: Path,
+        score_header: Callable[[Sequence[str]], int],
+        reported: Callable[[Problem], None] | None = None,
+    ) -> Iterator[Table]:
+        """Read a snapshot, streaming, in the calling thread. Raises ParseFailed, also while rows are walked.
+
+        `reported` is told what could not be kept as it was (cells without a header, for one); reading goes on.
+        """
         ...

@@ -16,7 +16,7 @@ from connectors.sdk import context as sdk
 from connectors.sdk import tables as sdk_tables
 from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater
 from connectors.sdk.spec import Connector, Fetched
-from domain.ingestion.model import Row, Table
+from domain.ingestion.model import Problem, Row, Table
 from ports.connectors import Answer, ConnectorInfo, FetchFailed, Job, ParseFailed, Validators
 
 Reported = Callable[[str, sdk_tables.Report], None]
@@ -87,7 +87,12 @@ class PluggyConnectors:
                 await opening.__aexit__(None, None, None)
 
     def tables(
-        self, name: str, job: Job, snapshot: Path, score_header: Callable[[Sequence[str]], int]
+        self,
+        name: str,
+        job: Job,
+        snapshot: Path,
+        score_header: Callable[[Sequence[str]], int],
+        reported: Callable[[Problem], None] | None = None,
     ) -> Iterator[Table]:
         """Read a snapshot, streaming, in the calling thread. Raises ParseFailed, also while rows are walked."""
         provided = self._provided(name)
@@ -97,7 +102,7 @@ class PluggyConnectors:
             with _parsing(name, job):
                 if provided is None:
                     raise BadData(f"No connector {name!r} is loaded.")
-                context = self._context(provided, job, score_header, self._sink(name, log))
+                context = self._context(provided, job, score_header, self._sink(name, log, reported))
                 found = iter(self._opened(provided).tables(context, snapshot))
             while True:
                 with _parsing(name, job):
@@ -114,7 +119,11 @@ class PluggyConnectors:
     def _opened(self, provided: Provided) -> Connector:
         return provided.spec.open()
 
-    def _sink(self, name: str, log: ReportLog) -> Callable[[sdk_tables.Report], None]:
+    def _sink(
+        self, name: str, log: ReportLog, told: Callable[[Problem], None] | None
+    ) -> Callable[[sdk_tables.Report], None]:
+        if told is not None:
+            return lambda report: told(_problem(report))
         reported = self._reported
         return log if reported is None else lambda report: reported(name, report)
 
@@ -247,3 +256,7 @@ def _secrets(credentials: Mapping[str, Any]) -> Iterator[str]:
             yield from _secrets(value)
         elif isinstance(value, str) and len(value) >= _SHORTEST_SECRET:
             yield from {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
+
+
+def _problem(report: sdk_tables.Report) -> Problem:
+    return Problem("row", "unreadable", report.detail, report.line, report.column, report.sheet)

@@ -19,7 +19,7 @@ class Stating:
     """Applies statements of one chunk of a run; what they change gathers in `batch`.
 
     `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
-    `present` tells whether the feed that is being read names a product key.
+    `present` tells whether the feed that is being read names a product key; `line` is where the present statement starts.
     """
 
     source: Source
@@ -29,6 +29,7 @@ class Stating:
     complete: bool
     products: dict[str, Product]
     present: Callable[[str], bool]
+    line: int | None = None
     batch: Batch = field(default_factory=Batch)
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
@@ -67,7 +68,7 @@ class Stating:
         variant = next(entry for entry in owner.variants if entry.key == stated.key)
         if any(offer.withdrawn_at is None for offer in variant.offers) or not variant.offers:
             detail = f"The item {stated.key} is stated under {owner.key} as well; both are kept."
-            self.problems.append(Problem("sku", "duplicate", detail))
+            self.problems.append(Problem("sku", "duplicate", detail, line=self.line))
             stated.key = f"{stated.key} / {product.key}"
 
     def stock(self, product: Product, statement: VariantStatement) -> None:

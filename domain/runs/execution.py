@@ -188,7 +188,7 @@ class RunExecution:
         handed_in = run.trigger in ("upload", "mail") and run.stream == "catalogue"
         may_be_stock = handed_in and attempt.source.catalogue_at is not None
         reader = Reader(self._codec, spool, context, reading, may_be_stock=may_be_stock)
-        work = asyncio.create_task(asyncio.to_thread(self._walk, attempt, path, reader))
+        work = asyncio.create_task(asyncio.to_thread(self._walk, attempt, path, reader, reading))
         try:
             while not work.done():
                 await asyncio.wait({work}, timeout=2)
@@ -204,12 +204,12 @@ class RunExecution:
             if not work.done():
                 await asyncio.wait({work})
 
-    def _walk(self, attempt: Attempt, path: Path, reader: Reader) -> None:
+    def _walk(self, attempt: Attempt, path: Path, reader: Reader, reading: Reading) -> None:
         if attempt.run.input.get("push"):
             reader.records(self._fetcher.parts(path))
             return
         tables: Iterator[Table] = self._connectors.tables(
-            attempt.source.connector, attempt.connector_job, path, score_header
+            attempt.source.connector, attempt.connector_job, path, score_header, reading.findings.add
         )
         reader.tables(tables)
 

@@ -167,6 +167,7 @@ class Storer:
 
         def apply() -> None:
             for statement in statements:
+                stating.line = chunk.lines[statement.key][0][1]
                 product = stating.product(statement)
                 stating.batch.marks.append(replace(chunk.marks[statement.key], product=product.id))
             for key in absent:
