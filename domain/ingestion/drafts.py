@@ -77,6 +77,7 @@ class RowDraft:
         "location",
         "materials",
         "media_alt",
+        "media_alts",
         "media_position",
         "media_urls",
         "offers",
@@ -108,6 +109,7 @@ class RowDraft:
         self.variant_media: tuple[str, ...] = ()
         self.media_urls: tuple[str, ...] = ()
         self.media_alt: str | None = None
+        self.media_alts: dict[str, str] | None = None
         self.media_position: int | None = None
         self.location: str | None = None
         self.currency: str | None = None

@@ -141,5 +141,5 @@ def read_row(plan: Plan, cells: Sequence[Any], row: Any) -> None:
         if cell.__class__ is str:
             if cell and not cell.isspace():
                 read(row, cell, cell)
-        elif cell is not None and (text := as_text(cell)):
+        elif cell is not None and ((text := as_text(cell)) or cell):
             read(row, text, cell)

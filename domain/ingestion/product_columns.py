@@ -187,6 +187,15 @@ def _compliance(column: Column, context: Context) -> Reader:
     return read
 
 
+def _alts(cell: list[Any]) -> dict[str, str]:
+    """The texts that a JSON list of pictures gives for their addresses."""
+    return {
+        list_text(item): alt
+        for item in cell
+        if isinstance(item, dict) and isinstance(item.get("alt"), str) and (alt := stated(item["alt"]))
+    }
+
+
 def _media(column: Column, context: Context) -> Reader:
     header, hero, variant = column.column, column.field == "media.hero", column.field == "variant_media"
 
@@ -197,6 +206,8 @@ def _media(column: Column, context: Context) -> Reader:
             row.tell("media", header, found.faults)
         if not found.urls:
             return
+        if isinstance(cell, list):
+            row.media_alts = {**(row.media_alts or {}), **_alts(cell)}
         if variant:
             row.variant_media += found.urls
             return

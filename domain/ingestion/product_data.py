@@ -15,8 +15,9 @@ def add_media(row: RowDraft) -> None:
         if url in media:
             continue
         item: dict[str, Any] = {"url": url}
-        if single and row.media_alt:
-            item["alt"] = row.media_alt
+        alt = row.media_alts.get(url) if row.media_alts else row.media_alt if single else None
+        if alt:
+            item["alt"] = alt
         if single and row.media_position:
             item["order"] = row.media_position
         media[url] = item

@@ -113,6 +113,7 @@ def finish_variant(row: RowDraft) -> VariantData:
     if row.rug:
         data["rug"] = row.rug
     if row.variant_media:
-        urls = [{"url": url} for url in dict.fromkeys(row.variant_media)]
+        alts = row.media_alts or {}
+        urls = [{"url": url, **({"alt": alts[url]} if url in alts else {})} for url in dict.fromkeys(row.variant_media)]
         data["media"] = media_list(urls, None)
     return data

@@ -275,3 +275,15 @@ def test_rows_without_key_have_none() -> None:
 def test_titles_key_rows_only_when_nothing_else_can() -> None:
     plan = compile_plan(propose(["Title", "Price"], [["Oak table", "1"]], USD), USD)
     assert plan.product_key(["Oak table", "1"]) == "Oak table"
+
+
+def test_options_and_pictures_as_json_objects() -> None:
+    mapping = from_given(["a", "b", "c", "d"], ["sku", "axes", "media", "variant_media"])
+    pictures = [{"url": "https://a.example/1.jpg", "alt": "Front"}, {"url": "https://a.example/2.jpg"}]
+    rows: list[tuple[int, list[Any]]] = [(1, ["A-1", {"Color": "Gray", "Size": "Queen"}, pictures, pictures[:1]])]
+    statement, problems = normalise(Group("A-1", rows), compile_plan(mapping, USD))
+    assert problems == []
+    assert statement.variants[0].data["axes"] == {"Color": "Gray", "Size": "Queen"}
+    assert statement.variants[0].data["colour"] == "Gray"
+    assert [item.get("alt") for item in statement.data["media"]] == ["Front", None]
+    assert statement.variants[0].data["media"][0]["alt"] == "Front"
