@@ -38,7 +38,7 @@ class PostgresCatalogueStore:
             return Page((), False, None)
         sql, values = products_query(filter, cut)
         found = await self._session.all(sql, **values)
-        return page_of([Document(*row) for row in found], cut, lambda document: document.id)
+        return page_of([Document._make(row) for row in found], cut, _id)
 
     async def product(self, id: str) -> Document | None:
         """One product's document."""
@@ -140,6 +140,10 @@ class PostgresCatalogueStore:
         found = await self._session.all(BATCH["aged"], source=source, before=now - PROBABLY_AFTER)
         due = timedelta(days=30)
         return [key for key, status, since in found if status == "active" or now - since >= due]
+
+
+def _id(document: Document) -> str:
+    return document.id
 
 
 def _by_variant(products: Iterable[Product], source: str, codes: Mapping[str, str]) -> dict[str, tuple[Product, Variant]]:

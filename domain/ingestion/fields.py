@@ -9,7 +9,7 @@ PRODUCT: Final = frozenset(
     "media media.hero status".split()
 )
 VARIANT: Final = frozenset(
-    "sku variant_key gtin mpn variant_title colour finish materials dimensions weight components cartons carton_count "
+    "sku variant_key gtin mpn variant_title axes colour finish materials dimensions weight components cartons carton_count "
     "assembly_required white_glove freight_class discontinued replacement_sku variant_media media_alt media_position "
     "dimension_unit weight_unit".split()
 )

@@ -128,7 +128,7 @@ def _offer(teller: _Teller, given: Mapping[str, Any], path: str) -> dict[str, An
         "lead_time_days": values.count(0),
         "incoming": teller.listed({"quantity": values.count(1), "eta": values.eta}, f"{path}.incoming"),
     }
-    found = teller.members(given, checks, path, frozenset(("location", "currency")))
+    found = teller.members(given, checks, path, frozenset(("external_id", "location", "currency")))
     for name in _MONEY:
         if name not in found:
             continue

@@ -12,7 +12,7 @@ from adapters.memory.orgs import MemoryOrgRegistry
 from adapters.memory.platform import MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.table import MemoryStore
-from adapters.memory.uow import MemoryUnitOfWork
+from adapters.memory.unit_of_work import MemoryUnitOfWork
 from domain.access.model import ApiKey, Principal
 from domain.access.usecases import AccessService, KeyRequest
 from domain.kernel.ids import new_id

@@ -11,7 +11,7 @@ MACHINERY = {
               "signals", "spool", "unit_of_work"},
     "adapters/postgres": {"catalogue_batch", "catalogue_query", "catalogue_rows", "errors", "idempotency", "leadership",
                           "listing", "migrate", "pool", "pushes", "session", "signals", "sqlfile", "unit_of_work", "upkeep"},
-    "adapters/memory": {"clock", "idempotency", "limits", "objects", "pushes", "queue", "signals", "table", "unit_of_work"},
+    "adapters/memory": {"clock", "idempotency", "limits", "marks", "objects", "pushes", "queue", "signals", "table", "unit_of_work"},
     "adapters/wire": {"codec", "problems", "products", "records", "versions", "words"},
     "entrypoints/http/areas": set(),
 }  # fmt: skip

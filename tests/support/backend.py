@@ -13,7 +13,7 @@ from adapters.memory.orgs import MemoryOrgRegistry
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.sources import MemorySourceSchedule
 from adapters.memory.table import MemoryStore
-from adapters.memory.uow import MemoryUnitOfWork
+from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation

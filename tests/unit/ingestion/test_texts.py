@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from domain.ingestion.cartons import parse_packages, pieces_per_carton
@@ -47,7 +47,8 @@ def test_double_encoding_is_undone(text: str) -> None:
         damaged = text.encode("utf-8").decode("cp1252")
     except UnicodeDecodeError:
         return
-    assert clean(damaged) == clean(text)
+    assume(clean(text) == text)
+    assert clean(damaged) == text
 
 
 @pytest.mark.parametrize("text", ["", ".", "?", "-", "N/A", "#N/A", "None", "TBD", "No old price", "\xa0"])

@@ -1,0 +1,146 @@
+"""The ladder of a source's health, runs that wait for a mapping, and credentials that nobody sees again."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.flows.feeds import FeedServer, catalogue
+from tests.flows.stage import FEEDS, Stage, Tenancy
+
+SECRET = "s3cr3t-that-nobody-may-see"
+
+
+def _source(tenancy: Tenancy, url: str, **fields: Any) -> str:
+    return tenancy.api.source("url", config={"url": url, "currency": "usd"}, **fields)
+
+
+def _status(tenancy: Tenancy, source: str) -> tuple[str, Any]:
+    found = tenancy.api.get(f"/v1/sources/{source}")
+    return found["status"], found.get("status_reason", {}).get("code")
+
+
+def _told(stage: Stage, source: str) -> list[tuple[str, int, Any]]:
+    rows = stage.rows(
+        "SELECT type, version, convert_from(body, 'UTF8') FROM events WHERE subject = %(id)s ORDER BY position", id=source
+    )
+    return [(kind, version, json.loads(body)) for kind, version, body in rows]
+
+
+def test_down_the_ladder_and_up_again(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
+    api, source = fjord.api, _source(fjord, feeds.fail("/ladder.csv", 500))
+    for expected in ("active", "active", "degraded", "degraded"):
+        run = api.pull(source)
+        assert (run["status"], run["error"]["code"]) == ("failed", "fetch_failed")
+        assert _status(fjord, source)[0] == expected
+    assert _status(fjord, source) == ("degraded", "fetch_failed")
+    feeds.serve("/ladder.csv", catalogue(1))
+    assert api.pull(source)["status"] == "succeeded"
+    assert _status(fjord, source) == ("active", None)
+    feeds.fail("/ladder.csv", 500)
+    for _ in range(9):
+        api.pull(source)
+    assert _status(fjord, source)[0] == "degraded"
+    last = api.pull(source)
+    assert _status(fjord, source) == ("blocked", "fetch_failed")
+    told = _told(stage, source)
+    assert [kind for kind, _, _ in told] == [
+        "source.degraded", "source.recovered", "source.degraded", "source.blocked",
+    ]  # fmt: skip
+    assert [version for _, version, _ in told] == sorted({version for _, version, _ in told})
+    data = told[-1][2]["data"]
+    assert (data["id"], data["status"], data["run"]) == (source, "blocked", last["id"])
+    assert data["status_reason"]["code"] == "fetch_failed" and told[-1][2]["correlation_id"] == last["id"]
+
+
+def test_a_blocked_source_runs_again_once_set_active(fjord: Tenancy, feeds: FeedServer) -> None:
+    api, source = fjord.api, _source(fjord, feeds.fail("/blocked.csv", 403))
+    api.pull(source)
+    assert _status(fjord, source) == ("blocked", "fetch_refused")
+    refused = api.call("POST", f"/v1/sources/{source}/runs")
+    assert (refused.status, refused.code) == (409, "conflict")
+    feeds.serve("/blocked.csv", catalogue(1))
+    assert api.patch(source, status="active")["status"] == "active"
+    assert api.pull(source)["status"] == "succeeded" and _status(fjord, source) == ("active", None)
+
+
+@pytest.mark.parametrize("status", [401, 407])
+def test_refused_credentials_block_at_once(fjord: Tenancy, feeds: FeedServer, status: int) -> None:
+    source = _source(fjord, feeds.fail(f"/signed{status}.csv", status))
+    fjord.api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
+    run = fjord.api.pull(source)
+    assert run["error"]["code"] == "credentials_refused" and SECRET not in json.dumps(run)
+    assert _status(fjord, source) == ("blocked", "credentials_refused")
+
+
+def test_a_paused_source_has_no_runs(fjord: Tenancy, feeds: FeedServer) -> None:
+    source = _source(fjord, feeds.serve("/paused.csv", catalogue(1)))
+    fjord.api.patch(source, status="paused")
+    assert fjord.api.call("POST", f"/v1/sources/{source}/runs").status == 409
+    assert feeds.count("/paused.csv") == 0
+
+
+def test_columns_that_nobody_understands_wait_for_a_mapping(stage: Stage, fjord: Tenancy) -> None:
+    api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
+    content = b"Wibble,Wobble\nalpha beta,gamma delta\nepsilon,zeta\n"
+    for _ in range(4):
+        run = api.upload(source, content)
+        assert run["status"] == "needs_mapping" and run["error"]["code"] == "mapping_required"
+        content += b"eta,theta\n"
+    assert _status(fjord, source) == ("active", None), "waiting for a person is no failure"
+    assert api.whole("/v1/products") == [] and _told(stage, source) == []
+    assert api.upload(source, catalogue(1))["status"] == "succeeded", "the open run does not stand in the way"
+
+
+def test_credentials_are_never_shown(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
+    api = fjord.api
+    source = _source(fjord, feeds.serve("/secret.csv", catalogue(2)))
+    stored = api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
+    assert stored.status == 200 and stored.json()["has_credentials"] is True
+    assert api.pull(source)["status"] == "succeeded"
+    assert feeds.asked[-1].headers["Authorization"] == f"Bearer {SECRET}"
+    feeds.fail("/secret.csv", 500)
+    api.pull(source)
+    api.post(f"/v1/sources/{source}/test")
+    api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET, "more": SECRET}})
+    answers = [stored.body.decode(), *_everything_readable(fjord, source)]
+    assert not [answer for answer in answers if SECRET in answer]
+    assert not [name for name, text in _everything_stored(stage, fjord) if SECRET in text]
+    assert SECRET not in stage.log("api").read_text() + stage.log("worker").read_text()
+    forgotten = api.call("DELETE", f"/v1/sources/{source}/credentials").json()
+    assert forgotten["has_credentials"] is False
+    assert stage.value("SELECT credentials FROM sources WHERE id = %(id)s", id=source) is None
+
+
+def _everything_readable(tenancy: Tenancy, source: str) -> list[str]:
+    paths = ("/v1/sources", f"/v1/sources/{source}", f"/v1/sources/{source}/runs", "/v1/request-logs", "/v1/products")
+    return [tenancy.api.call("GET", path).body.decode() for path in paths]
+
+
+def _everything_stored(stage: Stage, tenancy: Tenancy) -> list[tuple[str, str]]:
+    """Every row of the tenant as text, bytes included."""
+    found = []
+    tables = [row[0] for row in stage.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
+    for table in tables:
+        columns = {row[0]: row[1] for row in stage.rows(_COLUMNS, table=table)}
+        if "org" in columns:
+            shown = [f"encode({name}, 'escape')" if kind == "bytea" else f"{name}::text" for name, kind in columns.items()]
+            rows = stage.rows(f'SELECT concat_ws(chr(10), {", ".join(shown)}) FROM {table} WHERE org = %(org)s',  # noqa: S608
+                              org=tenancy.tenant.org)  # fmt: skip
+            found += [(table, row[0]) for row in rows]
+    return found
+
+
+_COLUMNS = (
+    "SELECT quote_ident(column_name), data_type FROM information_schema.columns "
+    "WHERE table_schema = 'public' AND table_name = %(table)s"
+)
+
+
+def test_credentials_go_to_no_other_host(fjord: Tenancy, feeds: FeedServer) -> None:
+    feeds.serve("/elsewhere.csv", catalogue(1))
+    other = f"http://{FEEDS.replace('127.0.0.2', '127.0.0.2.')}:{feeds.port}/elsewhere.csv"
+    source = _source(fjord, feeds.fail("/moved.csv", 302, Location=other))
+    fjord.api.call("PUT", f"/v1/sources/{source}/credentials", {"credentials": {"token": SECRET}})
+    fjord.api.pull(source)
+    assert [asked for asked in feeds.asked if asked.path == "/elsewhere.csv" and "Authorization" in asked.headers] == []

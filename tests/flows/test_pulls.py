@@ -1,0 +1,133 @@
+"""Sources that are pulled from an address: conditionally, patiently, and by pages."""
+
+import json
+from typing import Any
+
+from tests.flows.feeds import Asked, FeedServer, Reply, catalogue, stock
+from tests.flows.stage import Stage, Tenancy
+
+
+def _source(tenancy: Tenancy, url: str, **config: Any) -> str:
+    return tenancy.api.source("url", config={"url": url, "currency": "usd", **config})
+
+
+def test_an_unchanged_feed_is_asked_for_conditionally(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
+    api, path = fjord.api, "/conditional.csv"
+    source = _source(fjord, feeds.serve(path, catalogue(4), etag='"v1"'))
+    first = api.pull(source)
+    assert (first["status"], first["trigger"], first["stats"]["products_created"]) == ("succeeded", "manual", 4)
+    second = api.pull(source)
+    assert second["status"] == "succeeded" and second["stats"]["unchanged_feed"] == 1
+    assert [asked.headers.get("If-None-Match") for asked in feeds.asked if asked.path == path] == [None, '"v1"']
+    feeds.serve(path, catalogue(4, price=120), etag='"v2"')
+    third = api.pull(source)
+    assert third["stats"]["offers_changed"] == 8 and "unchanged_feed" not in third["stats"]
+
+
+def test_another_setting_reads_the_same_bytes_anew(fjord: Tenancy, feeds: FeedServer) -> None:
+    api = fjord.api
+    url = feeds.serve("/settings.csv", catalogue(3), etag='"v1"')
+    source = _source(fjord, url)
+    api.pull(source)
+    api.patch(source, config={"url": url, "currency": "eur"})
+    run = api.pull(source)
+    assert "unchanged_feed" not in run["stats"] and run["stats"]["offers_changed"] == 6
+    assert {offer["currency"] for offer in api.whole("/v1/offers")} == {"eur"}
+
+
+def test_the_same_bytes_without_an_etag_end_the_run_early(fjord: Tenancy, feeds: FeedServer) -> None:
+    source = _source(fjord, feeds.serve("/plain.csv", catalogue(3)))
+    fjord.api.pull(source)
+    assert fjord.api.pull(source)["stats"]["unchanged_feed"] == 1
+
+
+def test_redirects_are_followed(fjord: Tenancy, feeds: FeedServer) -> None:
+    feeds.serve("/there.csv", catalogue(2))
+    source = _source(fjord, feeds.fail("/here.csv", 302, Location="/there.csv"))
+    assert fjord.api.pull(source)["stats"]["products_created"] == 2
+    ring = _source(fjord, feeds.fail("/ring.csv", 302, Location="/ring.csv"))
+    run = fjord.api.pull(ring)
+    assert (run["status"], run["error"]["code"]) == ("failed", "fetch_failed")
+    assert feeds.count("/ring.csv") == 6
+
+
+def test_a_busy_source_is_asked_again_when_it_says(fjord: Tenancy, feeds: FeedServer) -> None:
+    asked = 0
+
+    def busy(_: Asked) -> Reply:
+        nonlocal asked
+        asked += 1
+        return (429, {"Retry-After": "1"}, b"") if asked == 1 else (200, {}, catalogue(2))
+
+    feeds.pages["/busy.csv"] = busy
+    api = fjord.api
+    run = api.post(f"/v1/sources/{_source(fjord, feeds.url('/busy.csv'))}/runs", expect=202)
+    waiting = api.until(run["id"], lambda found: found["status"] in ("waiting", "failed", "succeeded"))
+    assert waiting["status"] == "waiting"
+    assert (waiting["waiting"]["reason"], waiting["waiting"]["attempt"]) == ("rate_limited", 1)
+    ended = api.ended(run["id"])
+    assert ended["status"] == "succeeded" and "waiting" not in ended
+
+
+def test_one_run_of_a_stream_at_a_time(fjord: Tenancy, feeds: FeedServer) -> None:
+    feeds.fail("/later.csv", 503, Retry_After="60")
+    source = _source(fjord, feeds.url("/later.csv"))
+    first = fjord.api.post(f"/v1/sources/{source}/runs")
+    second = fjord.api.call("POST", f"/v1/sources/{source}/runs")
+    assert (second.status, second.code) == (409, "conflict") and first["id"] in second.json()["detail"]
+
+
+def test_stock_is_pulled_apart(fjord: Tenancy, feeds: FeedServer) -> None:
+    url, below = feeds.serve("/all.csv", catalogue(3)), feeds.serve("/stock.csv", stock(3, quantity=2))
+    source = _source(fjord, url, stock_url=below)
+    fjord.api.pull(source)
+    run = fjord.api.pull(source, stream="stock")
+    assert (run["stream"], run["stats"]["offers_changed"]) == ("stock", 6)
+    assert {offer["availability"] for offer in fjord.api.whole("/v1/offers")} == {"low_stock"}
+    shop = fjord.api.source("url", config={"url": url, "platform": "shopify", "currency": "usd"})
+    assert fjord.api.call("POST", f"/v1/sources/{shop}/runs", {"stream": "stock"}).status == 422
+
+
+def test_trying_a_source_out_stores_nothing(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
+    api = fjord.api
+    good = api.post(f"/v1/sources/{_source(fjord, feeds.serve('/try.csv', catalogue(9)))}/test")
+    assert (good["ok"], good["status"], len(good["sample"])) == (True, 200, 5)
+    bad = api.post(f"/v1/sources/{_source(fjord, feeds.fail('/gone.csv', 500))}/test")
+    assert bad["ok"] is False and bad["failure"]["code"] == "fetch_failed"
+    assert api.whole("/v1/products") == []
+    assert stage.value("SELECT count(*) FROM runs WHERE org = %(org)s", org=fjord.tenant.org) == 0
+
+
+def _shop(number: int) -> Any:
+    variants = [
+        {"id": number * 10 + size, "title": f"Size {size}", "option1": f"Size {size}", "sku": f"SH-{number}-{size}",
+         "price": "249.00", "compare_at_price": "299.00", "available": size == 0, "grams": 12000}
+        for size in range(2)
+    ]  # fmt: skip
+    return {
+        "id": number, "title": f"Sofa {number}", "handle": f"sofa-{number}", "body_html": "<p>Soft.</p>",
+        "vendor": "Quillmere", "product_type": "Sofas", "tags": ["velvet"], "options": [{"name": "Size"}],
+        "images": [{"id": 1, "src": "https://img.example/1.jpg", "position": 1}], "variants": variants,
+    }  # fmt: skip
+
+
+def test_a_shop_is_read_page_by_page(fjord: Tenancy, feeds: FeedServer) -> None:
+    everything = [_shop(number) for number in range(1, 521)]
+
+    def page(asked: Asked) -> Reply:
+        size, number = int(asked.query["limit"][0]), int(asked.query["page"][0])
+        body = json.dumps({"products": everything[(number - 1) * size : number * size]})
+        return 200, {"Content-Type": "application/json"}, body.encode()
+
+    feeds.pages["/products.json"] = page
+    source = fjord.api.source("url", config={"url": feeds.url("/"), "platform": "shopify", "currency": "usd"})
+    assert fjord.api.get(f"/v1/sources/{source}")["connector"] == "shopify"
+    run = fjord.api.pull(source)
+    assert (run["status"], run["served_by"]) == ("succeeded", "products.json")
+    assert (run["stats"]["products_created"], run["stats"]["variants_created"]) == (520, 1040)
+    assert [asked.query["page"] for asked in feeds.asked if asked.path == "/products.json"] == [["1"], ["2"], ["3"], ["4"]]
+    product = fjord.api.get("/v1/products", limit=1)["data"][0]
+    first, second = product["variants"]
+    assert product["data"]["brand"] == "Quillmere" and first["data"]["axes"] == {"Size": "Size 0"}
+    assert (first["offers"][0]["price"], first["offers"][0]["compare_at"]) == (24900, 29900)
+    assert {first["offers"][0]["availability"], second["offers"][0]["availability"]} == {"in_stock", "out_of_stock"}

@@ -1,0 +1,106 @@
+"""What a source no longer states: withdrawn by complete runs, and not when too much would go at once."""
+
+from typing import Any
+
+from tests.flows.feeds import FeedServer, catalogue, stock
+from tests.flows.stage import Stage, Tenancy
+
+
+def _withdrawn(tenancy: Tenancy) -> int:
+    return sum(1 for offer in tenancy.api.whole("/v1/offers") if "withdrawn_at" in offer)
+
+
+def test_a_withdrawn_offer_and_its_return(stage: Stage, fjord: Tenancy) -> None:
+    api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
+    api.upload(source, catalogue(5))
+    run = api.upload(source, catalogue(4))
+    assert run["stats"]["withdrawn"] == 2 and _withdrawn(fjord) == 2
+    gone = [offer for offer in api.whole("/v1/offers") if "withdrawn_at" in offer]
+    assert {(offer["quantity"], offer["availability"]) for offer in gone} == {(0, "out_of_stock")}
+    types = _event_types(stage, gone[0]["id"])
+    assert types == [("offer.created", 1, None), ("offer.changed", 2, ["stock", "availability"])]
+    assert len(api.whole("/v1/products", source=source)) == 5, "products that it stopped listing stay readable"
+    api.upload(source, catalogue(5))
+    assert _withdrawn(fjord) == 0
+    assert [entry[:2] for entry in _event_types(stage, gone[0]["id"])][-1] == ("offer.changed", 3)
+
+
+def _event_types(stage: Stage, subject: str) -> list[tuple[Any, ...]]:
+    return stage.rows(
+        "SELECT type, version, convert_from(body, 'UTF8')::jsonb #> '{data,facets}' FROM events "
+        "WHERE subject = %(subject)s ORDER BY position",
+        subject=subject,
+    )
+
+
+def test_a_variant_that_left_its_product(fjord: Tenancy) -> None:
+    api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
+    api.upload(source, catalogue(3, variants=3))
+    run = api.upload(source, catalogue(3, variants=2))
+    assert run["stats"]["withdrawn"] == 3 and _withdrawn(fjord) == 3
+
+
+def test_a_stock_sheet_withdraws_no_products(fjord: Tenancy) -> None:
+    """The catalogue still states those offers: they keep their prices, and their stock is no longer known."""
+    api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
+    api.upload(source, catalogue(4))
+    api.upload(source, stock(4))
+    api.upload(source, stock(3, quantity=9))
+    assert _withdrawn(fjord) == 0
+    assert all(offer["price"] for offer in api.whole("/v1/offers"))
+
+
+def test_too_much_gone_at_once_is_refused_until_seen_twice(fjord: Tenancy, feeds: FeedServer) -> None:
+    api = fjord.api
+    url = feeds.serve("/shrink.csv", catalogue(60))
+    source = api.source("url", config={"url": url, "currency": "usd"})
+    api.pull(source)
+    feeds.serve("/shrink.csv", catalogue(20, price=300))
+    refused = api.pull(source)
+    assert (refused["status"], refused["error"]["code"]) == ("failed", "shrink_refused")
+    assert (refused["stats"]["stated"], refused["stats"]["would_withdraw"]) == (120, 80)
+    assert _withdrawn(fjord) == 0 and {offer["price"] for offer in api.whole("/v1/offers")}.isdisjoint({30050})
+    found = api.get(f"/v1/sources/{source}")
+    assert found["status"] == "active", "refusing to shrink says nothing against the source"
+    feeds.serve("/shrink.csv", catalogue(20, price=301))
+    agreed = api.pull(source)
+    assert (agreed["status"], agreed["stats"]["withdrawn"]) == ("succeeded", 80)
+    assert _withdrawn(fjord) == 80
+
+
+def test_a_second_sight_that_sees_more_gone_is_no_second_sight(fjord: Tenancy, feeds: FeedServer) -> None:
+    api = fjord.api
+    source = api.source("url", config={"url": feeds.serve("/less.csv", catalogue(60)), "currency": "usd"})
+    api.pull(source)
+    feeds.serve("/less.csv", catalogue(30))
+    assert api.pull(source)["error"]["code"] == "shrink_refused"
+    feeds.serve("/less.csv", catalogue(2))
+    assert api.pull(source)["error"]["code"] == "shrink_refused"
+    feeds.serve("/less.csv", catalogue(60))
+    assert api.pull(source)["status"] == "succeeded"
+    feeds.serve("/less.csv", catalogue(30))
+    assert api.pull(source)["error"]["code"] == "shrink_refused", "a good run in between forgets what was refused"
+
+
+def test_a_person_may_accept_it(fjord: Tenancy, feeds: FeedServer) -> None:
+    api = fjord.api
+    source = api.source("url", config={"url": feeds.serve("/accept.csv", catalogue(60)), "currency": "usd"})
+    api.pull(source)
+    feeds.serve("/accept.csv", catalogue(1))
+    run = api.pull(source, accept_shrink=True)
+    assert (run["status"], run["stats"]["withdrawn"]) == ("succeeded", 118)
+
+
+def test_few_may_go_without_asking(fjord: Tenancy) -> None:
+    api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
+    api.upload(source, catalogue(30))
+    assert api.upload(source, catalogue(5))["stats"]["withdrawn"] == 50
+
+
+def test_what_another_source_states_stays(fjord: Tenancy) -> None:
+    api = fjord.api
+    one, other = (api.source("file", config={"currency": "usd"}) for _ in range(2))
+    api.upload(one, catalogue(3))
+    api.upload(other, catalogue(3))
+    api.upload(one, catalogue(1))
+    assert {offer["source"] for offer in api.whole("/v1/offers") if "withdrawn_at" in offer} == {one}
