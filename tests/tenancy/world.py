@@ -1,6 +1,6 @@
 """The real application on PostgreSQL, made as the API process makes it, and organisations that have one of everything."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,8 +101,10 @@ class World:
 
 
 @asynccontextmanager
-async def serving(folder: Path, **env: str) -> AsyncIterator[World]:
-    """The application as `joinery api` makes it, without the network."""
+async def serving(
+    folder: Path, prepare: Callable[[Container], None] = lambda _: None, **env: str
+) -> AsyncIterator[World]:
+    """The application as `joinery api` makes it, without the network; `prepare` may override parts of the container."""
     settings = from_environment(
         {
             "JOINERY_DATABASE_URL": await database(),
@@ -112,6 +114,7 @@ async def serving(folder: Path, **env: str) -> AsyncIterator[World]:
         }
     )
     async with opened(settings) as container:
+        prepare(container)
         app = create_app(parts_of(container, settings))
         async with app.test_app():
             yield World(app, container)

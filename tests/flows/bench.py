@@ -1,0 +1,113 @@
+"""A workbench: the application and a worker's handlers inside the test, on one database, with limits set low."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from dependency_injector import providers
+
+from adapters.http.body import Pace
+from adapters.http.client import Bounds, GuardedClient
+from adapters.pluggy.host import connect
+from connectors.sdk.context import MIB, Limits
+from domain.kernel.tenancy import Tenant
+from domain.runs.queueing import lane
+from entrypoints.container import Container
+from entrypoints.worker.drain import Drain
+from tests.flows.stage import FEEDS, ROOT
+from tests.http.client import Client
+from tests.support.postgres import database
+from tests.tenancy.world import World, serving
+
+BOUNDS = Bounds(
+    total_seconds=5, connect_seconds=2, answer_seconds=1, idle_seconds=1, wire_bytes=MIB, body_bytes=2 * MIB,
+    pace=Pace(bytes_per_second=2000, grace_seconds=0.5),
+)  # fmt: skip
+LIMITS = Limits(snapshot_bytes=2 * MIB, unpacked_bytes=8 * MIB, columns=150, fetch_seconds=4, parse_seconds=10)
+
+
+@dataclass
+class Bench:
+    """One organisation's client beside a worker that works when it is told to."""
+
+    world: World
+    client: Client
+    tenant: Tenant
+
+    async def source(self, kind: str = "url", **fields: Any) -> str:
+        """A new source's id."""
+        answer = await self.client.post("/v1/sources", {"name": "Feed", "kind": kind, **fields})
+        assert answer.status == 201, answer.body
+        return str(answer.json()["id"])
+
+    async def worked(self, source: str) -> None:
+        """Carry out what the source's lane holds, as a worker does."""
+        container = self.world.container
+        drain = Drain(container.dispatch(), {"runs.execute": container.run_execution()}, lease=timedelta(seconds=10))
+        await asyncio.wait_for(drain.drain(lane(source)), 30)
+
+    async def newest(self, source: str) -> Any:
+        """The source's newest run."""
+        return (await self.client.get(f"/v1/sources/{source}/runs?limit=1")).json()["data"][0]
+
+    async def pull(self, url: str, **config: Any) -> Any:
+        """What a run of a new source at that address came to."""
+        source = await self.source(config={"url": url, "currency": "usd", **config})
+        answer = await self.client.post(f"/v1/sources/{source}/runs")
+        assert answer.status == 202, answer.body
+        await self.worked(source)
+        return await self.newest(source)
+
+    async def read(self, content: bytes, source: str | None = None, filename: str = "feed.csv", **config: Any) -> Any:
+        """What a run over an uploaded file came to."""
+        source = source or await self.source("file", config={"currency": "usd", **config})
+        told = {"filename": filename, "content_type": "text/csv", "bytes": max(1, len(content))}
+        upload = (await self.client.post(f"/v1/sources/{source}/uploads", told)).json()
+        row = await self.rows("SELECT key FROM uploads WHERE id = %s", upload["id"])
+        path = Path(self.world.container.settings().objects_url.removeprefix("file://")).parent / "handed-in"
+        path.write_bytes(content or b" ")
+        await self.world.container.objects().put_file(row[0][0], path)
+        completed = await self.client.post(f"/v1/uploads/{upload['id']}/complete")
+        assert completed.status == 200, completed.body
+        await self.worked(source)
+        return await self.newest(source)
+
+    async def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What the database holds, by the superuser's eyes."""
+        async with await psycopg.AsyncConnection.connect(await database()) as owner:
+            return await (await owner.execute(statement.encode(), values)).fetchall()
+
+    async def kept(self) -> list[tuple[Any, ...]]:
+        """The organisation's catalogue and events: what a refused input must not change."""
+        parts = [f"SELECT t::text FROM {table} t WHERE org = %(org)s" for table in _CATALOGUE]  # noqa: S608
+        async with await psycopg.AsyncConnection.connect(await database()) as owner:
+            cursor = await owner.execute(" UNION ALL ".join(parts).encode() + b" ORDER BY 1", {"org": self.tenant.org})
+            return await cursor.fetchall()
+
+    async def data(self) -> list[Any]:
+        """The data of all products, by title."""
+        products = (await self.client.get("/v1/products?limit=100")).json()["data"]
+        return sorted((product["data"] for product in products), key=lambda data: str(data.get("title")))
+
+
+_CATALOGUE = ("products", "variants", "offers", "product_documents", "product_terms", "marks", "events")
+
+
+def _low(container: Container) -> None:
+    client = GuardedClient(allowed_hosts=frozenset({FEEDS}), version="0", bounds=BOUNDS)
+    container.http.override(providers.Object(client))
+    connectors = connect(ROOT / "plugins.toml", client, product_version="0.1.0", limits=LIMITS)
+    container.connectors.override(providers.Object(connectors))
+
+
+@asynccontextmanager
+async def bench(folder: Path) -> AsyncIterator[Bench]:
+    """A workbench for a new organisation."""
+    async with serving(folder, _low, JOINERY_ALLOW_PRIVATE_HOSTS=FEEDS) as world:
+        tenant = Tenant((await world.organisation()).id, True)
+        yield Bench(world, await world.client(tenant), tenant)
