@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from domain.catalogue.categories import by_google
 from domain.ingestion.countries import parse_country
 from domain.ingestion.drafts import RowDraft
 from domain.ingestion.html_text import plain, unescaped
@@ -154,7 +155,11 @@ def _category(column: Column, context: Context) -> Reader:
 def _google_category(column: Column, context: Context) -> Reader:
     def read(row: RowDraft, text: str, cell: Any) -> None:
         # A bare number is Google's id of a category, not a path.
-        if not row.product.google_category and not text.strip().isdigit():
+        number = text.strip()
+        if number.isdecimal():
+            if len(number) < 9 and (category := by_google(int(number))):
+                row.product.data.setdefault("category", category)
+        elif not row.product.google_category:
             row.product.google_category = category_levels(text)
 
     return read

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from domain.catalogue import categories
 from domain.ingestion import lengths, weights
 from domain.ingestion.countries import parse_country
 from domain.ingestion.dates import parse_date
@@ -66,6 +67,12 @@ def lines(value: Any) -> Reading[list[str]]:
         return refused("too_long", str(value), f"has more than {MAX_ITEMS} entries")
     found = [kept for item in value if (kept := stated(item))]
     return Reading(found or None)
+
+
+def category(value: Any) -> Reading[str]:
+    """The id of a category of the taxonomy."""
+    known = isinstance(value, str) and value in categories.everything()
+    return Reading(value) if known else refused("unreadable", str(value), "is no category of the taxonomy")
 
 
 def flag(value: Any) -> Reading[bool]:

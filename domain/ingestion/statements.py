@@ -6,7 +6,7 @@ from typing import Any, Final
 from domain.ingestion import record_values as values
 from domain.ingestion.fields import CARTON_PARTS, DIMENSION_PARTS
 from domain.ingestion.model import Context, OfferStatement, Problem, ProductStatement, VariantStatement
-from domain.ingestion.reading import NOTHING, Reading, refused
+from domain.ingestion.reading import Reading, refused
 from domain.ingestion.record_values import Check
 from domain.ingestion.rugs import CONSTRUCTIONS, SHAPES
 from domain.ingestion.stock import availability_of
@@ -75,7 +75,7 @@ def _product_checks(teller: _Teller) -> dict[str, Check]:
     return {
         **dict.fromkeys(("title", "brand", "collection", "gpc_brick"), values.line),
         "description": values.body,
-        "category": lambda value: NOTHING,
+        "category": values.category,
         **dict.fromkeys(("category_path", "tags", "features"), values.lines),
         "compliance": teller.nested(values.compliance_checks(), "product.compliance"),
         "media": values.media,

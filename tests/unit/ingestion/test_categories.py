@@ -1,0 +1,38 @@
+"""Only what a source states as a category of the taxonomy becomes one."""
+
+from domain.catalogue import categories
+from domain.ingestion.mapping import propose
+from domain.ingestion.model import Context, Group
+from domain.ingestion.normalise import normalise
+from domain.ingestion.plan import compile_plan
+from domain.ingestion.statements import from_record
+
+SOFAS = categories.by_google(460)
+
+
+def _category(cell: str) -> str | None:
+    headers = ("id", "title", "google product category", "price")
+    plan = compile_plan(propose(headers, [["a", "Sofa", cell, "10.00 USD"]], Context("usd")), Context("usd"))
+    statement, _ = normalise(Group("a", [(2, ["a", "Sofa", cell, "10.00 USD"])]), plan)
+    return statement.data.get("category")
+
+
+def test_googles_number_of_the_same_meaning_is_taken_over() -> None:
+    assert SOFAS is not None
+    assert _category("460") == SOFAS
+
+
+def test_other_numbers_and_paths_are_no_category() -> None:
+    assert _category("1") is None
+    assert _category("Furniture > Sofas") is None
+
+
+def test_a_pushed_category_must_be_of_the_taxonomy() -> None:
+    def pushed(category: str) -> tuple[object, list[str]]:
+        record = {"product": {"external_id": "a", "title": "Sofa", "category": category}, "variants": [{"external_id": "b"}]}
+        statement, problems = from_record(record, Context("usd"))
+        assert statement is not None
+        return statement.data.get("category"), [problem.problem for problem in problems]
+
+    assert pushed(str(SOFAS)) == (SOFAS, [])
+    assert pushed("ctg_0000000000000000000000") == (None, ["unreadable"])
