@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from domain.kernel.errors import Conflict, RequestInProgress, Unavailable
+from domain.kernel.errors import Conflict, DomainError, RequestInProgress, Unavailable
 
 _CONSTRAINTS = {
     "runs_open": "The source already has an open run of this stream; wait for it to end.",
@@ -14,23 +14,38 @@ _CONSTRAINTS = {
     "push_parts_pkey": "The batch has that part already.",
     "sources_inbound_address": "The inbound address is taken.",
 }
+_RESTARTING = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.TooManyConnections)
+
+
+def translate(error: BaseException) -> BaseException:
+    """Lost connections are Unavailable, known constraints their Conflict; anything else is what it is."""
+    if isinstance(error, errors.UniqueViolation):
+        return _violation(error)
+    if isinstance(error, _RESTARTING):
+        return Unavailable("The database is restarting.", retry_after=2)
+    if isinstance(error, errors.DiskFull | errors.ReadOnlySqlTransaction):
+        return Unavailable("The database cannot store anything now.", retry_after=10)
+    if isinstance(error, psycopg.OperationalError):
+        return Unavailable("The database is out of reach.", retry_after=2)
+    return error
+
+
+def _violation(error: errors.UniqueViolation) -> DomainError | errors.UniqueViolation:
+    constraint = error.diag.constraint_name or ""
+    if constraint == "idempotency_keys_pkey":
+        return RequestInProgress(retry_after=1)
+    if constraint in _CONSTRAINTS:
+        return Conflict(_CONSTRAINTS[constraint])
+    return error
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Lost connections become Unavailable, known constraints their Conflict; anything else goes on as it is."""
+    """Translate what is raised inside."""
     try:
         yield
-    except errors.UniqueViolation as error:
-        constraint = error.diag.constraint_name or ""
-        if constraint == "idempotency_keys_pkey":
-            raise RequestInProgress(retry_after=1) from error
-        if constraint in _CONSTRAINTS:
-            raise Conflict(_CONSTRAINTS[constraint]) from error
-        raise
-    except (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.TooManyConnections) as error:
-        raise Unavailable("The database is restarting.", retry_after=2) from error
-    except (errors.DiskFull, errors.ReadOnlySqlTransaction) as error:
-        raise Unavailable("The database cannot store anything now.", retry_after=10) from error
-    except psycopg.OperationalError as error:
-        raise Unavailable("The database is out of reach.", retry_after=2) from error
+    except psycopg.Error as error:
+        known = translate(error)
+        if known is error:
+            raise
+        raise known from error

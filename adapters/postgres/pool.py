@@ -3,19 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from types import TracebackType
 
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from adapters.postgres.errors import translated
+from adapters.postgres.errors import translate, translated
 from domain.kernel.errors import Unavailable
-from domain.kernel.tenancy import Tenant
 
 ROLE = "joinery_app"
 Connection = AsyncConnection[TupleRow]
 
+_IDLE = psycopg.pq.TransactionStatus.IDLE
 _SCOPE = b"SELECT set_config('joinery.org', %b, false), set_config('joinery.livemode', %b, false)"
 
 
@@ -37,6 +37,30 @@ class Link:
             self.scope = None
             await self.cursor.execute(_SCOPE, (org, "t" if livemode else "f"))
             self.scope = (org, livemode)
+
+
+class Lease:
+    """A connection for as long as the context lasts; its errors leave as the domain's."""
+
+    __slots__ = ("_link", "_livemode", "_org", "_pool")
+
+    def __init__(self, pool: "Pool", org: str, livemode: bool) -> None:
+        self._pool = pool
+        self._org = org
+        self._livemode = livemode
+
+    async def __aenter__(self) -> Link:
+        """Take one. Raises Unavailable."""
+        self._link = await self._pool.take(self._org, self._livemode)
+        return self._link
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give it back; drivers' errors are translated."""
+        await self._pool.give_back(self._link)
+        if error is not None and (known := translate(error)) is not error:
+            raise known from error
 
 
 class Pool:
@@ -71,19 +95,28 @@ class Pool:
             return self._idle.pop()
         return await self._connect()
 
-    @asynccontextmanager
-    async def link(self, org: str, livemode: bool) -> AsyncIterator[Link]:
-        """A connection set to the tenant (`*` for across all). Raises Unavailable."""
+    def link(self, org: str, livemode: bool) -> "Lease":
+        """A connection set to the tenant (`*` for across all), as an async context. Raises Unavailable."""
+        return Lease(self, org, livemode)
+
+    async def take(self, org: str, livemode: bool) -> Link:
+        """Take a connection out, set to the tenant. Raises Unavailable."""
         await self._take_slot()
-        link: Link | None = None
         try:
-            with translated():
-                link = await self._ready(org, livemode)
-                yield link
-        finally:
+            return await self._ready(org, livemode)
+        except BaseException as error:
             self._slots.release()
-            if link is not None:
-                await self._give_back(link)
+            raise translate(error) from error
+
+    async def give_back(self, link: Link) -> None:
+        """Have it again, unless it broke or was left in a transaction."""
+        self._slots.release()
+        connection = link.connection
+        idle = connection.info.transaction_status == _IDLE
+        if self._closed or connection.closed or not idle:
+            await connection.close()
+        else:
+            self._idle.append(link)
 
     async def _ready(self, org: str, livemode: bool) -> Link:
         """A usable link; one that the server closed meanwhile is replaced once."""
@@ -108,25 +141,13 @@ class Pool:
         else:
             await self._slots.acquire()
 
-    async def _give_back(self, link: Link) -> None:
-        connection = link.connection
-        idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        if self._closed or connection.closed or not idle:
-            await connection.close()
-        else:
-            self._idle.append(link)
-
     def _drop_idle(self) -> None:
         """Forget every idle connection: the server that they belonged to is gone."""
         for link in self._idle:
             link.connection.pgconn.finish()
         self._idle.clear()
 
-    def tenant(self, tenant: Tenant) -> Any:
-        """A connection set to that tenant."""
-        return self.link(tenant.org, tenant.livemode)
-
-    def system(self) -> Any:
+    def system(self) -> "Lease":
         """A connection that sees every tenant: for operators, scheduler and relay only."""
         return self.link("*", True)
 

@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import TracebackType
 
 from adapters.postgres.access import PostgresKeyStore
 from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.catalogue import PostgresCatalogueStore
-from adapters.postgres.errors import translated
+from adapters.postgres.errors import translate, translated
 from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
@@ -45,7 +46,7 @@ class PostgresUnitOfWork:
     async def begin(self, tenant: Tenant, call: Call) -> AsyncIterator[Tx]:
         """A transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
         async with self._pool.link(tenant.org, tenant.livemode) as link:
-            tx = self._assemble(link, tenant, call)
+            tx = self.assemble(link, tenant, call)
             try:
                 async with link.connection.transaction():
                     yield tx
@@ -57,11 +58,9 @@ class PostgresUnitOfWork:
                 link.staged.clear()
                 raise
 
-    @asynccontextmanager
-    async def read(self, tenant: Tenant) -> AsyncIterator[Tx]:
+    def read(self, tenant: Tenant) -> "Reading":
         """Stores for reading, each statement by itself."""
-        async with self._pool.link(tenant.org, tenant.livemode) as link:
-            yield self._assemble(link, tenant, _READER)
+        return Reading(self, self._pool, tenant)
 
     @asynccontextmanager
     async def attempt(self, tx: Tx) -> AsyncIterator[None]:
@@ -81,7 +80,8 @@ class PostgresUnitOfWork:
             tx.recorded.jobs[:] = before.jobs
             raise
 
-    def _assemble(self, link: Link, tenant: Tenant, call: Call) -> Tx:
+    def assemble(self, link: Link, tenant: Tenant, call: Call) -> Tx:
+        """The stores of a tenant on a connection that is set to it."""
         recorded = Recorded()
         session = Session(link, tenant, call, self._clock.now(), recorded)
         events = PostgresEventLog(session, self._event_rendering)
@@ -103,3 +103,28 @@ class PostgresUnitOfWork:
             idempotency=PostgresIdempotencyStore(session),
             request_logs=PostgresRequestLogStore(session),
         )
+
+
+class Reading:
+    """Stores for reading, for as long as the context lasts: a class, because every read of the API goes through it."""
+
+    __slots__ = ("_link", "_pool", "_tenant", "_uow")
+
+    def __init__(self, uow: PostgresUnitOfWork, pool: Pool, tenant: Tenant) -> None:
+        self._uow = uow
+        self._pool = pool
+        self._tenant = tenant
+
+    async def __aenter__(self) -> Tx:
+        """Raises Unavailable."""
+        tenant = self._tenant
+        self._link = await self._pool.take(tenant.org, tenant.livemode)
+        return self._uow.assemble(self._link, tenant, _READER)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Drivers' errors leave as the domain's."""
+        await self._pool.give_back(self._link)
+        if error is not None and (known := translate(error)) is not error:
+            raise known from error

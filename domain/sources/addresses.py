@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 PORTS: Final = frozenset({80, 443})
+_CARRYING: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
 _ODD_NUMBER: Final = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?")
 
 
@@ -41,7 +42,14 @@ def _host_refusal(host: str) -> str | None:
     except ValueError:
         return "The address is written in an odd form." if _ODD_NUMBER.fullmatch(name) else None
     if isinstance(address, ipaddress.IPv6Address):
-        address = address.ipv4_mapped or address.sixtofour or address
+        address = address.ipv4_mapped or address.sixtofour or _carried(address) or address
     if not address.is_global or address.is_multicast:
         return "The address is not a public one."
+    return None
+
+
+def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address in a NAT64 (RFC 6052) or an IPv4-compatible one."""
+    if any(address in network for network in _CARRYING):
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
     return None

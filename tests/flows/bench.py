@@ -98,16 +98,16 @@ class Bench:
 _CATALOGUE = ("products", "variants", "offers", "product_documents", "product_terms", "marks", "events")
 
 
-def _low(container: Container) -> None:
-    client = GuardedClient(allowed_hosts=frozenset({FEEDS}), version="0", bounds=BOUNDS)
-    container.http.override(providers.Object(client))
-    connectors = connect(ROOT / "plugins.toml", client, product_version="0.1.0", limits=LIMITS)
-    container.connectors.override(providers.Object(connectors))
-
-
 @asynccontextmanager
 async def bench(folder: Path) -> AsyncIterator[Bench]:
     """A workbench for a new organisation."""
-    async with serving(folder, _low, JOINERY_ALLOW_PRIVATE_HOSTS=FEEDS) as world:
+    http = GuardedClient(allowed_hosts=frozenset({FEEDS}), version="0", bounds=BOUNDS)
+
+    def low(container: Container) -> None:
+        container.http.override(providers.Object(http))
+        connectors = connect(ROOT / "plugins.toml", http, product_version="0.1.0", limits=LIMITS)
+        container.connectors.override(providers.Object(connectors))
+
+    async with http, serving(folder, low, JOINERY_ALLOW_PRIVATE_HOSTS=FEEDS) as world:
         tenant = Tenant((await world.organisation()).id, True)
         yield Bench(world, await world.client(tenant), tenant)
