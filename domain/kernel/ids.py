@@ -7,6 +7,7 @@ compared byte by byte, and keys stay index-friendly.
 import re
 import secrets
 import time
+from random import Random
 from typing import Final
 
 ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -19,6 +20,7 @@ PREFIXES: Final = frozenset(
 _PAIRS: Final = tuple(a + b for a in ALPHABET for b in ALPHABET)
 _BODY: Final = re.compile(r"[0-9A-Za-z]{22}")
 _MAX: Final = 1 << 128
+_RANDOM: Final = Random(secrets.randbits(256))  # noqa: S311  ids are unique, not secret
 
 
 def encode(number: int) -> str:
@@ -40,7 +42,7 @@ def uuid7(milliseconds: int, random_bits: int) -> int:
 
 def new_id(prefix: str) -> str:
     """A new identifier of the kind that `prefix` names, unique and ordered by time."""
-    return f"{prefix}_{encode(uuid7(time.time_ns() // 1_000_000, secrets.randbits(74)))}"
+    return f"{prefix}_{encode(uuid7(time.time_ns() // 1_000_000, _RANDOM.getrandbits(74)))}"
 
 
 def from_digest(prefix: str, digest: bytes) -> str:

@@ -4,7 +4,7 @@ from typing import Final
 
 from domain.kernel.ids import is_id, new_id
 from entrypoints.http.exchange import Request, Response
-from entrypoints.http.route import COMMON
+from entrypoints.http.route import COMMON, CROSS_ORIGIN
 from entrypoints.http.table import Table
 
 METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
@@ -20,6 +20,7 @@ def preflight(table: Table, request: Request) -> Response:
     given = request.headers.get("request-id", "")
     headers = [
         *COMMON,
+        *CROSS_ORIGIN,
         (b"allow", allowed.encode()),
         (b"access-control-allow-methods", allowed.encode()),
         (b"access-control-allow-headers", HEADERS),

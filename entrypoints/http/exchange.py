@@ -22,6 +22,7 @@ READ: Final = (
     "user-agent",
     "x-forwarded-for",
     "forwarded",
+    "origin",
 )
 _KNOWN: Final = {name.encode(): name for name in READ}
 

@@ -10,7 +10,7 @@ from domain.kernel.errors import MethodNotAllowed, NotFound, PayloadTooLarge, Un
 from domain.kernel.ids import new_id
 from entrypoints.http.exchange import HeaderList, headers_of
 from entrypoints.http.problems import Problems
-from entrypoints.http.route import COMMON
+from entrypoints.http.route import COMMON, CROSS_ORIGIN
 from ports.clock import Clock
 from ports.objects import ObjectMissing
 
@@ -98,7 +98,7 @@ class ObjectEdge:
         if int(headers.get("content-length", "0") or 0) > grant.limit:
             raise PayloadTooLarge(f"This link takes at most {grant.limit} bytes.")
         await self._server.receive(key, _chunks(receive), grant.limit)
-        await _start(send, 200, [*COMMON, (b"content-length", b"0")])
+        await _start(send, 200, [*COMMON, *CROSS_ORIGIN, (b"content-length", b"0")])
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _get(self, key: str, grant: Grant, send: Any, *, with_body: bool) -> None:
@@ -115,6 +115,7 @@ class ObjectEdge:
 
 _PREFLIGHT: Final[HeaderList] = [
     *COMMON,
+    *CROSS_ORIGIN,
     (b"allow", b"GET, HEAD, OPTIONS, PUT"),
     (b"access-control-allow-methods", b"GET, HEAD, PUT"),
     (b"access-control-allow-headers", b"Content-Type"),
@@ -126,6 +127,7 @@ def _download(filename: str, size: int) -> HeaderList:
     disposition = f"attachment; filename*=UTF-8''{quote(filename, safe='')}"
     return [
         *COMMON,
+        *CROSS_ORIGIN,
         (b"content-type", b"application/octet-stream"),
         (b"content-disposition", disposition.encode()),
         (b"cache-control", b"private, no-store"),

@@ -14,6 +14,7 @@ from entrypoints.http.metrics import Metrics
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.problems import Problems
 from entrypoints.http.request_log_queue import RequestLogQueue
+from entrypoints.http.route import CROSS_ORIGIN
 from entrypoints.http.steps.answer import Answers
 from entrypoints.http.steps.authenticate import Authenticate
 from entrypoints.http.steps.budget import SpendBudget
@@ -124,6 +125,8 @@ class Pipeline:
         headers, status = response.headers, response.status
         headers.append((b"request-id", visit.request_id.encode()))
         headers += visit.budget
+        if "origin" in visit.request.headers:
+            headers += CROSS_ORIGIN
         if status not in (204, 304):
             headers.append((b"content-length", str(len(response.body)).encode()))
         if visit.request.method == "HEAD":

@@ -18,11 +18,12 @@ VARY: Final = (b"vary", b"Authorization, Service-Version, Service-Mode")
 CACHE: Final = (b"cache-control", b"private, no-cache")
 NO_STORE: Final = (b"cache-control", b"no-store")
 JSON: Final = (b"content-type", b"application/json")
-COMMON: Final[tuple[tuple[bytes, bytes], ...]] = (
+CROSS_ORIGIN: Final[tuple[tuple[bytes, bytes], ...]] = (
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", EXPOSED),
-    (b"x-content-type-options", b"nosniff"),
 )
+"""Headers of answers to pages of other origins, which say so by an Origin header (Fetch standard, CORS protocol)."""
+COMMON: Final[tuple[tuple[bytes, bytes], ...]] = ((b"x-content-type-options", b"nosniff"),)
 """Headers of every answer under /v1."""
 
 

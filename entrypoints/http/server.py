@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 
 from hypercorn.asyncio import serve as hypercorn_serve
 from hypercorn.config import Config
@@ -50,6 +51,7 @@ def hypercorn_config(host: str, port: int) -> Config:
     config.h11_max_incomplete_size = 64 * 1024
     config.include_server_header = False
     config.backlog = 1024
+    config.keep_alive_max_requests = 100_000
     return config
 
 
@@ -57,5 +59,8 @@ async def serve(container: Container, settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; requests in hand are answered first."""
     app = create_app(parts_of(container, settings))
     config = hypercorn_config(settings.host, settings.port)
+    gc.collect()
+    gc.freeze()  # what lives as long as the process need not be looked at again and again
+    gc.set_threshold(20_000, 20, 50)
     with stopping_on_signals() as stop, contextlib.suppress(asyncio.CancelledError):
         await hypercorn_serve(app, config, shutdown_trigger=stop.wait)

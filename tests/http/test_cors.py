@@ -29,13 +29,18 @@ async def test_preflight_of_anything_under_v1(world: World) -> None:
     assert "DELETE" in answer.headers["access-control-allow-methods"]
 
 
-async def test_what_is_exposed(world: World, client: Client) -> None:
+async def test_what_pages_of_other_origins_may_read(world: World, client: Client) -> None:
+    origin = {"origin": "https://shop.example"}
     for answer in (
-        await client.get("/v1/things"),
-        await client.post("/v1/things", {"name": "oak"}),
-        await world.stranger().get("/v1/things"),
-        await client.get("/v1/nothing"),
+        await client.get("/v1/things", **origin),
+        await client.send("POST", "/v1/things", body=b"{}", headers=origin),
+        await world.stranger().get("/v1/things", **origin),
+        await client.get("/v1/nothing", **origin),
     ):
         assert answer.headers["access-control-allow-origin"] == "*"
         told = answer.headers["access-control-expose-headers"].split(", ")
         assert set(told) >= EXPOSED
+
+
+async def test_programs_are_not_told(client: Client) -> None:
+    assert "access-control-allow-origin" not in (await client.get("/v1/things")).headers

@@ -1,0 +1,72 @@
+"""What a source's data came to, without ids and times: two sources fed alike must come to the same."""
+
+import json
+from typing import Any
+
+from tests.flows.stage import Stage
+
+_OF_THE_MOMENT = frozenset(
+    "id source catalogue product variant created_at updated_at observed_at withdrawn_at correlation_id time".split()
+)
+_PRODUCTS = """
+SELECT p.key, p.status, p.version, p.visibility, p.brand_key, convert_from(p.data, 'UTF8'), convert_from(d.body, 'UTF8'),
+       (SELECT array_agg(term ORDER BY term) FROM product_terms t WHERE t.product = p.id)
+FROM products p LEFT JOIN product_documents d ON d.product = p.id WHERE p.source = %(source)s ORDER BY p.key
+"""
+_VARIANTS = """
+SELECT v.key, p.key, v.sku_code, v.status, v.version, convert_from(v.data, 'UTF8')
+FROM variants v JOIN products p ON p.id = v.product WHERE v.source = %(source)s ORDER BY v.key
+"""
+_OFFERS = """
+SELECT v.key, p.key, o.location, o.currency, o.cost, o.price, o.quantity, o.availability, o.version, o.stated,
+       o.withdrawn_at IS NOT NULL
+FROM offers o JOIN variants v ON v.id = o.variant JOIN products p ON p.id = o.product
+WHERE o.source = %(source)s ORDER BY v.key, o.location
+"""
+_MARKS = """
+SELECT stream, slot, key, encode(fingerprint, 'hex'), absent_since IS NOT NULL, absent_runs
+FROM marks WHERE source = %(source)s ORDER BY stream, key
+"""
+_EVENTS = """
+SELECT coalesce('product ' || p.key, 'variant ' || v.key, 'offer ' || ov.key, e.subject), e.type, e.version,
+       convert_from(e.body, 'UTF8')
+FROM events e LEFT JOIN products p ON p.id = e.subject LEFT JOIN variants v ON v.id = e.subject
+LEFT JOIN offers o ON o.id = e.subject LEFT JOIN variants ov ON ov.id = o.variant
+WHERE e.source = %(source)s ORDER BY e.position
+"""
+
+
+def state(stage: Stage, source: str) -> dict[str, Any]:
+    """Everything that lies in the database because of the source."""
+    return {
+        "products": [_parsed(row, 5, 6) for row in stage.rows(_PRODUCTS, source=source)],
+        "variants": [_parsed(row, 5) for row in stage.rows(_VARIANTS, source=source)],
+        "offers": stage.rows(_OFFERS, source=source),
+        "marks": stage.rows(_MARKS, source=source),
+        "events": events(stage, source),
+    }
+
+
+def events(stage: Stage, source: str) -> dict[str, list[Any]]:
+    """The events of each subject in their order."""
+    found: dict[str, list[Any]] = {}
+    for subject, kind, version, body in stage.rows(_EVENTS, source=source):
+        told = _timeless(json.loads(body)["data"])
+        told["fields"] = [field for field in told.get("fields", []) if field["path"] != "withdrawn_at"]
+        found.setdefault(subject, []).append((kind, version, told))
+    return found
+
+
+def _parsed(row: tuple[Any, ...], *columns: int) -> list[Any]:
+    """The row with these columns as timeless JSON."""
+    return [
+        _timeless(json.loads(value)) if at in columns and value else value for at, value in enumerate(row)
+    ]
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _timeless(entry) for name, entry in value.items() if name not in _OF_THE_MOMENT}
+    if isinstance(value, list):
+        return sorted((_timeless(entry) for entry in value), key=lambda entry: json.dumps(entry, sort_keys=True))
+    return value

@@ -1,0 +1,109 @@
+"""A worker dies anywhere in a run; another takes the run over when the lease lapses, and nothing shows it afterwards."""
+
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from tests.faults.conftest import Faults
+from tests.faults.states import state
+from tests.flows.feeds import catalogue
+from tests.flows.stage import Tenancy, eventually
+
+FIRST = catalogue(200)
+SECOND = catalogue(40) + b"".join(catalogue(150, first=40, price=130).splitlines(keepends=True)[1:])
+"""40 products as they were, 150 with other prices, 10 gone."""
+PLACES = ("fetch", "fetched", "parse", "chunk:1", "stored:1", "chunk:3", "stored:3", "end", "ended")
+
+
+@pytest.fixture(scope="session")
+def undisturbed(faults: Faults) -> dict[int, Any]:
+    """What one file, and both, come to when nobody dies."""
+    source = _source(faults.organisation())
+    states = {}
+    for number, content in enumerate((FIRST, SECOND), start=1):
+        run = source[0].api.upload(source[1], content)
+        assert run["status"] == "succeeded", run
+        states[number] = state(faults.stage, source[1])
+    assert len(states[2]["products"]) == 200 and sum(offer[-1] for offer in states[2]["offers"]) == 20
+    return states
+
+
+def _source(tenancy: Tenancy) -> tuple[Tenancy, str]:
+    return tenancy, tenancy.api.source("file", config={"currency": "usd"})
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_killed_while_it_loads_for_the_first_time(faults: Faults, undisturbed: dict[int, Any], place: str) -> None:
+    tenancy, source = _source(faults.organisation())
+    run = _killed(faults, tenancy, source, FIRST, place)
+    assert run["status"] == "succeeded" and run["stats"]["rows"] == 400
+    assert state(faults.stage, source) == undisturbed[1]
+    _is_tidy(faults, source)
+
+
+@pytest.mark.parametrize("place", ["chunk:2", "stored:2", "end"])
+def test_killed_while_it_changes_and_withdraws(faults: Faults, undisturbed: dict[int, Any], place: str) -> None:
+    tenancy, source = _source(faults.organisation())
+    tenancy.api.upload(source, FIRST)
+    run = _killed(faults, tenancy, source, SECOND, place)
+    assert run["status"] == "succeeded"
+    assert state(faults.stage, source) == undisturbed[2]
+    _is_tidy(faults, source)
+
+
+def _killed(faults: Faults, tenancy: Tenancy, source: str, content: bytes, place: str) -> Any:
+    """The run of the file, whose first worker is killed at that place."""
+    with faults.trapped(place) as trapped:
+        run = tenancy.api.hand_in(source, content)
+        assert trapped.wait(30) == -signal.SIGKILL
+        faults.stage.running.remove(trapped)
+    return tenancy.api.ended(run)
+
+
+def _is_tidy(faults: Faults, source: str) -> None:
+    """One run, no job left, and no version of a subject told twice."""
+    jobs = faults.stage.value("SELECT count(*) FROM jobs WHERE lane = %(lane)s", lane=f"source:{source}")
+    twice = faults.stage.value(
+        "SELECT count(*) FROM (SELECT FROM events WHERE source = %(id)s GROUP BY subject, version HAVING count(*) > 1) t",
+        id=source,
+    )
+    assert (jobs, twice) == (0, 0)
+
+
+@pytest.mark.parametrize("place", ["fetch", "fetched", "parse", "chunk:2"])
+def test_a_worker_that_wakes_up_too_late_changes_nothing(faults: Faults, undisturbed: dict[int, Any], place: str) -> None:
+    """It was not dead but asleep: by now another has done its work, and the run has ended."""
+    tenancy, source = _source(faults.organisation())
+    with faults.trapped(place, "SIGSTOP") as trapped:
+        run = tenancy.api.hand_in(source, FIRST)
+        os.waitid(os.P_PID, trapped.pid, os.WSTOPPED | os.WNOWAIT)
+        if place.startswith("chunk"):
+            _end_its_transaction(faults)
+    ended = tenancy.api.ended(run)
+    assert ended["status"] == "succeeded"
+    trapped.send_signal(signal.SIGCONT)
+    later = tenancy.api.source("push")
+    _is_alive_again(faults, trapped, later)
+    assert tenancy.api.get(f"/v1/runs/{run}") == ended
+    assert state(faults.stage, source) == undisturbed[1]
+    again = tenancy.api.upload(source, SECOND)
+    assert again["status"] == "succeeded" and state(faults.stage, source) == undisturbed[2]
+
+
+def _end_its_transaction(faults: Faults) -> None:
+    """What a network does to a sleeper: the server gives up its connection, and with it the locks that it holds."""
+    faults.stage.rows(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'joinery' "
+        "AND state = 'idle in transaction' AND datname = current_database()"
+    )
+
+
+def _is_alive_again(faults: Faults, trapped: Any, source: str) -> None:
+    """The sleeper says in its log that it lost the job; then it is told to end."""
+    log = faults.stage.log("trapped")
+    eventually(lambda: "another worker took it over" in log.read_text() or "lost its lease" in log.read_text(), "it noticed")
+    del source
+    faults.stage.stop(trapped)
+    log.unlink()

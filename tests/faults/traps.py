@@ -1,0 +1,173 @@
+"""A worker or an API process that ends itself at a given place: python -m tests.faults.traps worker|api PLACE [SIGNAL].
+
+Places of a worker, in the order in which a run comes by them: `fetch` (the file is half read), `fetched` (that is
+committed), `parse` (some rows are read), `chunk:N` (the N-th chunk is written, not committed), `stored:N` (it is),
+`end` (the run's end is written, not committed), `ended` (it is). Of an API: `write` and `written`, around the commit of
+the first POST /v1/sources. `none` is nowhere.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from dependency_injector import providers
+
+from adapters.arq.worker import ArqWorker, quiet
+from adapters.files.spool import FileSpools
+from domain.ingestion.model import Table
+from domain.jobs.model import ClaimedJob
+from domain.kernel.tenancy import Call, Tenant
+from domain.runs import execution
+from domain.runs.model import Run
+from domain.runs.queueing import EXECUTE
+from entrypoints.container import Container, opened
+from entrypoints.http.server import serve
+from entrypoints.logs import configure
+from entrypoints.settings import Settings, from_environment
+from entrypoints.worker.drain import Drain
+from entrypoints.worker.polling import Polling
+from entrypoints.worker.process import stopping_on_signals, through, work
+from ports.unit_of_work import Tx
+
+LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
+execution.CHUNK_BYTES = 8 * 1024  # type: ignore[misc]  a small file is worked through in many chunks
+
+
+@dataclass
+class Trap:
+    """Springs once, at its place."""
+
+    place: str
+    number: signal.Signals = signal.SIGKILL
+    chunks: int = 0
+
+    def at(self, place: str) -> None:
+        """The process came by this place."""
+        if place == self.place:
+            self.place = "none"
+            os.kill(os.getpid(), self.number)
+
+
+class _Wrapped:
+    """Something of which only some verbs are looked at."""
+
+    def __init__(self, inner: Any, trap: Trap) -> None:
+        self._inner, self._trap = inner, trap
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class Runs(_Wrapped):
+    """A run store that notes in which stage the transaction leaves the run."""
+
+    stage = ""
+
+    async def save(self, run: Run) -> None:
+        self.stage = run.stage
+        await self._inner.save(run)
+
+
+class Jobs(_Wrapped):
+    """A job store with traps before the commit."""
+
+    runs: Runs
+    ending = False
+
+    async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
+        await self._inner.hold(job, lease)
+        if self.runs.stage == "store":
+            self._trap.chunks += 1
+            self._trap.at(f"chunk:{self._trap.chunks}")
+
+    async def finish(self, job: ClaimedJob) -> None:
+        await self._inner.finish(job)
+        self.ending = True
+        self._trap.at("end")
+
+
+class Units(_Wrapped):
+    """Units of work with traps around their commits."""
+
+    @asynccontextmanager
+    async def begin(self, tenant: Tenant, call: Call) -> AsyncIterator[Tx]:
+        async with self._inner.begin(tenant, call) as tx:
+            runs = tx.runs = Runs(tx.runs, self._trap)
+            jobs = tx.jobs = Jobs(tx.jobs, self._trap)
+            jobs.runs = runs
+            yield tx
+            if call.operation == "sources.create":
+                self._trap.at("write")
+        if call.operation == "sources.create":
+            self._trap.at("written")
+        if tx.dry:
+            return
+        if jobs.ending:
+            self._trap.at("ended")
+        elif runs.stage == "parse":
+            self._trap.at("fetched")
+        elif runs.stage == "store":
+            self._trap.at(f"stored:{self._trap.chunks}")
+
+
+class Objects(_Wrapped):
+    """Objects with a trap half way through one."""
+
+    async def read(self, key: str) -> AsyncIterator[bytes]:
+        async for chunk in self._inner.read(key):
+            yield chunk[: len(chunk) // 2]
+            self._trap.at("fetch")
+            yield chunk[len(chunk) // 2 :]
+
+
+class Connectors(_Wrapped):
+    """Connectors with a trap some rows into a table."""
+
+    def tables(self, *given: Any) -> Iterator[Table]:
+        for table in self._inner.tables(*given):
+            yield Table(table.sheet, table.headers, self._rows(table.rows), table.given)
+
+    def _rows(self, rows: Iterator[Any]) -> Iterator[Any]:
+        for number, row in enumerate(rows):
+            if number == 100:
+                self._trap.at("parse")
+            yield row
+
+
+async def worker(container: Container, settings: Settings, trap: Trap) -> None:
+    """A worker as the service runs it, with a short lease."""
+    quiet()
+    run_execution = execution.RunExecution(
+        Units(container.uow(), trap), Connectors(container.connectors(), trap), Objects(container.objects(), trap),
+        container.vault(), FileSpools(), container.codec(), lease=LEASE,
+    )  # fmt: skip
+    drain = Drain(container.dispatch(), {EXECUTE: run_execution}, lease=LEASE)
+    database = Polling(container.dispatch(), container.signals()).serve
+    source = through(ArqWorker(settings.redis_url).serve, database, 1.0) if settings.redis_url else database
+    with stopping_on_signals() as stop:
+        await work(source, drain, lanes=4, stop=stop)
+
+
+async def api(container: Container, settings: Settings, trap: Trap) -> None:
+    """The API process."""
+    container.uow.override(providers.Object(Units(container.uow(), trap)))
+    await serve(container, settings)
+
+
+async def main(what: str, place: str = "none", number: str = "SIGKILL") -> None:
+    """Run the process that was asked for."""
+    settings = from_environment()
+    configure(settings.log_level)
+    trap = Trap(place, signal.Signals[number])
+    async with opened(settings) as container:
+        await (worker if what == "worker" else api)(container, settings, trap)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
