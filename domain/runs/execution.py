@@ -102,7 +102,9 @@ class RunExecution:
                 return None
             run = run.started(tx.now)
             await tx.runs.save(run)
-            return Attempt(job, call, run, source, await self._connector_job(tx, run, source))
+            attempt = Attempt(job, call, run, source, await self._connector_job(tx, run, source))
+            await tx.jobs.hold(job, self._lease)
+            return attempt
 
     async def _connector_job(self, tx: Tx, run: Run, source: Source) -> Job:
         sealed = await tx.sources.sealed(source.id)
@@ -125,6 +127,7 @@ class RunExecution:
                     await outcome.succeed(tx, job, run, changed=False)
                     return
                 await tx.runs.save(run)
+                await tx.jobs.hold(job, self._lease)
             assert snapshot.path is not None
             await self._store(replace(attempt, run=run), snapshot.path, lost)
 
@@ -134,13 +137,16 @@ class RunExecution:
         good = await tx.runs.last_good(run.source, run.stream)
         same_way = good is not None and good.input.get("settings") == digest and good.input.get("whole", True)
         unchanged = same_way and good is not None and (snapshot.unchanged or snapshot.key == good.snapshot)
+        taken_over = run.snapshot is not None and run.input.get("settings") == digest
+        served_by = run.served_by if taken_over else snapshot.served_by
         told = {"settings": digest, "whole": bool(run.input.get("complete", True))}
-        told |= {"etag": snapshot.validators.etag, "last_modified": snapshot.validators.last_modified}
+        if not taken_over:
+            told |= {"etag": snapshot.validators.etag, "last_modified": snapshot.validators.last_modified, "stored": None}
         key = good.snapshot if unchanged and good is not None else snapshot.key
         stats = {**run.stats, "bytes": snapshot.size} | ({"unchanged_feed": 1} if unchanged else {})
         stage = "done" if unchanged else "parse"
         run = replace(
-            run, snapshot=key, served_by=snapshot.served_by, input={**run.input, **told}, stats=stats, stage=stage
+            run, snapshot=key, served_by=served_by, input={**run.input, **told}, stats=stats, stage=stage
         )
         return run, unchanged and run.trigger not in ("replay", "mapping", "category_rules")
 
@@ -151,6 +157,7 @@ class RunExecution:
             run = replace(attempt.run, stream="stock")
             async with self._uow.begin(attempt.job.tenant, attempt.call) as tx:
                 await tx.runs.save(run)
+                await tx.jobs.hold(attempt.job, self._lease)
             await self._read_and_store(replace(attempt, run=run), path, lost)
 
     async def _read_and_store(self, attempt: Attempt, path: Path, lost: asyncio.Event) -> None:

@@ -60,10 +60,19 @@ class Storer:
     spool: Spool
     complete: bool
     counts: dict[str, int] = field(default_factory=dict)
+    first: int = 0
+    """The first chunk that no earlier attempt has stored."""
+
+    def __post_init__(self) -> None:
+        """Go on where an attempt that died has stopped, when the chunks are the same; what it counted counts."""
+        stored, chunks = self.run.input.get("stored") or (0, 0)
+        if stored and chunks == self.reading.chunks:
+            self.first = stored
+            self.counts = {name: n for name, n in self.run.stats.items() if name not in ("rows", "bytes", "problems")}
 
     async def guard(self) -> None:
         """The shrink guard (decisions.md §3). Raises ShrinkRefused; writes nothing."""
-        if not self.complete or self.run.accept_shrink:
+        if not self.complete or self.run.accept_shrink or self.first:
             return
         async with self.uow.read(self.tenant) as tx:
             stated = await tx.catalogue.stated_offers(self.source.id, self.run.stream)
@@ -105,13 +114,15 @@ class Storer:
 
     async def store(self) -> None:
         """Every chunk, one transaction each; while one is written the next is compared and normalised."""
-        ahead = asyncio.create_task(self._prepare(0))
+        if self.first == self.reading.chunks:
+            return
+        ahead = asyncio.create_task(self._prepare(self.first))
         try:
-            for index in range(self.reading.chunks):
+            for index in range(self.first, self.reading.chunks):
                 prepared = await ahead
                 if index + 1 < self.reading.chunks:
                     ahead = asyncio.create_task(self._prepare(index + 1))
-                await self._write(prepared)
+                await self._write(prepared, index + 1)
         finally:
             ahead.cancel()
             await asyncio.wait([ahead])
@@ -128,11 +139,12 @@ class Storer:
             del chunk.lines[key]
         return Prepared(span, chunk, compared, statements, problems)
 
-    async def _write(self, prepared: "Prepared") -> None:
+    async def _write(self, prepared: "Prepared", stored: int) -> None:
         async with self.uow.begin(self.tenant, self.call) as tx:
             await self._store(tx, prepared)
             stats = {**self.run.stats, **self.stats()}
-            self.run = replace(self.run, stats=stats, stage="store")
+            done = {**self.run.input, "stored": [stored, self.reading.chunks]}
+            self.run = replace(self.run, stats=stats, stage="store", input=done)
             await tx.runs.save(self.run)
             await tx.jobs.hold(self.job, self.lease)
 
