@@ -1,14 +1,13 @@
 """One logged request (specification, Request log)."""
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from domain.kernel.tenancy import Actor, Tenant
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLog:
-    """A request of an organisation; `id` is its Request-Id, `route` the operation's path template or None."""
+class RequestLog(NamedTuple):
+    """A request of an organisation (a tuple, because every request makes one); `id` is its Request-Id, `route` the operation's path template or None."""
 
     id: str
     tenant: Tenant

@@ -1,6 +1,7 @@
 """Carrying out a run: fetch, parse and map, then normalise and store chunk by chunk; safe to take over at any point."""
 
 import asyncio
+import errno
 import logging
 import tempfile
 from collections.abc import Iterator
@@ -88,6 +89,11 @@ class RunExecution:
         except ShrinkRefused as refusal:
             stats = {**attempt.run.stats, "stated": refusal.stated, "would_withdraw": refusal.lost}
             await self._fail(attempt, RunError("shrink_refused", str(refusal)), stats)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            message = "The service has no space left to keep the feed; nothing was changed. Run it again later."
+            await self._fail(attempt, RunError("storage_full", message))
 
     async def _begin(self, job: ClaimedJob) -> Attempt | None:
         call = Call(Actor("service", "worker"), job.kind)

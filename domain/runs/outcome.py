@@ -14,7 +14,7 @@ from ports.unit_of_work import Tx
 
 WAITS: Final = 10
 """How often a run waits for a busy source before it fails."""
-_NO_FAILURE: Final = frozenset({"shrink_refused", "mapping_required"})
+_NO_FAILURE: Final = frozenset({"shrink_refused", "mapping_required", "storage_full"})
 
 
 def scheduled(source: Source, stream: str, now: datetime, *, changed: bool) -> Source:
@@ -43,7 +43,7 @@ async def succeed(tx: Tx, job: ClaimedJob, run: Run, *, changed: bool) -> None:
 
 
 async def fail(tx: Tx, job: ClaimedJob, run: Run, error: RunError, ladder: Ladder) -> None:
-    """The run failed; refusing to shrink says nothing against the source."""
+    """The run failed; refusing to shrink, or a full disk of ours, says nothing against the source."""
     source = await tx.sources.get(run.source, lock=True)
     await tx.runs.save(run.ended("failed", tx.now, error))
     if source is not None:

@@ -44,7 +44,7 @@ async def test_keeps_every_field(backend: Backend, tenant: Tenant) -> None:
 
 async def test_the_newest_of_a_reused_id(backend: Backend, tenant: Tenant) -> None:
     first = builders.request_log(tenant, path="/v1/first")
-    second = replace(first, path="/v1/second", created_at=first.created_at + timedelta(seconds=1))
+    second = first._replace(path="/v1/second", created_at=first.created_at + timedelta(seconds=1))
     await backend.sink.write([second, first])
     async with backend.uow.read(tenant) as tx:
         assert await tx.request_logs.get(first.id) == second

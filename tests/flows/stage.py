@@ -98,9 +98,9 @@ class Stage:
         """Where the process of that name writes."""
         return self.home / f"{name}.log"
 
-    def api(self, **env: str) -> "subprocess.Popen[bytes]":
-        """Start the API and wait until it is ready."""
-        process = self.start("api", **env)
+    def api(self, argv: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
+        """Start the API (or what stands in for it) and wait until it is ready."""
+        process = self.start("api", argv)
         api = Api(self.port, None)
 
         def ready() -> bool:

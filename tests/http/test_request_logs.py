@@ -136,7 +136,7 @@ def _entry(number: int) -> RequestLog:
     entry = RequestLog(
         "", Tenant("org", True), "GET", "/", None, None, 200, None, 1, actor, "api", "", None, None, None, now
     )
-    return replace(entry, id=str(number))
+    return entry._replace(id=str(number))
 
 
 class Sink:

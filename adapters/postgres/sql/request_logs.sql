@@ -8,6 +8,6 @@ INSERT INTO request_logs (org, livemode, position, id, method, path, route, quer
     via, api_version, idempotency_key, ip, user_agent, created_at)
 SELECT org, livemode, position, id, method, path, route, query, status, error_code, duration_ms, actor, via, api_version,
     idempotency_key, ip, user_agent, created_at
-FROM jsonb_to_recordset(%(logs)s) AS log (org text, livemode boolean, position text, id text, method text, path text,
+FROM json_to_recordset(%(logs)s::json) AS log (org text, livemode boolean, position text, id text, method text, path text,
     route text, query text, status smallint, error_code text, duration_ms integer, actor jsonb, via text, api_version text,
     idempotency_key text, ip text, user_agent text, created_at timestamptz)

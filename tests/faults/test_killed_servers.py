@@ -1,0 +1,164 @@
+"""The database, the queue or the API is killed in the middle: what was promised is kept, what was not is undone."""
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from adapters.postgres.migrate import migrate
+from entrypoints.up.postgres import Postgres
+from entrypoints.up.valkey import Valkey
+from tests.faults.conftest import TRAPS, Faults
+from tests.faults.states import state
+from tests.flows.feeds import catalogue, record
+from tests.flows.stage import Stage, eventually, free_port
+from tests.postgres.databases import fresh_database
+
+FEED = catalogue(500)
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A short path, for sockets."""
+    made = Path(tempfile.mkdtemp(prefix="jf", dir="/tmp"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+def test_postgresql_is_killed_in_the_middle_of_a_run(home: Path) -> None:
+    server = Postgres(home, {"fsync": "off", "shared_buffers": "64MB"})
+    process = asyncio.run(server.start())
+    stage = Stage(server.url("joinery", "postgres"), home)
+    try:
+        asyncio.run(migrate(stage.database_url))
+        stage.start("worker", (*TRAPS, "worker"))
+        stage.api()
+        tenancy = stage.organisation()
+        calm, shaken = (tenancy.api.source("file", config={"currency": "usd"}) for _ in range(2))
+        assert tenancy.api.upload(calm, FEED)["status"] == "succeeded"
+        run = tenancy.api.hand_in(shaken, FEED)
+        eventually(lambda: stage.value("SELECT stage FROM runs WHERE id = %(id)s", id=run) == "store", "storing", every=0.005)
+        os.kill(process.pid, signal.SIGKILL)
+        assert tenancy.api.call("GET", "/v1/products").status == 503
+        assert not tenancy.api.is_ready()
+        asyncio.run(server.start())
+        eventually(tenancy.api.is_ready, "the API is ready again")
+        _settles(tenancy.api)
+        ended = tenancy.api.ended(run, 60)
+        assert ended["status"] == "succeeded" and ended["stats"]["products_created"] == 500
+        assert state(stage, shaken) == state(stage, calm)
+    finally:
+        stage.stop(number=signal.SIGKILL)
+        asyncio.run(server.stop())
+
+
+def _settles(api: Any) -> None:
+    """Connections of before the crash each answer 503 once, with Retry-After; after that all is well."""
+    for _ in range(20):
+        answer = api.call("GET", "/v1/products")
+        if answer.status == 200:
+            return
+        assert answer.status == 503 and answer.code == "unavailable" and int(answer.headers["retry-after"]) > 0
+    raise AssertionError("the API does not come back")
+
+
+def test_valkey_is_flushed_and_killed_meanwhile(home: Path) -> None:
+    """The queue only wakes workers: what is to be done stands in the database."""
+    server = Valkey(home)
+    process = asyncio.run(server.start())
+    stage = Stage(asyncio.run(fresh_database("valkey")), home, {"JOINERY_REDIS_URL": server.url()})
+    try:
+        stage.start("scheduler")
+        stage.start("worker", (*TRAPS, "worker"))
+        stage.api()
+        tenancy = stage.organisation()
+        sources = [tenancy.api.source("push", config={"currency": "usd"}) for _ in range(4)]
+
+        def push(round_: int) -> list[str]:
+            return [tenancy.api.push(source, [record("A", quantity=round_)])["id"] for source in sources]
+
+        runs = push(1)
+        runs += _disturbed(push, 2, lambda: redis.Redis(unix_socket_path=server.url()[7:]).flushall())
+        runs += _disturbed(push, 3, lambda: os.kill(process.pid, signal.SIGKILL))
+        runs += push(4)
+        assert tenancy.api.call("GET", "/v1/products").status == 200, "budgets do without it"
+        asyncio.run(server.start())
+        runs += push(5)
+        assert {tenancy.api.ended(run)["status"] for run in runs} == {"succeeded"}
+        offers = tenancy.api.whole("/v1/offers")
+        assert [(offer["quantity"], offer["version"]) for offer in offers] == [(5, 5)] * 4
+        assert stage.value("SELECT count(*) FROM jobs") == 0
+    finally:
+        stage.stop(number=signal.SIGKILL)
+        asyncio.run(server.stop())
+
+
+def _disturbed(push: Any, number: int, disturb: Any) -> list[str]:
+    runs: list[str] = push(number)
+    disturb()
+    return runs
+
+
+@pytest.mark.parametrize("place", ["write", "written"])
+def test_the_api_is_killed_around_the_commit_of_a_post(faults: Faults, place: str) -> None:
+    """Before it, nothing has happened; after it, everything has: the retry answers once, with one effect."""
+    stage = Stage(faults.stage.database_url, faults.stage.home, port=free_port())
+    tenancy = stage.organisation()
+    body = {"name": "Once", "kind": "push"}
+    trapped = stage.api((*TRAPS, "api", place))
+    try:
+        with pytest.raises(OSError):
+            tenancy.api.call("POST", "/v1/sources", body, Idempotency_Key="once")
+        assert trapped.wait(20) == -signal.SIGKILL
+        stage.running.remove(trapped)
+        kept = stage.value("SELECT count(*) FROM sources WHERE org = %(org)s", org=tenancy.tenant.org)
+        assert kept == (1 if place == "written" else 0)
+        stage.api()
+        answers = [tenancy.api.call("POST", "/v1/sources", body, Idempotency_Key="once") for _ in range(3)]
+        assert [answer.status for answer in answers] == [201] * 3
+        assert len({answer.body for answer in answers}) == 1
+        replayed = [answer.headers.get("idempotent-replayed") for answer in answers]
+        assert replayed == ["true" if place == "written" else None, "true", "true"]
+        assert len(tenancy.api.whole("/v1/sources")) == 1
+        audited = "SELECT count(*) FROM audit_entries WHERE org = %(org)s AND target = 'source'"
+        assert stage.value(audited, org=tenancy.tenant.org) == 1
+    finally:
+        stage.stop()
+
+
+def test_a_retry_while_the_first_is_still_at_work(faults: Faults) -> None:
+    """The API sleeps in the middle of the transaction; another process is asked the same."""
+    stage = Stage(faults.stage.database_url, faults.stage.home, port=free_port())
+    tenancy = stage.organisation()
+    trapped = stage.api((*TRAPS, "api", "write", "SIGSTOP"))
+    try:
+        import threading
+
+        first: list[Any] = []
+        body = {"name": "Once", "kind": "push"}
+        asking = threading.Thread(
+            target=lambda: first.append(tenancy.api.call("POST", "/v1/sources", body, Idempotency_Key="k")), daemon=True
+        )
+        asking.start()
+        os.waitid(os.P_PID, trapped.pid, os.WSTOPPED | os.WNOWAIT)
+        other = type(tenancy.api)(faults.stage.port, tenancy.api.secret)
+        answer = other.call("POST", "/v1/sources", body, Idempotency_Key="k")
+        assert (answer.status, answer.code) == (409, "idempotency_request_in_progress")
+        assert answer.headers["retry-after"] == "1"
+        trapped.send_signal(signal.SIGCONT)
+        asking.join(20)
+        assert first[0].status == 201
+        time.sleep(0)
+        again = other.call("POST", "/v1/sources", body, Idempotency_Key="k")
+        assert (again.status, again.body) == (201, first[0].body)
+    finally:
+        stage.stop()

@@ -1,0 +1,128 @@
+"""The events that a source's runs leave behind: types, versions and fields, in order for each subject."""
+
+import json
+from typing import Any
+
+import pytest
+
+from domain.events.model import TYPES
+from tests.flows.feeds import catalogue, record, stock
+from tests.flows.stage import Stage, Tenancy
+
+ENVELOPE = {
+    "id", "type", "spec_version", "source", "subject", "time", "tenant_id", "version", "schema_version", "livemode",
+    "data", "correlation_id", "causation_id",
+}  # fmt: skip
+
+
+def told(stage: Stage, tenancy: Tenancy) -> list[dict[str, Any]]:
+    """Every event of the tenant in the order of the log."""
+    rows = stage.rows(
+        "SELECT convert_from(body, 'UTF8'), type, subject, version FROM events WHERE org = %(org)s ORDER BY position",
+        org=tenancy.tenant.org,
+    )
+    events = []
+    for body, kind, subject, version in rows:
+        event = json.loads(body)
+        assert (event["type"], event["subject"], event["version"]) == (kind, subject, version)
+        events.append(event)
+    return events
+
+
+@pytest.fixture
+def history(stage: Stage, fjord: Tenancy) -> tuple[list[str], list[dict[str, Any]]]:
+    """The runs of a source whose feed came, changed its prices and stock, shrank and came back; and its events."""
+    api = fjord.api
+    source = api.source("file", config={"currency": "usd"})
+    files = [catalogue(6), catalogue(6, price=110), stock(6, quantity=0), catalogue(4, price=110), catalogue(6, price=110)]
+    runs = [api.upload(source, content) for content in files]
+    assert {run["status"] for run in runs} == {"succeeded"}
+    return [run["id"] for run in runs], told(stage, fjord)
+
+
+def test_the_envelope(fjord: Tenancy, history: tuple[list[str], list[dict[str, Any]]]) -> None:
+    runs, events = history
+    assert len({event["id"] for event in events}) == len(events)
+    for event in events:
+        assert set(event) == ENVELOPE and event["type"] in TYPES
+        assert (event["spec_version"], event["tenant_id"], event["livemode"]) == ("1.0", fjord.tenant.org, True)
+        assert event["source"] == "service/catalog" and event["correlation_id"] in runs and event["causation_id"] is None
+        assert event["data"]["id"] == event["subject"] and event["data"]["version"] == event["version"]
+        assert event["subject"].partition("_")[0] == {"product": "prod", "variant": "var", "offer": "ofr"}[
+            event["type"].partition(".")[0]
+        ]
+
+
+def test_versions_rise_by_one_from_creation(history: tuple[list[str], list[dict[str, Any]]]) -> None:
+    seen: dict[str, int] = {}
+    for event in history[1]:
+        assert event["version"] == seen.get(event["subject"], 0) + 1
+        assert event["type"].endswith(".created") is (event["version"] == 1)
+        seen[event["subject"]] = event["version"]
+    assert len(seen) == 6 + 12 + 12
+
+
+def test_a_product_is_told_before_its_variants_and_they_before_their_offers(
+    history: tuple[list[str], list[dict[str, Any]]],
+) -> None:
+    known: set[str] = set()
+    for event in history[1]:
+        if event["type"] == "variant.created":
+            assert event["data"]["product"] in known
+        if event["type"] == "offer.created":
+            assert {event["data"]["product"], event["data"]["variant"]} <= known
+        known.add(event["subject"])
+
+
+def test_fields_lead_from_each_old_value_to_the_next(history: tuple[list[str], list[dict[str, Any]]]) -> None:
+    """Applied one after the other, the changes of a subject give what can be read of it."""
+    values: dict[tuple[str, str], Any] = {}
+    for event in history[1]:
+        for field in event["data"]["fields"]:
+            place = (event["subject"], field["path"])
+            assert field["old"] == values.get(place), (event["type"], field)
+            assert field["old"] != field["new"]
+            assert field["provenance"]["method"] == "mapped" and field["provenance"]["source"].startswith("src_")
+            values[place] = field["new"]
+
+
+def test_the_changes_give_what_is_read(
+    fjord: Tenancy, history: tuple[list[str], list[dict[str, Any]]]
+) -> None:
+    values: dict[str, dict[str, Any]] = {}
+    for event in history[1]:
+        changed = {field["path"]: field["new"] for field in event["data"]["fields"]}
+        values.setdefault(event["subject"], {}).update(changed)
+    for offer in fjord.api.whole("/v1/offers"):
+        stated = {name: value for name, value in values[offer["id"]].items() if value is not None}
+        assert {name: offer[name] for name in stated} == stated
+        assert "withdrawn_at" not in offer
+    for product in fjord.api.whole("/v1/products"):
+        stated = {path.removeprefix("data."): value for path, value in values[product["id"]].items()}
+        assert product["data"] == stated
+
+
+def test_what_each_run_told(history: tuple[list[str], list[dict[str, Any]]]) -> None:
+    runs, events = history
+    by_run = [sorted({(e["type"], *e["data"].get("facets", ())) for e in events if e["correlation_id"] == run}) for run in runs]
+    assert by_run[0] == [("offer.created",), ("product.created",), ("variant.created",)]
+    assert by_run[1] == [("offer.changed", "price")]
+    assert by_run[2] == [("offer.changed", "stock", "availability")]
+    assert all(kind == "offer.changed" for kind, *_ in by_run[3] + by_run[4])
+
+
+def test_test_mode_tells_test_events(stage: Stage) -> None:
+    sandbox = stage.organisation(livemode=False)
+    source = sandbox.api.source("push", config={"currency": "usd"})
+    sandbox.api.ended(sandbox.api.push(source, [record("A")])["id"])
+    events = told(stage, sandbox)
+    assert len(events) == 3 and {event["livemode"] for event in events} == {False}
+
+
+def test_a_dry_run_tells_nothing(stage: Stage, fjord: Tenancy) -> None:
+    source = fjord.api.source("push", config={"currency": "usd"})
+    before = stage.value("SELECT last_value FROM event_position")
+    answer = fjord.api.call("POST", f"/v1/sources/{source}/records", {"records": [record("A")]}, Service_Dry_Run="true")
+    assert answer.status == 202 and answer.headers["service-dry-run"] == "true"
+    assert fjord.api.whole(f"/v1/sources/{source}/runs") == [] and told(stage, fjord) == []
+    assert stage.value("SELECT last_value FROM event_position") == before

@@ -1,0 +1,61 @@
+"""The same flows with every process that a deployment has: API, worker and scheduler, with Valkey between them."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from entrypoints.up.valkey import Valkey
+from tests.flows.feeds import FeedServer, catalogue, record
+from tests.flows.stage import Stage, eventually
+from tests.postgres.databases import fresh_database
+
+
+@pytest.fixture(scope="module")
+def whole() -> Iterator[Stage]:
+    """A stage with everything."""
+    home = Path(tempfile.mkdtemp(prefix="jv", dir="/tmp"))
+    server = Valkey(home)
+    asyncio.run(server.start())
+    stage = Stage(asyncio.run(fresh_database("whole")), home, {"JOINERY_REDIS_URL": server.url()})
+    try:
+        for name in ("scheduler", "worker"):
+            stage.start(name)
+        stage.api()
+        yield stage
+    finally:
+        stage.stop()
+        asyncio.run(server.stop())
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def test_uploads_and_pushes(whole: Stage) -> None:
+    api = whole.organisation().api
+    source = api.source("file", config={"currency": "usd"})
+    assert api.upload(source, catalogue(20))["stats"]["products_created"] == 20
+    pushed = api.source("push", config={"currency": "usd"})
+    runs = [api.push(pushed, [record(f"A{number}")])["id"] for number in range(10)]
+    assert {api.ended(run)["status"] for run in runs} == {"succeeded"}
+    assert len(api.whole("/v1/products")) == 30
+
+
+def test_a_schedule_pulls_by_itself(whole: Stage, feeds: FeedServer) -> None:
+    api = whole.organisation().api
+    url = feeds.serve("/scheduled.csv", catalogue(3))
+    source = api.source("url", config={"url": url, "currency": "usd"}, schedule={"interval_minutes": 5})
+    whole.rows("UPDATE sources SET next_pull = now() - interval '1 minute' WHERE id = %(id)s", id=source)
+    run = eventually(lambda: api.whole(f"/v1/sources/{source}/runs"), "a run of the schedule", within=25)[0]
+    assert run["trigger"] == "schedule" and api.ended(run["id"])["stats"]["products_created"] == 3
+    planned = "SELECT next_pull - now() BETWEEN interval '4 minutes' AND interval '6 minutes' FROM sources WHERE id = %(id)s"
+    assert whole.value(planned, id=source) is True
+
+
+def test_budgets_are_shared(whole: Stage) -> None:
+    api = whole.organisation(plan="standard").api
+    answers = [api.call("POST", f"/v1/uploads/upl_{'0' * 22}/complete") for _ in range(9)]
+    refused = [answer for answer in answers if answer.status == 429]
+    assert refused and refused[0].code == "rate_limited" and int(refused[0].headers["retry-after"]) >= 1
+    assert answers[0].headers["ratelimit-policy"] == '"standard.expensive";q=5;w=3'
