@@ -32,7 +32,7 @@ def _gtin(number: int) -> str:
 
 def rows(products: int, variants: int, seed: int = 7, changed: frozenset[int] = frozenset()) -> Iterator[list[str]]:
     """`variants` rows for each of `products`; those in `changed` have another price and description."""
-    choose = random.Random(seed)  # noqa: S311  reproducible data
+    choose = random.Random(seed)
     for product in range(products):
         kind, room, below = choose.choice(KINDS)
         name, wood, brand = choose.choice(NAMES), choose.choice(WOODS), choose.choice(BRANDS)

@@ -31,7 +31,9 @@ async def floor_rate(parts: Stack, rows: int) -> float:
 async def _dump(link, table: str, part: int) -> bytes:  # type: ignore[no-untyped-def]
     key = "product" if table in ("product_documents", "product_terms", "marks", "variants", "offers") else "id"
     key = "subject" if table == "events" else key
-    sql = f"COPY (SELECT * FROM public.{table} WHERE abs(hashtext({key})) % {CHUNKS} = {part}) TO STDOUT (FORMAT binary)"  # noqa: S608
+    sql = (
+        f"COPY (SELECT * FROM public.{table} WHERE abs(hashtext({key})) % {CHUNKS} = {part}) TO STDOUT (FORMAT binary)"
+    )
     content = bytearray()
     await link.cursor.execute("SELECT set_config('joinery.org', '*', false)")
     async with link.cursor.copy(sql.encode()) as copy:
@@ -45,4 +47,4 @@ async def _merge(link, table: str, content: bytes) -> None:  # type: ignore[no-u
     async with link.cursor.copy(f"COPY stage_{table} FROM STDIN (FORMAT binary)".encode()) as copy:
         await copy.write(content)
     conflict = "" if table == "events" else " ON CONFLICT DO NOTHING"
-    await link.connection.execute(f"INSERT INTO bare.{table} SELECT * FROM stage_{table}{conflict}".encode())  # noqa: S608
+    await link.connection.execute(f"INSERT INTO bare.{table} SELECT * FROM stage_{table}{conflict}".encode())

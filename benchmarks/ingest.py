@@ -24,7 +24,8 @@ def line(name: str, figure: str) -> None:
 
 def seconds(run: Run) -> float:
     """From the worker's taking the run up to its end."""
-    assert run.started_at is not None and run.finished_at is not None
+    assert run.started_at is not None
+    assert run.finished_at is not None
     if run.status != "succeeded":
         sys.exit(f"the run {run.status}: {run.error}")
     return (run.finished_at - run.started_at).total_seconds()
@@ -39,7 +40,10 @@ async def measured(parts: Stack, tenant: Tenant, source: Source, path: Path, nam
     after = await _written(parts)
     moved = float(await parts.value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn") - wal)
     events, written = after[0] - before[0], after[1] - before[1]
-    line(name, f"{rows / took:>10,.0f} rows/s   {took:6.2f} s   {written:>8,} rows written   {events:>8,} events   {moved / 1e6:8.1f} MB WAL")
+    line(
+        name,
+        f"{rows / took:>10,.0f} rows/s   {took:6.2f} s   {written:>8,} rows written   {events:>8,} events   {moved / 1e6:8.1f} MB WAL",
+    )
     return run
 
 
@@ -48,7 +52,9 @@ async def _written(parts: Stack) -> tuple[int, int]:
     names = ", ".join(f"'{name}'" for name in ("products", "variants", "offers"))
     await parts.value("SELECT pg_stat_clear_snapshot()")
     await asyncio.sleep(1.1)
-    written = await parts.value(f"SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables WHERE relname IN ({names})")  # noqa: S608
+    written = await parts.value(
+        f"SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables WHERE relname IN ({names})"
+    )
     return int(events), int(written or 0)
 
 

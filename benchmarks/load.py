@@ -37,7 +37,9 @@ async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, reque
     return length
 
 
-async def load(port: int, requests: Sequence[bytes], *, connections: int, seconds: float, pids: dict[str, int]) -> Figures:
+async def load(
+    port: int, requests: Sequence[bytes], *, connections: int, seconds: float, pids: dict[str, int]
+) -> Figures:
     """Send for `seconds` over `connections`; `pids` name the processes whose CPU counts."""
     latencies: list[float] = []
     received = 0

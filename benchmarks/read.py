@@ -42,7 +42,7 @@ async def prepare(parts: Stack, products: int) -> tuple[Tenant, str]:
         async with parts.container.pool().system() as link:
             for table in CLONED:
                 columns = await _columns(link, table)
-                sql = f"INSERT INTO {table} (org, {columns}) SELECT '{other.id}', {columns} FROM {table} WHERE org = '{tenant.org}'"  # noqa: S608
+                sql = f"INSERT INTO {table} (org, {columns}) SELECT '{other.id}', {columns} FROM {table} WHERE org = '{tenant.org}'"
                 await link.connection.execute(sql.encode())
     async with parts.container.pool().owner() as link:
         await link.connection.execute("VACUUM ANALYZE")
@@ -68,7 +68,10 @@ def tell(name: str, figures: Figures, against: Figures | None = None) -> None:
     """One line."""
     cpu = "  ".join(f"{group} {micro:6.0f}" for group, micro in figures.cpu.items())
     ratio = f"  ratio {figures.total / against.total:.2f}" if against else ""
-    line(name, f"{figures.requests / figures.seconds:7,.0f}/s  p50 {figures.p50:5.1f} ms  p99 {figures.p99:5.1f} ms  CPU us: {cpu}  sum {figures.total:6.0f}{ratio}")
+    line(
+        name,
+        f"{figures.requests / figures.seconds:7,.0f}/s  p50 {figures.p50:5.1f} ms  p99 {figures.p99:5.1f} ms  CPU us: {cpu}  sum {figures.total:6.0f}{ratio}",
+    )
 
 
 def best(rounds: Sequence[Figures]) -> Figures:
@@ -79,7 +82,9 @@ def best(rounds: Sequence[Figures]) -> Figures:
 class Bench:
     """Asks both servers in turn, so that each ratio comes from the same moments of the machine."""
 
-    def __init__(self, secret: str, pids: dict[str, int], bare_pids: dict[str, int], seconds: float, rounds: int) -> None:
+    def __init__(
+        self, secret: str, pids: dict[str, int], bare_pids: dict[str, int], seconds: float, rounds: int
+    ) -> None:
         self._secret, self._pids, self._bare_pids = secret, pids, bare_pids
         self._seconds, self._rounds = seconds, rounds
 
@@ -150,13 +155,18 @@ async def main(products: int, seconds: float, rounds: int, deep: int) -> None:
         started = time.perf_counter()
         tenant, secret = await prepare(parts, products)
         line(f"prepared 5 x {products:,} products", f"{time.perf_counter() - started:.1f} s")
-        env = {"JOINERY_DATABASE_URL_SUPER": parts.env["JOINERY_DATABASE_URL"].replace("//joinery@", "//postgres@"), "PATH": "/usr/bin:/bin"}
+        env = {
+            "JOINERY_DATABASE_URL_SUPER": parts.env["JOINERY_DATABASE_URL"].replace("//joinery@", "//postgres@"),
+            "PATH": "/usr/bin:/bin",
+        }
         api = parts.process("api", {"JOINERY_LIMITS": "off"})
-        bare = subprocess.Popen([sys.executable, "-m", "benchmarks.bare", tenant.org, str(BARE)], env=env)  # noqa: S603
+        bare = subprocess.Popen([sys.executable, "-m", "benchmarks.bare", tenant.org, str(BARE)], env=env)
         try:
             await wait_for(OURS)
             await wait_for(BARE)
-            bench = Bench(secret, {"app": api.pid, "pg": parts.postgres}, {"app": bare.pid, "pg": parts.postgres}, seconds, rounds)
+            bench = Bench(
+                secret, {"app": api.pid, "pg": parts.postgres}, {"app": bare.pid, "pg": parts.postgres}, seconds, rounds
+            )
             await figures(bench, secret, deep)
         finally:
             for process in (api, bare):

@@ -40,11 +40,15 @@ class Stack:
         registry = self.container.registry()
         found = await registry.plan(plan)
         assert found is not None
-        made = Organisation(new_id("org"), name, "retailer", found, None, (new_id("cat"), new_id("cat")), self.container.clock().now())
+        made = Organisation(
+            new_id("org"), name, "retailer", found, None, (new_id("cat"), new_id("cat")), self.container.clock().now()
+        )
         await registry.create(made)
         return made
 
-    async def source(self, organisation: Organisation, connector: str = "csv", kind: str = "file", **config: Any) -> Source:
+    async def source(
+        self, organisation: Organisation, connector: str = "csv", kind: str = "file", **config: Any
+    ) -> Source:
         """A source of that organisation's live data."""
         now = self.container.clock().now()
         source = Source(
@@ -62,7 +66,9 @@ class Stack:
         key = f"uploads/{tenant.org}/{upload_id}"
         await self.container.objects().put_file(key, path)
         run = queued(source.id, "upload", now, input={"upload": upload_id})
-        upload = Upload(upload_id, source.id, path.name, "text/csv", path.stat().st_size, "completed", key, now, now, run.id, now)
+        upload = Upload(
+            upload_id, source.id, path.name, "text/csv", path.stat().st_size, "completed", key, now, now, run.id, now
+        )
         async with self.container.uow().begin(tenant, CALL) as tx:
             await tx.uploads.add(upload)
             await tx.runs.add(run)
@@ -93,8 +99,11 @@ class Stack:
         """Start `joinery <name>`."""
         env = {**os.environ, **self.env, **(extra or {})}
         log = Path(self.env["BENCH_HOME"]) / f"{name}.log"
-        return subprocess.Popen(  # noqa: S603  our own command
-            [sys.executable, "-P", "-m", "entrypoints.cli.main", name], env=env, stderr=log.open("ab"), stdout=subprocess.DEVNULL
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "entrypoints.cli.main", name],
+            env=env,
+            stderr=log.open("ab"),
+            stdout=subprocess.DEVNULL,
         )
 
 

@@ -31,7 +31,6 @@ from adapters.s3.objects import S3Objects
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.codec import JsonCodec
 from adapters.wire.events import WireEventRendering
-
 from domain.access.usecases import AccessService
 from domain.catalogue.usecases import CatalogueService
 from domain.ingestion.vocabulary import score_header

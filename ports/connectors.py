@@ -67,7 +67,9 @@ class FetchFailed(Exception):
     `waiting` is a run's waiting reason (rate_limited, upstream_busy, retry) when the run should wait, else None.
     """
 
-    def __init__(self, code: str, message: str, *, waiting: str | None = None, retry_at: datetime | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, *, waiting: str | None = None, retry_at: datetime | None = None
+    ) -> None:
         self.code = code
         self.waiting = waiting
         self.retry_at = retry_at

@@ -16,7 +16,7 @@ EPOCH: Final = "joinery:epoch"
 
 
 def dumps(value: dict[str, Any]) -> bytes:
-    """arq's message as JSON; what JSON cannot say (an exception) as its text."""
+    """Arq's message as JSON; what JSON cannot say (an exception) as its text."""
     return json.dumps(value, default=repr, separators=(",", ":")).encode()
 
 
@@ -27,7 +27,7 @@ def loads(data: bytes) -> dict[str, Any]:
 
 
 def settings(url: str) -> RedisSettings:
-    """arq's settings for `redis://`, `rediss://` and `unix://` addresses; it fails fast, callers try again."""
+    """Arq's settings for `redis://`, `rediss://` and `unix://` addresses; it fails fast, callers try again."""
     found = RedisSettings.from_dsn(url)
     found.conn_timeout = 2
     found.conn_retries = 0

@@ -51,7 +51,7 @@ class ArqWorker:
             running.result()
 
     def _worker(self, begin: Callable[[dict[Any, Any]], Awaitable[None]]) -> Worker:
-        """arq's worker: a message's function does nothing; the lane is begun after its message is out of Redis."""
+        """Arq's worker: a message's function does nothing; the lane is begun after its message is out of Redis."""
 
         async def drain(ctx: dict[Any, Any]) -> None:
             """The message was taken."""
@@ -84,7 +84,7 @@ async def _close(worker: Worker, running: "asyncio.Future[None]", taken: set[str
     for task in worker.tasks.values():
         task.cancel()
     await asyncio.gather(running, *worker.tasks.values(), return_exceptions=True)
-    pool, worker._pool = worker._pool, None
+    pool, worker._pool = worker._pool, None  # noqa: SLF001  arq has no other way to its connections
     if pool is None:
         return
     try:
@@ -98,5 +98,5 @@ async def _close(worker: Worker, running: "asyncio.Future[None]", taken: set[str
 
 
 def quiet() -> None:
-    """arq tells of each message at INFO; warnings are enough."""
+    """Arq tells of each message at INFO; warnings are enough."""
     logging.getLogger("arq.worker").setLevel(logging.WARNING)

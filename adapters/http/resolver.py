@@ -1,5 +1,4 @@
-"""Looks up names and lets through vetted addresses only; the connection goes to what is returned here, so that a name
-that changes its answer gains nothing."""
+"""Looks up names and lets vetted addresses through; connections go to these, so a name that changes gains nothing."""
 
 import socket
 from collections.abc import Awaitable, Callable

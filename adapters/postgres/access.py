@@ -50,7 +50,22 @@ class PostgresCredentials:
             row = await cursor.fetchone()
         if row is None or row[14]:
             return None
-        id_, org, livemode, name, digest, last4, restricted, scopes, role, networks, expires, revoked, created, member = row[:14]
+        (
+            id_,
+            org,
+            livemode,
+            name,
+            digest,
+            last4,
+            restricted,
+            scopes,
+            role,
+            networks,
+            expires,
+            revoked,
+            created,
+            member,
+        ) = row[:14]
         key = ApiKey(
             id_, Tenant(org, livemode), name, digest, last4, restricted, frozenset(scopes), role, tuple(networks),
             expires, revoked, created, member,

@@ -146,7 +146,9 @@ def _id(document: Document) -> str:
     return document.id
 
 
-def _by_variant(products: Iterable[Product], source: str, codes: Mapping[str, str]) -> dict[str, tuple[Product, Variant]]:
+def _by_variant(
+    products: Iterable[Product], source: str, codes: Mapping[str, str]
+) -> dict[str, tuple[Product, Variant]]:
     """Find each key's variant among loaded products: by its own key first, else by a SKU that it alone has."""
     keyed: dict[str, tuple[Product, Variant]] = {}
     by_code: dict[str, list[tuple[Product, Variant]]] = {}

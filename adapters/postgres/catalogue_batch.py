@@ -26,7 +26,9 @@ Thing = TypeVar("Thing", Product, Variant, Offer)
 
 def availabilities(product: Product) -> frozenset[str]:
     """The availability of every offer of the product."""
-    return frozenset(offer.data.get("availability", "unknown") for variant in product.variants for offer in variant.offers)
+    return frozenset(
+        offer.data.get("availability", "unknown") for variant in product.variants for offer in variant.offers
+    )
 
 
 def terms(product: Product, data: Mapping[str, Any]) -> set[str]:
@@ -138,7 +140,9 @@ class BatchWriter:
     def _product_row(self, product: Product) -> tuple[Any, ...]:
         data = product.data
         product.data = self._rendering.pack(data)
-        return rows.product_row(product, search.brand_key(data["brand"]) if data.get("brand") else None, bytes(product.data))
+        return rows.product_row(
+            product, search.brand_key(data["brand"]) if data.get("brand") else None, bytes(product.data)
+        )
 
     def _variant_row(self, variant: Variant) -> tuple[Any, ...]:
         data = variant.data

@@ -49,7 +49,17 @@ class PostgresEventLog:
         await session.stage(SQL["staging"])
         await session.run("DELETE FROM new_events")
         rows = (
-            (n, e.id, e.type, e.subject, e.data.get("product"), e.source, e.catalogue, e.version, render(e, tenant, now))
+            (
+                n,
+                e.id,
+                e.type,
+                e.subject,
+                e.data.get("product"),
+                e.source,
+                e.catalogue,
+                e.version,
+                render(e, tenant, now),
+            )
             for n, e in enumerate(events)
         )
         await session.copy(SQL["copy"], rows, _TYPES)

@@ -44,7 +44,9 @@ async def migrate(conninfo: str) -> list[str]:
             present = {row[0] for row in await cursor.fetchall()}
             known = available()
             if unknown := present - {name for name, _ in known}:
-                raise MigrationError(f"The database is newer than this release (it has {max(unknown)}); upgrade Joinery.")
+                raise MigrationError(
+                    f"The database is newer than this release (it has {max(unknown)}); upgrade Joinery."
+                )
             missing = [(name, sql) for name, sql in known if name not in present]
             for name, sql in missing:
                 await connection.execute(sql.encode())

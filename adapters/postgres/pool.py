@@ -81,7 +81,9 @@ class Pool:
             self._conninfo, autocommit=True, application_name=self._application, connect_timeout=5
         )
         await connection.execute("SET ROLE " + ROLE)
-        await connection.execute("SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '300s'")
+        await connection.execute(
+            "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '300s'"
+        )
         connection.prepare_threshold = 3
         return Link(connection)
 

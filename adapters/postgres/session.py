@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from psycopg.abc import Params
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.pool import Link

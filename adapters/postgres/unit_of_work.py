@@ -51,7 +51,7 @@ class PostgresUnitOfWork:
                 async with link.connection.transaction():
                     yield tx
                     if tx.dry:
-                        raise _Undone
+                        raise _Undone  # noqa: TRY301  leaving by an exception is what rolls back
             except _Undone:
                 link.staged.clear()
             except BaseException:

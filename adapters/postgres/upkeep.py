@@ -55,5 +55,3 @@ class PostgresUpkeep:
                 "AND l.created_at < now() - make_interval(days => p.request_log_days)"
             )
             return int(cursor.rowcount)
-
-

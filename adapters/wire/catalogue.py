@@ -85,5 +85,3 @@ class WireRendering:
     def product(self, entry: Product) -> bytes:
         """The product's document."""
         return product(entry)
-
-

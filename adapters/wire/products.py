@@ -3,8 +3,23 @@
 from typing import Any, Final
 
 from adapters.wire.words import (
-    Schema, array, constant, currency, date, flag, id_of, integer, list_of, map_of, minor, number, record, text,
-    timestamp, url, word,
+    Schema,
+    array,
+    constant,
+    currency,
+    date,
+    flag,
+    id_of,
+    integer,
+    list_of,
+    map_of,
+    minor,
+    number,
+    record,
+    text,
+    timestamp,
+    url,
+    word,
 )  # fmt: skip
 from domain.catalogue.categories import Category
 from domain.catalogue.model import AVAILABILITIES, STATUSES, VISIBILITIES
@@ -52,9 +67,15 @@ MEDIA: Final = record(
     },
     optional=("role", "alt", "position", "id", "stored_url"),
 )
-PIECE: Final = _optional({name: LENGTH for name in DIMENSIONS})
+PIECE: Final = _optional(dict.fromkeys(DIMENSIONS, LENGTH))
 COMPONENT: Final = _optional(
-    {"name": text("Headboard"), "sku": text("HD-100-HB"), "quantity": integer(1, least=1), "dimensions": PIECE, "weight": WEIGHT}
+    {
+        "name": text("Headboard"),
+        "sku": text("HD-100-HB"),
+        "quantity": integer(1, least=1),
+        "dimensions": PIECE,
+        "weight": WEIGHT,
+    }
 )
 CARTON: Final = _optional(
     {"width": LENGTH, "depth": LENGTH, "height": LENGTH, "weight": WEIGHT, "count": integer(1, least=1)}

@@ -102,14 +102,25 @@ def map_of(values: Schema, example: Mapping[str, Any], description: str = "") ->
 
 def closed(properties: Mapping[str, Schema], required: tuple[str, ...] = (), description: str = "") -> Schema:
     """An object that refuses unknown fields (request bodies)."""
-    schema: Schema = {"type": "object", "properties": dict(properties), "required": list(required), "additionalProperties": False}
+    schema: Schema = {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }
     return schema | ({"description": description} if description else {})
 
 
-def record(object_name: str | None, properties: Mapping[str, Schema], optional: tuple[str, ...] = (), description: str = "") -> Schema:
+def record(
+    object_name: str | None, properties: Mapping[str, Schema], optional: tuple[str, ...] = (), description: str = ""
+) -> Schema:
     """An answered object: every property is required but the optional ones; readers ignore what they do not know."""
     marked = {"object": constant(object_name), **properties} if object_name else dict(properties)
-    schema: Schema = {"type": "object", "properties": marked, "required": [name for name in marked if name not in optional]}
+    schema: Schema = {
+        "type": "object",
+        "properties": marked,
+        "required": [name for name in marked if name not in optional],
+    }
     if object_name:
         schema["title"] = object_name
     return schema | ({"description": description} if description else {})

@@ -116,7 +116,7 @@ class _Sheet:
         text = self._tail + piece
         self._columns.update(_COLUMN.findall(text))
         if found := _ROW.findall(text):
-            self._rows = max(self._rows, max(map(int, found)))
+            self._rows = max(self._rows, *map(int, found))
         self._tail = text[-_OVERLAP:]
 
     @property

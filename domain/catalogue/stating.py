@@ -124,7 +124,9 @@ class Stating:
         self.batch.new_products.append(product)
         self.batch.touched[product.id] = product
         self._count("products_created")
-        self._event("product.created", product.id, product.version, {"id": product.id}, differences.created(product.data))
+        self._event(
+            "product.created", product.id, product.version, {"id": product.id}, differences.created(product.data)
+        )
         return product
 
     def _update_product(self, product: Product, statement: ProductStatement) -> None:

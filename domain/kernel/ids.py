@@ -52,4 +52,8 @@ def from_digest(prefix: str, digest: bytes) -> str:
 
 def is_id(prefix: str, text: str) -> bool:
     """Whether `text` is a well-formed identifier with this prefix."""
-    return len(text) == len(prefix) + 1 + LENGTH and text.startswith(prefix + "_") and bool(_BODY.fullmatch(text, len(prefix) + 1))
+    return (
+        len(text) == len(prefix) + 1 + LENGTH
+        and text.startswith(prefix + "_")
+        and bool(_BODY.fullmatch(text, len(prefix) + 1))
+    )

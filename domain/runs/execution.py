@@ -147,13 +147,15 @@ class RunExecution:
         served_by = run.served_by if taken_over else snapshot.served_by
         told = {"settings": digest, "whole": bool(run.input.get("complete", True))}
         if not taken_over:
-            told |= {"etag": snapshot.validators.etag, "last_modified": snapshot.validators.last_modified, "stored": None}
+            told |= {
+                "etag": snapshot.validators.etag,
+                "last_modified": snapshot.validators.last_modified,
+                "stored": None,
+            }
         key = good.snapshot if unchanged and good is not None else snapshot.key
         stats = {**run.stats, "bytes": snapshot.size} | ({"unchanged_feed": 1} if unchanged else {})
         stage = "done" if unchanged else "parse"
-        run = replace(
-            run, snapshot=key, served_by=served_by, input={**run.input, **told}, stats=stats, stage=stage
-        )
+        run = replace(run, snapshot=key, served_by=served_by, input={**run.input, **told}, stats=stats, stage=stage)
         return run, unchanged and run.trigger not in ("replay", "mapping", "category_rules")
 
     async def _store(self, attempt: Attempt, path: Path, lost: asyncio.Event) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ class Snapshot:
     size: int
     unchanged: bool = False
     served_by: str | None = None
-    validators: Validators = Validators()
+    validators: Validators = field(default_factory=Validators)
 
 
 def settings_digest(source: Source, stream: str) -> str:

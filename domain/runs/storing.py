@@ -213,9 +213,7 @@ class Storer:
         return stating
 
     def _stating(self, tx: Tx, products: dict[str, Product]) -> Stating:
-        return Stating(
-            self.source, self.run.id, self.run.stream, tx.now, self.complete, products, self.reading.has
-        )
+        return Stating(self.source, self.run.id, self.run.stream, tx.now, self.complete, products, self.reading.has)
 
     async def age(self) -> None:
         """After a complete catalogue run: move long absent products down the ladder (decisions.md §3)."""
@@ -246,4 +244,3 @@ def agrees(before: Run | None, lost: int) -> bool:
     if before is None or before.error is None or before.error.code != "shrink_refused":
         return False
     return lost <= before.stats.get("would_withdraw", 0) * 1.1
-

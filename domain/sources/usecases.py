@@ -3,9 +3,10 @@
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -29,6 +30,7 @@ _LOCAL_PART: Final = "abcdefghijkmnpqrstuvwxyz23456789"
 """Letters and digits that nobody mistakes for each other when an address is read aloud."""
 
 
+Trial = Callable[[], Awaitable[SourceTest]]
 HeaderScore = Callable[[Sequence[str]], int]
 
 
@@ -145,11 +147,11 @@ class SourceService:
         await tx.audit.add(_credentials_change(before, replaced=False))
         return after
 
-    async def test(self, tx: Tx, id: str) -> SourceTest:
-        """Reach the source once as a run would, read its first records, and store nothing.
+    async def test(self, tx: Tx, id: str) -> Trial:
+        """A trial that reaches the source once as a run would, reads its first records, and stores nothing.
 
-        What goes wrong on the way is told in `failure`. A dry run calls nobody. Raises NotFound, Unprocessable for
-        kinds that are not pulled.
+        Call it when the transaction is over. What goes wrong on the way is told in `failure`. A dry run calls nobody.
+        Raises NotFound, Unprocessable for kinds that are not pulled.
         """
         source = _found(await tx.sources.get(id))
         info = self.connectors.info(source.connector)
@@ -157,13 +159,13 @@ class SourceService:
             raise Unprocessable(f"A source of kind {source.kind} is not pulled, so there is nothing to reach.")
         if tx.dry:
             tx.recorded.warnings.append("A dry run does not call the source.")
-            return _failed("dry_run", "A dry run does not call the source.")
+            return _failing("dry_run", "A dry run does not call the source.")
         sealed = await tx.sources.sealed(id)
         try:
             credentials = self.vault.open(sealed, id) if sealed else None
         except ValueError:
-            return _failed("credentials_refused", "The stored credentials cannot be opened; store them again.")
-        return await self._reach(source.connector, Job(source.config, credentials, "catalogue"))
+            return _failing("credentials_refused", "The stored credentials cannot be opened; store them again.")
+        return partial(self._reach, source.connector, Job(source.config, credentials, "catalogue"))
 
     async def _reach(self, connector: str, job: Job) -> SourceTest:
         started, seen = monotonic(), SourceTest(ok=False, duration_ms=0)
@@ -259,8 +261,11 @@ def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _failed(code: str, message: str) -> SourceTest:
-    return SourceTest(ok=False, duration_ms=0, failure=Failure(code, message))
+def _failing(code: str, message: str) -> Trial:
+    async def trial() -> SourceTest:
+        return SourceTest(ok=False, duration_ms=0, failure=Failure(code, message))
+
+    return trial
 
 
 def _answered(answer: Answer) -> SourceTest:

@@ -57,15 +57,16 @@ async def _database(told: Settings) -> Finding:
     missing = [name for name, _ in available() if name not in present]
     if missing:
         return Finding("database", "wrong", f"{len(missing)} migrations are missing; run `joinery migrate`.")
-    async with opened(told) as container:
-        async with container.pool().system() as link:
-            cursor = await link.cursor.execute(
-                "SELECT current_setting('server_version'), rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
-            )
-            row = await cursor.fetchone()
-    version, unbound = row if row else ("?", True)
+    async with opened(told) as container, container.pool().system() as link:
+        cursor = await link.cursor.execute(
+            "SELECT current_setting('server_version'), rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+        )
+        row = await cursor.fetchone()
+    version, unbound = row or ("?", True)
     if unbound:
-        return Finding("database", "wrong", "Row-level security does not bind the role joinery_app; take its rights away.")
+        return Finding(
+            "database", "wrong", "Row-level security does not bind the role joinery_app; take its rights away."
+        )
     return Finding("database", "ok", f"PostgreSQL {version}, up to date, row-level security in force")
 
 
@@ -76,7 +77,9 @@ async def _queue(told: Settings) -> Finding:
     try:
         if await queue.healthy():
             return Finding("queue", "ok", "Redis answers")
-        return Finding("queue", "wrong", "Redis does not answer; nothing is lost, but wakes take longer. Check JOINERY_REDIS_URL.")
+        return Finding(
+            "queue", "wrong", "Redis does not answer; nothing is lost, but wakes take longer. Check JOINERY_REDIS_URL."
+        )
     finally:
         await queue.close()
 
@@ -85,11 +88,13 @@ async def _objects(told: Settings) -> Finding:
     if told.objects_url.startswith("s3://"):
         return Finding("objects", "ok", f"bucket {urlsplit(told.objects_url).netloc}")
     folder = Path(unquote(urlsplit(told.objects_url).path))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  one command, nothing waits
     return Finding("objects", "ok", f"folder {folder}")
 
 
 async def _connectors(told: Settings) -> Finding:
     async with opened(told) as container:
         names = [info.name for info in container.connectors().infos()]
-    return Finding("connectors", "ok" if names else "wrong", ", ".join(names) or "none loads; see `joinery plugins check`")
+    return Finding(
+        "connectors", "ok" if names else "wrong", ", ".join(names) or "none loads; see `joinery plugins check`"
+    )

@@ -128,7 +128,9 @@ def _group(
 
 
 def _org(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--org", required=True, metavar="ID", help="the organisation's id, or its name if that is unique")
+    command.add_argument(
+        "--org", required=True, metavar="ID", help="the organisation's id, or its name if that is unique"
+    )
 
 
 def _store(command: argparse.ArgumentParser) -> None:

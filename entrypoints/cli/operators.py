@@ -87,7 +87,9 @@ async def add_member(options: argparse.Namespace) -> int:
         async with parts.uow().begin(Tenant(organisation.id, True), operator_call("members.add")) as tx:
             member = Member(new_id("usr"), organisation.id, options.email, options.role, tx.now)
             await tx.orgs.add_member(member)
-            await tx.audit.add(Change("member", member.user, "create", {}, {"email": member.email, "role": member.role}))
+            await tx.audit.add(
+                Change("member", member.user, "create", {}, {"email": member.email, "role": member.role})
+            )
     answer = {"organisation": organisation.id, "user": member.user, "email": member.email, "role": member.role}
     return told(options, answer, f"Added {member.email} as {member.role} ({member.user}).")
 
@@ -108,7 +110,9 @@ async def new_key(parts: Container, tenant: Tenant, options: argparse.Namespace)
     async with parts.uow().begin(tenant, operator_call("keys.create")) as tx:
         member = await tx.orgs.member(options.member) if options.member else None
         if options.member and member is None:
-            raise CommandError(f"{options.member} is no member of the organisation; add them with `joinery member add`.")
+            raise CommandError(
+                f"{options.member} is no member of the organisation; add them with `joinery member add`."
+            )
         days = options.expires_in_days
         request = KeyRequest(
             name=options.name,

@@ -74,4 +74,3 @@ async def openapi(options: argparse.Namespace) -> int:
     docs = os.environ.get("JOINERY_DOCS_URL", base).rstrip("/")
     print(json.dumps(document(whole(), base, docs), indent=2))
     return 0
-

@@ -30,6 +30,8 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     version: int | None = None
     etag: str | None = None
+    later: "Callable[[], Awaitable[Any]] | None" = None
+    """Makes the body once the unit of work is over; only for operations that are `outside`."""
 
 
 @dataclass(slots=True)
@@ -104,8 +106,8 @@ class Operation:
     errors: tuple[str, ...] = ()
     agent: Tool | None = None
     example: Any = None
-    hot: bool = False
-    """Answered by the lane in front of Quart, by the same steps."""
+    outside: bool = False
+    """Reads, then reaches out with no connection held, and stores nothing (trying a source)."""
 
     @property
     def area(self) -> str:

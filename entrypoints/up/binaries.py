@@ -13,7 +13,7 @@ from entrypoints.up.errors import UpError
 
 POSTGRES_MAJOR: Final = "18"
 
-_SHARED_HOMES: Final = (Path("/var/lib/joinery"), Path("/var/tmp/joinery"))
+_SHARED_HOMES: Final = (Path("/var/lib/joinery"), Path("/var/tmp/joinery"))  # noqa: S108  owned and checked before use
 
 
 def _package(name: str, distribution: str) -> Path:

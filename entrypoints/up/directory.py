@@ -102,9 +102,11 @@ def lock(data: DataDir) -> int:
 def _claim(descriptor: int) -> None:
     for _ in range(5):
         try:
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             time.sleep(0.02)  # a command that only looks (`locked`) holds it for an instant
+        else:
+            return
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -157,7 +159,7 @@ def socket_directory(path: Path, name: str, user: int | None = None) -> Path:
         near.parent.mkdir(mode=0o711, exist_ok=True)
         return _private(near, user)
     digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
-    for parent in (Path(tempfile.gettempdir()), Path("/tmp")):
+    for parent in (Path(tempfile.gettempdir()), Path("/tmp")):  # noqa: S108  private folders below it
         far = parent / f"joinery-{os.geteuid()}-{digest}-{name}"
         if _fits(far) and (user is None or open_to_all(parent)):
             return _private(far, user)

@@ -59,9 +59,7 @@ def events(stage: Stage, source: str) -> dict[str, list[Any]]:
 
 def _parsed(row: tuple[Any, ...], *columns: int) -> list[Any]:
     """The row with these columns as timeless JSON."""
-    return [
-        _timeless(json.loads(value)) if at in columns and value else value for at, value in enumerate(row)
-    ]
+    return [_timeless(json.loads(value)) if at in columns and value else value for at, value in enumerate(row)]
 
 
 def _timeless(value: Any) -> Any:

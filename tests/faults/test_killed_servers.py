@@ -46,7 +46,9 @@ def test_postgresql_is_killed_in_the_middle_of_a_run(home: Path) -> None:
         calm, shaken = (tenancy.api.source("file", config={"currency": "usd"}) for _ in range(2))
         assert tenancy.api.upload(calm, FEED)["status"] == "succeeded"
         run = tenancy.api.hand_in(shaken, FEED)
-        eventually(lambda: stage.value("SELECT stage FROM runs WHERE id = %(id)s", id=run) == "store", "storing", every=0.005)
+        eventually(
+            lambda: stage.value("SELECT stage FROM runs WHERE id = %(id)s", id=run) == "store", "storing", every=0.005
+        )
         os.kill(process.pid, signal.SIGKILL)
         assert tenancy.api.call("GET", "/v1/products").status == 503
         assert not tenancy.api.is_ready()

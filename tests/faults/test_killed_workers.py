@@ -73,7 +73,9 @@ def _is_tidy(faults: Faults, source: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["fetch", "fetched", "parse", "chunk:2"])
-def test_a_worker_that_wakes_up_too_late_changes_nothing(faults: Faults, undisturbed: dict[int, Any], place: str) -> None:
+def test_a_worker_that_wakes_up_too_late_changes_nothing(
+    faults: Faults, undisturbed: dict[int, Any], place: str
+) -> None:
     """It was not dead but asleep: by now another has done its work, and the run has ended."""
     tenancy, source = _source(faults.organisation())
     with faults.trapped(place, "SIGSTOP") as trapped:

@@ -68,7 +68,9 @@ async def test_bodies(desk: Bench, body: bytes, status: int, code: str) -> None:
     assert (await desk.client.get("/v1/sources")).json()["data"] == []
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "application/xml", "multipart/form-data", "application/json; charset=latin1", ""])
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/xml", "multipart/form-data", "application/json; charset=latin1", ""]
+)
 async def test_media_types(desk: Bench, content_type: str) -> None:
     answer = await _post(desk, GOOD, content_type)
     assert (answer.status, answer.code) == (415, "unsupported_media_type")

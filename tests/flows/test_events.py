@@ -34,7 +34,13 @@ def history(stage: Stage, fjord: Tenancy) -> tuple[list[str], list[dict[str, Any
     """The runs of a source whose feed came, changed its prices and stock, shrank and came back; and its events."""
     api = fjord.api
     source = api.source("file", config={"currency": "usd"})
-    files = [catalogue(6), catalogue(6, price=110), stock(6, quantity=0), catalogue(4, price=110), catalogue(6, price=110)]
+    files = [
+        catalogue(6),
+        catalogue(6, price=110),
+        stock(6, quantity=0),
+        catalogue(4, price=110),
+        catalogue(6, price=110),
+    ]
     runs = [api.upload(source, content) for content in files]
     assert {run["status"] for run in runs} == {"succeeded"}
     return [run["id"] for run in runs], told(stage, fjord)
@@ -46,11 +52,14 @@ def test_the_envelope(fjord: Tenancy, history: tuple[list[str], list[dict[str, A
     for event in events:
         assert set(event) == ENVELOPE and event["type"] in TYPES
         assert (event["spec_version"], event["tenant_id"], event["livemode"]) == ("1.0", fjord.tenant.org, True)
-        assert event["source"] == "service/catalog" and event["correlation_id"] in runs and event["causation_id"] is None
+        assert (
+            event["source"] == "service/catalog" and event["correlation_id"] in runs and event["causation_id"] is None
+        )
         assert event["data"]["id"] == event["subject"] and event["data"]["version"] == event["version"]
-        assert event["subject"].partition("_")[0] == {"product": "prod", "variant": "var", "offer": "ofr"}[
-            event["type"].partition(".")[0]
-        ]
+        assert (
+            event["subject"].partition("_")[0]
+            == {"product": "prod", "variant": "var", "offer": "ofr"}[event["type"].partition(".")[0]]
+        )
 
 
 def test_versions_rise_by_one_from_creation(history: tuple[list[str], list[dict[str, Any]]]) -> None:
@@ -86,9 +95,7 @@ def test_fields_lead_from_each_old_value_to_the_next(history: tuple[list[str], l
             values[place] = field["new"]
 
 
-def test_the_changes_give_what_is_read(
-    fjord: Tenancy, history: tuple[list[str], list[dict[str, Any]]]
-) -> None:
+def test_the_changes_give_what_is_read(fjord: Tenancy, history: tuple[list[str], list[dict[str, Any]]]) -> None:
     values: dict[str, dict[str, Any]] = {}
     for event in history[1]:
         changed = {field["path"]: field["new"] for field in event["data"]["fields"]}
@@ -104,7 +111,10 @@ def test_the_changes_give_what_is_read(
 
 def test_what_each_run_told(history: tuple[list[str], list[dict[str, Any]]]) -> None:
     runs, events = history
-    by_run = [sorted({(e["type"], *e["data"].get("facets", ())) for e in events if e["correlation_id"] == run}) for run in runs]
+    by_run = [
+        sorted({(e["type"], *e["data"].get("facets", ())) for e in events if e["correlation_id"] == run})
+        for run in runs
+    ]
     assert by_run[0] == [("offer.created",), ("product.created",), ("variant.created",)]
     assert by_run[1] == [("offer.changed", "price")]
     assert by_run[2] == [("offer.changed", "stock", "availability")]

@@ -22,7 +22,8 @@ def _status(tenancy: Tenancy, source: str) -> tuple[str, Any]:
 
 def _told(stage: Stage, source: str) -> list[tuple[str, int, Any]]:
     rows = stage.rows(
-        "SELECT type, version, convert_from(body, 'UTF8') FROM events WHERE subject = %(id)s ORDER BY position", id=source
+        "SELECT type, version, convert_from(body, 'UTF8') FROM events WHERE subject = %(id)s ORDER BY position",
+        id=source,
     )
     return [(kind, version, json.loads(body)) for kind, version, body in rows]
 
@@ -124,7 +125,9 @@ def _everything_stored(stage: Stage, tenancy: Tenancy) -> list[tuple[str, str]]:
     for table in tables:
         columns = {row[0]: row[1] for row in stage.rows(_COLUMNS, table=table)}
         if "org" in columns:
-            shown = [f"encode({name}, 'escape')" if kind == "bytea" else f"{name}::text" for name, kind in columns.items()]
+            shown = [
+                f"encode({name}, 'escape')" if kind == "bytea" else f"{name}::text" for name, kind in columns.items()
+            ]
             rows = stage.rows(f'SELECT concat_ws(chr(10), {", ".join(shown)}) FROM {table} WHERE org = %(org)s',  # noqa: S608
                               org=tenancy.tenant.org)  # fmt: skip
             found += [(table, row[0]) for row in rows]

@@ -61,7 +61,9 @@ async def test_redirects_to_forbidden_addresses(desk: Bench, hostile: FeedServer
     assert await desk.kept() == [row for row in await desk.kept() if "source.blocked" in row[0]]
 
 
-@pytest.mark.parametrize("location", ["file:///etc/passwd", "gopher://127.0.0.1/", "ftp://127.0.0.1/x", "http://", "::"])
+@pytest.mark.parametrize(
+    "location", ["file:///etc/passwd", "gopher://127.0.0.1/", "ftp://127.0.0.1/x", "http://", "::"]
+)
 async def test_redirects_to_what_is_no_web_address(desk: Bench, hostile: FeedServer, location: str) -> None:
     run = await desk.pull(hostile.fail("/feed.csv", 302, Location=location))
     assert run["status"] == "failed" and run["error"]["code"] in ("fetch_refused", "fetch_failed")

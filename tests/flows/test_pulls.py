@@ -125,7 +125,12 @@ def test_a_shop_is_read_page_by_page(fjord: Tenancy, feeds: FeedServer) -> None:
     run = fjord.api.pull(source)
     assert (run["status"], run["served_by"]) == ("succeeded", "products.json")
     assert (run["stats"]["products_created"], run["stats"]["variants_created"]) == (520, 1040)
-    assert [asked.query["page"] for asked in feeds.asked if asked.path == "/products.json"] == [["1"], ["2"], ["3"], ["4"]]
+    assert [asked.query["page"] for asked in feeds.asked if asked.path == "/products.json"] == [
+        ["1"],
+        ["2"],
+        ["3"],
+        ["4"],
+    ]
     product = fjord.api.get("/v1/products", limit=1)["data"][0]
     first, second = sorted(product["variants"], key=lambda variant: str(variant["data"]["sku"]))
     assert product["data"]["brand"] == "Quillmere" and first["data"]["axes"] == {"Size": "Size 0"}

@@ -91,9 +91,7 @@ def test_bad_records_are_told_and_good_ones_stored(fjord: Tenancy, source: str) 
 
 def test_the_same_call_again_is_the_same_run(stage: Stage, fjord: Tenancy, source: str) -> None:
     body = {"records": [record("A")]}
-    answers = [
-        fjord.api.call("POST", f"/v1/sources/{source}/records", body, Idempotency_Key="once") for _ in range(3)
-    ]
+    answers = [fjord.api.call("POST", f"/v1/sources/{source}/records", body, Idempotency_Key="once") for _ in range(3)]
     assert [answer.status for answer in answers] == [202] * 3
     assert len({answer.body for answer in answers}) == 1
     assert [answer.headers.get("idempotent-replayed") for answer in answers] == [None, "true", "true"]

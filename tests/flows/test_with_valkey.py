@@ -49,7 +49,9 @@ def test_a_schedule_pulls_by_itself(whole: Stage, feeds: FeedServer) -> None:
     whole.rows("UPDATE sources SET next_pull = now() - interval '1 minute' WHERE id = %(id)s", id=source)
     run = eventually(lambda: api.whole(f"/v1/sources/{source}/runs"), "a run of the schedule", within=25)[0]
     assert run["trigger"] == "schedule" and api.ended(run["id"])["stats"]["products_created"] == 3
-    planned = "SELECT next_pull - now() BETWEEN interval '4 minutes' AND interval '6 minutes' FROM sources WHERE id = %(id)s"
+    planned = (
+        "SELECT next_pull - now() BETWEEN interval '4 minutes' AND interval '6 minutes' FROM sources WHERE id = %(id)s"
+    )
     assert whole.value(planned, id=source) is True
 
 

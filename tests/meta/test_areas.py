@@ -3,7 +3,9 @@
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-AREAS = {path.name for path in (ROOT / "domain").iterdir() if path.is_dir() and path.name not in ("kernel", "__pycache__")}
+AREAS = {
+    path.name for path in (ROOT / "domain").iterdir() if path.is_dir() and path.name not in ("kernel", "__pycache__")
+}
 
 # What the layers have beside areas, and what it is for.
 MACHINERY = {

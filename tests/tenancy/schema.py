@@ -57,7 +57,12 @@ async def tenant_tables(owner: psycopg.AsyncConnection[Any]) -> list[TenantTable
 
 
 async def filled(
-    owner: psycopg.AsyncConnection[Any], table: TenantTable, org: str, livemode: bool, n: int, changes: Mapping[str, str] | None = None
+    owner: psycopg.AsyncConnection[Any],
+    table: TenantTable,
+    org: str,
+    livemode: bool,
+    n: int,
+    changes: Mapping[str, str] | None = None,
 ) -> None:
     """Add a row of that tenant; `changes` are expressions of columns that are to be otherwise."""
     values: dict[str, str] = {}

@@ -112,7 +112,9 @@ async def test_every_reason_for_a_401_is_alike(world: World) -> None:
         "elsewhere": (await world.key(tenant, networks=("192.0.2.0/24",)))[1],
     }
     for operation in OPERATIONS:
-        answers = {why: await ask(Client(world.app, secret), operation, unknown_ids()) for why, secret in secrets.items()}
+        answers = {
+            why: await ask(Client(world.app, secret), operation, unknown_ids()) for why, secret in secrets.items()
+        }
         assert {answer.status for answer in answers.values()} == {401}, operation.id
         alike = {(_without_id(answer), tuple(sorted(_headers(answer).items()))) for answer in answers.values()}
         assert len(alike) == 1, (operation.id, answers)

@@ -51,9 +51,10 @@ class Rows:
 @pytest_asyncio.fixture
 async def rows() -> AsyncIterator[Rows]:
     """Two organisations, live and test."""
-    async with postgres_backend() as backend, await psycopg.AsyncConnection.connect(
-        await database(), autocommit=True
-    ) as owner:
+    async with (
+        postgres_backend() as backend,
+        await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner,
+    ):
         orgs = [(await backend.organisation()).id for _ in range(2)]
         tenants = [Tenant(org, livemode) for org in orgs for livemode in (True, False)]
         tables = [table for table in await tenant_tables(owner) if not table.partition]

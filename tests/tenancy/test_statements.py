@@ -86,7 +86,9 @@ def test_statements_in_code_name_the_tenant() -> None:
     """SQL that stands in Python itself."""
     for path in sorted(FOLDER.glob("*.py")):
         text = path.read_text(encoding="utf-8")
-        for literal in re.findall(r'"((?:SELECT|INSERT|UPDATE|DELETE| AND EXISTS| AND p\.id IN)[^"]*(?:"\s+"[^"]*)*)"', text):
+        for literal in re.findall(
+            r'"((?:SELECT|INSERT|UPDATE|DELETE| AND EXISTS| AND p\.id IN)[^"]*(?:"\s+"[^"]*)*)"', text
+        ):
             if touched(literal) and path.name not in INLINE_ACROSS:
                 assert missing(re.sub(r'"\s+"', "", literal)) == set(), (path.name, literal)
 

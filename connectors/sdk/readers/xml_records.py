@@ -18,7 +18,7 @@ _GOOGLE = "http://base.google.com/ns/1.0"
 
 
 def records(path: Path, records_path: str | None, limits: Limits) -> Iterator[Record]:
-    """The records, numbered from 1: elements named by the last part of `records_path`, else item, entry, product …
+    """The records, numbered from 1: elements named by the last part of `records_path`, else item, entry, product.
 
     An element's children become keys by their local name; a repeated child becomes a list, attributes become `@name`.
     In Google Merchant feeds the child with the `g:` prefix wins over one of the same name without. Raises BadData.

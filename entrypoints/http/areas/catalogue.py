@@ -89,7 +89,6 @@ OPERATIONS: Final = (
         paging="forward",
         query=_PRODUCT_FILTERS,
         agent=Tool(),
-        hot=True,
     ),
     Operation(
         id="catalogue.read_product",
@@ -103,7 +102,6 @@ OPERATIONS: Final = (
         reply=wire.PRODUCT,
         rate="read",
         agent=Tool(),
-        hot=True,
     ),
     Operation(
         id="catalogue.list_offers",
@@ -118,7 +116,6 @@ OPERATIONS: Final = (
         paging="forward",
         query=_OFFER_FILTERS,
         agent=Tool(),
-        hot=True,
     ),
     Operation(
         id="catalogue.list_categories",
@@ -131,6 +128,5 @@ OPERATIONS: Final = (
         reply=wire.CATEGORIES,
         rate="read",
         agent=Tool(),
-        hot=True,
     ),
 )

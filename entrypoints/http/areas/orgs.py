@@ -41,7 +41,6 @@ OPERATIONS: Final = (
         reply=wire.ORGANISATION,
         rate="read",
         agent=Tool(),
-        hot=True,
     ),
     Operation(
         id="orgs.list_mine",

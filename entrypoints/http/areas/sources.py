@@ -51,8 +51,13 @@ async def delete_credentials(call: Call) -> Reply:
 
 
 async def test(call: Call) -> Reply:
-    """Reach the source once."""
-    return Reply(wire.test_to_wire(await call.use.sources.test(call.tx, call.ids["id"])))
+    """Reach the source once, after letting the database go."""
+    attempt = await call.use.sources.test(call.tx, call.ids["id"])
+
+    async def later() -> dict[str, Any]:
+        return wire.test_to_wire(await attempt())
+
+    return Reply(later=later)
 
 
 OPERATIONS: Final = (
@@ -160,5 +165,6 @@ OPERATIONS: Final = (
         rate="expensive",
         errors=("not_found", "unprocessable"),
         agent=Tool(approval=True),
+        outside=True,
     ),
 )

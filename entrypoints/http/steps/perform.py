@@ -50,12 +50,26 @@ class Perform:
 
     async def __call__(self, visit: Visit) -> Response:
         """The answer. Raises DomainError, with nothing done."""
+        if visit.operation.outside:
+            return await self._outside(visit)
         return await (self._read(visit) if visit.route.reads else self._write(visit))
 
     async def _read(self, visit: Visit) -> Response:
         check_ids(visit)
         async with self.uow.read(visit.caller.tenant) as tx:
             reply = await visit.operation.handler(self._call(visit, tx, None))
+        return self.answers.success(visit, reply)
+
+    async def _outside(self, visit: Visit) -> Response:
+        """Read what is needed, let the connection go, then reach out."""
+        check_ids(visit)
+        async with self.uow.read(visit.caller.tenant) as tx:
+            tx.dry = visit.dry_run is not None
+            reply = await visit.operation.handler(self._call(visit, tx, None))
+            if visit.dry_run == "explain":
+                return self.answers.preview(visit, tx.recorded)
+        if reply.later is not None:
+            reply.body = await reply.later()
         return self.answers.success(visit, reply)
 
     async def _write(self, visit: Visit) -> Response:

@@ -29,7 +29,10 @@ def test_other_numbers_and_paths_are_no_category() -> None:
 
 def test_a_pushed_category_must_be_of_the_taxonomy() -> None:
     def pushed(category: str) -> tuple[object, list[str]]:
-        record = {"product": {"external_id": "a", "title": "Sofa", "category": category}, "variants": [{"external_id": "b"}]}
+        record = {
+            "product": {"external_id": "a", "title": "Sofa", "category": category},
+            "variants": [{"external_id": "b"}],
+        }
         statement, problems = from_record(record, Context("usd"))
         assert statement is not None
         return statement.data.get("category"), [problem.problem for problem in problems]
