@@ -26,7 +26,7 @@ run: install ## start everything on this machine, with the demo
 	@exec $(BIN)/joinery up --demo
 
 test: install ## every test but the soak
-	@$(BIN)/python -m pytest -q -n $(JOBS) --ignore=tests/soak tests
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not soak" tests
 
 check: install ## style, types, import rules and the rules of this repository
 	@$(BIN)/ruff check .
@@ -36,10 +36,10 @@ check: install ## style, types, import rules and the rules of this repository
 	@$(BIN)/python -m pytest -q tests/meta
 
 soak: install ## the long tests
-	@$(BIN)/python -m pytest -q tests/soak
+	@$(BIN)/python -m pytest -q -m soak tests
 
 bench-read bench-ingest bench-start bench-write: bench-%: install
-	@$(BIN)/python benchmarks/$*.py $(ARGS)
+	@$(BIN)/python -m benchmarks.$* $(ARGS)
 bench-read: ## how fast lists and products are read
 bench-ingest: ## how fast feeds are taken in
 bench-start: ## how long starting takes

@@ -11,6 +11,7 @@ from psycopg.rows import TupleRow
 
 from adapters.postgres.errors import translate, translated
 from domain.kernel.errors import Unavailable
+from domain.kernel.tenancy import Tenant
 
 ROLE = "joinery_app"
 Connection = AsyncConnection[TupleRow]
@@ -148,6 +149,10 @@ class Pool:
         for link in self._idle:
             link.connection.pgconn.finish()
         self._idle.clear()
+
+    def tenant(self, tenant: Tenant) -> "Lease":
+        """A connection set to that tenant."""
+        return Lease(self, tenant.org, tenant.livemode)
 
     def system(self) -> "Lease":
         """A connection that sees every tenant: for operators, scheduler and relay only."""
