@@ -79,7 +79,9 @@ def idle(data: Path, seconds: float) -> None:
     ours = [entry for entry in logged if b"pg_stat_database" not in entry and b"pg_stat_clear" not in entry]
     count = sum(1 for entry in ours if b"LOG:  statement:" in entry or b"LOG:  execute " in entry)
     line("idle: statements a second (log_statement = all)", f"{count / seconds:8.2f}")
-    line("idle: transactions a second (pg_stat_database)", f"{spent / seconds:8.2f}   autovacuum and this look included")
+    line(
+        "idle: transactions a second (pg_stat_database)", f"{spent / seconds:8.2f}   autovacuum and this look included"
+    )
     line("idle: Valkey commands a second (INFO stats)", f"{(asked - 1) / seconds:8.2f}")
 
 
@@ -150,7 +152,10 @@ def main(seconds: float) -> None:
         for _ in range(STARTS):
             with up(data) as (_, took):
                 times.append(took)
-        line(f"start on data that is there, {STARTS} times", f"best {min(times):.2f} s   median {statistics.median(times):.2f} s")
+        line(
+            f"start on data that is there, {STARTS} times",
+            f"best {min(times):.2f} s   median {statistics.median(times):.2f} s",
+        )
         with up(data) as (process, _):
             time.sleep(6)
             memory(process.pid)

@@ -1,5 +1,7 @@
 """What a change costs through the real API process, and where in the pipeline the time goes (`make bench-write`)."""
 
+# ruff: noqa: SLF001  it measures the pipeline from the inside
+
 import argparse
 import asyncio
 import itertools

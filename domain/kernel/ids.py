@@ -8,6 +8,7 @@ import re
 import secrets
 import time
 from random import Random
+from threading import Lock
 from typing import Final
 
 ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -20,7 +21,6 @@ PREFIXES: Final = frozenset(
 _PAIRS: Final = tuple(a + b for a in ALPHABET for b in ALPHABET)
 _BODY: Final = re.compile(r"[0-9A-Za-z]{22}")
 _MAX: Final = 1 << 128
-_RANDOM: Final = Random(secrets.randbits(256))  # noqa: S311  ids are unique, not secret
 
 
 def encode(number: int) -> str:
@@ -40,9 +40,34 @@ def uuid7(milliseconds: int, random_bits: int) -> int:
     return (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low
 
 
+class _Sequence:
+    """Numbers that only rise within this process (RFC 9562 §6.2, method 2), whatever the clock does, in any thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._random = Random(secrets.randbits(256))  # noqa: S311  ids are unique, not secret
+        self._milliseconds = 0
+        self._bits = 0
+
+    def next(self) -> int:
+        """The next UUIDv7."""
+        now = time.time_ns() // 1_000_000
+        with self._lock:
+            if now > self._milliseconds:
+                self._milliseconds, self._bits = now, self._random.getrandbits(73)
+            else:
+                self._bits += self._random.getrandbits(40) + 1
+                if self._bits >> 74:
+                    self._milliseconds, self._bits = self._milliseconds + 1, self._random.getrandbits(73)
+            return uuid7(self._milliseconds, self._bits)
+
+
+_SEQUENCE: Final = _Sequence()
+
+
 def new_id(prefix: str) -> str:
-    """A new identifier of the kind that `prefix` names, unique and ordered by time."""
-    return f"{prefix}_{encode(uuid7(time.time_ns() // 1_000_000, _RANDOM.getrandbits(74)))}"
+    """A new identifier of the kind that `prefix` names, unique; those of one process sort in the order of their making."""
+    return f"{prefix}_{encode(_SEQUENCE.next())}"
 
 
 def from_digest(prefix: str, digest: bytes) -> str:

@@ -46,8 +46,3 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faults]:
         yield Faults(stage, patient)
     finally:
         stage.stop()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Tests that take minutes say so: `make test` leaves them out, `make soak` runs them."""
-    config.addinivalue_line("markers", "soak: takes minutes")

@@ -36,7 +36,7 @@ from entrypoints.worker.process import stopping_on_signals, through, work
 from ports.unit_of_work import Tx
 
 LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
-execution.CHUNK_BYTES = 8 * 1024  # type: ignore[misc]  a small file is worked through in many chunks
+vars(execution)["CHUNK_BYTES"] = 8 * 1024  # a small file is worked through in many chunks
 
 
 @dataclass

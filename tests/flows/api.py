@@ -47,8 +47,8 @@ class Api:
         if method == "POST":
             headers = {"Idempotency_Key": f"k{time.time_ns()}-{next(_KEYS)}"} | headers
         if value is None:
-            return self.send(method, target, **headers)
-        return self.send(method, target, json.dumps(value).encode(), Content_Type="application/json", **headers)
+            return self.send(method, target, None, **headers)
+        return self.send(method, target, json.dumps(value).encode(), **{"Content_Type": "application/json"} | headers)
 
     def get(self, target: str, **query: Any) -> Any:
         """What a GET answers, which must be well."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import openpyxl
+import openpyxl  # type: ignore[import-untyped]
 import pytest
 import pytest_asyncio
 

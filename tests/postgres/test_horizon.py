@@ -4,12 +4,13 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 import pytest
 
-from adapters.postgres.events import PostgresEventReader
+from adapters.postgres.events import SQL, PostgresEventReader
 from adapters.postgres.pool import Pool
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
@@ -127,32 +128,33 @@ async def _stored(address: str, org: str) -> list[tuple[int, str, int]]:
         return [(row[0], row[1], row[2]) for row in await cursor.fetchall()]
 
 
-class Meddling(Pool):
+class Meddling:
     """A pool in whose system connections something happens after each statement."""
 
-    def __init__(self, conninfo: str, then: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(conninfo, size=2)
-        self._then = then
+    def __init__(self, pool: Pool, then: Callable[[], Awaitable[None]]) -> None:
+        self._pool, self._then = pool, then
 
     @asynccontextmanager
     async def system(self) -> AsyncIterator[Any]:
-        """The link, with a cursor that lets others in."""
-        async with super().system() as link:
-            kept, then = link.cursor, self._then
+        """A link with a cursor that lets others in."""
+        async with self._pool.system() as link:
+            yield _Meddled(_Cursor(link.cursor, self._then))
 
-            class Cursor:
-                @staticmethod
-                async def execute(*given: Any) -> Any:
-                    cursor = await kept.execute(*given)
-                    rows = await cursor.fetchall()
-                    await then()
-                    return _Fetched(rows)
 
-            link.cursor = Cursor()
-            try:
-                yield link
-            finally:
-                link.cursor = kept
+@dataclass(frozen=True)
+class _Cursor:
+    inner: Any
+    then: Callable[[], Awaitable[None]]
+
+    async def execute(self, *given: Any) -> Any:
+        rows = await (await self.inner.execute(*given)).fetchall()
+        await self.then()
+        return _Fetched(rows)
+
+
+@dataclass(frozen=True)
+class _Meddled:
+    cursor: _Cursor
 
 
 class _Fetched:
@@ -176,9 +178,10 @@ async def test_a_writer_between_the_two_looks_is_not_overtaken() -> None:
                 if looks == 1:
                     await tx.events.append([builders.event("src_1")])
 
-            pool = Meddling(await database(), append)
+            pool = Pool(await database(), size=2)
             try:
-                horizon = await PostgresEventReader(pool).horizon()
+                meddling: Any = Meddling(pool, append)
+                horizon = await PostgresEventReader(meddling).horizon()
             finally:
                 await pool.close()
         assert looks == 2
@@ -202,8 +205,6 @@ async def test_the_first_event_of_all_is_not_visible_before_it_is_there() -> Non
 
 
 async def _lock_and_take(writer: psycopg.AsyncConnection[Any]) -> None:
-    from adapters.postgres.events import SQL
-
     await writer.execute(SQL["lock"])
     cursor = await writer.execute("SELECT nextval('event_position')")
     assert await cursor.fetchone() == (1,)

@@ -74,7 +74,7 @@ async def filled(
 
 async def _insert(connection: psycopg.AsyncConnection[Any], table: str, values: dict[str, str]) -> None:
     names = sql.SQL(", ").join(map(sql.Identifier, values))
-    expressions = sql.SQL(", ").join(sql.SQL(value) for value in values.values())  # type: ignore[arg-type]
+    expressions = sql.SQL(", ").join(sql.SQL(value) for value in values.values())
     await connection.execute(
         sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(sql.Identifier(table), names, expressions)
     )

@@ -142,7 +142,7 @@ async def test_nothing_is_handed_to_another_tenant(rows: Rows) -> None:
         for table in rows.tables:
             for other in [theirs, sandbox] if table.has_mode else [theirs]:
                 moved = "org = {}, livemode = {}" if table.has_mode else "org = {}"
-                given = sql.SQL(moved).format(sql.Literal(other.org), sql.Literal(other.livemode))  # type: ignore[arg-type]
+                given = sql.SQL(moved).format(sql.Literal(other.org), sql.Literal(other.livemode))
                 await _refused(session, _statement("UPDATE {} SET ", table) + given)
                 await _refused(session, _copied(table, other))
 
@@ -167,7 +167,7 @@ async def test_rows_without_organisation_or_mode_are_refused(rows: Rows) -> None
 
 
 def _statement(words: str, table: TenantTable) -> sql.Composed:
-    return sql.SQL(words).format(sql.Identifier(table.name))  # type: ignore[arg-type]
+    return sql.SQL(words).format(sql.Identifier(table.name))
 
 
 def _copied(table: TenantTable, other: Tenant) -> sql.Composed:

@@ -1,0 +1,33 @@
+"""Identifiers are well formed, unique, and sort in the order of their making."""
+
+import string
+from concurrent.futures import ThreadPoolExecutor
+
+from domain.kernel import ids
+
+
+def test_form() -> None:
+    made = ids.new_id("prod")
+    assert ids.is_id("prod", made) and not ids.is_id("var", made)
+    assert set(made.removeprefix("prod_")) <= set(string.ascii_letters + string.digits)
+    assert not ids.is_id("prod", made + "\n") and not ids.is_id("prod", made[:-1] + "-")
+
+
+def test_one_process_makes_them_in_order_and_never_twice() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        made = [list(part) for part in pool.map(lambda _: [ids.new_id("evt") for _ in range(5_000)], range(4))]
+    assert all(part == sorted(part) for part in made)
+    assert len({one for part in made for one in part}) == 20_000
+
+
+def test_they_carry_the_time_of_rfc_9562() -> None:
+    number = ids.uuid7(0x0123456789AB, (1 << 74) - 1)
+    assert number >> 80 == 0x0123456789AB
+    assert number >> 76 & 0xF == 7
+    assert number >> 62 & 0b11 == 0b10
+
+
+def test_base62_keeps_the_order() -> None:
+    numbers = [0, 1, 61, 62, 3843, 3844, 2**64, 2**127, 2**128 - 1]
+    assert [ids.encode(number) for number in numbers] == sorted(ids.encode(number) for number in numbers)
+    assert len(ids.encode(2**128 - 1)) == ids.LENGTH
