@@ -173,7 +173,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "carton_count",
         100,
-        "number of boxes|packages number|carton count|no of cartons|number of cartons|boxes|cartons|box count"
+        "of boxes|of cartons|number of boxes|packages number|carton count|no of cartons|number of cartons|boxes|cartons|box count"
         "|total boxes|no of boxes|packages count|number of packages|anzahl pakete|anzahl kartons|package count"
         "|cartons per item|cartons per set|numero de cajas|cantidad de cajas|total cartons|ctns|# of boxes"
         "|# of cartons|packstucke",

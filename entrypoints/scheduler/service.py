@@ -5,7 +5,9 @@ from functools import partial
 from adapters.arq.queue import ArqQueue
 from adapters.postgres.leadership import leadership
 from adapters.postgres.upkeep import PostgresUpkeep
+from domain.platform.usecases import PlatformService
 from entrypoints.container import Container
+from entrypoints.scheduler.probes import probes
 from entrypoints.scheduler.process import Duty, lead
 from entrypoints.scheduler.relay import Relay
 from entrypoints.scheduler.ticks import Tick, Ticks
@@ -16,7 +18,10 @@ from entrypoints.worker.process import stopping_on_signals
 async def run_scheduler(container: Container, settings: Settings) -> None:
     """Lead, or wait to lead, until SIGTERM or SIGINT."""
     upkeep = PostgresUpkeep(container.pool())
-    runs, platform = container.run_scheduler(), container.platform()
+    api = f"http://{settings.host}:{settings.port}"
+    looks = probes(container.dispatch(), container.event_reader(), api)
+    platform = PlatformService(container.platform_checks(), container.clock(), looks)
+    runs = container.run_scheduler()
     idempotency = container.idempotency_upkeep()
 
     async def queue_due() -> None:

@@ -110,7 +110,6 @@ def test_a_thousand_records_are_the_most(fjord: Tenancy, source: str) -> None:
     assert fjord.api.whole(f"/v1/sources/{source}/runs") == []
 
 
-@pytest.mark.xfail(reason="records may name it (the schema says so), and every run complains of it", strict=False)
 def test_an_offers_own_key_is_no_problem(fjord: Tenancy, source: str) -> None:
     run = fjord.api.ended(fjord.api.push(source, [record("A", key=True)])["id"])
     assert run["problems"] == []
