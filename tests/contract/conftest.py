@@ -10,14 +10,16 @@ from ports.unit_of_work import UnitOfWork
 from tests.support.backend import Backend, memory_backend
 
 
-@pytest_asyncio.fixture(params=["memory", "postgres"])
+@pytest_asyncio.fixture(params=["memory", "postgres", "server"])
 async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
     """One way of keeping everything."""
     if request.param == "memory":
         yield memory_backend()
         return
     module = pytest.importorskip("tests.support.postgres", exc_type=ImportError)
-    async with module.postgres_backend() as made:
+    if request.param == "server" and not await module.at_hand():
+        pytest.skip("no PostgreSQL server is at hand")
+    async with module.postgres_backend("server" if request.param == "server" else "embedded") as made:
         yield made
 
 

@@ -34,8 +34,25 @@ from entrypoints.up.postgres import Postgres
 from tests.support.backend import Backend
 
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "max_connections": "60"}
-_made: list[str] = []
-"""The migrated database's address, once there is one."""
+_made: dict[str, str] = {}
+"""The migrated databases' addresses, by where they are: embedded, or on the machine's own server."""
+MACHINES_OWN = os.environ.get("JOINERY_TEST_SERVER", "postgresql://127.0.0.1/postgres")
+"""A server that happens to be at hand: the suites run on it as well, if one may make databases there."""
+
+
+async def at_hand() -> bool:
+    """Whether the machine's own server lets us make databases."""
+    try:
+        async with await psycopg.AsyncConnection.connect(MACHINES_OWN, autocommit=True, connect_timeout=2) as connection:
+            cursor = await connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+            return bool((await cursor.fetchone() or [False])[0])
+    except psycopg.OperationalError:
+        return False
+
+
+async def _drop(server: str, name: str) -> None:
+    async with await psycopg.AsyncConnection.connect(server, autocommit=True) as connection:
+        await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
 
 
 async def _server() -> str:
@@ -51,24 +68,26 @@ async def _server() -> str:
     return server.url("postgres", "postgres")
 
 
-async def database() -> str:
+async def database(where: str = "embedded") -> str:
     """The address of a migrated database that this process has for itself."""
-    if not _made:
-        server = await _server()
+    if where not in _made:
+        server = MACHINES_OWN if where == "server" else await _server()
         name = f"joinery_test_{os.getpid()}"
         async with await psycopg.AsyncConnection.connect(server, autocommit=True) as connection:
             await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
             await connection.execute(f'CREATE DATABASE "{name}"'.encode())
         address = urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
         await migrate(address)
-        _made.append(address)
-    return _made[0]
+        _made[where] = address
+        if where == "server":
+            atexit.register(lambda: asyncio.run(_drop(server, name)))
+    return _made[where]
 
 
 @asynccontextmanager
-async def postgres_backend() -> AsyncIterator[Backend]:
+async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
     """Everything in PostgreSQL, on the machine's clock."""
-    pool, clock = Pool(await database(), size=10), SystemClock()
+    pool, clock = Pool(await database(where), size=10), SystemClock()
 
     async def pass_time(by: timedelta) -> None:
         await asyncio.sleep(by.total_seconds())

@@ -1,0 +1,112 @@
+"""An attempt that pauses before any of its transactions, and goes on when the run is another's, changes nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.files.spool import FileSpools
+from domain.jobs.model import ClaimedJob
+from domain.kernel.errors import LeaseLost
+from domain.kernel.tenancy import Call, Tenant
+from domain.runs.execution import RunExecution
+from domain.runs.queueing import lane
+from ports.unit_of_work import Tx
+from tests.flows.bench import Bench, bench
+from tests.flows.feeds import record
+
+pytestmark = pytest.mark.asyncio
+TRANSACTIONS = 6
+"""Of a run over one chunk: begun, fetched, compared, written, aged, ended."""
+
+
+class Drowsy:
+    """Units of work, of which the n-th does not begin until it is told to."""
+
+    def __init__(self, inner: Any, sleeps_before: int) -> None:
+        self._inner, self._left = inner, sleeps_before
+        self.asleep, self.wake = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @asynccontextmanager
+    async def begin(self, tenant: Tenant, call: Call) -> AsyncIterator[Tx]:
+        """The transaction, in its time."""
+        self._left -= 1
+        if self._left == 0:
+            self.asleep.set()
+            await self.wake.wait()
+        async with self._inner.begin(tenant, call) as tx:
+            yield tx
+
+
+class Drowsing:
+    """One attempt at a source's waiting run, asleep before its n-th transaction, its lease over."""
+
+    def __init__(self, desk: Bench, source: str, sleeps_before: int) -> None:
+        self.desk, self.lane = desk, lane(source)
+        self.units = Drowsy(desk.world.container.uow(), sleeps_before)
+
+    async def claimed(self) -> ClaimedJob:
+        """The run's job, as the next attempt."""
+        await self.desk.rows("SELECT 1")
+        async with self.desk.world.container.pool().system() as link:
+            await link.connection.execute("UPDATE jobs SET lease_until = NULL WHERE lane = %s", (self.lane,))
+        (job,) = await self.desk.world.container.dispatch().claim(self.lane, 1, timedelta(seconds=30))
+        return job
+
+    async def fallen_asleep(self) -> "asyncio.Task[None]":
+        """The attempt, under way."""
+        parts = self.desk.world.container
+        execution = RunExecution(
+            self.units, parts.connectors(), parts.objects(), parts.vault(), FileSpools(), parts.codec()
+        )  # type: ignore[arg-type]  # fmt: skip
+        attempt = asyncio.create_task(execution(await self.claimed(), asyncio.Event()))
+        await asyncio.wait_for(self.units.asleep.wait(), 10)
+        return attempt
+
+    async def woken(self, attempt: "asyncio.Task[None]") -> None:
+        """It goes on, and finds that the run is another's."""
+        self.units.wake.set()
+        with pytest.raises(LeaseLost):
+            await asyncio.wait_for(attempt, 10)
+
+
+async def _pushed(desk: Bench) -> str:
+    source = await desk.source("push", config={"currency": "usd"})
+    answer = await desk.client.post(f"/v1/sources/{source}/records", {"records": [record("A"), record("B")], "complete": True})
+    assert answer.status == 202
+    return source
+
+
+@pytest.mark.parametrize("sleeps_before", range(1, TRANSACTIONS + 1))
+async def test_woken_after_the_other_has_ended_the_run(tmp_path: Path, sleeps_before: int) -> None:
+    async with bench(tmp_path) as desk:
+        source = await _pushed(desk)
+        sleeper = Drowsing(desk, source, sleeps_before)
+        attempt = await sleeper.fallen_asleep()
+        await desk.world.container.run_execution()(await sleeper.claimed(), asyncio.Event())
+        ended, kept = await desk.newest(source), await desk.kept()
+        assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
+        await sleeper.woken(attempt)
+        assert await desk.newest(source) == ended and await desk.kept() == kept
+
+
+@pytest.mark.parametrize("sleeps_before", range(1, TRANSACTIONS + 1))
+async def test_woken_while_the_other_has_only_taken_it(tmp_path: Path, sleeps_before: int) -> None:
+    async with bench(tmp_path) as desk:
+        source = await _pushed(desk)
+        sleeper = Drowsing(desk, source, sleeps_before)
+        attempt = await sleeper.fallen_asleep()
+        job, before, kept = await sleeper.claimed(), await desk.newest(source), await desk.kept()
+        await sleeper.woken(attempt)
+        assert await desk.newest(source) == before and await desk.kept() == kept
+        await desk.world.container.run_execution()(job, asyncio.Event())
+        ended = await desk.newest(source)
+        assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
+        assert await desk.rows("SELECT id FROM jobs WHERE lane = %s", lane(source)) == []
