@@ -10,7 +10,7 @@ from adapters.postgres.catalogue_batch import BatchWriter, availabilities
 from adapters.postgres.catalogue_query import offers_query, products_query
 from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.listing import page_of
-from adapters.postgres.session import Fetched, Session
+from adapters.postgres.session import Fetched, Session, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
 from domain.catalogue.batch import Batch, Compared, Mark, Span
@@ -63,27 +63,28 @@ class PostgresCatalogueStore:
         await session.run(b"DELETE FROM new_marks")
         content = ((mark.slot, mark.key, mark.fingerprint, mark.product) for mark in marks)
         await session.copy(BATCH["copy_marks"], content, _MARKS)
-        where: dict[str, Any] = {"source": span.source, "stream": span.stream}
-        changed = await session.all(BATCH["changed"], **where)
-        absent = await session.all(BATCH["absent"], **where, low=span.low, high=span.high)
-        returned = frozenset(key for key, same in changed if same)
+        found = await session.all(
+            BATCH["compared"], source=span.source, stream=span.stream, low=span.low, high=span.high
+        )
+        told = [(key, same) for key, _, same, _ in found if key is not None]
+        gone = [(key, newly) for read, key, _, newly in found if read is None]
         return Compared(
-            changed=frozenset(key for key, same in changed if not same),
-            returned=returned,
-            absent=frozenset(key for key, newly in absent if newly),
-            lingering=frozenset(key for key, newly in absent if not newly),
-            unchanged=len(marks) - len(changed),
+            changed=frozenset(key for key, same in told if not same),
+            returned=frozenset(key for key, same in told if same),
+            absent=frozenset(key for key, newly in gone if newly),
+            lingering=frozenset(key for key, newly in gone if not newly),
+            unchanged=len(marks) - len(told),
         )
 
     async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
         """Whole products by the source's product keys, and those that own one of the variant keys."""
-        found = await self._session.all(BATCH["products_by_key"], source=source, keys=list(keys))
+        found = await self._session.all(BATCH["products_by_key"], source=source, keys=texts(keys))
         products = {row[0]: rows.product_of(row, rows.plain) for row in found}
         if variant_keys:
-            owners = await self._session.all(BATCH["owners_by_variant_key"], source=source, keys=list(variant_keys))
-            others = [owner for (owner,) in owners if owner not in products]
+            owners = await self._session.all(BATCH["owners_by_variant_key"], source=source, keys=texts(variant_keys))
+            others = {owner for _, owner in owners if owner not in products}
             if others:
-                found = await self._session.all(BATCH["products_by_id"], ids=others)
+                found = await self._session.all(BATCH["products_by_id"], ids=texts(others))
                 products |= {row[0]: rows.product_of(row, rows.plain) for row in found}
         await self._fill(products, rows.plain)
         return {product.key: product for product in products.values()}
@@ -91,11 +92,14 @@ class PostgresCatalogueStore:
     async def load_by_variant(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
         """For each key the variant that has it as key, or alone has it as SKU, and its whole product."""
         codes = {key: search.code(key) for key in keys}
-        owners = await self._session.all(BATCH["owners_by_variant_key"], source=source, keys=list(keys))
-        owners += await self._session.all(
-            BATCH["owners_by_code"], source=source, codes=[code for code in codes.values() if code]
+        by_key: dict[str, str] = dict(
+            await self._session.all(BATCH["owners_by_variant_key"], source=source, keys=texts(keys))
         )
-        found = await self._session.all(BATCH["products_by_id"], ids=list({owner for (owner,) in owners}))
+        owners = set(by_key.values())
+        if rest := [code for key, code in codes.items() if code and key not in by_key]:
+            found = await self._session.all(BATCH["owners_by_code"], source=source, codes=texts(rest))
+            owners.update(owner for (owner,) in found)
+        found = await self._session.all(BATCH["products_by_id"], ids=texts(owners))
         products = {row[0]: rows.product_of(row, rows.packed) for row in found}
         await self._fill(products, rows.packed)
         return _by_variant(products.values(), source, codes)
@@ -104,7 +108,7 @@ class PostgresCatalogueStore:
         """Give loaded products their variants and offers."""
         if not products:
             return
-        ids = list(products)
+        ids = texts(products)
         variants: dict[str, Variant] = {}
         for row in await self._session.all(BATCH["variants_of"], ids=ids):
             variant = variants[row[0]] = rows.variant_of(row, read)
@@ -128,12 +132,19 @@ class PostgresCatalogueStore:
 
     async def stated_of(self, source: str, stream: str, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
         """The (variant key, location) of every offer that the stream states under these mark keys."""
-        values: dict[str, Any] = {"source": source, "keys": list(keys), "bit": STREAM_BITS[stream]}
+        bit = STREAM_BITS[stream]
         if stream == "catalogue":
-            found = await self._session.all(BATCH["stated_by_product"], **values)
-        else:
-            found = await self._session.all(BATCH["stated_by_mark"], **values, codes=[search.code(key) for key in keys])
-        return frozenset((key, location) for key, location in found)
+            found = await self._session.all(BATCH["stated_by_product"], source=source, keys=texts(keys), bit=bit)
+            return frozenset((key, location) for key, location in found)
+        by_key = await self._session.all(BATCH["variants_by_key"], source=source, keys=texts(keys))
+        named = {id_: key for key, id_ in by_key}
+        known = set(named.values())
+        codes = {code: key for key in keys if key not in known and (code := search.code(key))}
+        if codes:
+            by_code = await self._session.all(BATCH["variants_by_code"], source=source, codes=texts(codes))
+            named |= {id_: codes[code] for code, id_ in by_code if id_ not in named}
+        found = await self._session.all(BATCH["stated_by_variant"], source=source, ids=texts(named), bit=bit)
+        return frozenset((named[variant], location) for variant, location in found)
 
     async def age_absent(self, source: str, now: datetime) -> Sequence[str]:
         """Keys whose absence is due for the next rung of the ladder."""

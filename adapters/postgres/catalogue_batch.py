@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from adapters.postgres import catalogue_rows as rows
-from adapters.postgres.session import Session
+from adapters.postgres.session import Session, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
 from domain.catalogue.batch import Batch, Span
@@ -68,16 +68,14 @@ class BatchWriter:
 
     async def _products(self, span: Span, batch: Batch, now: datetime) -> None:
         changed = _only(batch.changed_products, batch.new_products)
-        whole = {product.id: terms(product, product.data) for product in (*batch.new_products, *changed)}
-        await self._stage("products", map(self._product_row, batch.new_products), rows.PRODUCT_TYPES)
-        if batch.new_products:
-            await self._session.run(SQL["insert_products"], source=span.source, now=now)
-        await self._stage("products", map(self._product_row, changed), rows.PRODUCT_TYPES)
-        if changed:
-            await self._session.run(SQL["update_products"], now=now)
+        stated = [*batch.new_products, *changed]
+        whole = {product.id: terms(product, product.data) for product in stated}
+        if stated:
+            await self._stage("products", map(self._product_row, stated), rows.PRODUCT_TYPES)
+            await self._session.run(SQL["save_products"], source=span.source, now=now)
         touched = [id_ for id_ in batch.touched if id_ not in whole]
         if touched:
-            await self._session.run(SQL["touch_products"], ids=touched, now=now)
+            await self._session.run(SQL["touch_products"], ids=texts(touched), now=now)
         await self._terms(whole, {product.id for product in changed}, [batch.touched[id_] for id_ in touched])
 
     async def _terms(self, whole: Mapping[str, set[str]], changed: set[str], touched: Sequence[Product]) -> None:
@@ -88,28 +86,22 @@ class BatchWriter:
         pairs += [(id_, "a:" + value) for id_, values in moved.items() for value in values]
         await self._stage("terms", pairs, _TERMS)
         if changed:
-            await self._session.run(SQL["drop_terms"], ids=list(changed))
+            await self._session.run(SQL["drop_terms"], ids=texts(changed))
         if moved:
-            await self._session.run(SQL["drop_availabilities"], ids=list(moved))
+            await self._session.run(SQL["drop_availabilities"], ids=texts(moved))
         await self._session.run(SQL["add_terms"])
 
     async def _variants(self, span: Span, batch: Batch, now: datetime) -> None:
-        changed = _only(batch.changed_variants, batch.new_variants)
-        await self._stage("variants", map(self._variant_row, batch.new_variants), rows.VARIANT_TYPES)
-        if batch.new_variants:
-            await self._session.run(SQL["insert_variants"], source=span.source, now=now)
-        if changed:
-            await self._stage("variants", map(self._variant_row, changed), rows.VARIANT_TYPES)
-            await self._session.run(SQL["update_variants"], now=now)
+        stated = [*batch.new_variants, *_only(batch.changed_variants, batch.new_variants)]
+        if stated:
+            await self._stage("variants", map(self._variant_row, stated), rows.VARIANT_TYPES)
+            await self._session.run(SQL["save_variants"], source=span.source, now=now)
 
     async def _offers(self, span: Span, batch: Batch, now: datetime) -> None:
-        changed = _only(batch.changed_offers, batch.new_offers)
-        if batch.new_offers:
-            await self._stage("offers", map(rows.offer_row, batch.new_offers), rows.OFFER_TYPES)
-            await self._session.run(SQL["insert_offers"], source=span.source, now=now)
-        if changed:
-            await self._stage("offers", map(rows.offer_row, changed), rows.OFFER_TYPES)
-            await self._session.run(SQL["update_offers"], now=now)
+        stated = [*batch.new_offers, *_only(batch.changed_offers, batch.new_offers)]
+        if stated:
+            await self._stage("offers", map(rows.offer_row, stated), rows.OFFER_TYPES)
+            await self._session.run(SQL["save_offers"], source=span.source, now=now)
 
     async def _documents(self, batch: Batch) -> None:
         if batch.touched:
@@ -129,7 +121,7 @@ class BatchWriter:
             await self._session.run(SQL["save_marks"], **where)
         if batch.absent:
             await self._session.run(
-                SQL["save_absent"], **where, low=span.low, high=span.high, keys=batch.absent, now=now
+                SQL["save_absent"], **where, low=span.low, high=span.high, keys=texts(batch.absent), now=now
             )
 
     async def _stage(self, name: str, content: Iterable[tuple[Any, ...]], types: Sequence[str]) -> None:

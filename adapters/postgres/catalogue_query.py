@@ -36,7 +36,7 @@ _OFFER_PIECES: dict[str, LiteralString] = {
     "product": " AND o.product = %(product)s",
     "source": " AND o.source = %(source)s",
     "availability": " AND o.availability = %(availability)s",
-    "updated_since": " AND o.updated_at >= %(updated_since)s",
+    "updated_since": " AND o.updated_at >= %(updated_since)s AND p.updated_at >= %(updated_since)s",
 }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.pool import Link
@@ -65,6 +66,14 @@ class Session:
             copy.set_types(types)
             for row in rows:
                 await copy.write_row(row)
+
+
+_ENCODE = msgspec.json.Encoder().encode
+
+
+def texts(values: Iterable[str]) -> Jsonb:
+    """Many texts as one parameter, for `jsonb_array_elements_text` (an array of them takes psycopg ten times as long)."""
+    return Jsonb(list(values), dumps=_ENCODE)
 
 
 def jsonb(value: Mapping[str, Any] | Sequence[Any] | None) -> Jsonb | None:

@@ -29,9 +29,8 @@ from ports.spool import Spool, Spools
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.runs")
-CHUNK_BYTES: Final = 1 << 20
-"""About as much of a snapshot as one transaction stores (some 4,000 rows of a CSV)."""
-MOST_CHUNKS: Final = 2048
+BUCKET_BYTES: Final = 16 << 10
+MOST_BUCKETS: Final = 1024
 _PACKED: Final = (b"PK\x03\x04", b"\x1f\x8b")
 
 
@@ -170,8 +169,8 @@ class RunExecution:
 
     async def _read_and_store(self, attempt: Attempt, path: Path, lost: asyncio.Event) -> None:
         context = context_of(attempt.source, attempt.run.stream)
-        reading = Reading(chunks=chunks_of(path))
-        with self._spools.open(reading.chunks) as spool:
+        reading = Reading(buckets_of(path))
+        with self._spools.open(reading.buckets) as spool:
             await self._read(attempt, path, context, reading, spool, lost)
             reading.close()
             storer = Storer(
@@ -268,9 +267,9 @@ def context_of(source: Source, stream: str) -> Context:
     )
 
 
-def chunks_of(path: Path) -> int:
-    """How many chunks a snapshot is worked through in, by its size; packed ones hold about six times as much."""
+def buckets_of(path: Path) -> int:
+    """How many buckets a snapshot's rows are put aside in, by its size; packed ones hold about six times as much."""
     with path.open("rb") as file:
         head = file.read(4)
     size = path.stat().st_size * (6 if head.startswith(_PACKED) else 1)
-    return max(1, min(MOST_CHUNKS, -(-size // CHUNK_BYTES)))
+    return max(1, min(MOST_BUCKETS, -(-size // BUCKET_BYTES)))

@@ -45,7 +45,7 @@ class Gatherer:
             for table, _, cells in kept:
                 digest.update(self._sheets[max(table, 0)].salt)
                 digest.update(cells)
-            chunk.marks[key] = Mark(slot_of(key), key, digest.digest())
+            chunk.marks[key] = Mark(slot_of(key, self._context.stream), key, digest.digest())
         return chunk
 
     def statements(self, chunk: Chunk, keys: Collection[str]) -> tuple[list[ProductStatement], list[Problem]]:

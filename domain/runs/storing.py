@@ -60,13 +60,15 @@ class Storer:
     spool: Spool
     complete: bool
     counts: dict[str, int] = field(default_factory=dict)
+    chunks: list[range] = field(default_factory=list)
     first: int = 0
     """The first chunk that no earlier attempt has stored."""
 
     def __post_init__(self) -> None:
         """Go on where an attempt that died has stopped, when the chunks are the same; what it counted counts."""
+        self.chunks = self.reading.chunks()
         stored, chunks = self.run.input.get("stored") or (0, 0)
-        if stored and chunks == self.reading.chunks:
+        if stored and chunks == len(self.chunks):
             self.first = stored
             self.counts = {name: n for name, n in self.run.stats.items() if name not in ("rows", "bytes", "problems")}
 
@@ -89,11 +91,11 @@ class Storer:
     async def _lost(self, allowed: int, *, exact: bool) -> int:
         """How many offers the run would withdraw; without `exact` an upper bound that reads no changed row."""
         lost = 0
-        for index in range(self.reading.chunks):
-            chunk = await self._chunk(index)
+        for buckets in self.chunks:
+            chunk = await self._chunk(buckets)
             async with self.uow.begin(self.tenant, self.call) as tx:
                 tx.dry = True
-                compared = await tx.catalogue.compare(self._span(index), list(chunk.marks.values()))
+                compared = await tx.catalogue.compare(self._span(buckets), list(chunk.marks.values()))
                 keys = compared.changed | compared.absent
                 held = await tx.catalogue.stated_of(self.source.id, self.run.stream, sorted(keys))
             if held and exact:
@@ -114,13 +116,13 @@ class Storer:
 
     async def store(self) -> None:
         """Every chunk, one transaction each; while one is written the next is compared and normalised."""
-        if self.first == self.reading.chunks:
+        if self.first == len(self.chunks):
             return
         ahead = asyncio.create_task(self._prepare(self.first))
         try:
-            for index in range(self.first, self.reading.chunks):
+            for index in range(self.first, len(self.chunks)):
                 prepared = await ahead
-                if index + 1 < self.reading.chunks:
+                if index + 1 < len(self.chunks):
                     ahead = asyncio.create_task(self._prepare(index + 1))
                 await self._write(prepared, index + 1)
         finally:
@@ -129,7 +131,8 @@ class Storer:
 
     async def _prepare(self, index: int) -> "Prepared":
         """Compare and normalise a chunk. Only this run changes its marks, so the comparison stands until it is written."""
-        chunk, span = await self._chunk(index), self._span(index)
+        buckets = self.chunks[index]
+        chunk, span = await self._chunk(buckets), self._span(buckets)
         async with self.uow.begin(self.tenant, self.call) as tx:
             tx.dry = True
             compared = await tx.catalogue.compare(span, list(chunk.marks.values()))
@@ -143,16 +146,19 @@ class Storer:
         async with self.uow.begin(self.tenant, self.call) as tx:
             await self._store(tx, prepared)
             stats = {**self.run.stats, **self.stats()}
-            done = {**self.run.input, "stored": [stored, self.reading.chunks]}
+            done = {**self.run.input, "stored": [stored, len(self.chunks)]}
             self.run = replace(self.run, stats=stats, stage="store", input=done)
             await tx.runs.save(self.run)
             await tx.jobs.hold(self.job, self.lease)
 
-    async def _chunk(self, index: int) -> Chunk:
-        return await asyncio.to_thread(lambda: self.gatherer.chunk(self.spool.lines(index)))
+    async def _chunk(self, buckets: range) -> Chunk:
+        return await asyncio.to_thread(self._gather, buckets)
 
-    def _span(self, index: int) -> Span:
-        return Span(self.source.id, self.run.stream, *span_of(index, self.reading.chunks))
+    def _gather(self, buckets: range) -> Chunk:
+        return self.gatherer.chunk([line for bucket in buckets for line in self.spool.lines(bucket)])
+
+    def _span(self, buckets: range) -> Span:
+        return Span(self.source.id, self.run.stream, *span_of(buckets, self.reading.buckets))
 
     async def _store(self, tx: Tx, prepared: "Prepared") -> None:
         compared, chunk, statements = prepared.compared, prepared.chunk, prepared.statements

@@ -31,6 +31,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "min_wal_size": "256MB",
     "max_wal_size": "2GB",
     "checkpoint_timeout": "15min",
+    "autovacuum_naptime": "15s",
+    "autovacuum_analyze_scale_factor": "0.05",
     "log_checkpoints": "off",
     "log_line_prefix": "%m [%p] %q%a ",
     "log_lock_waits": "on",

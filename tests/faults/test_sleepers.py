@@ -65,7 +65,7 @@ class Drowsing:
         parts = self.desk.world.container
         execution = RunExecution(
             self.units, parts.connectors(), parts.objects(), parts.vault(), FileSpools(), parts.codec()
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
         attempt = asyncio.create_task(execution(await self.claimed(), asyncio.Event()))
         await asyncio.wait_for(self.units.asleep.wait(), 10)
         return attempt
@@ -79,7 +79,9 @@ class Drowsing:
 
 async def _pushed(desk: Bench) -> str:
     source = await desk.source("push", config={"currency": "usd"})
-    answer = await desk.client.post(f"/v1/sources/{source}/records", {"records": [record("A"), record("B")], "complete": True})
+    answer = await desk.client.post(
+        f"/v1/sources/{source}/records", {"records": [record("A"), record("B")], "complete": True}
+    )
     assert answer.status == 202
     return source
 

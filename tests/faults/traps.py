@@ -23,7 +23,7 @@ from adapters.files.spool import FileSpools
 from domain.ingestion.model import Table
 from domain.jobs.model import ClaimedJob
 from domain.kernel.tenancy import Call, Tenant
-from domain.runs import execution
+from domain.runs import execution, reading
 from domain.runs.model import Run
 from domain.runs.queueing import EXECUTE
 from entrypoints.container import Container, opened
@@ -36,7 +36,7 @@ from entrypoints.worker.process import stopping_on_signals, through, work
 from ports.unit_of_work import Tx
 
 LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
-vars(execution)["CHUNK_BYTES"] = 8 * 1024  # a small file is worked through in many chunks
+vars(execution)["BUCKET_BYTES"], vars(reading)["CHUNK_ROWS"] = 1024, 50  # a small file is worked through in many chunks
 
 
 @dataclass

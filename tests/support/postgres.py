@@ -43,7 +43,9 @@ MACHINES_OWN = os.environ.get("JOINERY_TEST_SERVER", "postgresql://127.0.0.1/pos
 async def at_hand() -> bool:
     """Whether the machine's own server lets us make databases."""
     try:
-        async with await psycopg.AsyncConnection.connect(MACHINES_OWN, autocommit=True, connect_timeout=2) as connection:
+        async with await psycopg.AsyncConnection.connect(
+            MACHINES_OWN, autocommit=True, connect_timeout=2
+        ) as connection:
             cursor = await connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
             return bool((await cursor.fetchone() or [False])[0])
     except psycopg.OperationalError:

@@ -148,7 +148,7 @@ CREATE TABLE marks (
     absent_since timestamptz,
     absent_runs integer NOT NULL DEFAULT 0,
     PRIMARY KEY (org, livemode, source, stream, slot, key)
-);
+) WITH (fillfactor = 80);
 CREATE INDEX marks_absent ON marks (org, livemode, source, stream) WHERE absent_since IS NOT NULL;
 
 CREATE TABLE products (
@@ -240,11 +240,12 @@ CREATE TABLE offers (
     updated_at timestamptz NOT NULL,
     withdrawn_at timestamptz,
     PRIMARY KEY (org, livemode, id)
-) WITH (fillfactor = 80);
+) WITH (fillfactor = 70);
+-- updated_at stays without an index, so that a change of price or stock touches no index at all (a heap-only tuple);
+-- what changed since is found through the product, which moves with it.
 CREATE UNIQUE INDEX offers_variant ON offers (org, livemode, variant, source, location);
 CREATE INDEX offers_product ON offers (org, livemode, product);
 CREATE INDEX offers_source ON offers (org, livemode, source, id);
-CREATE INDEX offers_updated ON offers (org, livemode, updated_at);
 
 CREATE SEQUENCE event_position AS bigint CACHE 1;
 CREATE TABLE events (

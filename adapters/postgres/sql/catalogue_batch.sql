@@ -1,3 +1,7 @@
+-- Plans must not hang on statistics: a source's first load meets tables that were never analysed, where PostgreSQL takes an
+-- organisation for one row and would walk a staged table once for each row stored. So: lookups by arrays of keys, writes
+-- by ON CONFLICT instead of joins, and the one comparison as a full join, which is never a nested loop.
+
 -- staging --
 CREATE TEMPORARY TABLE IF NOT EXISTS new_marks (slot integer, key text COLLATE "C", fingerprint bytea,
     product text COLLATE "C") ON COMMIT DELETE ROWS;
@@ -32,17 +36,18 @@ COPY new_documents (product, body, etag) FROM STDIN (FORMAT binary)
 -- copy_terms --
 COPY new_terms (product, term) FROM STDIN (FORMAT binary)
 
--- changed --
-SELECT n.key, m.absent_since IS NOT NULL AND m.fingerprint = n.fingerprint FROM new_marks n
-LEFT JOIN marks m ON m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AND m.stream = %(stream)s
-    AND m.slot = n.slot AND m.key = n.key
-WHERE m.key IS NULL OR m.fingerprint <> n.fingerprint OR m.absent_since IS NOT NULL
-
--- absent --
-SELECT m.key, m.absent_since IS NULL FROM marks m
-WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AND m.stream = %(stream)s
-    AND m.absent_runs < 3 AND m.slot >= %(low)s AND m.slot < %(high)s
-    AND NOT EXISTS (SELECT FROM new_marks n WHERE n.slot = m.slot AND n.key = m.key)
+-- compared --
+SELECT n.key, m.key, m.fingerprint = n.fingerprint, m.absent_since IS NULL FROM new_marks n
+FULL JOIN (
+    SELECT slot, key, fingerprint, absent_since, absent_runs FROM marks
+    WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stream = %(stream)s
+        AND slot >= %(low)s AND slot < %(high)s
+) m ON n.slot = m.slot AND n.key = m.key
+WHERE CASE
+    WHEN n.key IS NULL THEN m.absent_runs < 3
+    WHEN m.key IS NULL THEN true
+    ELSE m.fingerprint <> n.fingerprint OR m.absent_since IS NOT NULL
+END
 
 -- save_marks --
 INSERT INTO marks (org, livemode, source, stream, slot, key, fingerprint, product)
@@ -53,45 +58,39 @@ SET fingerprint = excluded.fingerprint, product = excluded.product, absent_since
 -- save_absent --
 UPDATE marks SET absent_since = coalesce(absent_since, %(now)s), absent_runs = absent_runs + 1
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stream = %(stream)s
-    AND slot >= %(low)s AND slot < %(high)s AND key = ANY(%(keys)s) AND absent_runs < 3
+    AND slot >= %(low)s AND slot < %(high)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s))) AND absent_runs < 3
 
--- insert_products --
+-- save_products --
 INSERT INTO products (org, livemode, id, catalogue, source, key, status, version, visibility, brand_key, data, created_at,
     updated_at)
 SELECT %(org)s, %(livemode)s, id, catalogue, %(source)s, key, status, version, visibility, brand_key, data, created_at,
     %(now)s FROM new_products
-
--- update_products --
-UPDATE products p SET status = n.status, version = n.version, visibility = n.visibility, brand_key = n.brand_key,
-    data = n.data, updated_at = %(now)s
-FROM new_products n WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = n.id
+ON CONFLICT (org, livemode, id) DO UPDATE SET status = excluded.status, version = excluded.version,
+    visibility = excluded.visibility, brand_key = excluded.brand_key, data = excluded.data, updated_at = excluded.updated_at
 
 -- touch_products --
 UPDATE products SET updated_at = %(now)s
-WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s)
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 
--- insert_variants --
+-- save_variants --
 INSERT INTO variants (org, livemode, id, product, source, key, sku_code, mpn_code, status, version, data, updated_at)
 SELECT %(org)s, %(livemode)s, id, product, %(source)s, key, sku_code, mpn_code, status, version, data, %(now)s
 FROM new_variants
+ON CONFLICT (org, livemode, id) DO UPDATE SET product = excluded.product, sku_code = excluded.sku_code,
+    mpn_code = excluded.mpn_code, status = excluded.status, version = excluded.version, data = excluded.data,
+    updated_at = excluded.updated_at
 
--- update_variants --
-UPDATE variants v SET product = n.product, sku_code = n.sku_code, mpn_code = n.mpn_code, status = n.status,
-    version = n.version, data = n.data, updated_at = %(now)s
-FROM new_variants n WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = n.id
-
--- insert_offers --
+-- save_offers --
 INSERT INTO offers (org, livemode, id, variant, product, source, location, currency, cost, msrp, map, price, compare_at,
     quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at)
 SELECT %(org)s, %(livemode)s, id, variant, product, %(source)s, location, currency, cost, msrp, map, price, compare_at,
     quantity, incoming, availability, lead_time_days, version, stated, observed_at, %(now)s, withdrawn_at FROM new_offers
-
--- update_offers --
-UPDATE offers o SET product = n.product, currency = n.currency, cost = n.cost, msrp = n.msrp, map = n.map, price = n.price,
-    compare_at = n.compare_at, quantity = n.quantity, incoming = n.incoming, availability = n.availability,
-    lead_time_days = n.lead_time_days, version = n.version, stated = n.stated, observed_at = n.observed_at,
-    updated_at = %(now)s, withdrawn_at = n.withdrawn_at
-FROM new_offers n WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.id = n.id
+ON CONFLICT (org, livemode, id) DO UPDATE SET product = excluded.product, currency = excluded.currency,
+    cost = excluded.cost, msrp = excluded.msrp, map = excluded.map, price = excluded.price,
+    compare_at = excluded.compare_at, quantity = excluded.quantity, incoming = excluded.incoming,
+    availability = excluded.availability, lead_time_days = excluded.lead_time_days, version = excluded.version,
+    stated = excluded.stated, observed_at = excluded.observed_at, updated_at = excluded.updated_at,
+    withdrawn_at = excluded.withdrawn_at
 
 -- save_documents --
 INSERT INTO product_documents (org, livemode, product, view, body, etag)
@@ -100,13 +99,13 @@ ON CONFLICT (org, livemode, view, product) DO UPDATE SET body = excluded.body, e
 
 -- drop_terms --
 DELETE FROM product_terms t
-WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = ANY(%(ids)s)
-    AND NOT EXISTS (SELECT FROM new_terms n WHERE n.product = t.product AND n.term = t.term)
+WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    AND (t.product, t.term) NOT IN (SELECT product, term FROM new_terms)
 
 -- drop_availabilities --
 DELETE FROM product_terms t
-WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = ANY(%(ids)s) AND t.term >= 'a:' AND t.term < 'a;'
-    AND NOT EXISTS (SELECT FROM new_terms n WHERE n.product = t.product AND n.term = t.term)
+WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND t.term >= 'a:' AND t.term < 'a;'
+    AND (t.product, t.term) NOT IN (SELECT product, term FROM new_terms)
 
 -- add_terms --
 INSERT INTO product_terms (org, livemode, term, product)
@@ -115,30 +114,33 @@ ON CONFLICT DO NOTHING
 
 -- products_by_key --
 SELECT id, catalogue, source, key, status, version, visibility, data, created_at, updated_at FROM products
-WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND key = ANY(%(keys)s)
+WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 ORDER BY id FOR NO KEY UPDATE
 
 -- owners_by_variant_key --
-SELECT DISTINCT product FROM variants
-WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND key = ANY(%(keys)s)
+SELECT key, product FROM variants
+WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 
 -- owners_by_code --
-SELECT DISTINCT product FROM variants
-WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND sku_code = ANY(%(codes)s)
+SELECT DISTINCT v.product FROM jsonb_array_elements_text(%(codes)s) AS sought (code)
+CROSS JOIN LATERAL (
+    SELECT product, source FROM variants
+    WHERE org = %(org)s AND livemode = %(livemode)s AND sku_code = sought.code OFFSET 0
+) v WHERE v.source = %(source)s
 
 -- products_by_id --
 SELECT id, catalogue, source, key, status, version, visibility, data, created_at, updated_at FROM products
-WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s)
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY id FOR NO KEY UPDATE
 
 -- variants_of --
 SELECT id, product, source, key, status, version, data, updated_at FROM variants
-WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(%(ids)s) ORDER BY id
+WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) ORDER BY id
 
 -- offers_of --
 SELECT id, variant, product, source, location, currency, cost, msrp, map, price, compare_at, quantity, incoming,
     availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM offers
-WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(%(ids)s) ORDER BY id
+WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) ORDER BY id
 
 -- stated_offers --
 SELECT count(*) FROM offers
@@ -148,19 +150,26 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stat
 SELECT v.key, o.location FROM products p
 JOIN offers o ON o.org = p.org AND o.livemode = p.livemode AND o.product = p.id AND o.source = p.source
 JOIN variants v ON v.org = o.org AND v.livemode = o.livemode AND v.id = o.variant
-WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.source = %(source)s AND p.key = ANY(%(keys)s)
+    AND v.product = p.id
+WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.source = %(source)s AND p.key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
     AND o.stated & %(bit)s <> 0
 
--- stated_by_mark --
-WITH sought AS (SELECT * FROM unnest(%(keys)s::text[], %(codes)s::text[]) AS k (key, code)), found AS (
-    SELECT s.key, v.id FROM sought s JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s
-        AND v.source = %(source)s AND v.key = s.key
-    UNION
-    SELECT s.key, v.id FROM sought s JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s
-        AND v.sku_code = s.code AND v.source = %(source)s
-)
-SELECT f.key, o.location FROM found f JOIN offers o ON o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = f.id
-WHERE o.source = %(source)s AND o.stated & %(bit)s <> 0
+-- variants_by_key --
+SELECT key, id FROM variants
+WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s
+    AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
+
+-- variants_by_code --
+SELECT sought.code, v.id FROM jsonb_array_elements_text(%(codes)s) AS sought (code)
+CROSS JOIN LATERAL (
+    SELECT id, source FROM variants
+    WHERE org = %(org)s AND livemode = %(livemode)s AND sku_code = sought.code OFFSET 0
+) v WHERE v.source = %(source)s
+
+-- stated_by_variant --
+SELECT variant, location FROM offers
+WHERE org = %(org)s AND livemode = %(livemode)s AND variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    AND source = %(source)s AND stated & %(bit)s <> 0
 
 -- aged --
 SELECT m.key, p.status, m.absent_since FROM marks m

@@ -1,0 +1,53 @@
+"""Statements that must stay quick on tables that nobody has analysed yet: just after a first load."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+
+import pytest
+
+from adapters.postgres.orgs import PostgresOrgRegistry
+from adapters.postgres.pool import Pool
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.memory.clock import SystemClock
+from adapters.wire.catalogue import WireRendering
+from adapters.wire.events import WireEventRendering
+from domain.kernel.tenancy import Tenant
+from tests.postgres.databases import database_alone
+from tests.support import builders, catalogues
+
+pytestmark = pytest.mark.asyncio
+SOURCES, PRODUCTS, VARIANTS = 3, 250, 2
+
+
+@asynccontextmanager
+async def loaded() -> AsyncIterator[tuple[PostgresUnitOfWork, Tenant, str]]:
+    """A database just filled, and one of its sources."""
+    async with database_alone("plans") as address:
+        pool = Pool(address, size=2)
+        try:
+            uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+            registry = PostgresOrgRegistry(pool)
+            organisation = builders.organisation(plan=await registry.plan("standard"))
+            await registry.create(organisation)
+            tenant, sources = Tenant(organisation.id, True), [builders.source() for _ in range(SOURCES)]
+            for source in sources:
+                products = [builders.product(source.id, source.catalogue, f"P{n}") for n in range(PRODUCTS)]
+                for product in products:
+                    for number in range(VARIANTS):
+                        builders.offer(builders.variant(product, f"{product.key}-{number}"))
+                await catalogues.add(uow, tenant, *products)
+            yield uow, tenant, sources[0].id
+        finally:
+            await pool.close()
+
+
+@pytest.mark.parametrize("stream", ["catalogue", "stock"])
+async def test_what_is_stated_is_found_without_walking_everything(stream: str) -> None:
+    """The shrink guard asks this for each chunk: joined the wrong way round it takes the third power of the rows."""
+    async with loaded() as (uow, tenant, source), uow.read(tenant) as tx:
+        keys = [f"P{n}" + ("" if stream == "catalogue" else "-0") for n in range(0, PRODUCTS, 2)]
+        async with asyncio.timeout(5):
+            for _ in range(6):
+                found = await tx.catalogue.stated_of(source, stream, keys)
+        assert len(found) == (len(keys) * VARIANTS if stream == "catalogue" else 0)
