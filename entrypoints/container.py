@@ -26,6 +26,7 @@ from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.postgres.upkeep import PostgresUpkeep
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
 from adapters.wire.catalogue import WireRendering
@@ -85,6 +86,7 @@ class Container(containers.DeclarativeContainer):
     request_log_sink = providers.Singleton(PostgresRequestLogSink, pool)
     platform_checks = providers.Singleton(PostgresPlatformChecks, pool)
     idempotency_upkeep = providers.Singleton(PostgresIdempotencyUpkeep, pool)
+    upkeep = providers.Singleton(PostgresUpkeep, pool)
     event_reader = providers.Singleton(PostgresEventReader, pool)
     signals = providers.Singleton(PostgresSignals, settings.provided.database_url)
     limits = providers.Singleton(limits_of, settings)
@@ -118,7 +120,14 @@ class Container(containers.DeclarativeContainer):
         catalogue=providers.Singleton(CatalogueService),
     )
     run_execution = providers.Singleton(
-        RunExecution, uow, connectors, objects, vault, providers.Singleton(FileSpools), codec
+        RunExecution,
+        uow,
+        connectors,
+        objects,
+        vault,
+        providers.Singleton(FileSpools),
+        codec,
+        statistics=upkeep.provided.statistics,
     )
     run_scheduler = providers.Singleton(RunScheduler, uow, source_schedule, clock)
 

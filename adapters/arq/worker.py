@@ -11,7 +11,7 @@ from arq.worker import Worker, create_worker, func
 from adapters.arq.connection import FUNCTION, QUEUE, dumps, loads, settings, translated
 from domain.kernel.errors import Unavailable
 
-POLL: Final = 0.05
+POLL: Final = 0.5
 """Seconds between looks into the queue (arq polls)."""
 TAKEN: Final = 32
 """Lanes that may be out of the queue and wait for a free slot of this process."""

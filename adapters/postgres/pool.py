@@ -117,6 +117,8 @@ class Pool:
         connection = link.connection
         idle = connection.info.transaction_status == _IDLE
         if self._closed or connection.closed or not idle:
+            if connection.closed:
+                self._drop_idle()  # what ended this connection has ended those that wait here as well
             await connection.close()
         else:
             self._idle.append(link)

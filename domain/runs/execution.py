@@ -4,7 +4,7 @@ import asyncio
 import errno
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Final
 from domain.ingestion.model import Context, Table
 from domain.ingestion.vocabulary import score_header
 from domain.jobs.model import ClaimedJob
+from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Actor, Call
 from domain.runs import outcome
 from domain.runs.fetching import Fetcher, Snapshot, settings_digest
@@ -31,6 +32,8 @@ from ports.unit_of_work import Tx, UnitOfWork
 _LOG = logging.getLogger("joinery.runs")
 BUCKET_BYTES: Final = 16 << 10
 MOST_BUCKETS: Final = 1024
+TRIES: Final = 8
+"""How often a run that meets unforeseen errors is tried: for some minutes, as the worker waits longer each time."""
 _PACKED: Final = (b"PK\x03\x04", b"\x1f\x8b")
 
 
@@ -45,6 +48,10 @@ class Attempt:
     connector_job: Job
 
 
+async def _nothing() -> None:
+    """For stores that keep no statistics."""
+
+
 class RunExecution:
     """The handler of `runs.execute` jobs."""
 
@@ -57,6 +64,7 @@ class RunExecution:
         spools: Spools,
         codec: Codec,
         *,
+        statistics: Callable[[], Awaitable[None]] | None = None,
         ladder: Ladder | None = None,
         lease: timedelta = timedelta(seconds=30),
         workspace: Path | None = None,
@@ -66,6 +74,7 @@ class RunExecution:
         self._vault = vault
         self._spools = spools
         self._codec = codec
+        self._statistics = statistics or _nothing
         self._ladder = ladder or Ladder()
         self._lease = lease
         self._workspace = workspace
@@ -88,11 +97,24 @@ class RunExecution:
         except ShrinkRefused as refusal:
             stats = {**attempt.run.stats, "stated": refusal.stated, "would_withdraw": refusal.lost}
             await self._fail(attempt, RunError("shrink_refused", str(refusal)), stats)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
+        except DomainError:
+            raise
+        except Exception as error:
+            await self._unforeseen(attempt, error)
+
+    async def _unforeseen(self, attempt: Attempt, error: Exception) -> None:
+        """A full disk fails the run at once; anything else is tried again some times before it does."""
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             message = "The service has no space left to keep the feed; nothing was changed. Run it again later."
             await self._fail(attempt, RunError("storage_full", message))
+            return
+        if attempt.job.attempt - int(attempt.run.input.get("waits", 0)) < TRIES:
+            raise error
+        _LOG.error("run given up after %d attempts", TRIES, exc_info=error, extra={"run": attempt.run.id})
+        message = (
+            "The service met an error of its own; what was stored so far stays. Its operators can see it in the log."
+        )
+        await self._fail(attempt, RunError("internal_error", message))
 
     async def _begin(self, job: ClaimedJob) -> Attempt | None:
         call = Call(Actor("service", "worker"), job.kind)
@@ -107,7 +129,13 @@ class RunExecution:
                 return None
             run = run.started(tx.now)
             await tx.runs.save(run)
-            attempt = Attempt(job, call, run, source, await self._connector_job(tx, run, source))
+            try:
+                connector_job = await self._connector_job(tx, run, source)
+            except ValueError:
+                message = "The stored credentials cannot be opened; store them again."
+                await outcome.fail(tx, job, run, RunError("credentials_refused", message), self._ladder)
+                return None
+            attempt = Attempt(job, call, run, source, connector_job)
             await tx.jobs.hold(job, self._lease)
             return attempt
 
@@ -185,6 +213,7 @@ class RunExecution:
                 gatherer=Gatherer(self._codec, reading.sheets, context),
                 spool=spool,
                 complete=bool(attempt.run.input.get("complete", True)),
+                statistics=self._statistics,
             )
             await storer.guard()
             await storer.store()

@@ -1,7 +1,7 @@
 """Storing a run chunk by chunk: what is unchanged costs a look, what changed is written in one transaction a chunk."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from domain.jobs.model import ClaimedJob
 from domain.kernel.tenancy import Call, Tenant
 from domain.runs.gathering import Chunk, Gatherer
 from domain.runs.model import Run
-from domain.runs.reading import Reading, span_of
+from domain.runs.reading import CHUNK_ROWS, Findings, Reading, span_of
 from domain.sources.model import Source
 from ports.spool import Spool
 from ports.unit_of_work import Tx, UnitOfWork
@@ -59,8 +59,11 @@ class Storer:
     gatherer: Gatherer
     spool: Spool
     complete: bool
+    statistics: Callable[[], Awaitable[None]]
+    """Has the store look at how much there is, once a run has made it grow by much."""
     counts: dict[str, int] = field(default_factory=dict)
     chunks: list[range] = field(default_factory=list)
+    grown: int = 1_000
     first: int = 0
     """The first chunk that no earlier attempt has stored."""
 
@@ -68,9 +71,15 @@ class Storer:
         """Go on where an attempt that died has stopped, when the chunks are the same; what it counted counts."""
         self.chunks = self.reading.chunks()
         stored, chunks = self.run.input.get("stored") or (0, 0)
-        if stored and chunks == len(self.chunks):
+        if stored and chunks == self._shape():
             self.first = stored
+            kept = list(self.run.problems)
+            self.reading.findings = Findings(kept, self.run.stats.get("problems", len(kept)))
             self.counts = {name: n for name, n in self.run.stats.items() if name not in ("rows", "bytes", "problems")}
+
+    def _shape(self) -> str:
+        """How the snapshot falls into chunks; another release may divide it otherwise, and then starts over."""
+        return f"{len(self.chunks)} of {self.reading.buckets} by {CHUNK_ROWS}"
 
     async def guard(self) -> None:
         """The shrink guard (decisions.md §3). Raises ShrinkRefused; writes nothing."""
@@ -125,9 +134,16 @@ class Storer:
                 if index + 1 < len(self.chunks):
                     ahead = asyncio.create_task(self._prepare(index + 1))
                 await self._write(prepared, index + 1)
+                await self._refresh()
         finally:
             ahead.cancel()
             await asyncio.wait([ahead])
+
+    async def _refresh(self) -> None:
+        """After a thousand new items, four thousand, sixteen thousand and so on."""
+        if self.counts.get("variants_created", 0) >= self.grown:
+            await self.statistics()
+            self.grown = max(self.grown, self.counts["variants_created"]) * 4
 
     async def _prepare(self, index: int) -> "Prepared":
         """Compare and normalise a chunk. Only this run changes its marks, so the comparison stands until it is written."""
@@ -146,8 +162,9 @@ class Storer:
         async with self.uow.begin(self.tenant, self.call) as tx:
             await self._store(tx, prepared)
             stats = {**self.run.stats, **self.stats()}
-            done = {**self.run.input, "stored": [stored, len(self.chunks)]}
-            self.run = replace(self.run, stats=stats, stage="store", input=done)
+            done = {**self.run.input, "stored": [stored, self._shape()]}
+            problems = tuple(self.reading.findings.kept)
+            self.run = replace(self.run, stats=stats, stage="store", input=done, problems=problems)
             await tx.runs.save(self.run)
             await tx.jobs.hold(self.job, self.lease)
 

@@ -4,7 +4,6 @@ from functools import partial
 
 from adapters.arq.queue import ArqQueue
 from adapters.postgres.leadership import leadership
-from adapters.postgres.upkeep import PostgresUpkeep
 from domain.platform.usecases import PlatformService
 from entrypoints.container import Container
 from entrypoints.scheduler.probes import probes
@@ -17,7 +16,7 @@ from entrypoints.worker.process import stopping_on_signals
 
 async def run_scheduler(container: Container, settings: Settings) -> None:
     """Lead, or wait to lead, until SIGTERM or SIGINT."""
-    upkeep = PostgresUpkeep(container.pool())
+    upkeep = container.upkeep()
     api = f"http://{settings.host}:{settings.port}"
     looks = probes(container.dispatch(), container.event_reader(), api)
     platform = PlatformService(container.platform_checks(), container.clock(), looks)
