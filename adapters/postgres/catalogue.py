@@ -91,18 +91,18 @@ class PostgresCatalogueStore:
 
     async def load_by_variant(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
         """For each key the variant that has it as key, or alone has it as SKU, and its whole product."""
-        codes = {key: search.code(key) for key in keys}
         by_key: dict[str, str] = dict(
             await self._session.all(BATCH["owners_by_variant_key"], source=source, keys=texts(keys))
         )
         owners = set(by_key.values())
-        if rest := [code for key, code in codes.items() if code and key not in by_key]:
-            found = await self._session.all(BATCH["owners_by_code"], source=source, codes=texts(rest))
+        codes = {key: code for key in keys if key not in by_key and (code := search.code(key))}
+        if codes:
+            found = await self._session.all(BATCH["owners_by_code"], source=source, codes=texts(codes.values()))
             owners.update(owner for (owner,) in found)
         found = await self._session.all(BATCH["products_by_id"], ids=texts(owners))
         products = {row[0]: rows.product_of(row, rows.packed) for row in found}
         await self._fill(products, rows.packed)
-        return _by_variant(products.values(), source, codes)
+        return _by_variant(products.values(), source, keys, codes)
 
     async def _fill(self, products: Mapping[str, Product], read: Any) -> None:
         """Give loaded products their variants and offers."""
@@ -158,25 +158,20 @@ def _id(document: Document) -> str:
 
 
 def _by_variant(
-    products: Iterable[Product], source: str, codes: Mapping[str, str]
+    products: Iterable[Product], source: str, keys: Sequence[str], codes: Mapping[str, str]
 ) -> dict[str, tuple[Product, Variant]]:
-    """Find each key's variant among loaded products: by its own key first, else by a SKU that it alone has."""
-    keyed: dict[str, tuple[Product, Variant]] = {}
-    by_code: dict[str, list[tuple[Product, Variant]]] = {}
-    for product in products:
-        for variant in product.variants:
-            if variant.source != source:
-                continue
-            keyed[variant.key] = (product, variant)
-            sku = rows.sku_of(variant.data)
-            if sku:
+    """Find each key's variant among loaded products: by its own key first, else (`codes`) by a SKU that it alone has."""
+    own = [(product, entry) for product in products for entry in product.variants if entry.source == source]
+    keyed = {variant.key: (product, variant) for product, variant in own}
+    found = {key: keyed[key] for key in keys if key in keyed}
+    if codes:
+        by_code: dict[str, list[tuple[Product, Variant]]] = {}
+        for product, variant in own:
+            if sku := rows.sku_of(variant.data):
                 by_code.setdefault(search.code(sku), []).append((product, variant))
-    found = {}
-    for key, code in codes.items():
-        if key in keyed:
-            found[key] = keyed[key]
-        elif len(by_code.get(code, ())) == 1:
-            found[key] = by_code[code][0]
+        for key, code in codes.items():
+            if key not in found and len(by_code.get(code, ())) == 1:
+                found[key] = by_code[code][0]
     return found
 
 

@@ -20,6 +20,7 @@ class Stating:
 
     `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
     `present` tells whether the feed that is being read names a product key; `line` is where the present statement starts.
+    `places` are the locations that a stock sheet can speak of, None where its rows name them.
     """
 
     source: Source
@@ -29,6 +30,7 @@ class Stating:
     complete: bool
     products: dict[str, Product]
     present: Callable[[str], bool]
+    places: frozenset[str] | None = None
     line: int | None = None
     batch: Batch = field(default_factory=Batch)
     problems: list[Problem] = field(default_factory=list)
@@ -72,9 +74,16 @@ class Stating:
             stated.key = f"{stated.key} / {product.key}"
 
     def stock(self, product: Product, statement: VariantStatement) -> None:
-        """The stock stream states offers of a variant that the catalogue knows."""
+        """The stock stream states offers of a variant that the catalogue knows.
+
+        A complete sheet that has lost a location withdraws what it stated there. A single blank or unreadable cell of a
+        location it still has says nothing.
+        """
         variant = next(entry for entry in product.variants if entry.key == statement.key)
         self._offers(product, variant, statement.offers)
+        places = self.places
+        if self.complete and places is not None:
+            self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
 
     def withdraw(self, product: Product, offers: Iterable[Offer]) -> None:
         """A complete run no longer states these offers; one that no stream states is withdrawn."""

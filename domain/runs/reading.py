@@ -41,11 +41,15 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One table of the feed: its name, what its columns mean, and the salt of its rows' fingerprints."""
+    """One table of the feed: its name, what its columns mean, and the salt of its rows' fingerprints.
+
+    `places` are the locations that its columns can state offers at; None where the rows themselves name them.
+    """
 
     name: str | None
     plan: Plan | None
     salt: bytes
+    places: frozenset[str] | None = None
 
 
 @dataclass(slots=True)
@@ -84,6 +88,15 @@ class Reading:
     def close(self) -> None:
         """Reading is over: from now on `has` can tell what was read."""
         self.slots = array("I", sorted(set(self.slots)))
+
+    def places(self) -> frozenset[str] | None:
+        """The locations that all sheets together can state offers at; None where that is not known beforehand."""
+        places: set[str] = set()
+        for sheet in self.sheets:
+            if sheet.places is None:
+                return None
+            places |= sheet.places
+        return frozenset(places)
 
     def chunks(self) -> list[range]:
         """Buckets taken together until they hold CHUNK_ROWS rows; at least one chunk, if only to find what is absent."""
@@ -126,6 +139,14 @@ def salt_of(mapping: HeaderMapping | None, context: Context) -> bytes:
     return blake2b(repr((READING_VERSION, columns, context)).encode(), digest_size=16).digest()
 
 
+def places_of(mapping: HeaderMapping, plan: Plan) -> frozenset[str] | None:
+    """The locations that the columns speak of; None where a column of its own names each row's."""
+    if any(column.field == "location" for column in mapping.columns):
+        return None
+    named = {str(column.settings["location"]) for column in mapping.columns if "location" in column.settings}
+    return frozenset({*named, plan.location})
+
+
 def is_stock_sheet(mapping: HeaderMapping) -> bool:
     """Whether the columns state stock and give the items no name."""
     fields = {column.field for column in mapping.columns}
@@ -162,7 +183,8 @@ class Reader:
             if self._may_be_stock and is_stock_sheet(mapping):
                 raise StockSheet
             plan = compile_plan(mapping, self._context)
-            self._reading.sheets.append(Sheet(table.sheet, plan, salt_of(mapping, self._context)))
+            sheet = Sheet(table.sheet, plan, salt_of(mapping, self._context), places_of(mapping, plan))
+            self._reading.sheets.append(sheet)
             self._rows(len(self._reading.sheets) - 1, plan, chain(head, table.rows))
         if missing and not self._reading.sheets:
             raise NeedsMapping(

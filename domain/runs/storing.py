@@ -22,6 +22,11 @@ SHRINK_SHARE = 0.3
 SHRINK_LEAST = 50
 
 
+Offers = frozenset[tuple[str, str]]
+"""Offers as (variant key, location)."""
+Left = Callable[[Chunk, Collection[str], Offers], Offers]
+
+
 class ShrinkRefused(Exception):
     """A complete run would withdraw too much; `stated` and `lost` count offers."""
 
@@ -91,14 +96,18 @@ class Storer:
         if stated <= SHRINK_LEAST:
             return
         allowed = max(SHRINK_LEAST, int(stated * SHRINK_SHARE))
-        lost = await self._lost(allowed, exact=False)
-        if lost > allowed:
-            lost = await self._lost(allowed, exact=True)
+        lost = await self._lost(allowed, self._stock_left if self.run.stream == "stock" else None)
+        if lost > allowed and self.run.stream == "catalogue":
+            lost = await self._lost(stated, self._offered)
         if lost > allowed and not agrees(before, lost):
             raise ShrinkRefused(stated, lost)
 
-    async def _lost(self, allowed: int, *, exact: bool) -> int:
-        """How many offers the run would withdraw; without `exact` an upper bound that reads no changed row."""
+    async def _lost(self, enough: int, left: "Left | None") -> int:
+        """How many offers the run would withdraw; counting stops past `enough`.
+
+        `left` tells which of the offers held under changed keys stay; without it all count, an upper bound that reads no
+        changed row.
+        """
         lost = 0
         for buckets in self.chunks:
             chunk = await self._chunk(buckets)
@@ -107,17 +116,23 @@ class Storer:
                 compared = await tx.catalogue.compare(self._span(buckets), list(chunk.marks.values()))
                 keys = compared.changed | compared.absent
                 held = await tx.catalogue.stated_of(self.source.id, self.run.stream, sorted(keys))
-            if held and exact:
-                held -= await asyncio.to_thread(self._offered, chunk, compared.changed)
+            if held and left is not None:
+                held -= await asyncio.to_thread(left, chunk, compared.changed, held)
             lost += len(held)
-            if lost > allowed and not exact:
+            if lost > enough:
                 break
         return lost
 
-    def _offered(self, chunk: Chunk, keys: Collection[str]) -> frozenset[tuple[str, str]]:
+    def _stock_left(self, chunk: Chunk, keys: Collection[str], held: Offers) -> Offers:
+        """A stock sheet keeps the offers of the items it names, at the locations it has columns for."""
+        places = self.reading.places()
+        return frozenset(offer for offer in held if offer[0] in keys and (places is None or offer[1] in places))
+
+    def _offered(self, chunk: Chunk, keys: Collection[str], held: Offers) -> Offers:
+        """What the feed states anew under the keys that changed."""
         statements, _ = self.gatherer.statements(chunk, keys)
         return frozenset(
-            (variant.key if self.run.stream == "catalogue" else statement.key, offer.location)
+            (variant.key, offer.location)
             for statement in statements
             for variant in statement.variants
             for offer in variant.offers
@@ -236,7 +251,10 @@ class Storer:
         return stating
 
     def _stating(self, tx: Tx, products: dict[str, Product]) -> Stating:
-        return Stating(self.source, self.run.id, self.run.stream, tx.now, self.complete, products, self.reading.has)
+        places = self.reading.places() if self.run.stream == "stock" else None
+        return Stating(
+            self.source, self.run.id, self.run.stream, tx.now, self.complete, products, self.reading.has, places
+        )
 
     async def age(self) -> None:
         """After a complete catalogue run: move long absent products down the ladder (decisions.md §3)."""
