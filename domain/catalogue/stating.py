@@ -93,7 +93,7 @@ class Stating:
                 continue
             offer.stated &= ~bit
             if offer.stated:
-                self._keep_offer(product, offer)
+                self._stated_by_another(product, offer)
                 continue
             old = offer.data
             offer.data = {name: value for name, value in old.items() if name != "incoming"}
@@ -103,6 +103,18 @@ class Stating:
             changes.append(FieldChange("withdrawn_at", None, self.now))
             self._offer_changed(product, offer, changes, ["stock", "availability"])
             self._count("withdrawn")
+
+    def _stated_by_another(self, product: Product, offer: Offer) -> None:
+        """The other stream still states the offer: a price stays as last stated, stock that nobody states is unknown."""
+        old = offer.data
+        if self.stream == "stock":
+            stock = (*differences.STOCK_FIELDS, "availability")
+            kept = {name: value for name, value in old.items() if name not in stock}
+            offer.data = {**kept, "availability": "unknown"}
+        if changes := differences.changed(old, offer.data, ""):
+            self._offer_changed(product, offer, changes, differences.facets(changes))
+        else:
+            self._keep_offer(product, offer)
 
     def absent(self, product: Product) -> None:
         """A complete run no longer lists the product at all."""

@@ -47,7 +47,36 @@ def test_a_stock_sheet_withdraws_no_products(fjord: Tenancy) -> None:
     api.upload(source, stock(4))
     api.upload(source, stock(3, quantity=9))
     assert _withdrawn(fjord) == 0
-    assert all(offer["price"] for offer in api.whole("/v1/offers"))
+    offers = api.whole("/v1/offers")
+    assert all(offer["price"] for offer in offers)
+    assert sorted(offer.get("quantity", -1) for offer in offers) == [-1, -1, 9, 9, 9, 9, 9, 9]
+    assert {offer["availability"] for offer in offers if "quantity" not in offer} == {"unknown"}
+
+
+def test_a_stock_sheet_that_lost_a_warehouse(fjord: Tenancy) -> None:
+    """Its offers there are withdrawn; a single blank cell of a warehouse that it still has says nothing."""
+    api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
+    api.upload(source, catalogue(3, variants=1))
+    skus = sorted(variant["data"]["sku"] for product in api.whole("/v1/products") for variant in product["variants"])
+    wide = "SKU,NJ,CA,TX\n" + "".join(f"{sku},12,20+,7\n" for sku in skus)
+    assert api.upload(source, wide.encode())["stream"] == "stock"
+    narrow = "SKU,NJ,CA\n" + "".join(f"{sku},{'' if sku == skus[0] else 11},20+\n" for sku in skus)
+    run = api.upload(source, narrow.encode())
+    assert (run["status"], run["stats"]["withdrawn"]) == ("succeeded", 3)
+    gone = {offer["location"] for offer in api.whole("/v1/offers") if "withdrawn_at" in offer}
+    assert gone == {"TX"}
+    kept = [offer for offer in api.whole("/v1/offers") if offer["location"] == "NJ"]
+    assert sorted(offer["quantity"] for offer in kept) == [11, 11, 12]
+
+
+def test_a_warehouse_with_most_of_the_stock_is_not_lost_unseen(fjord: Tenancy) -> None:
+    api, source = fjord.api, fjord.api.source("file", config={"currency": "usd"})
+    api.upload(source, catalogue(60, variants=1))
+    skus = sorted(variant["data"]["sku"] for product in api.whole("/v1/products") for variant in product["variants"])
+    api.upload(source, ("SKU,NJ,CA\n" + "".join(f"{sku},12,20+\n" for sku in skus)).encode())
+    run = api.upload(source, ("SKU,NJ Qty\n" + "".join(f"{sku},11\n" for sku in skus)).encode())
+    assert (run["status"], run["error"]["code"]) == ("failed", "shrink_refused")
+    assert _withdrawn(fjord) == 0
 
 
 def test_too_much_gone_at_once_is_refused_until_seen_twice(fjord: Tenancy, feeds: FeedServer) -> None:
