@@ -14,7 +14,7 @@ from ports.unit_of_work import Tx
 
 WAITS: Final = 10
 """How often a run waits for a busy source before it fails."""
-_NO_FAILURE: Final = frozenset({"shrink_refused", "mapping_required", "storage_full"})
+_NO_FAILURE: Final = frozenset({"shrink_refused", "mapping_required", "storage_full", "internal_error"})
 
 
 def scheduled(source: Source, stream: str, now: datetime, *, changed: bool) -> Source:

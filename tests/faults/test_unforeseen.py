@@ -1,0 +1,60 @@
+"""A run that meets errors nobody foresaw: tried again some times, then failed, and the source is not blamed."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dependency_injector import providers
+
+from domain.jobs.model import ClaimedJob
+from domain.runs.execution import TRIES
+from tests.flows.bench import bench
+from tests.flows.feeds import catalogue, feed_server
+
+pytestmark = pytest.mark.asyncio
+
+
+class Stumbling:
+    """Connectors that fetch well and stumble over whatever they read."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def tables(self, *_: Any, **__: Any) -> Any:
+        """Raise what no connector's contract names."""
+        raise TypeError("unhashable type: 'sofa'")
+
+
+async def test_a_run_ends_after_some_tries(tmp_path: Path) -> None:
+    async with bench(tmp_path) as desk:
+        with feed_server() as feeds:
+            source = await desk.source(config={"url": feeds.serve("/feed.csv", catalogue(3)), "currency": "usd"})
+            run = (await desk.client.post(f"/v1/sources/{source}/runs")).json()["id"]
+            container = desk.world.container
+            container.connectors.override(providers.Object(Stumbling(container.connectors())))
+            container.run_execution.reset()
+            execution = container.run_execution()
+            async with container.pool().system() as link:
+                cursor = await link.connection.execute("SELECT id, org FROM jobs WHERE key = %s", (run,))
+                id_, org = await cursor.fetchone()
+
+            async def attempt(number: int) -> None:
+                from domain.kernel.tenancy import Tenant
+
+                async with container.pool().system() as link:
+                    await link.connection.execute("UPDATE jobs SET attempt = %s WHERE id = %s", (number, id_))
+                job = ClaimedJob(id_, "runs.execute", f"source:{source}", Tenant(org, True), {"run": run}, number)
+                await execution(job, asyncio.Event())
+
+            with pytest.raises(TypeError):
+                await attempt(1)
+            assert (await desk.client.get(f"/v1/runs/{run}")).json()["status"] == "running"
+            await attempt(TRIES)
+        ended = (await desk.client.get(f"/v1/runs/{run}")).json()
+        assert (ended["status"], ended["error"]["code"]) == ("failed", "internal_error")
+        assert "sofa" not in ended["error"]["message"]
+        assert (await desk.client.get(f"/v1/sources/{source}")).json()["status"] == "active"
