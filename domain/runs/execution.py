@@ -4,11 +4,11 @@ import asyncio
 import errno
 import logging
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from domain.ingestion.model import Context, Table
 from domain.ingestion.vocabulary import score_header
@@ -64,7 +64,7 @@ class RunExecution:
         spools: Spools,
         codec: Codec,
         *,
-        statistics: Callable[[], Awaitable[None]] | None = None,
+        statistics: Callable[[], Coroutine[Any, Any, None]] | None = None,
         ladder: Ladder | None = None,
         lease: timedelta = timedelta(seconds=30),
         workspace: Path | None = None,

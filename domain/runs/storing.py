@@ -1,9 +1,10 @@
 """Storing a run chunk by chunk: what is unchanged costs a look, what changed is written in one transaction a chunk."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
 from domain.catalogue.batch import Compared, Span
 from domain.catalogue.model import Product
@@ -64,8 +65,8 @@ class Storer:
     gatherer: Gatherer
     spool: Spool
     complete: bool
-    statistics: Callable[[], Awaitable[None]]
-    """Has the store look at how much there is, once a run has made it grow by much."""
+    statistics: Callable[[], Coroutine[Any, Any, None]]
+    """Has the store look at how much there is: after a thousand new items, four thousand, sixteen thousand and so on."""
     counts: dict[str, int] = field(default_factory=dict)
     chunks: list[range] = field(default_factory=list)
     grown: int = 1_000
@@ -142,6 +143,7 @@ class Storer:
         """Every chunk, one transaction each; while one is written the next is compared and normalised."""
         if self.first == len(self.chunks):
             return
+        beside: list[asyncio.Task[None]] = []
         ahead = asyncio.create_task(self._prepare(self.first))
         try:
             for index in range(self.first, len(self.chunks)):
@@ -149,16 +151,13 @@ class Storer:
                 if index + 1 < len(self.chunks):
                     ahead = asyncio.create_task(self._prepare(index + 1))
                 await self._write(prepared, index + 1)
-                await self._refresh()
+                if self.counts.get("variants_created", 0) >= self.grown:
+                    self.grown = self.counts["variants_created"] * 4
+                    beside.append(asyncio.create_task(self.statistics()))
         finally:
             ahead.cancel()
             await asyncio.wait([ahead])
-
-    async def _refresh(self) -> None:
-        """After a thousand new items, four thousand, sixteen thousand and so on."""
-        if self.counts.get("variants_created", 0) >= self.grown:
-            await self.statistics()
-            self.grown = max(self.grown, self.counts["variants_created"]) * 4
+            await asyncio.gather(*beside, return_exceptions=True)
 
     async def _prepare(self, index: int) -> "Prepared":
         """Compare and normalise a chunk. Only this run changes its marks, so the comparison stands until it is written."""
