@@ -44,7 +44,7 @@ class FileSpool:
 class FileSpools:
     """Spools below the system's (or a given) temporary folder."""
 
-    def __init__(self, folder: Path | None = None, limit: int = 16 << 20) -> None:
+    def __init__(self, folder: Path | None = None, limit: int = 8 << 20) -> None:
         self._folder = folder
         self._limit = limit
 

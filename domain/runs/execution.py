@@ -197,7 +197,7 @@ class RunExecution:
 
     async def _read_and_store(self, attempt: Attempt, path: Path, lost: asyncio.Event) -> None:
         context = context_of(attempt.source, attempt.run.stream)
-        reading = Reading(buckets_of(path))
+        reading = Reading(buckets_of(path), attempt.run.stream)
         with self._spools.open(reading.buckets) as spool:
             await self._read(attempt, path, context, reading, spool, lost)
             reading.close()

@@ -18,7 +18,7 @@ from ports.codec import Codec
 from ports.spool import Spool
 
 SAMPLES: Final = 50
-CHUNK_ROWS: Final = 3_000
+CHUNK_ROWS: Final = {"catalogue": 3_000, "stock": 6_000}
 """About how many rows one transaction stores: enough for sets to pay, few enough for memory and for the event horizon."""
 READING_VERSION: Final = b"1"
 """Part of every fingerprint: raising it makes each source's next run normalise everything anew."""
@@ -74,6 +74,7 @@ class Reading:
     """
 
     buckets: int
+    stream: str = "catalogue"
     sheets: list[Sheet] = field(default_factory=list)
     rows: int = 0
     findings: Findings = field(default_factory=Findings)
@@ -87,7 +88,7 @@ class Reading:
 
     def close(self) -> None:
         """Reading is over: from now on `has` can tell what was read."""
-        self.slots = array("I", sorted(set(self.slots)))
+        self.slots = array("I", sorted(self.slots))
 
     def places(self) -> frozenset[str] | None:
         """The locations that all sheets together can state offers at; None where that is not known beforehand."""
@@ -103,7 +104,7 @@ class Reading:
         chunks, first, rows = [], 0, 0
         for bucket, held in enumerate(self.held):
             rows += held
-            if rows >= CHUNK_ROWS:
+            if rows >= CHUNK_ROWS[self.stream]:
                 chunks.append(range(first, bucket + 1))
                 first, rows = bucket + 1, 0
         if first < self.buckets:

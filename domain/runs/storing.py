@@ -85,7 +85,7 @@ class Storer:
 
     def _shape(self) -> str:
         """How the snapshot falls into chunks; another release may divide it otherwise, and then starts over."""
-        return f"{len(self.chunks)} of {self.reading.buckets} by {CHUNK_ROWS}"
+        return f"{len(self.chunks)} of {self.reading.buckets} by {CHUNK_ROWS[self.reading.stream]}"
 
     async def guard(self) -> None:
         """The shrink guard (decisions.md §3). Raises ShrinkRefused; writes nothing."""

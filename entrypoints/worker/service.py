@@ -15,7 +15,7 @@ async def run_worker(container: Container, settings: Settings) -> None:
     """Work until SIGTERM or SIGINT."""
     quiet()
     gc.freeze()
-    gc.set_threshold(200_000, 20, 100)
+    gc.set_threshold(100_000, 20, 100)
     drain = Drain(container.dispatch(), {EXECUTE: container.run_execution()})
     database = Polling(container.dispatch(), container.signals()).serve
     source = through(ArqWorker(settings.redis_url).serve, database) if settings.redis_url else database

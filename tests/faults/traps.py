@@ -36,7 +36,10 @@ from entrypoints.worker.process import stopping_on_signals, through, work
 from ports.unit_of_work import Tx
 
 LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
-vars(execution)["BUCKET_BYTES"], vars(reading)["CHUNK_ROWS"] = 1024, 50  # a small file is worked through in many chunks
+vars(execution)["BUCKET_BYTES"], vars(reading)["CHUNK_ROWS"] = (
+    1024,
+    {"catalogue": 50, "stock": 50},
+)  # a small file is worked through in many chunks
 
 
 @dataclass
