@@ -33,12 +33,17 @@ class RedisLimits:
     """
 
     def __init__(
-        self, url: str, *, clock: Callable[[], float] = time.monotonic, prefix: str = "joinery:limit:"
+        self,
+        url: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        prefix: str = "joinery:limit:",
+        patience: float = PATIENCE,
     ) -> None:
-        self._pool = BlockingConnectionPool.from_url(url, max_connections=16, timeout=PATIENCE)
+        self._pool = BlockingConnectionPool.from_url(url, max_connections=16, timeout=patience)
         self._redis = Redis(connection_pool=self._pool)
         self._script = self._redis.register_script(files("adapters.redis").joinpath("lease.lua").read_text("utf-8"))
-        self._clock, self._prefix = clock, prefix
+        self._clock, self._prefix, self._patience = clock, prefix, patience
         self._shares: dict[str, Share] = {}
         self._alone_until = 0.0
         self._alone = False
@@ -74,7 +79,7 @@ class RedisLimits:
         whole = share.whole
         wanted = share.want(now)
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self._patience):
                 granted, remaining, generation = await self._script(
                     keys=[self._prefix + key],
                     args=[whole.burst, whole.rate, wanted, share.size, share.generation, LASTS],

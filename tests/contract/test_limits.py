@@ -43,7 +43,7 @@ async def open_limits(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIt
     opened: list[RedisLimits] = []
 
     def one_more() -> RedisLimits:
-        opened.append(RedisLimits(server.url()))
+        opened.append(RedisLimits(server.url(), patience=5.0))
         return opened[-1]
 
     yield one_more
