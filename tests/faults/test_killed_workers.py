@@ -57,7 +57,7 @@ def _killed(faults: Faults, tenancy: Tenancy, source: str, content: bytes, place
     """The run of the file, whose first worker is killed at that place."""
     with faults.trapped(place) as trapped:
         run = tenancy.api.hand_in(source, content)
-        assert trapped.wait(30) == -signal.SIGKILL
+        assert trapped.wait(90) == -signal.SIGKILL
         faults.stage.running.remove(trapped)
     return tenancy.api.ended(run)
 
