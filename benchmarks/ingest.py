@@ -14,8 +14,6 @@ from domain.kernel.tenancy import Tenant
 from domain.runs.model import Run
 from domain.sources.model import Source
 
-TABLES = ("products", "variants", "offers", "product_documents", "product_terms", "marks", "events")
-
 
 def line(name: str, figure: str) -> None:
     """One figure."""

@@ -159,7 +159,7 @@ async def main(products: int, seconds: float, rounds: int, deep: int) -> None:
             "JOINERY_DATABASE_URL_SUPER": parts.env["JOINERY_DATABASE_URL"].replace("//joinery@", "//postgres@"),
             "PATH": "/usr/bin:/bin",
         }
-        api = parts.process("api", {"JOINERY_LIMITS": "off"})
+        api = parts.process("api")
         bare = subprocess.Popen([sys.executable, "-m", "benchmarks.bare", tenant.org, str(BARE)], env=env)
         try:
             await wait_for(OURS)

@@ -6,7 +6,7 @@ from typing import Any
 
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
-from adapters.postgres.catalogue_batch import BatchWriter, availabilities
+from adapters.postgres.catalogue_batch import BatchWriter, availabilities, stage_marks
 from adapters.postgres.catalogue_query import offers_query, products_query
 from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.listing import page_of
@@ -19,7 +19,6 @@ from domain.kernel.paging import Cut, Page
 from ports.catalogue import Rendering
 
 SQL = statements("catalogue")
-_MARKS = ("int4", "text", "bytea", "text")
 PROBABLY_AFTER = timedelta(hours=72)
 
 
@@ -60,9 +59,7 @@ class PostgresCatalogueStore:
         """Hold marks against the store."""
         session = self._session
         await session.stage(BATCH["staging"])
-        await session.run(b"DELETE FROM new_marks")
-        content = ((mark.slot, mark.key, mark.fingerprint, mark.product) for mark in marks)
-        await session.copy(BATCH["copy_marks"], content, _MARKS)
+        await stage_marks(session, marks)
         found = await session.all(
             BATCH["compared"], source=span.source, stream=span.stream, low=span.low, high=span.high
         )

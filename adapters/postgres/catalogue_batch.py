@@ -11,7 +11,7 @@ from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.session import Session, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
-from domain.catalogue.batch import Batch, Span
+from domain.catalogue.batch import Batch, Mark, Span
 from domain.catalogue.categories import above
 from domain.catalogue.model import Offer, Product, Variant
 from ports.catalogue import Rendering
@@ -50,6 +50,17 @@ def _only(changed: Iterable[Thing], new: Iterable[Thing]) -> list[Thing]:
     return list({thing.id: thing for thing in changed if thing.id not in fresh}.values())
 
 
+async def stage(session: Session, name: str, content: Iterable[tuple[Any, ...]], types: Sequence[str]) -> None:
+    """Fill the temporary table `new_<name>` with these rows alone."""
+    await session.run(("DELETE FROM new_" + name).encode())
+    await session.copy(SQL["copy_" + name], content, types)
+
+
+async def stage_marks(session: Session, marks: Iterable[Mark]) -> None:
+    """Fill `new_marks`, to be compared or kept."""
+    await stage(session, "marks", ((mark.slot, mark.key, mark.fingerprint, mark.product) for mark in marks), _MARKS)
+
+
 class BatchWriter:
     """Writes one batch inside the transaction of `session`. `known` are availabilities as they were loaded."""
 
@@ -71,7 +82,7 @@ class BatchWriter:
         stated = [*batch.new_products, *changed]
         whole = {product.id: terms(product, product.data) for product in stated}
         if stated:
-            await self._stage("products", map(self._product_row, stated), rows.PRODUCT_TYPES)
+            await stage(self._session, "products", map(self._product_row, stated), rows.PRODUCT_TYPES)
             await self._session.run(SQL["save_products"], source=span.source, now=now)
         touched = [id_ for id_ in batch.touched if id_ not in whole]
         if touched:
@@ -84,7 +95,7 @@ class BatchWriter:
             return
         pairs = [(id_, term) for id_, found in whole.items() for term in found]
         pairs += [(id_, "a:" + value) for id_, values in moved.items() for value in values]
-        await self._stage("terms", pairs, _TERMS)
+        await stage(self._session, "terms", pairs, _TERMS)
         if changed:
             await self._session.run(SQL["drop_terms"], ids=texts(changed))
         if moved:
@@ -94,18 +105,18 @@ class BatchWriter:
     async def _variants(self, span: Span, batch: Batch, now: datetime) -> None:
         stated = [*batch.new_variants, *_only(batch.changed_variants, batch.new_variants)]
         if stated:
-            await self._stage("variants", map(self._variant_row, stated), rows.VARIANT_TYPES)
+            await stage(self._session, "variants", map(self._variant_row, stated), rows.VARIANT_TYPES)
             await self._session.run(SQL["save_variants"], source=span.source, now=now)
 
     async def _offers(self, span: Span, batch: Batch, now: datetime) -> None:
         stated = [*batch.new_offers, *_only(batch.changed_offers, batch.new_offers)]
         if stated:
-            await self._stage("offers", map(rows.offer_row, stated), rows.OFFER_TYPES)
+            await stage(self._session, "offers", map(rows.offer_row, stated), rows.OFFER_TYPES)
             await self._session.run(SQL["save_offers"], source=span.source, now=now)
 
     async def _documents(self, batch: Batch) -> None:
         if batch.touched:
-            await self._stage("documents", self._bodies(batch.touched.values()), _DOCUMENTS)
+            await stage(self._session, "documents", self._bodies(batch.touched.values()), _DOCUMENTS)
             await self._session.run(SQL["save_documents"])
 
     def _bodies(self, products: Iterable[Product]) -> Iterator[tuple[Any, ...]]:
@@ -116,18 +127,12 @@ class BatchWriter:
     async def _marks(self, span: Span, batch: Batch, now: datetime) -> None:
         where = {"source": span.source, "stream": span.stream}
         if batch.marks:
-            kept = ((mark.slot, mark.key, mark.fingerprint, mark.product) for mark in batch.marks)
-            await self._stage("marks", kept, _MARKS)
+            await stage_marks(self._session, batch.marks)
             await self._session.run(SQL["save_marks"], **where)
         if batch.absent:
             await self._session.run(
                 SQL["save_absent"], **where, low=span.low, high=span.high, keys=texts(batch.absent), now=now
             )
-
-    async def _stage(self, name: str, content: Iterable[tuple[Any, ...]], types: Sequence[str]) -> None:
-        """Fill the temporary table `new_<name>` with these rows alone."""
-        await self._session.run(("DELETE FROM new_" + name).encode())
-        await self._session.copy(SQL["copy_" + name], content, types)
 
     def _product_row(self, product: Product) -> tuple[Any, ...]:
         data = product.data

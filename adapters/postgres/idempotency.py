@@ -1,10 +1,9 @@
 """Idempotency keys in PostgreSQL: held by an advisory lock of the transaction, so that a crash frees them at once."""
 
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
 
 from adapters.postgres.pool import Pool
-from adapters.postgres.session import Session, jsonb
+from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
 from domain.kernel.errors import RequestInProgress
 from ports.idempotency import StoredAnswer
@@ -25,9 +24,7 @@ class PostgresIdempotencyStore:
         The lock comes in a statement of its own: only then does the next one see what its last holder committed.
         """
         tenant = self._session.tenant
-        name = f"{tenant.org}\0{tenant.livemode}\0{key}".encode()
-        lock = int.from_bytes(blake2b(name, digest_size=8).digest(), "big", signed=True)
-        row = await self._session.one(SQL["hold"], lock=lock)
+        row = await self._session.one(SQL["hold"], lock=lock_number(tenant.org, tenant.livemode, key))
         if not row or not row[0]:
             raise RequestInProgress(retry_after=1)
         since = self._session.now - LIFETIME

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from hashlib import blake2b
 from typing import Any
 
 from adapters.postgres.pool import Pool
-from adapters.postgres.session import Session, jsonb
+from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
 from domain.jobs.model import ClaimedJob, NewJob
 from domain.kernel.errors import LeaseLost
@@ -81,9 +80,8 @@ class PostgresDispatch:
 
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
         """Take due jobs of the lane, oldest first, unless another worker holds some of it; attempts rise by one."""
-        lock = int.from_bytes(blake2b(f"lane\0{lane}".encode(), digest_size=8).digest(), "big", signed=True)
         async with self._pool.system() as link, link.connection.transaction():
-            await link.cursor.execute(SQL["lock_lane"], {"lock": lock})
+            await link.cursor.execute(SQL["lock_lane"], {"lock": lock_number("lane", lane)})
             cursor = await link.cursor.execute(SQL["claim"], {"lane": lane, "limit": limit, "lease": lease})
             rows = sorted(await cursor.fetchall())
         return [

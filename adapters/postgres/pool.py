@@ -69,7 +69,6 @@ class Pool:
 
     def __init__(self, conninfo: str, size: int = 8, patience: float = 5.0, application: str = "joinery") -> None:
         self._conninfo = conninfo
-        self._size = size
         self._patience = patience
         self._application = application
         self._idle: list[Link] = []
@@ -154,7 +153,7 @@ class Pool:
 
     def tenant(self, tenant: Tenant) -> "Lease":
         """A connection set to that tenant."""
-        return Lease(self, tenant.org, tenant.livemode)
+        return self.link(tenant.org, tenant.livemode)
 
     def system(self) -> "Lease":
         """A connection that sees every tenant: for operators, scheduler and relay only."""

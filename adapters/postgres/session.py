@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -66,6 +67,12 @@ class Session:
             copy.set_types(types)
             for row in rows:
                 await copy.write_row(row)
+
+
+def lock_number(*parts: object) -> int:
+    """The number of the advisory lock that these parts name."""
+    name = "\0".join(map(str, parts)).encode()
+    return int.from_bytes(blake2b(name, digest_size=8).digest(), "big", signed=True)
 
 
 _ENCODE = msgspec.json.Encoder().encode

@@ -8,7 +8,7 @@ from types import TracebackType
 from adapters.postgres.access import PostgresKeyStore
 from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.catalogue import PostgresCatalogueStore
-from adapters.postgres.errors import translate, translated
+from adapters.postgres.errors import translated
 from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
@@ -45,7 +45,7 @@ class PostgresUnitOfWork:
     @asynccontextmanager
     async def begin(self, tenant: Tenant, call: Call) -> AsyncIterator[Tx]:
         """A transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
-        async with self._pool.link(tenant.org, tenant.livemode) as link:
+        async with self._pool.tenant(tenant) as link:
             tx = self.assemble(link, tenant, call)
             try:
                 async with link.connection.transaction():
@@ -108,23 +108,19 @@ class PostgresUnitOfWork:
 class Reading:
     """Stores for reading, for as long as the context lasts: a class, because every read of the API goes through it."""
 
-    __slots__ = ("_link", "_pool", "_tenant", "_uow")
+    __slots__ = ("_lease", "_tenant", "_uow")
 
     def __init__(self, uow: PostgresUnitOfWork, pool: Pool, tenant: Tenant) -> None:
         self._uow = uow
-        self._pool = pool
+        self._lease = pool.tenant(tenant)
         self._tenant = tenant
 
     async def __aenter__(self) -> Tx:
         """Raises Unavailable."""
-        tenant = self._tenant
-        self._link = await self._pool.take(tenant.org, tenant.livemode)
-        return self._uow.assemble(self._link, tenant, _READER)
+        return self._uow.assemble(await self._lease.__aenter__(), self._tenant, _READER)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Drivers' errors leave as the domain's."""
-        await self._pool.give_back(self._link)
-        if error is not None and (known := translate(error)) is not error:
-            raise known from error
+        await self._lease.__aexit__(kind, error, trace)

@@ -27,6 +27,3 @@ SELECT last_value - (NOT is_called)::integer FROM event_position
 SELECT min((classid::bigint << 32 | objid::bigint) - 4611686018427387904) FROM pg_locks
 WHERE locktype = 'advisory' AND objsubid = 1 AND mode = 'ShareLock' AND classid::bigint >= 1073741824
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-
--- partitions --
-SELECT to_char(day, 'YYYYMMDD'), day, day + 1 FROM generate_series(current_date, current_date + 2, interval '1 day') AS d (day)
