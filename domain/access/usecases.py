@@ -84,10 +84,6 @@ class AccessService:
             raise AuthenticationRequired
         return principal
 
-    async def authenticate(self, text: str, address: str, now: datetime) -> Principal:
-        """The principal that a presented credential proves. Raises AuthenticationRequired."""
-        return self.judge(await self.find(text, self.digest(text)), address, now)
-
     async def pin_version(self, org: str, version: str) -> str:
         """Pin the organisation's API version unless one is pinned; answers the pinned one."""
         return await self._credentials.pin_version(org, version)
