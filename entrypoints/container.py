@@ -16,7 +16,7 @@ from adapters.memory.clock import SystemClock
 from adapters.memory.limits import MemoryLimits
 from adapters.pluggy.host import connect
 from adapters.postgres.access import PostgresCredentials
-from adapters.postgres.events import PostgresEventReader
+from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.idempotency import PostgresIdempotencyUpkeep
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.orgs import PostgresOrgRegistry

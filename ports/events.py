@@ -1,11 +1,34 @@
 """The event log: appended in the transaction, visible below a horizon (architecture §5)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from domain.events.model import Event
+from domain.changes.model import EventFilter, Licence, Reader
+from domain.events.model import Event, LoggedEvent
 from domain.kernel.tenancy import Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far the log goes. `last` is the highest position taken, `horizon` the one below which nothing can appear any more.
+
+    `floor` is the position up to which events have been dropped by age.
+    """
+
+    horizon: int
+    last: int
+    floor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """Events joined by commas, ready to stand in a JSON array; `position` is the last one's."""
+
+    count: int
+    position: int
+    body: bytes
 
 
 class EventLog(Protocol):
@@ -15,12 +38,42 @@ class EventLog(Protocol):
         """Append in this order; events without an id are given one. Subject rows must be locked before."""
         ...
 
+    async def horizon(self) -> int:
+        """The horizon now: what is appended from here on stands above it."""
+        ...
+
 
 class EventReader(Protocol):
-    """Across tenants: what feed, stream and webhooks read."""
+    """Across tenants: what feed, stream and webhooks read. Positions are those after `after`, up to `up_to`."""
 
     async def horizon(self) -> int:
         """The position below which no further event can appear; it never goes back."""
+        ...
+
+    async def reach(self) -> Reach:
+        """How far the log goes now."""
+        ...
+
+    async def licences(self, tenant: Tenant) -> Sequence[Licence]:
+        """What the tenant may read of others' catalogues."""
+        ...
+
+    async def page(
+        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
+    ) -> Sequence[LoggedEvent]:
+        """The first `limit` events, oldest first. Others' events carry the groups to be shown, and their whole body."""
+        ...
+
+    async def recent(self, reader: Reader, before: int, limit: int, wanted: EventFilter) -> Sequence[LoggedEvent]:
+        """The last `limit` events up to the position `before`, newest first."""
+        ...
+
+    async def splice(self, tenant: Tenant, after: int, up_to: int, limit: int, wanted: EventFilter) -> Splice:
+        """The bodies of the tenant's own first `limit` events, joined."""
+        ...
+
+    async def at(self, tenant: Tenant, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+        """The tenant's own events at those positions, oldest first; what was dropped is left out."""
         ...
 
 
@@ -29,4 +82,8 @@ class EventRendering(Protocol):
 
     def event(self, event: Event, tenant: Tenant, time: datetime) -> bytes:
         """The envelope with its data (specification, Events)."""
+        ...
+
+    def redacted(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
+        """The envelope with the field groups alone (decisions.md §4); None when nothing of the change may be shown."""
         ...

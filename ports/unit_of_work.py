@@ -9,6 +9,7 @@ from domain.audit.model import Change
 from domain.events.model import Event
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import Call, Tenant
+from domain.webhooks.model import Forecast
 from ports.access import KeyStore
 from ports.audit import AuditLog
 from ports.catalogue import CatalogueStore
@@ -31,6 +32,8 @@ class Recorded:
     events: list[Event] = field(default_factory=list)
     jobs: list[NewJob] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    forecast: Forecast | None = None
+    """For webhook endpoints: what they would have got lately."""
 
 
 @dataclass(slots=True)

@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Final
 
 from adapters.memory.table import MemoryStore, Table, Transaction
-from domain.events.model import Event
+from domain.changes.model import NETWORK_GROUPS, EventFilter, Licence, Reader
+from domain.events.model import Event, LoggedEvent
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from ports.events import EventRendering, Reach, Splice
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedEvent:
+class KeptEvent:
     """An event at its position in the log of all tenants."""
 
     position: int
@@ -21,7 +23,17 @@ class LoggedEvent:
     at: datetime
 
 
-EVENTS: Final = Table[LoggedEvent]("events", lambda logged: f"{logged.position:020d}", descending=False)
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a catalogue's organisation lets a holder (`*` for everybody) see of it."""
+
+    catalogue: str
+    holder: str
+    groups: frozenset[str]
+
+
+EVENTS: Final = Table[KeptEvent]("events", lambda kept: f"{kept.position:020d}", descending=False)
+GRANTS: Final = Table[Grant]("licences", lambda grant: f"{grant.catalogue} {grant.holder}")
 
 
 class MemoryEvents:
@@ -34,25 +46,94 @@ class MemoryEvents:
     async def append(self, events: Sequence[Event]) -> None:
         """Append in this order."""
         await self._transaction.lock()
+        tenant = self._transaction.tenant
         for event in events:
             event.id = event.id or new_id("evt")
             position = self._transaction.store.next_number()
-            await self._rows.put(LoggedEvent(position, self._transaction.tenant, event, self._transaction.now))
+            await self._rows.put(KeptEvent(position, tenant, event, self._transaction.now))
             self._transaction.recorded.events.append(event)
         if events:
-            self._transaction.channels.add("events")
+            self._transaction.channels.add(("events", f"{tenant.org} {'t' if tenant.livemode else 'f'}"))
+
+    async def horizon(self) -> int:
+        """The horizon now: what is appended from here on stands above it."""
+        return _last(self._transaction.store)
+
+
+def _last(store: MemoryStore) -> int:
+    return max((kept.position for _, kept in store.everyone(EVENTS)), default=0)
 
 
 class MemoryEventReader:
     """EventReader. One transaction writes at a time, so everything committed is below the horizon."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryStore, rendering: EventRendering) -> None:
         self._store = store
+        self._render = rendering.event
 
     async def horizon(self) -> int:
-        """The position after the last committed event."""
-        return max((logged.position for _, logged in self._store.everyone(EVENTS)), default=0) + 1
+        """The position of the last committed event."""
+        return _last(self._store)
 
-    async def log(self) -> Sequence[LoggedEvent]:
+    async def reach(self) -> Reach:
+        """How far the log goes now."""
+        last = _last(self._store)
+        return Reach(last, last, 0)
+
+    async def log(self) -> Sequence[KeptEvent]:
         """Everything below the horizon, in order."""
-        return sorted((logged for _, logged in self._store.everyone(EVENTS)), key=lambda logged: logged.position)
+        return sorted((kept for _, kept in self._store.everyone(EVENTS)), key=lambda kept: kept.position)
+
+    async def licences(self, tenant: Tenant) -> Sequence[Licence]:
+        """What the tenant may read of others' catalogues."""
+        found: dict[tuple[Tenant, str], frozenset[str]] = {}
+        for owner, grant in self._store.everyone(GRANTS):
+            if grant.holder in (tenant.org, "*") and owner.livemode == tenant.livemode and owner.org != tenant.org:
+                key = (owner, grant.catalogue)
+                found[key] = found.get(key, NETWORK_GROUPS) | grant.groups
+        return [Licence(owner, catalogue, groups) for (owner, catalogue), groups in sorted(found.items(), key=repr)]
+
+    async def page(
+        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
+    ) -> Sequence[LoggedEvent]:
+        """The first `limit` events, oldest first."""
+        return [event for event in self._visible(reader, wanted) if after < event.position <= up_to][:limit]
+
+    async def recent(self, reader: Reader, before: int, limit: int, wanted: EventFilter) -> Sequence[LoggedEvent]:
+        """The last `limit` events up to the position, newest first."""
+        return [event for event in self._visible(reader, wanted) if event.position <= before][::-1][:limit]
+
+    async def splice(self, tenant: Tenant, after: int, up_to: int, limit: int, wanted: EventFilter) -> Splice:
+        """The bodies of the tenant's own first `limit` events, joined."""
+        found = await self.page(Reader(tenant), after, up_to, limit, wanted)
+        return Splice(len(found), found[-1].position if found else after, b",".join(event.body for event in found))
+
+    async def at(self, tenant: Tenant, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+        """The tenant's own events at those positions, oldest first."""
+        everything = self._visible(Reader(tenant), EventFilter(everything=True))
+        return [event for event in everything if event.position in positions]
+
+    def _visible(self, reader: Reader, wanted: EventFilter) -> list[LoggedEvent]:
+        held = {(licence.owner, licence.catalogue): licence.groups for licence in reader.licences}
+        found = []
+        for owner, kept in self._store.everyone(EVENTS):
+            groups = held.get((owner, kept.event.catalogue or ""))
+            if owner == reader.tenant or (groups is not None and kept.event.network):
+                found.append(self._logged(kept, None if owner == reader.tenant else groups))
+        return sorted((event for event in found if wanted.matches(event)), key=lambda event: event.position)
+
+    def _logged(self, kept: KeptEvent, groups: frozenset[str] | None) -> LoggedEvent:
+        event = kept.event
+        return LoggedEvent(
+            position=kept.position,
+            id=event.id,
+            type=event.type,
+            subject=event.subject,
+            product=event.data.get("product"),
+            source=event.source,
+            catalogue=event.catalogue,
+            version=event.version,
+            time=kept.at,
+            body=self._render(event, kept.tenant, kept.at),
+            groups=groups,
+        )

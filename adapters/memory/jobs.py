@@ -65,7 +65,7 @@ class MemoryJobs:
         row = JobRow(new_id("job"), number, job, run_at)
         await self._rows.add(row)
         self._transaction.recorded.jobs.append(job)
-        self._transaction.channels.add("jobs")
+        self._transaction.channels.add(("jobs", ""))
         return row.id
 
     async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
@@ -82,7 +82,7 @@ class MemoryJobs:
         """Have the job run again at that time."""
         row = await self._own(job)
         await self._rows.put(row.again(run_at))
-        self._transaction.channels.add("jobs")
+        self._transaction.channels.add(("jobs", ""))
 
     async def _own(self, job: ClaimedJob) -> JobRow:
         await self._transaction.lock()
@@ -149,7 +149,7 @@ class MemoryDispatch:
         row = self._held(job)
         if row is not None:
             self._write(row.again(run_at))
-            self._store.tell("jobs")
+            self._store.tell("jobs", "")
 
     async def forget_dispatched(self) -> None:
         """Every wake was lost."""

@@ -8,6 +8,17 @@ from collections.abc import AsyncIterator
 class _Subscription:
     def __init__(self) -> None:
         self.said = asyncio.Event()
+        self._words: set[str] = set()
+
+    def hear(self, word: str) -> None:
+        """Something was said."""
+        self._words.add(word)
+        self.said.set()
+
+    def words(self) -> frozenset[str]:
+        """What was said since this was last asked."""
+        words, self._words = frozenset(self._words), set()
+        return words
 
     async def wait(self, timeout: float | None) -> bool:
         """True once something was said since the last wait; False when the time (seconds) is over."""
@@ -35,7 +46,7 @@ class MemorySignals:
         finally:
             self._listeners[channel].remove(subscription)
 
-    def tell(self, channel: str) -> None:
+    def tell(self, channel: str, word: str = "") -> None:
         """Say something to everyone who listens on the channel."""
         for subscription in self._listeners.get(channel, ()):
-            subscription.said.set()
+            subscription.hear(word)

@@ -55,7 +55,7 @@ def page_of(rows: Iterable[R], cut: Cut, order: Callable[[R], str], *, descendin
 
 
 class MemoryStore:
-    """What is committed, and who may write now. `listeners` are told of channels (`jobs`, `events`) after a commit."""
+    """What is committed, and who may write now. `listeners` are told of channels and words (ports/signals.py) after a commit."""
 
     def __init__(self) -> None:
         self._committed: Changes = {}
@@ -63,7 +63,7 @@ class MemoryStore:
         self._sequence = 0
         self.writer: Transaction | None = None
         self.holds: dict[tuple[Tenant, str], Transaction] = {}
-        self.listeners: list[Callable[[str], None]] = []
+        self.listeners: list[Callable[[str, str], None]] = []
 
     def next_number(self) -> int:
         """A number higher than any before; gaps are left by what was rolled back."""
@@ -115,10 +115,10 @@ class MemoryStore:
                 else:
                     kept[key] = row
 
-    def tell(self, channel: str) -> None:
+    def tell(self, channel: str, word: str) -> None:
         """Say that something happened on a channel."""
         for listener in list(self.listeners):
-            listener(channel)
+            listener(channel, word)
 
 
 class Transaction:
@@ -128,7 +128,8 @@ class Transaction:
         self.store, self.tenant, self.now = store, tenant, now
         self.changes: Changes = {}
         self.recorded = Recorded()
-        self.channels: set[str] = set()
+        self.channels: set[tuple[str, str]] = set()
+        """What to say once committed: channel and word."""
         self._read_only = read_only
 
     def rows(self, table: Table[R], tenant: Tenant | None = None) -> "Rows[R]":
@@ -160,8 +161,8 @@ class Transaction:
             self.store.apply(self.changes)
         self.store.release(self)
         if commit:
-            for channel in sorted(self.channels):
-                self.store.tell(channel)
+            for channel, word in sorted(self.channels):
+                self.store.tell(channel, word)
 
 
 class Rows(Generic[R]):

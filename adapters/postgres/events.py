@@ -2,17 +2,32 @@
 
 from collections.abc import Sequence
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.pool import Link
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
 from domain.events.model import Event
+from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
-from ports.events import EventRendering
+from ports.events import EventRendering, Reach
 
 SQL = statements("events")
-_TYPES = ("int4", "text", "text", "text", "text", "text", "text", "int4", "bytea")
+_TYPES = ("int4", "text", "text", "text", "text", "text", "text", "int4", "bool", "bytea")
 _SMALL = 40
 CHANNEL = "joinery_events"
+
+
+async def reach_of(link: Link) -> Reach:
+    """How far the log goes.
+
+    Two statements in this order: whoever takes a position below the first answer holds a lock that the second sees, or
+    has committed. In one statement nothing would say which of them is looked at first.
+    """
+    last = await (await link.cursor.execute(SQL["last_position"])).fetchone()
+    oldest = await (await link.cursor.execute(SQL["oldest_writer"])).fetchone()
+    if last is None:
+        raise Unavailable
+    writer = oldest[0] if oldest and oldest[0] is not None else last[0]
+    return Reach(min(last[0], writer), last[0], last[1])
 
 
 class PostgresEventLog:
@@ -40,7 +55,12 @@ class PostgresEventLog:
             await self._session.run(SQL["insert_staged"], now=self._session.now)
         else:
             await self._insert(events)
-        await self._session.run("NOTIFY " + CHANNEL)
+        tenant = self._session.tenant
+        await self._session.run(SQL["tell"], word=f"{tenant.org} {'t' if tenant.livemode else 'f'}")
+
+    async def horizon(self) -> int:
+        """The horizon now: what is appended from here on stands above it."""
+        return (await reach_of(self._session.link)).horizon
 
     async def _stage(self, events: Sequence[Event]) -> None:
         """Everything slow comes before the lock that holds the horizon back."""
@@ -58,6 +78,7 @@ class PostgresEventLog:
                 e.source,
                 e.catalogue,
                 e.version,
+                e.network,
                 render(e, tenant, now),
             )
             for n, e in enumerate(events)
@@ -76,26 +97,6 @@ class PostgresEventLog:
             sources=[event.source for event in events],
             catalogues=[event.catalogue for event in events],
             versions=[event.version for event in events],
+            networks=[event.network for event in events],
             bodies=[render(event, session.tenant, session.now) for event in events],
         )
-
-
-class PostgresEventReader:
-    """Across tenants: what feed, stream and webhooks read."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._highest = 0
-
-    async def horizon(self) -> int:
-        """The position up to which every event is visible and none can appear later.
-
-        Two statements in this order: whoever takes a position below the first answer holds a lock that the second sees,
-        or has committed. In one statement nothing would say which of them is looked at first.
-        """
-        async with self._pool.system() as link:
-            last = await (await link.cursor.execute(SQL["last_position"])).fetchone()
-            oldest = await (await link.cursor.execute(SQL["oldest_writer"])).fetchone()
-        reached = [row[0] for row in (last, oldest) if row and row[0] is not None]
-        self._highest = max(self._highest, min(reached, default=0))
-        return self._highest

@@ -8,9 +8,10 @@ from typing import LiteralString
 
 import psycopg
 
-from adapters.postgres import events, jobs
+from adapters.postgres import events, jobs, webhooks
 
-_CHANNELS: dict[str, LiteralString] = {"jobs": jobs.CHANNEL, "events": events.CHANNEL}
+_CHANNELS: dict[str, LiteralString] = {"jobs": jobs.CHANNEL, "events": events.CHANNEL, "webhooks": webhooks.CHANNEL}
+_MOST_WORDS = 10_000
 
 
 class _Subscription:
@@ -18,6 +19,19 @@ class _Subscription:
 
     def __init__(self) -> None:
         self.said = asyncio.Event()
+        self._words: set[str] = set()
+
+    def hear(self, word: str) -> None:
+        """Something was said."""
+        if len(self._words) >= _MOST_WORDS:
+            self._words, word = set(), ""
+        self._words.add(word)
+        self.said.set()
+
+    def words(self) -> frozenset[str]:
+        """What was said since this was last asked."""
+        words, self._words = frozenset(self._words), set()
+        return words
 
     async def wait(self, timeout: float | None) -> bool:
         """True once something was said since the last wait; False when the time (seconds) is over."""
@@ -37,7 +51,7 @@ class PostgresSignals:
 
     @asynccontextmanager
     async def subscribe(self, channel: str) -> AsyncIterator[_Subscription]:
-        """Listen on `jobs` or `events` from now on."""
+        """Listen on `jobs`, `events` or `webhooks` from now on."""
         subscription, listening = _Subscription(), asyncio.Event()
         task = asyncio.create_task(self._listen(_CHANNELS[channel], subscription, listening))
         try:
@@ -58,8 +72,8 @@ class PostgresSignals:
                 async with connection:
                     await connection.execute("LISTEN " + channel)
                     listening.set()
-                    subscription.said.set()
-                    async for _ in connection.notifies():
-                        subscription.said.set()
+                    subscription.hear("")
+                    async for notice in connection.notifies():
+                        subscription.hear(notice.payload)
             except psycopg.Error:
                 await asyncio.sleep(1)

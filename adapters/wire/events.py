@@ -7,9 +7,12 @@ from typing import Any
 import msgspec
 
 from adapters.wire.words import instant
-from domain.events.model import Event, Provenance
+from domain.catalogue.differences import facets
+from domain.changes.model import GROUP_OF
+from domain.events.model import Event, LoggedEvent, Provenance
 from domain.kernel.tenancy import Tenant
 
+_decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -37,6 +40,8 @@ def _field(path: str, old: Any, new: Any, told: dict[str, Any]) -> dict[str, Any
 def data(event: Event) -> dict[str, Any]:
     """The event's data: ids, version, facets, and each changed field with its provenance."""
     answer: dict[str, Any] = {**event.data, "version": event.version}
+    if (previous := event.previous_version) is not None:
+        answer["previous_version"] = previous
     if event.facets is not None:
         answer["facets"] = list(event.facets)
     if event.fields:
@@ -72,3 +77,21 @@ class WireEventRendering:
     def event(self, event: Event, tenant: Tenant, time: datetime) -> bytes:
         """The envelope with its data."""
         return _encode(envelope(event, tenant, time))
+
+    def redacted(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
+        """The envelope with these field groups alone; None when nothing of the change may be shown.
+
+        Versions that tell nothing to this reader leave gaps, so `previous_version` goes as well.
+        """
+        if not event.type.startswith("offer."):
+            return event.body
+        answer = _decode(event.body)
+        told = answer["data"]
+        fields = [field for field in told.get("fields", ()) if GROUP_OF.get(field["path"], "base") in groups]
+        if not fields:
+            return None
+        told["fields"] = fields
+        if "facets" in told:
+            told["facets"] = facets([(field["path"], None, None) for field in fields])
+        told.pop("previous_version", None)
+        return _encode(answer)

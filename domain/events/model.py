@@ -36,6 +36,10 @@ def _types() -> dict[str, EventType]:
 
 
 TYPES: Final = _types()
+OFF_THE_FEED: Final = tuple(sorted(name for name, entry in TYPES.items() if "feed" not in entry.channels))
+"""Types that neither the change feed nor the stream tells."""
+_COUNTED: Final = ("product.", "variant.", "offer.")
+"""Subjects whose every version is told by an event, so that a gap in versions means a missed event."""
 
 
 class FieldChange(NamedTuple):
@@ -65,6 +69,7 @@ class Event:
     """One change of one subject. `data` holds the ids of the subject and its parents; `fields` what changed.
 
     `version` is the subject's version with this change; `facets` groups an offer's changes (price, stock, availability).
+    `network` marks what holders of licences may hear too: the catalogue is published and the product listed.
     """
 
     type: str
@@ -81,3 +86,29 @@ class Event:
     causation_id: str | None = None
     area: str = "service/catalog"
     schema_version: int = field(default=1)
+    network: bool = False
+
+    @property
+    def previous_version(self) -> int | None:
+        """The version that the subject's last event told, where every version is told; None for the first."""
+        return self.version - 1 if self.version > 1 and self.type.startswith(_COUNTED) else None
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event as the log keeps it. `body` is the envelope's bytes; `product` the product it is about, if any.
+
+    `groups` are the field groups that the reader may see (domain/changes/model.py); None for everything.
+    """
+
+    position: int
+    id: str
+    type: str
+    subject: str
+    product: str | None
+    source: str | None
+    catalogue: str | None
+    version: int
+    time: datetime
+    body: bytes
+    groups: frozenset[str] | None = None

@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from adapters.postgres.events import SQL, PostgresEventReader
+from adapters.postgres.event_reader import PostgresEventReader
+from adapters.postgres.events import SQL
 from adapters.postgres.pool import Pool
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork

@@ -15,6 +15,7 @@ from adapters.memory.sources import MemorySourceSchedule
 from adapters.memory.table import MemoryStore
 from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.wire.catalogue import WireRendering
+from adapters.wire.events import WireEventRendering
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from ports.access import Credentials
@@ -77,7 +78,7 @@ def memory_backend() -> Backend:
         schedule=MemorySourceSchedule(store),
         sink=MemoryRequestLogSink(store),
         upkeep=MemoryIdempotencyUpkeep(store, clock),
-        events=MemoryEventReader(store),
+        events=MemoryEventReader(store, WireEventRendering()),
         now=clock.now,
         pass_time=pass_time,
     )

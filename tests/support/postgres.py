@@ -19,7 +19,7 @@ import psycopg
 
 from adapters.memory.clock import SystemClock
 from adapters.postgres.access import PostgresCredentials
-from adapters.postgres.events import PostgresEventReader
+from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.idempotency import PostgresIdempotencyUpkeep
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.migrate import migrate

@@ -2,28 +2,53 @@
 SELECT pg_advisory_xact_lock_shared(4611686018427387904 + (SELECT last_value - (NOT is_called)::integer FROM event_position))
 
 -- insert --
-INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, body)
-SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(now)s, body
+INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, body)
+SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(now)s,
+    network, body
 FROM unnest(%(ids)s::text[], %(types)s::text[], %(subjects)s::text[], %(products)s::text[], %(sources)s::text[],
-    %(catalogues)s::text[], %(versions)s::integer[], %(bodies)s::bytea[])
-    AS event (id, type, subject, product, source, catalogue, version, body)
+    %(catalogues)s::text[], %(versions)s::integer[], %(networks)s::boolean[], %(bodies)s::bytea[])
+    AS event (id, type, subject, product, source, catalogue, version, network, body)
 
 -- staging --
 CREATE TEMPORARY TABLE IF NOT EXISTS new_events (n integer, id text, type text, subject text, product text, source text,
-    catalogue text, version integer, body bytea) ON COMMIT DELETE ROWS
+    catalogue text, version integer, network boolean, body bytea) ON COMMIT DELETE ROWS
 
 -- copy --
-COPY new_events (n, id, type, subject, product, source, catalogue, version, body) FROM STDIN (FORMAT binary)
+COPY new_events (n, id, type, subject, product, source, catalogue, version, network, body) FROM STDIN (FORMAT binary)
 
 -- insert_staged --
-INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, body)
-SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(now)s, body
+INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, body)
+SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(now)s,
+    network, body
 FROM (SELECT * FROM new_events ORDER BY n) AS event
 
+-- tell --
+SELECT pg_notify('joinery_events', %(word)s)
+
 -- last_position --
-SELECT last_value - (NOT is_called)::integer FROM event_position
+SELECT last_value - (NOT is_called)::integer, (SELECT position FROM event_floor) FROM event_position
 
 -- oldest_writer --
 SELECT min((classid::bigint << 32 | objid::bigint) - 4611686018427387904) FROM pg_locks
 WHERE locktype = 'advisory' AND objsubid = 1 AND mode = 'ShareLock' AND classid::bigint >= 1073741824
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+
+-- licences --
+SELECT org, livemode, catalogue, groups FROM licences
+WHERE (holder = %(org)s OR holder = '*') AND livemode = %(livemode)s AND org <> %(org)s
+ORDER BY org, catalogue, holder
+
+-- page --
+SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
+WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- licensed --
+SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
+WHERE network AND org = %(org)s AND livemode = %(livemode)s AND catalogue = %(catalogue)s
+
+-- splice --
+SELECT position, body FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- at --
+SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
+WHERE org = %(org)s AND livemode = %(livemode)s AND position = ANY(%(positions)s) ORDER BY position

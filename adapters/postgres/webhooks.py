@@ -1,0 +1,3 @@
+"""Webhook endpoints and deliveries in PostgreSQL."""
+
+CHANNEL = "joinery_webhooks"

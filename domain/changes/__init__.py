@@ -1,0 +1,1 @@
+"""Changes: following the event log, page by page or as it grows."""

@@ -1,0 +1,70 @@
+"""Who reads the event log, and what of it (decisions.md §4, licences; §5, feed)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from domain.events.model import OFF_THE_FEED, LoggedEvent
+from domain.kernel.tenancy import Tenant
+
+GROUPS: Final = ("base", "stock", "retail", "trade")
+"""The field groups that licences cover."""
+GROUP_OF: Final = {
+    "quantity": "stock",
+    "incoming": "stock",
+    "lead_time_days": "stock",
+    "msrp": "retail",
+    "map": "retail",
+    "price": "retail",
+    "compare_at": "retail",
+    "cost": "trade",
+}
+"""An offer's fields by group; all others are `base`."""
+NETWORK_GROUPS: Final = frozenset({"base", "retail"})
+"""What a published catalogue grants to everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """A tenant may read the network's share of another's catalogue, and of its offers these field groups."""
+
+    owner: Tenant
+    catalogue: str
+    groups: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads its own events whole, and those of the catalogues that it holds licences for."""
+
+    tenant: Tenant
+    licences: tuple[Licence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """What a reader asks for; None means everything. `everything` adds the types that only webhooks carry."""
+
+    types: frozenset[str] | None = None
+    catalogues: frozenset[str] | None = None
+    everything: bool = False
+
+    def matches(self, event: LoggedEvent) -> bool:
+        """Whether the event is asked for."""
+        if not self.everything and event.type in OFF_THE_FEED:
+            return False
+        if self.types is not None and event.type not in self.types:
+            return False
+        return self.catalogues is None or event.catalogue in self.catalogues
+
+
+ALL: Final = EventFilter(everything=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of the log: every event asked for up to `position`. `caught_up`: the log's horizon is reached."""
+
+    events: Sequence[LoggedEvent]
+    position: int
+    caught_up: bool

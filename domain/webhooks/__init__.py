@@ -1,0 +1,1 @@
+"""Webhooks: events POSTed to receivers, signed, in order, until they arrive."""

@@ -1,0 +1,184 @@
+"""Webhook endpoints and deliveries in store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from domain.kernel.paging import Cut, Page
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import Delivery, DeliveryFilter, Endpoint, Forecast, SealedSecrets
+
+
+class WebhookStore(Protocol):
+    """In a tenant's transaction. Lists are newest first. What changes is told to the workers when it commits."""
+
+    async def count(self) -> int:
+        """How many endpoints there are; holds off others that are being added until the transaction ends."""
+        ...
+
+    async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
+        """One endpoint; `lock` keeps others from changing it until the transaction ends."""
+        ...
+
+    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, routed: int) -> None:
+        """Keep a new endpoint, which gets events after the position `routed`."""
+        ...
+
+    async def save(self, endpoint: Endpoint, *, expected_version: int | None = None, routed: int | None = None) -> None:
+        """Keep the new state, and where it goes on from, if given. Raises PreconditionFailed for another version."""
+        ...
+
+    async def remove(self, id: str) -> None:
+        """Forget the endpoint and its secrets; its open deliveries fail."""
+        ...
+
+    async def page(self, cut: Cut) -> Page[Endpoint]:
+        """The tenant's endpoints."""
+        ...
+
+    async def secrets(self, id: str) -> SealedSecrets | None:
+        """The sealed secrets."""
+        ...
+
+    async def seal(self, id: str, secrets: SealedSecrets) -> None:
+        """Replace the sealed secrets."""
+        ...
+
+    async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
+        """One delivery of the endpoint."""
+        ...
+
+    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, cut: Cut) -> Page[Delivery]:
+        """The endpoint's deliveries."""
+        ...
+
+    async def add_delivery(self, delivery: Delivery) -> None:
+        """Have something sent that is no event of the log (a test)."""
+        ...
+
+    async def resend(self, delivery: Delivery, at: datetime) -> None:
+        """Have a finished delivery sent again with a fresh schedule."""
+        ...
+
+    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime) -> int:
+        """Have failed deliveries made in [since, until] sent again, each with a fresh schedule; answers how many."""
+        ...
+
+    async def fail_open(self, endpoint: str, at: datetime) -> int:
+        """Every open delivery fails (the endpoint was disabled); answers how many."""
+        ...
+
+    async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
+        """What the endpoint would have got since then."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """An enabled endpoint with what delivering needs: secrets, the position up to which it has been served, plan."""
+
+    tenant: Tenant
+    endpoint: Endpoint
+    secrets: SealedSecrets
+    routed: int
+    fat: bool
+    """The plan includes fat payloads."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What delivering came to since it was last recorded.
+
+    `routed`: (tenant, endpoint) to the position up to which every event has a delivery or needs none. `succeeded`: to
+    the time of the last success. `failing`: to the first failure since, None once one succeeded.
+    """
+
+    deliveries: list[tuple[Tenant, Delivery]] = field(default_factory=list)
+    routed: dict[tuple[Tenant, str], int] = field(default_factory=dict)
+    succeeded: dict[tuple[Tenant, str], datetime] = field(default_factory=dict)
+    failing: dict[tuple[Tenant, str], datetime | None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to record."""
+        return bool(self.deliveries or self.routed or self.succeeded or self.failing)
+
+
+class DeliveryLog(Protocol):
+    """Across tenants: what the worker that serves a shard of the endpoints needs."""
+
+    async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
+        """The enabled endpoints of these shards."""
+        ...
+
+    async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
+        """One endpoint; None when it is gone or disabled."""
+        ...
+
+    async def open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
+        """Its open deliveries without their bodies, by position."""
+        ...
+
+    async def known(self, tenant: Tenant, endpoint: str, events: Sequence[str]) -> frozenset[str]:
+        """Those of the events that have a delivery already."""
+        ...
+
+    async def bodies(self, tenant: Tenant, ids: Sequence[str]) -> Mapping[str, Delivery]:
+        """The deliveries whole, by id."""
+        ...
+
+    async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
+        """Those of the products that are filed under or below one of the categories."""
+        ...
+
+    async def record(self, progress: Progress) -> None:
+        """Keep it all, in one transaction. Raises LeaseLost when the shards are no longer this worker's.
+
+        A delivery is kept as it is given, new or changed; one of an endpoint that is gone is dropped.
+        """
+        ...
+
+
+class Shards(Protocol):
+    """Which parts of the endpoints this worker serves; never two workers the same part at a time."""
+
+    async def open(self) -> None:
+        """Begin to take part."""
+        ...
+
+    async def rebalance(self) -> frozenset[int]:
+        """Take what is free up to a fair share, and name what is to be given up as too much; answers what is held.
+
+        Raises LeaseLost when everything held was lost.
+        """
+        ...
+
+    async def surplus(self) -> frozenset[int]:
+        """What this worker holds beyond its fair share, and should `release` once nothing of it is in hand."""
+        ...
+
+    async def release(self, shards: frozenset[int]) -> None:
+        """Give these up."""
+        ...
+
+    async def close(self) -> None:
+        """Give everything up."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """How one POST ended. `failure` is None when an answer came, else a reason of decisions.md §2."""
+
+    failure: str | None
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class Sender(Protocol):
+    """POSTs to receivers, to vetted addresses only, over kept connections."""
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
+        """Send, following no redirect; never raises for what a receiver does. Other ports than 80 and 443 in test mode."""
+        ...
