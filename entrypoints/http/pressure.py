@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
+from sys import maxsize
 from time import monotonic
 from typing import Final
 
@@ -18,6 +20,12 @@ class Thresholds:
     lag: tuple[float, float, float] = (0.15, 0.4, 1.0)
     in_flight: tuple[int, int, int] = (256, 512, 1024)
     waiting: tuple[int, int, int] = (32, 96, 256)
+
+
+CALM: Final = Thresholds(
+    lag=(inf, inf, inf), in_flight=(maxsize, maxsize, maxsize), waiting=(maxsize, maxsize, maxsize)
+)
+"""Nothing is ever shed, however slow the machine: for applications inside tests."""
 
 
 def _reached(value: float, steps: tuple[float, ...]) -> int:

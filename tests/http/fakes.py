@@ -23,6 +23,7 @@ from domain.platform.usecases import PlatformService
 from domain.request_logs.model import RequestLog
 from domain.request_logs.usecases import RequestLogService
 from entrypoints.http.app import Parts, create_app
+from entrypoints.http.pressure import CALM, Thresholds
 from entrypoints.http.table import Table, whole
 from entrypoints.http.use_cases import UseCases
 from ports.limits import Budget, Take
@@ -166,6 +167,7 @@ async def running(**changes: Any) -> AsyncIterator[World]:
         base_url=BASE,
         docs_url=DOCS,
         waiting=lambda: world.waiting,
+        thresholds=Thresholds(lag=CALM.lag),
         table=Table((*toys.OPERATIONS, *(row for row in whole() if row.area in ("orgs", "platform", "request_logs")))),
     )
     world.app = create_app(replace(parts, **changes))

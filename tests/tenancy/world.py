@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from domain.orgs.model import Member, Organisation
 from entrypoints.container import Container, opened
 from entrypoints.http.app import create_app
 from entrypoints.http.operation import Operation
+from entrypoints.http.pressure import CALM
 from entrypoints.http.server import parts_of
 from entrypoints.http.table import whole
 from entrypoints.settings import from_environment
@@ -115,7 +116,7 @@ async def serving(
     )
     async with opened(settings) as container:
         prepare(container)
-        app = create_app(parts_of(container, settings))
+        app = create_app(replace(parts_of(container, settings), thresholds=CALM))
         async with app.test_app():
             yield World(app, container)
 
