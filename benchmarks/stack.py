@@ -108,8 +108,10 @@ class Stack:
 
 
 @asynccontextmanager
-async def stack(port: int = 18999, postgres_settings: Mapping[str, str] | None = None) -> AsyncIterator[Stack]:
-    """A fresh stack in a temporary folder, gone afterwards."""
+async def stack(
+    port: int = 18999, postgres_settings: Mapping[str, str] | None = None, **extra: str
+) -> AsyncIterator[Stack]:
+    """A fresh stack in a temporary folder, gone afterwards; `extra` is added to the environment."""
     with tempfile.TemporaryDirectory(prefix="jb") as name:
         home = Path(name)
         home.chmod(0o755)
@@ -122,6 +124,7 @@ async def stack(port: int = 18999, postgres_settings: Mapping[str, str] | None =
                 "JOINERY_OBJECTS_URL": (home / "objects").as_uri(),
                 "JOINERY_PORT": str(port),
                 "BENCH_HOME": name,
+                **extra,
             }
             await migrate(env["JOINERY_DATABASE_URL"])
             settings = from_environment(env)

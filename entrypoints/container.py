@@ -12,6 +12,7 @@ from adapters.aesgcm.vault import AesGcmVault
 from adapters.files.objects import FileObjects
 from adapters.files.spool import FileSpools
 from adapters.http.client import GuardedClient
+from adapters.http.sender import HttpSender
 from adapters.memory.clock import SystemClock
 from adapters.memory.limits import MemoryLimits
 from adapters.pluggy.host import connect
@@ -23,17 +24,24 @@ from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.platform import PostgresPlatformChecks
 from adapters.postgres.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
+from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.upkeep import PostgresUpkeep
+from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.codec import JsonCodec
+from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
+from adapters.wire.webhooks import WirePayloadRendering
+from adapters.wire.webhooks import to_wire as endpoint_to_wire
 from domain.access.usecases import AccessService
 from domain.catalogue.usecases import CatalogueService
+from domain.changes.following import Follower
+from domain.changes.usecases import ChangesService
 from domain.ingestion.vocabulary import score_header
 from domain.orgs.usecases import OrgService
 from domain.platform.usecases import PlatformService
@@ -43,6 +51,9 @@ from domain.runs.scheduling import RunScheduler
 from domain.runs.usecases import RunService
 from domain.sources.usecases import SourceService
 from domain.uploads.usecases import UploadService
+from domain.webhooks.model import SHARDS
+from domain.webhooks.objects import ObjectsAsOf
+from domain.webhooks.usecases import WebhookService
 from entrypoints.http.use_cases import UseCases
 from entrypoints.schemas import SchemaFaults
 from entrypoints.settings import Settings
@@ -78,7 +89,8 @@ class Container(containers.DeclarativeContainer):
     pool = providers.Singleton(Pool, settings.provided.database_url, size=settings.provided.pool_size)
     rendering = providers.Singleton(WireRendering)
     codec = providers.Singleton(JsonCodec)
-    uow = providers.Singleton(PostgresUnitOfWork, pool, clock, rendering, providers.Singleton(WireEventRendering))
+    event_rendering = providers.Singleton(WireEventRendering)
+    uow = providers.Singleton(PostgresUnitOfWork, pool, clock, rendering, event_rendering)
     credentials = providers.Singleton(PostgresCredentials, pool)
     registry = providers.Singleton(PostgresOrgRegistry, pool)
     dispatch = providers.Singleton(PostgresDispatch, pool)
@@ -89,6 +101,7 @@ class Container(containers.DeclarativeContainer):
     upkeep = providers.Singleton(PostgresUpkeep, pool)
     event_reader = providers.Singleton(PostgresEventReader, pool)
     signals = providers.Singleton(PostgresSignals, settings.provided.database_url)
+    follower = providers.Singleton(Follower, event_reader, event_rendering, signals)
     limits = providers.Singleton(limits_of, settings)
     objects = providers.Singleton(objects_of, settings)
     vault = providers.Singleton(AesGcmVault, settings.provided.secret)
@@ -98,6 +111,12 @@ class Container(containers.DeclarativeContainer):
     connectors = providers.Singleton(
         connect, providers.Singleton(Path, settings.provided.plugins_file), http, product_version=product_version()
     )
+    feed_cursors = providers.Singleton(FeedCursors, settings.provided.secret.encode.call())
+    sender = providers.Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
+    shards = providers.Singleton(PostgresShards, pool, SHARDS)
+    delivery_log = providers.Singleton(PostgresDeliveryLog, pool, shards, clock)
+    payloads = providers.Singleton(WirePayloadRendering)
+    objects_as_of = providers.Singleton(ObjectsAsOf, uow, event_reader, codec)
     access = providers.Singleton(AccessService, credentials, settings.provided.secret.encode.call())
     platform = providers.Singleton(PlatformService, platform_checks, clock)
     sources = providers.Singleton(
@@ -118,6 +137,14 @@ class Container(containers.DeclarativeContainer):
         runs=providers.Singleton(RunService, connectors),
         uploads=providers.Singleton(UploadService, objects),
         catalogue=providers.Singleton(CatalogueService),
+        webhooks=providers.Singleton(
+            WebhookService,
+            vault,
+            event_rendering,
+            providers.Object(endpoint_to_wire),
+            settings.provided.allow_private_hosts,
+        ),
+        changes=providers.Singleton(ChangesService, event_reader, follower),
     )
     run_execution = providers.Singleton(
         RunExecution,
@@ -139,4 +166,5 @@ async def opened(settings: Settings) -> AsyncIterator[Container]:
     async with AsyncExitStack() as stack:
         stack.push_async_callback(container.pool().close)
         stack.push_async_callback(container.http().close)
+        stack.push_async_callback(container.sender().close)
         yield container

@@ -1,5 +1,6 @@
 """API keys in store."""
 
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from domain.access.model import ApiKey, Principal
@@ -22,6 +23,10 @@ class Credentials(Protocol):
 
     async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
         """The key with that keyed hash and the principal it makes, also when revoked or expired (the caller judges)."""
+        ...
+
+    async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
+        """The same for many at once, by digest; unknown ones are left out."""
         ...
 
     async def pin_version(self, org: str, version: str) -> str:

@@ -64,16 +64,26 @@ class EventReader(Protocol):
         """The first `limit` events, oldest first. Others' events carry the groups to be shown, and their whole body."""
         ...
 
-    async def recent(self, reader: Reader, before: int, limit: int, wanted: EventFilter) -> Sequence[LoggedEvent]:
-        """The last `limit` events up to the position `before`, newest first."""
+    async def recent(
+        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
+    ) -> Sequence[LoggedEvent]:
+        """The last `limit` events, newest first."""
+        ...
+
+    async def stride(self, reader: Reader, after: int, up_to: int, rows: int) -> int:
+        """The furthest position, `up_to` at most, before which no source of the reader's events has more than `rows`."""
         ...
 
     async def splice(self, tenant: Tenant, after: int, up_to: int, limit: int, wanted: EventFilter) -> Splice:
         """The bodies of the tenant's own first `limit` events, joined."""
         ...
 
-    async def at(self, tenant: Tenant, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """The tenant's own events at those positions, oldest first; what was dropped is left out."""
+    async def at(self, reader: Reader, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+        """The events at those positions, oldest first; what was dropped, or is hidden by now, is left out."""
+        ...
+
+    async def later(self, tenant: Tenant, subject: str, after: int) -> Sequence[LoggedEvent]:
+        """The tenant's own events about the subject after that position, newest first, also above the horizon."""
         ...
 
 

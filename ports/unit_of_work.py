@@ -22,6 +22,7 @@ from ports.request_logs import RequestLogStore
 from ports.runs import RunStore
 from ports.sources import SourceStore
 from ports.uploads import UploadStore
+from ports.webhooks import WebhookStore
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ class Tx:
     audit: AuditLog
     idempotency: IdempotencyStore
     request_logs: RequestLogStore
+    webhooks: WebhookStore
     dry: bool = False
 
 

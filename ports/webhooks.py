@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from domain.events.model import LoggedEvent
 from domain.kernel.paging import Cut, Page
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery, DeliveryFilter, Endpoint, Forecast, SealedSecrets
@@ -116,15 +117,15 @@ class DeliveryLog(Protocol):
         ...
 
     async def open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
-        """Its open deliveries without their bodies, by position."""
+        """Its open deliveries without bodies and attempts (`made` says how many), by position."""
         ...
 
-    async def known(self, tenant: Tenant, endpoint: str, events: Sequence[str]) -> frozenset[str]:
-        """Those of the events that have a delivery already."""
+    async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
+        """The positions after `after` that have a delivery already."""
         ...
 
-    async def bodies(self, tenant: Tenant, ids: Sequence[str]) -> Mapping[str, Delivery]:
-        """The deliveries whole, by id."""
+    async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
+        """What was sent for the delivery."""
         ...
 
     async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
@@ -134,7 +135,10 @@ class DeliveryLog(Protocol):
     async def record(self, progress: Progress) -> None:
         """Keep it all, in one transaction. Raises LeaseLost when the shards are no longer this worker's.
 
-        A delivery is kept as it is given, new or changed; one of an endpoint that is gone is dropped.
+        A delivery is kept as it is given, new or changed, but its `attempts` are those since it was last recorded and
+        are added to what is there, and no body leaves the one there. One of an endpoint that is gone is dropped, an open
+        one of a disabled endpoint fails, and one that has failed or succeeded meanwhile only becomes succeeded. What is
+        given is read before the first wait.
         """
         ...
 
@@ -181,4 +185,32 @@ class Sender(Protocol):
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
         """Send, following no redirect; never raises for what a receiver does. Other ports than 80 and 443 in test mode."""
+        ...
+
+
+class PayloadRendering(Protocol):
+    """The JSON that is POSTed, out of the log's envelopes (specification, Envelope; delivery rule 7)."""
+
+    def thin(self, body: bytes) -> bytes:
+        """The envelope with `fields` cut to their paths; webhooks-only types, whose data is a resource, stay whole."""
+        ...
+
+    def combined(self, bodies: Sequence[bytes]) -> bytes:
+        """Events of one subject, oldest first, as one whole event (domain/webhooks/payload.py). At least one."""
+        ...
+
+    def fat(self, body: bytes, object: bytes | None) -> bytes:
+        """The envelope with the resource's JSON as `data.object`; unchanged without one."""
+        ...
+
+    def shaped(self, body: bytes, version: str) -> bytes:
+        """The body in the shape of that dated version (specification, Versioning)."""
+        ...
+
+
+class ObjectReader(Protocol):
+    """What fat payloads carry."""
+
+    async def as_of(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
+        """The product, variant or offer as JSON, as it was with the event's version; None when it has none or is gone."""
         ...

@@ -1,5 +1,6 @@
 """API keys and what they prove, in memory."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -51,6 +52,11 @@ class MemoryCredentials:
                     tenant, Actor("api_key", key.id), "api", role, scopes, orgs[tenant.org]
                 )
         return None
+
+    async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
+        """Those of the keys that there are, by digest."""
+        found = {digest: await MemoryCredentials.key(self, digest) for digest in digests}
+        return {digest: proof for digest, proof in found.items() if proof is not None}
 
     def _role(self, key: ApiKey) -> str | None:
         """The making member's role now, None once that member has left; an operator's key keeps its own."""

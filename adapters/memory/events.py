@@ -78,7 +78,7 @@ class MemoryEventReader:
     async def reach(self) -> Reach:
         """How far the log goes now."""
         last = _last(self._store)
-        return Reach(last, last, 0)
+        return Reach(last, last, self._store.floor)
 
     async def log(self) -> Sequence[KeptEvent]:
         """Everything below the horizon, in order."""
@@ -99,19 +99,31 @@ class MemoryEventReader:
         """The first `limit` events, oldest first."""
         return [event for event in self._visible(reader, wanted) if after < event.position <= up_to][:limit]
 
-    async def recent(self, reader: Reader, before: int, limit: int, wanted: EventFilter) -> Sequence[LoggedEvent]:
-        """The last `limit` events up to the position, newest first."""
-        return [event for event in self._visible(reader, wanted) if event.position <= before][::-1][:limit]
+    async def recent(
+        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
+    ) -> Sequence[LoggedEvent]:
+        """The last `limit` events, newest first."""
+        return [event for event in self._visible(reader, wanted) if after < event.position <= up_to][::-1][:limit]
+
+    async def stride(self, reader: Reader, after: int, up_to: int, rows: int) -> int:
+        """The position of the event that is `rows` events further, or `up_to`."""
+        found = await self.page(reader, after, up_to, rows, EventFilter(everything=True))
+        return found[-1].position if len(found) == rows else up_to
 
     async def splice(self, tenant: Tenant, after: int, up_to: int, limit: int, wanted: EventFilter) -> Splice:
         """The bodies of the tenant's own first `limit` events, joined."""
         found = await self.page(Reader(tenant), after, up_to, limit, wanted)
         return Splice(len(found), found[-1].position if found else after, b",".join(event.body for event in found))
 
-    async def at(self, tenant: Tenant, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """The tenant's own events at those positions, oldest first."""
-        everything = self._visible(Reader(tenant), EventFilter(everything=True))
+    async def at(self, reader: Reader, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+        """The events at those positions, oldest first."""
+        everything = self._visible(reader, EventFilter(everything=True))
         return [event for event in everything if event.position in positions]
+
+    async def later(self, tenant: Tenant, subject: str, after: int) -> Sequence[LoggedEvent]:
+        """The tenant's own events about the subject after that position, newest first."""
+        everything = self._visible(Reader(tenant), EventFilter(everything=True))
+        return [event for event in everything if event.subject == subject and event.position > after][::-1]
 
     def _visible(self, reader: Reader, wanted: EventFilter) -> list[LoggedEvent]:
         held = {(licence.owner, licence.catalogue): licence.groups for licence in reader.licences}
@@ -129,7 +141,7 @@ class MemoryEventReader:
             id=event.id,
             type=event.type,
             subject=event.subject,
-            product=event.data.get("product"),
+            product=event.product,
             source=event.source,
             catalogue=event.catalogue,
             version=event.version,

@@ -63,6 +63,8 @@ class MemoryStore:
         self._sequence = 0
         self.writer: Transaction | None = None
         self.holds: dict[tuple[Tenant, str], Transaction] = {}
+        self.floor = 0
+        """Up to which number events have been dropped."""
         self.listeners: list[Callable[[str, str], None]] = []
 
     def next_number(self) -> int:

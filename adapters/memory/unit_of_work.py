@@ -18,6 +18,7 @@ from adapters.memory.runs import MemoryRuns
 from adapters.memory.sources import MemorySources
 from adapters.memory.table import MemoryStore, Transaction
 from adapters.memory.uploads import MemoryUploads
+from adapters.memory.webhooks import MemoryWebhooks
 from domain.catalogue import categories
 from domain.kernel.tenancy import Actor, Call, Tenant
 from ports.catalogue import Rendering
@@ -96,5 +97,6 @@ class MemoryUnitOfWork:
             audit=MemoryAudit(transaction, call),
             idempotency=MemoryIdempotency(transaction),
             request_logs=MemoryRequestLogs(transaction),
+            webhooks=MemoryWebhooks(transaction, self._below),
             transaction=transaction,
         )

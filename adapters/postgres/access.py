@@ -1,8 +1,10 @@
 """API keys in PostgreSQL."""
 
+from collections.abc import Collection, Mapping
+
 from adapters.postgres.orgs import organisation_of
 from adapters.postgres.pool import Pool
-from adapters.postgres.session import Session
+from adapters.postgres.session import Fetched, Session
 from adapters.postgres.sqlfile import statements
 from domain.access.model import ApiKey, Principal, effective_scopes
 from domain.kernel.tenancy import Actor, Tenant
@@ -45,40 +47,14 @@ class PostgresCredentials:
 
     async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
         """The key with that keyed hash and the principal it makes; a key whose member has left proves nothing."""
+        return (await self.keys([digest])).get(digest)
+
+    async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
+        """The same for many at once, by digest."""
         async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["key"], {"digest": digest})
-            row = await cursor.fetchone()
-        if row is None or row[14]:
-            return None
-        (
-            id_,
-            org,
-            livemode,
-            name,
-            digest,
-            last4,
-            restricted,
-            scopes,
-            role,
-            networks,
-            expires,
-            revoked,
-            created,
-            member,
-        ) = row[:14]
-        key = ApiKey(
-            id_, Tenant(org, livemode), name, digest, last4, restricted, frozenset(scopes), role, tuple(networks),
-            expires, revoked, created, member,
-        )  # fmt: skip
-        principal = Principal(
-            tenant=key.tenant,
-            actor=Actor("api_key", id_),
-            via="api",
-            role=role,
-            scopes=effective_scopes(key.scopes, role),
-            organisation=organisation_of(row[15:]),
-        )
-        return key, principal
+            cursor = await link.cursor.execute(SQL["keys"], {"digests": list(digests)})
+            proofs = [_proof(row) for row in await cursor.fetchall() if not row[14]]
+        return {proof[0].digest: proof for proof in proofs}
 
     async def pin_version(self, org: str, version: str) -> str:
         """Pin the organisation's API version unless one is pinned; answers the pinned one."""
@@ -86,3 +62,35 @@ class PostgresCredentials:
             cursor = await link.cursor.execute(SQL["pin"], {"org": org, "version": version})
             row = await cursor.fetchone()
         return str(row[0]) if row else version
+
+
+def _proof(row: Fetched) -> tuple[ApiKey, Principal]:
+    (
+        id_,
+        org,
+        livemode,
+        name,
+        digest,
+        last4,
+        restricted,
+        scopes,
+        role,
+        networks,
+        expires,
+        revoked,
+        created,
+        member,
+    ) = row[:14]
+    key = ApiKey(
+        id_, Tenant(org, livemode), name, digest, last4, restricted, frozenset(scopes), role, tuple(networks),
+        expires, revoked, created, member,
+    )  # fmt: skip
+    principal = Principal(
+        tenant=key.tenant,
+        actor=Actor("api_key", id_),
+        via="api",
+        role=role,
+        scopes=effective_scopes(key.scopes, role),
+        organisation=organisation_of(row[15:]),
+    )
+    return key, principal

@@ -39,8 +39,21 @@ def _own(tenant: Tenant, **values: Any) -> dict[str, Any]:
     return {"org": tenant.org, "livemode": tenant.livemode, **values}
 
 
+def _licences(reader: Reader, values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "owners": [licence.owner.org for licence in reader.licences],
+        "licensed": [licence.catalogue for licence in reader.licences],
+        "livemode": reader.tenant.livemode,
+        **values,
+    }
+
+
+def _position(event: LoggedEvent) -> int:
+    return event.position
+
+
 class PostgresEventReader:
-    """Across tenants, each tenant's rows behind its own row-level security."""
+    """Across tenants: one's own rows behind one's own row-level security, others' by the licences that they gave."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -75,30 +88,50 @@ class PostgresEventReader:
         where, values = _narrowed(wanted)
         where += " AND position > %(after)s AND position <= %(up_to)s ORDER BY position" + _limit(limit)
         values |= {"after": after, "up_to": up_to}
-        parts = await self._parts(reader, where, values)
-        return parts[0] if len(parts) == 1 else list(merge(*parts, key=lambda event: event.position))[:limit]
+        own = await self._own(reader.tenant, where, values)
+        if not reader.licences:
+            return own
+        return list(merge(own, await self._licensed(reader, where, values), key=_position))[:limit]
 
-    async def recent(self, reader: Reader, before: int, limit: int, wanted: EventFilter) -> Sequence[LoggedEvent]:
-        """The last `limit` events up to the position, newest first."""
+    async def recent(
+        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
+    ) -> Sequence[LoggedEvent]:
+        """The last `limit` events, newest first."""
         where, values = _narrowed(wanted)
-        where += " AND position <= %(before)s ORDER BY position DESC" + _limit(limit)
-        values |= {"before": before}
-        parts = await self._parts(reader, where, values)
-        return sorted((event for part in parts for event in part), key=lambda event: -event.position)[:limit]
+        where += " AND position > %(after)s AND position <= %(up_to)s ORDER BY position DESC" + _limit(limit)
+        values |= {"after": after, "up_to": up_to}
+        found = await self._own(reader.tenant, where, values)
+        if reader.licences:
+            found += await self._licensed(reader, where, values)
+        return sorted(found, key=_position, reverse=True)[:limit]
 
-    async def _parts(
-        self, reader: Reader, where: LiteralString, values: dict[str, Any]
-    ) -> Sequence[Sequence[LoggedEvent]]:
-        """The tenant's own events, then those of each licensed catalogue, each read as its owner's."""
+    async def stride(self, reader: Reader, after: int, up_to: int, rows: int) -> int:
+        """The furthest position, `up_to` at most, before which no source of the reader's events has more than `rows`."""
+        where: LiteralString = " AND position > %(after)s AND position <= %(up_to)s ORDER BY position" + _limit(rows)
+        values = {"after": after, "up_to": up_to, "rows": rows}
+        sql = "SELECT max(position) FROM (" + SQL["positions"] + where + ") AS seen HAVING count(*) = %(rows)s"
         async with self._pool.tenant(reader.tenant) as link:
-            cursor = await link.cursor.execute(SQL["page"] + where, _own(reader.tenant, **values))
-            parts = [[LoggedEvent(*row) for row in await cursor.fetchall()]]
-        for licence in reader.licences:
-            async with self._pool.tenant(licence.owner) as link:
-                told = _own(licence.owner, catalogue=licence.catalogue, **values)
-                cursor = await link.cursor.execute(SQL["licensed"] + where, told)
-                parts.append([LoggedEvent(*(*row, licence.groups)) for row in await cursor.fetchall()])
-        return parts
+            row = await (await link.cursor.execute(sql, _own(reader.tenant, **values))).fetchone()
+        found = [row[0]] if row else []
+        if reader.licences:
+            sql = SQL["licensed_stride"] + where + ") AS seen HAVING count(*) = %(rows)s) AS stride"
+            async with self._pool.system() as link:
+                row = await (await link.cursor.execute(sql, _licences(reader, values))).fetchone()
+            found += [row[0]] if row and row[0] is not None else []
+        return min(found, default=up_to)
+
+    async def _own(self, tenant: Tenant, where: LiteralString, values: dict[str, Any]) -> list[LoggedEvent]:
+        async with self._pool.tenant(tenant) as link:
+            cursor = await link.cursor.execute(SQL["page"] + where, _own(tenant, **values))
+            return [LoggedEvent(*row) for row in await cursor.fetchall()]
+
+    async def _licensed(self, reader: Reader, where: LiteralString, values: dict[str, Any]) -> list[LoggedEvent]:
+        """Of each licensed catalogue as much as is asked for, in order of positions."""
+        groups = {licence.catalogue: licence.groups for licence in reader.licences}
+        async with self._pool.system() as link:
+            sql = SQL["licensed"] + where + ") AS event ORDER BY position"
+            cursor = await link.cursor.execute(sql, _licences(reader, values))
+            return [LoggedEvent(*(*row, groups[row[6]])) for row in await cursor.fetchall()]
 
     async def splice(self, tenant: Tenant, after: int, up_to: int, limit: int, wanted: EventFilter) -> Splice:
         """The bodies of the tenant's own first `limit` events, joined by the database."""
@@ -111,8 +144,16 @@ class PostgresEventReader:
         count, position, body = row or (0, None, None)
         return Splice(count, position or after, body or b"")
 
-    async def at(self, tenant: Tenant, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """The tenant's own events at those positions, oldest first."""
-        async with self._pool.tenant(tenant) as link:
-            cursor = await link.cursor.execute(SQL["at"], _own(tenant, positions=list(positions)))
-            return [LoggedEvent(*row) for row in await cursor.fetchall()]
+    async def at(self, reader: Reader, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+        """The events at those positions, oldest first."""
+        where: LiteralString = " AND position = ANY(%(positions)s)"
+        values = {"positions": list(positions)}
+        found = await self._own(reader.tenant, where, values)
+        if reader.licences:
+            found += await self._licensed(reader, where, values)
+        return sorted(found, key=_position)
+
+    async def later(self, tenant: Tenant, subject: str, after: int) -> Sequence[LoggedEvent]:
+        """The tenant's own events about the subject after that position, newest first."""
+        where: LiteralString = " AND position > %(after)s AND subject = %(subject)s ORDER BY position DESC"
+        return await self._own(tenant, where, {"after": after, "subject": subject})

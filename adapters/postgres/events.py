@@ -1,6 +1,9 @@
 """The event log in PostgreSQL: a plain sequence below the horizon that shared advisory locks give (docs/decisions)."""
 
+import contextlib
 from collections.abc import Sequence
+
+import psycopg
 
 from adapters.postgres.pool import Link
 from adapters.postgres.session import Session
@@ -37,6 +40,7 @@ class PostgresEventLog:
         self._session = session
         self._rendering = rendering
         self._locked = False
+        self._appended = False
 
     async def append(self, events: Sequence[Event]) -> None:
         """Append in this order; events without an id are given one. Subject rows must be locked before."""
@@ -55,8 +59,20 @@ class PostgresEventLog:
             await self._session.run(SQL["insert_staged"], now=self._session.now)
         else:
             await self._insert(events)
-        tenant = self._session.tenant
-        await self._session.run(SQL["tell"], word=f"{tenant.org} {'t' if tenant.livemode else 'f'}")
+        self._appended = True
+
+    async def tell(self) -> None:
+        """Once committed: let readers know, if anything was appended.
+
+        Told inside the transaction, it would have all writers of the cluster commit one after the other: NOTIFY holds a
+        lock of the whole server until the log is flushed (docs/decisions). Readers look by themselves now and then, so
+        that nothing is lost with a writer that dies right here.
+        """
+        if self._appended:
+            tenant = self._session.tenant
+            with contextlib.suppress(psycopg.Error):
+                word = f"{tenant.org} {'t' if tenant.livemode else 'f'}"
+                await self._session.link.cursor.execute(SQL["tell"], {"word": word})
 
     async def horizon(self) -> int:
         """The horizon now: what is appended from here on stands above it."""
@@ -74,7 +90,7 @@ class PostgresEventLog:
                 e.id,
                 e.type,
                 e.subject,
-                e.data.get("product"),
+                e.product,
                 e.source,
                 e.catalogue,
                 e.version,
@@ -93,7 +109,7 @@ class PostgresEventLog:
             ids=[event.id for event in events],
             types=[event.type for event in events],
             subjects=[event.subject for event in events],
-            products=[event.data.get("product") for event in events],
+            products=[event.product for event in events],
             sources=[event.source for event in events],
             catalogues=[event.catalogue for event in events],
             versions=[event.version for event in events],

@@ -159,6 +159,13 @@ class Pool:
         """A connection that sees every tenant: for operators, scheduler and relay only."""
         return self.link("*", True)
 
+    async def apart(self) -> Link:
+        """A connection beside the pool that sees every tenant, for whoever holds locks in its session. Raises Unavailable."""
+        with translated():
+            link = await self._connect()
+            await link.enter("*", True)
+            return link
+
     @asynccontextmanager
     async def owner(self) -> AsyncIterator[Link]:
         """A connection of its own with the login's full rights: for making and dropping partitions only."""

@@ -20,6 +20,7 @@ from adapters.postgres.runs import PostgresRunStore
 from adapters.postgres.session import Session
 from adapters.postgres.sources import PostgresSourceStore
 from adapters.postgres.uploads import PostgresUploadStore
+from adapters.postgres.webhooks import PostgresWebhookStore
 from domain.kernel.tenancy import Actor, Call, Tenant
 from ports.catalogue import Rendering
 from ports.clock import Clock
@@ -52,6 +53,8 @@ class PostgresUnitOfWork:
                     yield tx
                     if tx.dry:
                         raise _Undone  # noqa: TRY301  leaving by an exception is what rolls back
+                assert isinstance(tx.events, PostgresEventLog)
+                await tx.events.tell()
             except _Undone:
                 link.staged.clear()
             except BaseException:
@@ -102,6 +105,7 @@ class PostgresUnitOfWork:
             audit=PostgresAuditLog(session),
             idempotency=PostgresIdempotencyStore(session),
             request_logs=PostgresRequestLogStore(session),
+            webhooks=PostgresWebhookStore(session),
         )
 
 

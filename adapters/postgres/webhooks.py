@@ -1,3 +1,224 @@
 """Webhook endpoints and deliveries in PostgreSQL."""
 
-CHANNEL = "joinery_webhooks"
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Final, LiteralString
+
+from adapters.postgres.listing import cut_params, newest_first, page_of
+from adapters.postgres.session import Session, jsonb, lock_number
+from adapters.postgres.sqlfile import statements
+from adapters.postgres.webhook_forecast import forecast_query
+from domain.kernel.errors import PreconditionFailed
+from domain.kernel.paging import Cut, Page
+from domain.webhooks.forecasting import posts
+from domain.webhooks.model import (
+    Attempt,
+    Delivery,
+    DeliveryFilter,
+    Endpoint,
+    Filters,
+    Forecast,
+    Rotation,
+    SealedSecrets,
+    shard_of,
+)
+
+SQL = statements("webhooks")
+CHANNEL: Final = "joinery_webhooks"
+ENDPOINT_COLUMNS: Final[LiteralString] = (
+    "id, url, event_types, sources, categories, catalogues, payload, coalesce_seconds, api_version, description, status, "
+    "disabled_for, secret_last4, previous_last4, rotation_expires_at, version, created_at, updated_at, last_success_at, "
+    "failing_since"
+)
+"""What `endpoint_of` reads."""
+DELIVERY_COLUMNS: Final[LiteralString] = (
+    "id, endpoint, event, type, subject, positions, status, created_at, body, attempts, tries, next_attempt_at, "
+    "completed_at"
+)
+"""What `delivery_of` reads."""
+_ENDPOINT_NAMES: Final = tuple(ENDPOINT_COLUMNS.split(", "))
+_DELIVERY_NAMES: Final = tuple(DELIVERY_COLUMNS.split(", "))
+_SELECT_ENDPOINTS: Final[LiteralString] = "SELECT " + ENDPOINT_COLUMNS + " " + SQL["endpoints"]
+_SELECT_DELIVERIES: Final[LiteralString] = "SELECT " + DELIVERY_COLUMNS + " " + SQL["deliveries"]
+_DELIVERY_PIECES: Final[dict[str, LiteralString]] = {
+    "status": " AND status = %(status)s",
+    "type": " AND type = %(type)s",
+    "event": " AND event = %(event)s",
+}
+
+
+def endpoint_of(row: Sequence[Any]) -> Endpoint:
+    """An endpoint out of ENDPOINT_COLUMNS."""
+    values = dict(zip(_ENDPOINT_NAMES, row, strict=True))
+    last4, expires_at = values.pop("previous_last4"), values.pop("rotation_expires_at")
+    values["filters"] = Filters(*(tuple(values.pop(name)) for name in ("sources", "categories", "catalogues")))
+    values["event_types"] = tuple(values["event_types"])
+    return Endpoint(**values, rotation=Rotation(expires_at, last4) if expires_at else None)
+
+
+def delivery_of(row: Sequence[Any]) -> Delivery:
+    """A delivery out of DELIVERY_COLUMNS."""
+    values = dict(zip(_DELIVERY_NAMES, row, strict=True))
+    values["positions"] = tuple(values["positions"])
+    attempts = values["attempts"] = attempts_of(values["attempts"])
+    return Delivery(**values, made=len(attempts))
+
+
+def attempts_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """Attempts as the JSON that is kept and that `attempts_of` reads."""
+    return [_attempt(attempt) for attempt in attempts]
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    told = {name: value for name, value in asdict(attempt).items() if value is not None and value != {}}
+    return told | {"at": attempt.at.isoformat()}
+
+
+def attempts_of(kept: Sequence[Mapping[str, Any]]) -> tuple[Attempt, ...]:
+    """Attempts out of what `attempts_json` kept."""
+    return tuple(Attempt(**{**entry, "at": datetime.fromisoformat(entry["at"])}) for entry in kept)
+
+
+def _values(endpoint: Endpoint) -> dict[str, Any]:
+    rotation, filters = endpoint.rotation, endpoint.filters
+    return {
+        "id": endpoint.id,
+        "url": endpoint.url,
+        "event_types": list(endpoint.event_types),
+        "sources": list(filters.sources),
+        "categories": list(filters.categories),
+        "catalogues": list(filters.catalogues),
+        "payload": endpoint.payload,
+        "coalesce_seconds": endpoint.coalesce_seconds,
+        "api_version": endpoint.api_version,
+        "description": endpoint.description,
+        "status": endpoint.status,
+        "disabled_for": endpoint.disabled_for,
+        "secret_last4": endpoint.secret_last4,
+        "previous_last4": rotation.last4 if rotation else None,
+        "rotation_expires_at": rotation.expires_at if rotation else None,
+        "version": endpoint.version,
+        "created_at": endpoint.created_at,
+        "updated_at": endpoint.updated_at,
+        "last_success_at": endpoint.last_success_at,
+        "failing_since": endpoint.failing_since,
+    }
+
+
+class PostgresWebhookStore:
+    """The tenant's endpoints and what was sent to them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def count(self) -> int:
+        """How many endpoints there are; holds off others that are being added until the transaction ends."""
+        tenant = self._session.tenant
+        await self._session.run(SQL["lock_count"], lock=lock_number("webhook_endpoints", tenant.org, tenant.livemode))
+        row = await self._session.one(SQL["count"])
+        return int(row[0]) if row else 0
+
+    async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
+        """One endpoint; `lock` keeps others from changing it until the transaction ends."""
+        statement = _SELECT_ENDPOINTS + " AND id = %(id)s"
+        row = await self._session.one(statement + " FOR UPDATE" if lock else statement, id=id)
+        return endpoint_of(row) if row else None
+
+    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, routed: int) -> None:
+        """Keep a new endpoint, which gets events after the position `routed`."""
+        await self._session.run(
+            SQL["add"],
+            shard=shard_of(endpoint.id),
+            secret=secrets.current,
+            previous_secret=secrets.previous,
+            routed=routed,
+            **_values(endpoint),
+        )
+        await self._tell(endpoint.id)
+
+    async def save(self, endpoint: Endpoint, *, expected_version: int | None = None, routed: int | None = None) -> None:
+        """Keep the new state. Raises PreconditionFailed for another version."""
+        values = {"expected": expected_version, "routed": routed, **_values(endpoint)}
+        if not await self._session.run(SQL["save"], **values):
+            raise PreconditionFailed("The endpoint has changed since it was read; read it again and retry.")
+        await self._tell(endpoint.id)
+
+    async def remove(self, id: str) -> None:
+        """Forget the endpoint and its secrets; its open deliveries fail."""
+        await self.fail_open(id, self._session.now)
+        await self._session.run(SQL["remove"], id=id)
+
+    async def page(self, cut: Cut) -> Page[Endpoint]:
+        """The tenant's endpoints, newest first."""
+        where, order = newest_first(cut)
+        rows = await self._session.all(_SELECT_ENDPOINTS + where + order, **cut_params(cut))
+        return page_of([endpoint_of(row) for row in rows], cut, lambda endpoint: endpoint.id)
+
+    async def secrets(self, id: str) -> SealedSecrets | None:
+        """The sealed secrets."""
+        row = await self._session.one(SQL["secrets"], id=id)
+        return SealedSecrets(*row) if row else None
+
+    async def seal(self, id: str, secrets: SealedSecrets) -> None:
+        """Replace the sealed secrets."""
+        await self._session.run(SQL["seal"], id=id, **asdict(secrets))
+        await self._tell(id)
+
+    async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
+        """One delivery of the endpoint."""
+        statement = _SELECT_DELIVERIES + " AND id = %(id)s"
+        row = await self._session.one(statement + " FOR UPDATE" if lock else statement, endpoint=endpoint, id=id)
+        return delivery_of(row) if row else None
+
+    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, cut: Cut) -> Page[Delivery]:
+        """The endpoint's deliveries, newest first."""
+        where, order = newest_first(cut)
+        given = {name: value for name, value in asdict(wanted).items() if value is not None}
+        for name in given:
+            where = _DELIVERY_PIECES[name] + where
+        params = given | cut_params(cut)
+        rows = await self._session.all(_SELECT_DELIVERIES + where + order, endpoint=endpoint, **params)
+        return page_of([delivery_of(row) for row in rows], cut, lambda delivery: delivery.id)
+
+    async def add_delivery(self, delivery: Delivery) -> None:
+        """Have something sent that is no event of the log (a test)."""
+        values = {name: getattr(delivery, name) for name in _DELIVERY_NAMES}
+        values |= {"positions": list(delivery.positions), "attempts": jsonb(attempts_json(delivery.attempts))}
+        await self._session.run(SQL["add_delivery"], **values)
+        await self._tell(delivery.endpoint)
+
+    async def resend(self, delivery: Delivery, at: datetime) -> None:
+        """Have a finished delivery sent again with a fresh schedule."""
+        await self._session.run(SQL["resend"], id=delivery.id, at=at)
+        await self._tell(delivery.endpoint)
+
+    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime) -> int:
+        """Have failed deliveries made in [since, until] sent again, each with a fresh schedule; answers how many."""
+        requeued = await self._session.run(SQL["recover"], endpoint=endpoint, since=since, until=until, at=at)
+        if requeued:
+            await self._tell(endpoint)
+        return requeued
+
+    async def fail_open(self, endpoint: str, at: datetime) -> int:
+        """Every open delivery fails (the endpoint was disabled); answers how many."""
+        failed = await self._session.run(SQL["fail_open"], endpoint=endpoint, at=at)
+        await self._tell(endpoint)
+        return failed
+
+    async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
+        """What the endpoint would have got since then; only what comes close together is looked at one by one."""
+        totals, bursts, values = forecast_query(endpoint, since)
+        row = await self._session.one(totals, **values)
+        events, peak, close = row or (0, 0, 0)
+        burst = await self._session.all(bursts, **values) if close else []
+        return Forecast(
+            days=(self._session.now - since).days,
+            events=events,
+            peak_per_minute=peak,
+            deliveries=events - close + posts(burst, endpoint.coalesce_seconds),
+        )
+
+    async def _tell(self, endpoint: str) -> None:
+        tenant = self._session.tenant
+        await self._session.run(SQL["tell"], word=f"{tenant.org} {'t' if tenant.livemode else 'f'} {endpoint}")

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -67,8 +67,12 @@ class AccessService:
         found = await self._credentials.key(digest)
         if found is None:
             return None
-        key, principal = found
-        return key, replace(principal, scopes=effective_scopes(key.scopes, key.role))
+        return _cut(found)
+
+    async def known(self, digests: Collection[bytes]) -> Mapping[bytes, Proof]:
+        """What the store knows now of credentials that were found before, by digest; those that are gone are left out."""
+        found = await self._credentials.keys(digests)
+        return {digest: _cut(proof) for digest, proof in found.items()}
 
     @staticmethod
     def judge(proof: Proof | None, address: str, now: datetime) -> Principal:
@@ -116,6 +120,11 @@ class AccessService:
             created_at=now,
             member=request.member,
         )
+
+
+def _cut(proof: Proof) -> Proof:
+    key, principal = proof
+    return key, replace(principal, scopes=effective_scopes(key.scopes, key.role))
 
 
 def scopes_of(words: Iterable[str]) -> frozenset[str]:

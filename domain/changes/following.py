@@ -8,21 +8,23 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from domain.changes.model import ALL, Reader, Stretch
+from domain.changes.model import ALL, EventFilter, Reader, Stretch
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
 from ports.events import EventReader, EventRendering
 from ports.signals import Signals, Subscription
 
-IDLE: Final = 30.0
+IDLE: Final = 5.0
 """Seconds after which the log is asked though nothing was said."""
 PAUSE: Final = 0.01
 """Seconds between two looks while events come in, or wait for a writer that is not done."""
+SLOWEST: Final = 0.1
+"""Seconds to which the pause grows while that writer takes its time."""
 PAGE: Final = 500
-MOST_WAITING: Final = 5_000
+MOST_WAITING: Final = 20_000
 """Events held for one follower; one that is slower goes on from the log itself."""
-TRUSTED: Final = 30.0
-"""Seconds for which a tenant's licences are taken to hold."""
+WINDOW: Final = 20_000
+"""Events of the log that one look passes at most when only some of them are asked for."""
 _RETRY: Final = 1.0
 
 LOG: Final = logging.getLogger("joinery.changes")
@@ -34,8 +36,8 @@ class Following:
     `position` is how far it has come: everything up to there has been answered.
     """
 
-    def __init__(self, channel: "_Channel", position: int, most: int) -> None:
-        self._channel, self._most = channel, most
+    def __init__(self, channel: "_Channel", position: int, most: int, wanted: EventFilter) -> None:
+        self._channel, self._most, self.wanted = channel, most, wanted
         self._waiting: deque[LoggedEvent] = deque()
         self._reached = position
         self._live = False
@@ -74,13 +76,14 @@ class Following:
         """Everything new up to `position`; too much of it, and it reads from the log again."""
         if not self._live or position <= self._reached:
             return
-        if len(self._waiting) + len(events) > self._most:
+        asked = [event for event in events if event.position > self._reached and self.wanted.matches(event)]
+        if len(self._waiting) + len(asked) > self._most:
             self._live = False
             self._reached = self.position
             self._waiting.clear()
             self.overflowed += 1
         else:
-            self._waiting.extend(event for event in events if event.position > self._reached)
+            self._waiting.extend(asked)
             self._reached = position
         self._news.set()
 
@@ -94,19 +97,34 @@ class _Channel:
     """What one tenant's followers share: how far the listener has read for them, and whether there is more to read."""
 
     follower: "Follower"
-    reader: Reader
+    tenant: Tenant
     position: int
-    trusted_until: float
     dirty: bool = True
     wanted: int = 0
     followings: set[Following] = field(default_factory=set)
+    _reader: Reader | None = None
+    _known_to: int = -1
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """The words by which signals name those whose events are read here."""
+        licences = self._reader.licences if self._reader else ()
+        return frozenset((_word(self.tenant), *(_word(licence.owner) for licence in licences)))
+
+    async def reader(self, up_to: int) -> Reader:
+        """Who reads up to there. Licences are asked for after the horizon, or what they open would be passed by unseen."""
+        if self._reader is None or up_to > self._known_to:
+            horizon = self.follower.horizon
+            self._reader = await self.follower.reader(self.tenant)
+            self._known_to = max(self._known_to, horizon)
+        return self._reader
 
     async def catch_up(self, following: Following, limit: int) -> Stretch:
         """The next page of the log for one who is behind; joins it to the others once it is not."""
         up_to = max(self.position, self.follower.horizon)
         if following.position < up_to:
-            events = await self.follower.read(self.reader, following.position, up_to, limit)
-            stretch = events
+            reader = await self.reader(up_to)
+            stretch = await self.follower.read(reader, following.position, up_to, limit, following.wanted)
         else:
             stretch = Stretch((), following.position, caught_up=True)
         following.moved(stretch)
@@ -133,16 +151,21 @@ class Follower:
         self._channels: dict[Tenant, _Channel] = {}
         self._asking: asyncio.Task[None] | None = None
         self._kick = asyncio.Event()
+        self._swept, self._patience = 0.0, pause
+        self.closing = False
+        """The process is about to stop: whoever waits should come to an end."""
+        self.known = False
+        """Whether the log has been asked yet."""
         self.horizon = 0
         """A horizon of the log, at most `idle` seconds old while `run` is running."""
         self.floor = 0
         self.last = 0
 
     @contextlib.asynccontextmanager
-    async def follow(self, tenant: Tenant, after: int) -> AsyncIterator[Following]:
-        """Follow what the tenant may see from after that position on."""
+    async def follow(self, tenant: Tenant, after: int, wanted: EventFilter = ALL) -> AsyncIterator[Following]:
+        """Follow what the tenant may see, and asks for, from after that position on."""
         channel = await self._channel(tenant)
-        following = Following(channel, after, self._most)
+        following = Following(channel, after, self._most, wanted)
         channel.followings.add(following)
         self._kick.set()
         try:
@@ -162,11 +185,19 @@ class Follower:
         await asyncio.shield(self._asking)
         return self.horizon
 
-    async def read(self, reader: Reader, after: int, up_to: int, limit: int) -> Stretch:
-        """The next `limit` events up to `up_to`, of every type, as the reader may see them."""
-        found = await self._events.page(reader, after, up_to, limit, ALL)
+    async def read(self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter = ALL) -> Stretch:
+        """The next `limit` events up to `up_to`, as the reader may see them; fewer of those that are rarely asked for."""
+        end = await self.window(reader, after, up_to, wanted)
+        found = await self._events.page(reader, after, end, limit, wanted)
         whole = len(found) < limit
-        return Stretch(self.shown(found), up_to if whole else found[-1].position, caught_up=whole)
+        position = end if whole else found[-1].position
+        return Stretch(self.shown(found), position, caught_up=whole and end == up_to)
+
+    async def window(self, reader: Reader, after: int, up_to: int, wanted: EventFilter) -> int:
+        """How far to look in one go: a filter that matches little must not have the whole log read at once."""
+        if not wanted.narrow or up_to - after <= WINDOW:
+            return up_to
+        return await self._events.stride(reader, after, up_to, WINDOW)
 
     def shown(self, events: Sequence[LoggedEvent]) -> list[LoggedEvent]:
         """The events as licences show them: others' fields cut to the groups, and what shows nothing left out."""
@@ -184,24 +215,20 @@ class Follower:
         )  # fmt: skip
 
     async def reader(self, tenant: Tenant) -> Reader:
-        """The tenant with the licences that it holds."""
-        channel = self._channels.get(tenant)
-        if channel is not None and asyncio.get_running_loop().time() < channel.trusted_until:
-            return channel.reader
+        """The tenant with the licences that it holds now."""
         return Reader(tenant, tuple(await self._events.licences(tenant)))
 
-    def wake_all(self) -> None:
-        """Let everyone who waits look again: the process is about to stop."""
+    def close(self) -> None:
+        """The process is about to stop: let everyone who waits look again."""
+        self.closing = True
         for channel in self._channels.values():
             for following in channel.followings:
                 following.wake()
 
     async def _channel(self, tenant: Tenant) -> _Channel:
-        if tenant not in self._channels:
-            reader = await self.reader(tenant)
-            until = asyncio.get_running_loop().time() + TRUSTED
-            self._channels.setdefault(tenant, _Channel(self, reader, self.horizon, until))
-        return self._channels[tenant]
+        if not self.known:
+            await self.fresh()  # or the first of a process would have the listener read the log from its beginning
+        return self._channels.setdefault(tenant, _Channel(self, tenant, self.horizon))
 
     async def run(self) -> None:
         """Listen until cancelled; trouble with the database is waited out."""
@@ -217,15 +244,21 @@ class Follower:
 
     async def _listen(self, subscription: Subscription) -> None:
         said = await self._wait(subscription)
-        self._mark(subscription.words(), everything=not said)
-        if not said or any(channel.dirty for channel in self._channels.values()):
+        sweep = not said or asyncio.get_running_loop().time() - self._swept >= self._idle
+        self._mark(subscription.words(), everything=sweep)
+        if sweep or self._dirty():
+            before = self.horizon
             await self._reach()
             await self._advance()
-            await asyncio.sleep(self._pause)
+            self._patience = self._pause if self.horizon > before else min(SLOWEST, self._patience * 2)
+            await asyncio.sleep(self._patience)
+
+    def _dirty(self) -> bool:
+        return any(channel.dirty for channel in self._channels.values())
 
     async def _wait(self, subscription: Subscription) -> bool:
         """True for a signal, or when something is left to be read; False after `idle` seconds."""
-        if any(channel.dirty for channel in self._channels.values()):
+        if self._dirty():
             return True
         heard = asyncio.ensure_future(subscription.wait(self._idle))
         kicked = asyncio.ensure_future(self._kick.wait())
@@ -239,19 +272,17 @@ class Follower:
             await asyncio.gather(heard, kicked, return_exceptions=True)
 
     def _mark(self, words: frozenset[str], *, everything: bool) -> None:
-        everything = everything or "" in words
-        for tenant, channel in self._channels.items():
-            if (
-                everything
-                or _word(tenant) in words
-                or any(_word(one.owner) in words for one in channel.reader.licences)
-            ):
+        if everything or "" in words:
+            everything, self._swept = True, asyncio.get_running_loop().time()
+        for channel in self._channels.values():
+            if everything or not words.isdisjoint(channel.owners):
                 channel.dirty, channel.wanted = True, 0
 
     async def _reach(self) -> None:
         reach = await self._events.reach()
         self.horizon = max(self.horizon, reach.horizon)
         self.last, self.floor = reach.last, reach.floor
+        self.known = True
 
     async def _advance(self) -> None:
         """Read what is new for each tenant that has anything, up to the horizon, and hand it out."""
@@ -259,23 +290,16 @@ class Follower:
             if not channel.dirty:
                 continue
             channel.wanted = channel.wanted or self.last
-            await self._trust(channel)
             horizon = self.horizon
+            reader = await channel.reader(horizon)
             while channel.position < horizon and channel.followings:
-                stretch = await self.read(channel.reader, channel.position, horizon, PAGE)
+                stretch = await self.read(reader, channel.position, horizon, PAGE)
                 channel.position = stretch.position
                 for following in list(channel.followings):
                     following.hand(stretch.events, stretch.position)
             channel.dirty = channel.position < channel.wanted
             if not channel.dirty:
                 channel.wanted = 0
-
-    async def _trust(self, channel: _Channel) -> None:
-        now = asyncio.get_running_loop().time()
-        if now >= channel.trusted_until:
-            tenant = channel.reader.tenant
-            channel.reader = Reader(tenant, tuple(await self._events.licences(tenant)))
-            channel.trusted_until = now + TRUSTED
 
 
 def _word(tenant: Tenant) -> str:

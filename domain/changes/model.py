@@ -1,7 +1,7 @@
 """Who reads the event log, and what of it (decisions.md §4, licences; §5, feed)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from domain.events.model import OFF_THE_FEED, LoggedEvent
@@ -49,6 +49,11 @@ class EventFilter:
     catalogues: frozenset[str] | None = None
     everything: bool = False
 
+    @property
+    def narrow(self) -> bool:
+        """Whether it may leave out so much that finding anything takes a long look."""
+        return self.types is not None or self.catalogues is not None
+
     def matches(self, event: LoggedEvent) -> bool:
         """Whether the event is asked for."""
         if not self.everything and event.type in OFF_THE_FEED:
@@ -68,3 +73,21 @@ class Stretch:
     events: Sequence[LoggedEvent]
     position: int
     caught_up: bool
+
+
+@dataclass(slots=True)
+class ChangePage:
+    """A page of the feed: the events' JSON, how many they are, and the position from which to go on.
+
+    `caught_up`: at that position nothing more was to be had.
+    """
+
+    position: int
+    count: int = 0
+    bodies: list[bytes] = field(default_factory=list)
+    caught_up: bool = False
+
+    @property
+    def body(self) -> bytes:
+        """The events, separated by commas."""
+        return b",".join(self.bodies)

@@ -1,0 +1,125 @@
+"""Reading the event log: pages of the feed, the newest events, and waiting for what comes next."""
+
+import asyncio
+from typing import Final
+
+from domain.changes.following import Follower
+from domain.changes.model import ChangePage, EventFilter, Reader, Stretch
+from domain.events.model import LoggedEvent
+from domain.kernel.errors import CursorExpired
+from domain.kernel.paging import Cut, Page
+from domain.kernel.tenancy import Tenant
+from ports.events import EventReader
+
+PATIENCE: Final = 1.0
+"""Seconds for which a request that may wait goes on looking through events that it did not ask for."""
+_FIRST_LOOK_BACK: Final = 200_000
+"""Positions; each further look goes over four times as many."""
+
+
+class ChangesService:
+    """The change feed and what the stream starts from. Positions are the log's; what they look like is the edge's."""
+
+    def __init__(self, events: EventReader, follower: Follower) -> None:
+        self._events, self.follower = events, follower
+
+    async def start(self, after: int | None) -> int:
+        """The position to read from: the one given, or that of the oldest event kept. Raises CursorExpired."""
+        follower = self.follower
+        if not follower.known:
+            await follower.fresh()
+        if after is None:
+            return follower.floor
+        if after < follower.floor:
+            raise CursorExpired
+        return after
+
+    async def now(self) -> int:
+        """The horizon: what is committed from here on comes after it."""
+        return await self.follower.fresh()
+
+    async def page(
+        self, tenant: Tenant, after: int, limit: int, wanted: EventFilter, *, patient: bool = False
+    ) -> ChangePage:
+        """What follows the position. Reads its caller's own writes; not full before the log's end if little is asked for.
+
+        `patient` has it look on for a second. Raises CursorExpired.
+        """
+        loop, page, fresh = asyncio.get_running_loop(), ChangePage(after), False
+        until = loop.time() + (PATIENCE if patient else 0)
+        while True:
+            if not fresh and self.follower.horizon - page.position < limit:
+                await self.follower.fresh()
+                fresh = True
+            up_to = self.follower.horizon
+            if page.position < up_to:
+                await self._add(page, tenant, up_to, limit, wanted)
+            page.caught_up = fresh and page.position >= self.follower.horizon
+            if page.caught_up or page.count >= limit or (page.position < up_to and loop.time() >= until):
+                break
+        await self.start(after)  # what was dropped while it was read would be missing from the page
+        return page
+
+    async def _add(self, page: ChangePage, tenant: Tenant, up_to: int, limit: int, wanted: EventFilter) -> None:
+        reader = await self.follower.reader(tenant)
+        if reader.licences:
+            stretch = await self.follower.read(reader, page.position, up_to, limit - page.count, wanted)
+            _extend(page, stretch)
+            return
+        end = await self.follower.window(reader, page.position, up_to, wanted)
+        found = await self._events.splice(tenant, page.position, end, limit - page.count, wanted)
+        full = page.count + found.count >= limit
+        page.count += found.count
+        page.position = found.position if full else end
+        if found.count:
+            page.bodies.append(found.body)
+
+    async def next(self, tenant: Tenant, after: int, limit: int, wanted: EventFilter, seconds: float) -> ChangePage:
+        """What comes after the position, as soon as there is any; an empty page when the time is over."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        page = ChangePage(after, caught_up=True)
+        async with self.follower.follow(tenant, after, wanted) as following:
+            while not page.count and not self.follower.closing and (left := until - loop.time()) > 0:
+                _extend(page, await following.next(limit, left))
+        return page
+
+    async def recent(self, tenant: Tenant, cut: Cut, wanted: EventFilter) -> Page[LoggedEvent]:
+        """The newest first, none above the horizon; an item's key is its position.
+
+        A page may be short although there is more, where events asked for lie far apart.
+        """
+        loop = asyncio.get_running_loop()
+        horizon = await self.follower.fresh()
+        until, reader = loop.time() + PATIENCE / 2, await self.follower.reader(tenant)
+        before = min(horizon, int(cut.key) - 1) if cut.key else horizon
+        found: list[LoggedEvent] = []
+        width = _FIRST_LOOK_BACK if wanted.narrow else before
+        while before > self.follower.floor and len(found) <= cut.limit and loop.time() < until:
+            after = max(0, before - width)
+            found += await self._back(reader, after, before, cut.limit + 1 - len(found), wanted)
+            before, width = after, width * 4
+        return _page(found, cut.limit, before, self.follower.floor)
+
+    async def _back(self, reader: Reader, after: int, before: int, most: int, wanted: EventFilter) -> list[LoggedEvent]:
+        """The window's newest events that show anything."""
+        shown: list[LoggedEvent] = []
+        while len(shown) < most and before > after:
+            asked = most - len(shown)
+            found = await self._events.recent(reader, after, before, asked, wanted)
+            shown += self.follower.shown(found)
+            before = found[-1].position - 1 if len(found) == asked else after
+        return shown
+
+
+def _extend(page: ChangePage, stretch: Stretch) -> None:
+    page.bodies += [event.body for event in stretch.events]
+    page.count += len(stretch.events)
+    page.position, page.caught_up = stretch.position, stretch.caught_up
+
+
+def _page(found: list[LoggedEvent], limit: int, looked_to: int, floor: int) -> Page[LoggedEvent]:
+    if len(found) > limit:
+        return Page(tuple(found[:limit]), has_more=True, next_key=str(found[limit - 1].position))
+    more = looked_to > floor
+    return Page(tuple(found), more, str(looked_to + 1) if more else None)

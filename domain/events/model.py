@@ -89,6 +89,11 @@ class Event:
     network: bool = False
 
     @property
+    def product(self) -> str | None:
+        """The product that it is about: the subject itself, or what the subject belongs to."""
+        return self.subject if self.type.startswith("product.") else self.data.get("product")
+
+    @property
     def previous_version(self) -> int | None:
         """The version that the subject's last event told, where every version is told; None for the first."""
         return self.version - 1 if self.version > 1 and self.type.startswith(_COUNTED) else None

@@ -67,6 +67,12 @@ class NotFound(DomainError):
     code = "not_found"
 
 
+class CursorExpired(DomainError):
+    """The events at this cursor are no longer kept: start without a cursor, or from the changes_cursor of a new export."""
+
+    code = "cursor_expired"
+
+
 class MethodNotAllowed(DomainError):
     """This address does not answer that method."""
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from domain.kernel.addresses import refusal
 from domain.kernel.errors import FieldError, InvalidRequest, Unprocessable
-from domain.sources.addresses import refusal
 
 PUSH: Final = "push"
 """What a source of kind push names as its connector: the service itself takes its records."""

@@ -107,6 +107,8 @@ class Delivery:
     tries: int = 0
     next_attempt_at: datetime | None = None
     completed_at: datetime | None = None
+    made: int = 0
+    """Attempts in all, those of earlier schedules too."""
 
     @property
     def position(self) -> int:

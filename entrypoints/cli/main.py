@@ -62,7 +62,14 @@ def _processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     up.set_defaults(run="up:up")
     api = commands.add_parser("api", help="run the API (needs JOINERY_DATABASE_URL and JOINERY_SECRET)")
     api.set_defaults(run="processes:api")
-    worker = commands.add_parser("worker", help="run a worker: carries out runs")
+    worker = commands.add_parser("worker", help="run a worker: carries out runs, delivers webhooks")
+    worker.add_argument(
+        "--for",
+        dest="duties",
+        action="append",
+        choices=("runs", "webhooks"),
+        help="do only this (may be given twice; default: both)",
+    )
     worker.set_defaults(run="processes:worker")
     scheduler = commands.add_parser("scheduler", help="run the scheduler: due pulls, waking workers, upkeep")
     scheduler.set_defaults(run="processes:scheduler")

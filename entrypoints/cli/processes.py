@@ -26,13 +26,13 @@ async def api(options: argparse.Namespace) -> int:
 
 async def worker(options: argparse.Namespace) -> int:
     """`joinery worker`."""
-    del options
+    duties = frozenset(options.duties or ("runs", "webhooks"))
     told = settings.from_environment()
     configure(told.log_level)
     from entrypoints.worker.service import run_worker  # noqa: PLC0415  only what a process needs is imported
 
     async with opened(told) as container:
-        await run_worker(container, told)
+        await run_worker(container, told, duties)
     return 0
 
 

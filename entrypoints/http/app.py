@@ -22,6 +22,7 @@ from entrypoints.http.health import Readiness
 from entrypoints.http.lane import Lane, is_api
 from entrypoints.http.metrics import Metrics
 from entrypoints.http.objects import ObjectEdge, ObjectServer
+from entrypoints.http.open_streams import OpenStreams
 from entrypoints.http.pages import Pages
 from entrypoints.http.pipeline import Pipeline, Services
 from entrypoints.http.pressure import Pressure, Thresholds
@@ -31,6 +32,7 @@ from entrypoints.http.use_cases import UseCases
 from ports.clock import Clock
 from ports.limits import Limits
 from ports.request_logs import RequestLogSink
+from ports.secrets import Vault
 from ports.unit_of_work import UnitOfWork
 
 METHODS: Final = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
@@ -59,6 +61,7 @@ class Parts:
     clock: Clock
     request_logs: RequestLogSink
     secret: bytes
+    vault: Vault
     base_url: str
     docs_url: str
     objects: ObjectServer | None = None
@@ -90,10 +93,11 @@ def create_app(parts: Parts) -> Quart:
 
 def _services(parts: Parts) -> Services:
     metrics, pressure = Metrics(), Pressure(parts.waiting, parts.thresholds)
-    logs = RequestLogQueue(parts.request_logs)
+    logs, streams = RequestLogQueue(parts.request_logs), OpenStreams(parts.access, parts.clock)
     metrics.gauge("joinery_http_in_flight", "Requests being answered.", lambda: pressure.in_flight)
     metrics.gauge("joinery_event_loop_lag_seconds", "How late the event loop is.", lambda: pressure.lag)
     metrics.gauge("joinery_request_logs_waiting", "Request logs not written yet.", lambda: len(logs))
+    metrics.gauge("joinery_streams_open", "Event streams being sent.", lambda: len(streams))
     metrics.gauge("joinery_request_logs_lost", "Request logs dropped.", lambda: logs.lost)
     return Services(
         table=parts.table or whole(),
@@ -105,8 +109,10 @@ def _services(parts: Parts) -> Services:
         logs=logs,
         pressure=pressure,
         secret=parts.secret,
+        vault=parts.vault,
         base_url=parts.base_url.rstrip("/"),
         docs_url=parts.docs_url.rstrip("/"),
+        streams=streams,
         proxies=Proxies(parts.trusted_proxies),
         versions=parts.versions,
         metrics=metrics,
@@ -200,14 +206,21 @@ def _mount_health(app: Quart, parts: Parts, services: Services) -> None:
 
 def _mount_lifecycle(app: Quart, parts: Parts, services: Services) -> None:
     servers: list[Any] = []
+    follower = parts.use.changes.follower
+    following: list[asyncio.Task[None]] = []
 
     async def start() -> None:
+        following.append(asyncio.create_task(follower.run(), name="follower"))
         await services.logs.start()
         await services.pressure.start()
         if parts.metrics_port:
             servers.append(start_http_server(parts.metrics_port, "127.0.0.1", services.metrics.registry))
 
     async def stop() -> None:
+        follower.close()
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
         await services.pressure.stop()
         await services.logs.stop()
         for server, thread in servers:

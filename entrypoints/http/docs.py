@@ -49,7 +49,7 @@ belongs to one list with its filters. <code>limit</code> is 1 to 100, by default
 <p>Each organisation has a budget per mode and rate class; <code>RateLimit</code> tells on every answer what is left. A refused
 request did nothing and may be repeated after <code>Retry-After</code> seconds.</p>
 <h2 id="caching">Caching</h2>
-<p>Every GET has an <code>ETag</code>. Send it back as <code>If-None-Match</code>: what has not changed is answered 304 without a
+<p>Every GET but the stream has an <code>ETag</code>. Send it back as <code>If-None-Match</code>: what has not changed is answered 304 without a
 body.</p>
 """.strip()
 
@@ -68,7 +68,7 @@ def curl(operation: Operation, base_url: str) -> str:
     for name, prefix in operation.ids.items():
         path = path.replace(f"{{{name}}}", str(words.example(words.id_of(prefix))))
     path = re.sub(r"{(\w+)}", r"\1", path)
-    lines = [f"curl {base_url}{path}", '-H "Authorization: Bearer $JOINERY_KEY"']
+    lines = [f"curl{' -N' if operation.stream else ''} {base_url}{path}", '-H "Authorization: Bearer $JOINERY_KEY"']
     if operation.method != "GET":
         lines.insert(1, f"-X {operation.method}")
     if operation.idempotent:
@@ -106,6 +106,9 @@ def _body(operation: Operation) -> str:
 
 
 def _reply(operation: Operation) -> str:
+    if operation.stream:
+        told = dict(operation.reply or {})
+        return f"<h4>Answer {operation.status}</h4><p>{escape(told['description'])}</p>{_code(words.example(told))}"
     if operation.reply is None:
         return f"<h4>Answer {operation.status}</h4><p>No body.</p>"
     value = operation.example if operation.example is not None else words.example(dict(operation.reply))

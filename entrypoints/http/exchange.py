@@ -1,6 +1,6 @@
 """Requests and responses as plain values, so that nothing behind the edge knows which server or framework carried them."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ READ: Final = (
     "idempotency-key",
     "if-match",
     "if-none-match",
+    "last-event-id",
     "content-type",
     "content-length",
     "request-id",
@@ -46,11 +47,12 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """One HTTP response: lower-case header names, the body whole."""
+    """One HTTP response: lower-case header names, the body whole, or a stream of pieces instead of it."""
 
     status: int
     headers: HeaderList = field(default_factory=list)
     body: bytes = b""
+    stream: AsyncGenerator[bytes, None] | None = None
 
     def header(self, name: str) -> str | None:
         """The first value of that header, for readers that are not in a hurry."""

@@ -20,7 +20,9 @@ AREAS: Final[dict[str, str]] = {
     "sources": "Connections to vendors' data: feeds, files, pushed records and mail.",
     "runs": "One pull, upload or push of a source, from fetching to matching.",
     "uploads": "Files staged for a file source.",
+    "changes": "Every change as an event: page by page, waiting for the next one, or as a stream.",
     "catalogue": "Products, variants and offers, as your licences show them.",
+    "webhooks": "Events POSTed to your own address, signed, in order, until they arrive.",
     "request_logs": "Every request of your organisation.",
     "orgs": "Your organisation and the plans.",
     "platform": "How the service itself is doing.",
@@ -51,6 +53,10 @@ REQUEST_HEADERS: Final[dict[str, Json]] = {
         "required": True,
         "schema": words.text('"7-5d1ca8b77e0a3c1f2b44c9d0"'),
     },
+    "Last-Event-ID": {
+        "description": "The id of the last event received: the stream goes on after it. It wins over `cursor`.",
+        "schema": words.text("q83vASNFZ4mrze8BMTIzNA"),
+    },
     "If-None-Match": {
         "description": "An ETag that you hold; when it is the present one, the answer is 304 without a body.",
         "schema": words.text('"5d1ca8b77e0a3c1f2b44c9d0"'),
@@ -66,6 +72,8 @@ def _slug(name: str) -> str:
 def header_names(operation: Operation) -> list[str]:
     """The request headers that mean something to the operation."""
     names = ["Service-Version", "Service-Mode", "Request-Id"]
+    if operation.stream:
+        return [*names, "Last-Event-ID"]
     names += ["Service-Dry-Run"] if operation.writes else ["If-None-Match"]
     if operation.idempotent:
         names.append("Idempotency-Key")

@@ -35,6 +35,8 @@ HEADERS: Final[dict[str, Json]] = {
                  "schema": words.text("https://api.example/v1/exports/exp_01J8ZQ5T3V7XK2M9RB4CDW")},
     "Idempotent-Replayed": {"description": "The answer of an earlier request with this Idempotency-Key.",
                             "schema": words.word("true")},
+    "Service-Stream-From": {"description": "The cursor of the position before the first event of the stream.",
+                            "schema": words.text("q83vASNFZ4mrze8BMTIzNA")},
     "WWW-Authenticate": {"description": "Where sign-in is described (RFC 9728).",
                          "schema": words.text('Bearer resource_metadata="https://…"')},
     "Allow": {"description": "The methods that the address answers.", "schema": words.text("GET, HEAD, OPTIONS")},
@@ -62,7 +64,18 @@ PREVIEW: Final = words.record(
         ),
         "jobs": words.array(words.record(None, {"kind": words.text("runs.execute"), "subject": words.text("src_…")})),
         "warnings": words.array(words.text("Nothing was fetched.")),
+        "forecast": words.record(
+            None,
+            {
+                "days": words.integer(7, least=1),
+                "events": words.integer(1840, least=0, description="Events that it would have got."),
+                "peak_per_minute": words.integer(310, least=0, description="The most of them in one minute."),
+                "deliveries": words.integer(1275, least=0, description="POSTs after combining by coalesce_seconds."),
+            },
+            description="Of webhook endpoints alone: what the last days' own events would have come to.",
+        ),
     },
+    optional=("forecast",),
     description="What the operation would do (Service-Dry-Run: explain).",
 )
 
@@ -126,7 +139,9 @@ def _problem(status: int, codes: list[str], docs_url: str) -> Json:
 
 def _success_headers(operation: Operation) -> Json:
     names = ["Request-Id", "Service-Version", "RateLimit", "RateLimit-Policy"]
-    if not operation.writes:
+    if operation.stream:
+        names.append("Service-Stream-From")
+    elif not operation.writes:
         names.append("ETag")
     else:
         names.append("Service-Dry-Run")
@@ -142,11 +157,12 @@ def success_answers(operation: Operation, schema: Mapping[str, Any] | None) -> J
     own: Json = {"description": operation.summary + ".", "headers": _success_headers(operation)}
     if schema is not None and operation.reply is not None:
         value = operation.example if operation.example is not None else words.example(dict(operation.reply))
-        own["content"] = {"application/json": {"schema": dict(schema), "examples": {"usual": {"value": value}}}}
+        media = "text/event-stream" if operation.stream else "application/json"
+        own["content"] = {media: {"schema": dict(schema), "examples": {"usual": {"value": value}}}}
     answers: Json = {str(operation.status): own}
     if operation.writes:
         _add_preview(answers, operation)
-    else:
+    elif not operation.stream:
         answers["304"] = {
             "description": "The representation that If-None-Match names is the present one.",
             "headers": _refs("Request-Id", "ETag", "RateLimit", "RateLimit-Policy"),

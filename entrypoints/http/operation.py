@@ -1,15 +1,18 @@
 """The row of the operation table: everything that routing, access, limits, validation, docs and tools need to know."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from adapters.wire.cursors import FeedCursors
 from domain.access.model import SCOPES, Principal
 from domain.kernel import ids as kernel_ids
 from domain.kernel.paging import Cut, Page
 from ports.unit_of_work import Tx
 
 if TYPE_CHECKING:
+    from entrypoints.http.event_stream import EventStream
     from entrypoints.http.use_cases import UseCases
 
 Schema = Mapping[str, Any]
@@ -32,6 +35,8 @@ class Reply:
     etag: str | None = None
     later: "Callable[[], Awaitable[Any]] | None" = None
     """Makes the body once the unit of work is over; only for operations that are `outside`."""
+    stream: "EventStream | None" = None
+    """What is sent instead of a body, for operations that are a `stream`."""
 
 
 @dataclass(slots=True)
@@ -51,11 +56,15 @@ class Call:
     base_url: str
     cursor: Callable[[str | None], str | None]
     """Signs a page's next key into the opaque cursor of this list."""
+    feed: FeedCursors
+    idle: Callable[[], AbstractContextManager[None]]
+    """While in it, the request only waits, and does not count as pressing the process."""
     expected_version: int | None = None
     """The version that If-Match names; None when any will do. The use case compares and raises PreconditionFailed."""
     version: str = ""
     """The Service-Version that the answer will be shaped for."""
     request_id: str = ""
+    last_event_id: str | None = None
 
     def listing(self, page: Page[Any], to_wire: Callable[[Any], Any]) -> Reply:
         """The list envelope of the specification around a page."""
@@ -97,7 +106,7 @@ class Operation:
     feature: str | None = None
     if_match: bool = False
     paging: str | None = None
-    """`both`, `forward` or None; adds limit, starting_after and (both) ending_before."""
+    """`both`, `forward`, `log` or None; the first two add limit, starting_after and (both) ending_before."""
     query: Mapping[str, Schema] = field(default_factory=dict)
     body: Schema | None = None
     body_required: bool = True
@@ -107,7 +116,11 @@ class Operation:
     agent: Tool | None = None
     example: Any = None
     outside: bool = False
-    """Reads, then reaches out with no connection held, and stores nothing (trying a source)."""
+    """Reads, then reaches out or waits with no connection held, and stores nothing (trying a source)."""
+    stream: bool = False
+    """Answers server-sent events without an end."""
+    sealed: bool = False
+    """The answer tells a secret: what is kept of it for repeating is sealed."""
 
     @property
     def area(self) -> str:
@@ -136,5 +149,7 @@ class Operation:
             raise ValueError(f"{self.id}: unknown id prefixes {unknown}")
         if self.agent and self.path.startswith("/v1/billing/credits"):
             raise ValueError(f"{self.id}: credit routes are never an agent's tool")
+        if self.stream and not self.outside:
+            raise ValueError(f"{self.id}: a stream must not hold a connection")
         if self.if_match and self.method != "PATCH":
             raise ValueError(f"{self.id}: If-Match belongs to PATCH")

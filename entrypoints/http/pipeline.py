@@ -4,13 +4,14 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from adapters.wire.cursors import Cursors, FeedCursors
 from adapters.wire.versions import SUPPORTED, Versions
 from domain.access.usecases import AccessService
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.cross_origin import preflight
-from entrypoints.http.cursors import Cursors
 from entrypoints.http.exchange import Request, Response
 from entrypoints.http.metrics import Metrics
+from entrypoints.http.open_streams import OpenStreams
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.problems import Problems
 from entrypoints.http.request_log_queue import RequestLogQueue
@@ -35,6 +36,7 @@ from entrypoints.http.use_cases import UseCases
 from entrypoints.http.visit import Step, Visit
 from ports.clock import Clock
 from ports.limits import Limits
+from ports.secrets import Vault
 from ports.unit_of_work import UnitOfWork
 
 
@@ -51,8 +53,10 @@ class Services:
     logs: RequestLogQueue
     pressure: Pressure
     secret: bytes
+    vault: Vault
     base_url: str
     docs_url: str
+    streams: OpenStreams
     proxies: Proxies = field(default_factory=Proxies)
     versions: Versions = SUPPORTED
     metrics: Metrics = field(default_factory=Metrics)
@@ -85,7 +89,17 @@ class Pipeline:
         self.problems = Problems(services.docs_url, services.base_url)
         self._checks = checks(services, cursors)
         answers = Answers(services.versions)
-        self._perform = Perform(services.uow, services.use, cursors, services.base_url, answers, self.problems)
+        self._perform = Perform(
+            services.uow,
+            services.use,
+            cursors,
+            FeedCursors(services.secret),
+            services.pressure,
+            services.base_url,
+            answers,
+            self.problems,
+            services.vault,
+        )
         self._log = LogRequest(services.logs, services.versions.latest)
         self._table, self._clock = services.table, services.clock
         self._pressure, self._metrics = services.pressure, services.metrics
@@ -127,7 +141,11 @@ class Pipeline:
         headers += visit.budget
         if "origin" in visit.request.headers:
             headers += CROSS_ORIGIN
-        if status not in (204, 304):
+        if visit.stream is not None:
+            response.stream = self.services.streams.kept(visit, visit.stream)
+        elif status not in (204, 304) and not (
+            visit.match.route and visit.match.route.operation.stream and status == 200
+        ):
             headers.append((b"content-length", str(len(response.body)).encode()))
         if visit.request.method == "HEAD":
             response.body = b""

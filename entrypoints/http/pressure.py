@@ -1,7 +1,8 @@
 """How hard the process is pressed, measured: the event loop's lag, requests in flight, waiting for connections."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from sys import maxsize
@@ -50,6 +51,15 @@ class Pressure:
         if self.in_flight < self._light:
             return self._sampled
         return max(self._sampled, _reached(self.in_flight, self._thresholds.in_flight))
+
+    @contextmanager
+    def idle(self) -> Iterator[None]:
+        """A request in flight that only waits for something to happen presses nobody."""
+        self.in_flight -= 1
+        try:
+            yield
+        finally:
+            self.in_flight += 1
 
     def sample(self, late: float) -> None:
         """Take one look: `late` is by how many seconds the loop came too late to it."""

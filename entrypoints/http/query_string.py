@@ -7,8 +7,8 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from adapters.wire import words
+from adapters.wire.cursors import PAGING
 from domain.kernel.errors import FieldError
-from entrypoints.http.cursors import PAGING
 from entrypoints.http.operation import Operation
 from entrypoints.http.validation import Validator, in_query
 
@@ -65,6 +65,7 @@ class QueryReader:
         required = [name for name, schema in operation.query.items() if schema.get("x-required")]
         self._validator = Validator({"type": "object", "properties": parameters, "required": required}, in_query)
         self._empty_is_fine = not required
+        self._paging = PAGING if operation.paging in ("both", "forward") else frozenset()
         self._moments = tuple(name for name, schema in operation.query.items() if schema.get("format") == "date-time")
 
     def read(self, query: str) -> tuple[dict[str, Any], tuple[FieldError, ...]]:
@@ -80,7 +81,7 @@ class QueryReader:
 
     def filters(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """What handlers get of valid parameters: all but those of paging, moments as aware datetimes in UTC."""
-        filters = {name: value for name, value in values.items() if name not in PAGING}
+        filters = {name: value for name, value in values.items() if name not in self._paging}
         for name in self._moments:
             if name in filters:
                 filters[name] = datetime.fromisoformat(filters[name]).astimezone(UTC)

@@ -10,7 +10,7 @@ from entrypoints.http.validation import Validator
 
 EXPOSED: Final = (
     b"RateLimit, RateLimit-Policy, ETag, Request-Id, Retry-After, Location, Service-Version, Service-Dry-Run, "
-    b"Idempotent-Replayed"
+    b"Idempotent-Replayed, Service-Stream-From"
 )
 """What a page of another origin may read (decisions.md §1, Cross-origin)."""
 
@@ -18,6 +18,12 @@ VARY: Final = (b"vary", b"Authorization, Service-Version, Service-Mode")
 CACHE: Final = (b"cache-control", b"private, no-cache")
 NO_STORE: Final = (b"cache-control", b"no-store")
 JSON: Final = (b"content-type", b"application/json")
+STREAMED: Final[tuple[tuple[bytes, bytes], ...]] = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+"""Headers of a stream: nothing between here and the client may hold it back or change it."""
 CROSS_ORIGIN: Final[tuple[tuple[bytes, bytes], ...]] = (
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", EXPOSED),
@@ -46,3 +52,5 @@ class Route:
         caching = CACHE if self.reads else NO_STORE
         self.headers = [JSON, VARY, caching, *COMMON]
         self.not_modified = [VARY, caching, *COMMON]
+        if self.operation.stream:
+            self.headers = [*STREAMED, VARY, *COMMON]

@@ -31,6 +31,7 @@ def parts_of(container: Container, settings: Settings) -> Parts:
         clock=container.clock(),
         request_logs=container.request_log_sink(),
         secret=settings.secret.encode(),
+        vault=container.vault(),
         base_url=settings.base_url,
         docs_url=settings.docs_url,
         objects=objects if isinstance(objects, FileObjects) else None,
@@ -56,11 +57,16 @@ def hypercorn_config(host: str, port: int) -> Config:
 
 
 async def serve(container: Container, settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; requests in hand are answered first."""
+    """Serve until SIGTERM or SIGINT; requests in hand are answered first, those that only wait at once."""
     app = create_app(parts_of(container, settings))
     config = hypercorn_config(settings.host, settings.port)
     gc.collect()
     gc.freeze()  # what lives as long as the process need not be looked at again and again
     gc.set_threshold(20_000, 20, 50)
     with stopping_on_signals() as stop, contextlib.suppress(asyncio.CancelledError):
-        await hypercorn_serve(app, config, shutdown_trigger=stop.wait)
+
+        async def stopped() -> None:
+            await stop.wait()
+            container.follower().close()
+
+        await hypercorn_serve(app, config, shutdown_trigger=stopped)

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 from domain.catalogue.usecases import CatalogueService
+from domain.changes.usecases import ChangesService
 from domain.orgs.usecases import OrgService
 from domain.platform.usecases import PlatformService
 from domain.request_logs.usecases import RequestLogService
 from domain.runs.usecases import RunService
 from domain.sources.usecases import SourceService
 from domain.uploads.usecases import UploadService
+from domain.webhooks.usecases import WebhookService
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +24,5 @@ class UseCases:
     runs: RunService
     uploads: UploadService
     catalogue: CatalogueService
+    webhooks: WebhookService
+    changes: ChangesService

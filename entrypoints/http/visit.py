@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from domain.access.model import Principal
 from domain.kernel.paging import Cut
@@ -12,6 +12,9 @@ from entrypoints.http.exchange import HeaderList, Request
 from entrypoints.http.operation import Operation
 from entrypoints.http.route import Route
 from entrypoints.http.table import Match
+
+if TYPE_CHECKING:
+    from entrypoints.http.event_stream import EventStream
 
 FIRST_PAGE = Cut()
 ANY_VERSION = -1
@@ -28,6 +31,8 @@ class Visit:
     request_id: str = ""
     address: str = ""
     """The client's own address, behind trusted proxies."""
+    credential: bytes = b""
+    """The digest under which the credential is stored."""
     principal: Principal | None = None
     version: str = ""
     budget: HeaderList = field(default_factory=list)
@@ -42,6 +47,8 @@ class Visit:
     expected_versions: tuple[int, ...] | None = None
     """The versions that If-Match names, the newest first; None for `*` or no condition."""
     error_code: str | None = None
+    stream: "EventStream | None" = None
+    """What is answered instead of a body."""
 
     @property
     def route(self) -> Route:

@@ -11,7 +11,14 @@ from typing import Final
 from entrypoints.up.directory import DataDir, secret
 from entrypoints.up.process import Process, Program
 
-NAMES: Final = ("api", "worker", "scheduler")
+ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {
+    "api": ("api",),
+    "worker": ("worker", "--for", "runs"),
+    "webhooks": ("worker", "--for", "webhooks"),
+    "scheduler": ("scheduler",),
+}
+"""Deliveries have a process of their own, so that a run that computes never holds them up."""
+NAMES: Final = tuple(ARGUMENTS)
 GRACE: Final = 15.0
 """Seconds that a process has to end by itself."""
 
@@ -28,9 +35,10 @@ Children = Callable[[Mapping[str, str]], Sequence[ChildSpec]]
 
 
 def service(env: Mapping[str, str], names: Sequence[str] = NAMES) -> Sequence[ChildSpec]:
-    """`joinery <name>` for each name, run by this interpreter, never by modules of the current directory (-P)."""
+    """`joinery …` for each name, run by this interpreter, never by modules of the current directory (-P)."""
     del env
-    return [ChildSpec(name, (sys.executable, "-P", "-m", "entrypoints.cli.main", name)) for name in names]
+    command = (sys.executable, "-P", "-m", "entrypoints.cli.main")
+    return [ChildSpec(name, (*command, *ARGUMENTS[name])) for name in names]
 
 
 def environment(

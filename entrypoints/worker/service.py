@@ -1,6 +1,8 @@
 """What a worker does: takes lanes out of the queue, or the database, and carries their jobs out."""
 
+import asyncio
 import gc
+from typing import Final
 
 from adapters.arq.worker import ArqWorker, quiet
 from domain.runs.queueing import EXECUTE
@@ -9,15 +11,35 @@ from entrypoints.settings import Settings
 from entrypoints.worker.drain import Drain
 from entrypoints.worker.polling import Polling
 from entrypoints.worker.process import stopping_on_signals, through, work
+from entrypoints.worker.webhooks import deliverer_of
 
 
-async def run_worker(container: Container, settings: Settings) -> None:
-    """Work until SIGTERM or SIGINT."""
+async def run_worker(container: Container, settings: Settings, duties: frozenset[str]) -> None:
+    """Do the duties (`runs`, `webhooks`) until SIGTERM or SIGINT."""
     quiet()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
+    with stopping_on_signals() as stop:
+        doing = [_DUTIES[duty](container, settings, stop) for duty in sorted(duties)]
+        async with asyncio.TaskGroup() as group:
+            for one in doing:
+                group.create_task(one)
+
+
+async def _run_runs(container: Container, settings: Settings, stop: asyncio.Event) -> None:
     drain = Drain(container.dispatch(), {EXECUTE: container.run_execution()})
     database = Polling(container.dispatch(), container.signals()).serve
     source = through(ArqWorker(settings.redis_url).serve, database) if settings.redis_url else database
-    with stopping_on_signals() as stop:
-        await work(source, drain, lanes=settings.worker_lanes, stop=stop)
+    await work(source, drain, lanes=settings.worker_lanes, stop=stop)
+
+
+async def _deliver(container: Container, _settings: Settings, stop: asyncio.Event) -> None:
+    following = asyncio.create_task(container.follower().run(), name="following the log")
+    try:
+        await deliverer_of(container).run(stop)
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+_DUTIES: Final = {"runs": _run_runs, "webhooks": _deliver}

@@ -1,5 +1,6 @@
 """A client that calls the application as a server would: one ASGI connection per request."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,13 +47,28 @@ class Client:
         pairs: list[tuple[str, str]] | None = None,
     ) -> Answer:
         """One request; `target` is path and query as sent; `pairs` are headers that may repeat."""
+        scope = self._scope(method, target, body, headers, pairs)
+        return await _exchange(self._app, scope, body or b"")
+
+    async def connect(self, target: str, headers: Mapping[str, str], receive: Any, send: Any) -> None:
+        """GET over the caller's own ends of the connection."""
+        await self._app(self._scope("GET", target, None, _named(headers), None), receive, send)
+
+    def _scope(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        headers: Mapping[str, str] | None,
+        pairs: list[tuple[str, str]] | None,
+    ) -> dict[str, Any]:
         named = {"authorization": f"Bearer {self._secret}"} if self._secret else {}
         named |= {name.lower(): value for name, value in (headers or {}).items()}
         if body is not None:
             named.setdefault("content-length", str(len(body)))
         raw = [(name.encode(), value.encode("latin-1")) for name, value in [*named.items(), *(pairs or [])]]
         path, _, query = target.partition("?")
-        scope = {
+        return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
             "http_version": "1.1",
@@ -66,7 +82,6 @@ class Client:
             "client": (self._address, 40000),
             "server": ("testserver", 80),
         }
-        return await _exchange(self._app, scope, body or b"")
 
     async def get(self, target: str, **headers: str) -> Answer:
         """GET; keyword arguments are headers with underscores for hyphens."""
@@ -98,19 +113,21 @@ def _named(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _exchange(app: Any, scope: dict[str, Any], body: bytes) -> Answer:
+    """What comes back; of a stream the first piece, and then the client goes away."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
     sent: list[Any] = []
+    enough = asyncio.Event()
 
     async def receive() -> Any:
         if waiting:
             return waiting.pop()
-        import asyncio
-
-        await asyncio.Event().wait()
-        return None
+        await enough.wait()
+        return {"type": "http.disconnect"}
 
     async def send(message: Any) -> None:
         sent.append(message)
+        if message.get("more_body"):
+            enough.set()
 
     await app(scope, receive, send)
     start = sent[0]

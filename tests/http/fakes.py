@@ -1,20 +1,27 @@
 """The whole edge on memory adapters, with a toy area that shows every behaviour of the pipeline."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.access import MemoryCredentials
 from adapters.memory.clock import SettableClock
+from adapters.memory.events import MemoryEventReader
 from adapters.memory.orgs import MemoryOrgRegistry
 from adapters.memory.platform import MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
+from adapters.memory.signals import MemorySignals
 from adapters.memory.table import MemoryStore
 from adapters.memory.unit_of_work import MemoryUnitOfWork
+from adapters.wire.events import WireEventRendering
 from domain.access.model import ApiKey, Principal
 from domain.access.usecases import AccessService, KeyRequest
+from domain.changes.following import Follower
+from domain.changes.usecases import ChangesService
+from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, Call, Tenant
 from domain.orgs.model import Meter, Organisation, Plan
@@ -66,6 +73,20 @@ class CountingCredentials(MemoryCredentials):
         self.asked = 0
         self.changed: dict[str, dict[str, Any]] = {}
         """Fields of a principal to change, by key id."""
+        self.looked = 0
+        self.down = False
+        self.lost: set[str] = set()
+        """Keys that may do nothing any more, by id."""
+
+    async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
+        self.looked += 1
+        if self.down:
+            raise Unavailable
+        found = await super().keys(digests)
+        return {
+            digest: (replace(key, scopes=frozenset()) if key.id in self.lost else key, principal)
+            for digest, (key, principal) in found.items()
+        }
 
     async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
         self.asked += 1
@@ -131,6 +152,14 @@ class World:
         return Client(self.app, secret)
 
 
+def changes_of(store: MemoryStore) -> ChangesService:
+    """The event log of a store, whose followers hear of commits."""
+    signals, rendering = MemorySignals(), WireEventRendering()
+    store.listeners.append(signals.tell)
+    events = MemoryEventReader(store, rendering)
+    return ChangesService(events, Follower(events, rendering, signals))
+
+
 def use_cases(world: World) -> UseCases:
     """The services; those of other areas are not called by these tests."""
     nothing: Any = None
@@ -142,6 +171,8 @@ def use_cases(world: World) -> UseCases:
         runs=nothing,
         uploads=nothing,
         catalogue=nothing,
+        webhooks=nothing,
+        changes=changes_of(world.store),
     )
 
 
@@ -164,16 +195,19 @@ async def running(**changes: Any) -> AsyncIterator[World]:
         clock=world.clock,
         request_logs=world.sink,
         secret=SECRET,
+        vault=AesGcmVault(SECRET.decode()),
         base_url=BASE,
         docs_url=DOCS,
         waiting=lambda: world.waiting,
         thresholds=Thresholds(lag=CALM.lag),
-        table=Table((*toys.OPERATIONS, *(row for row in whole() if row.area in ("orgs", "platform", "request_logs")))),
+        table=Table(
+            (*toys.OPERATIONS, *(row for row in whole() if row.area in ("changes", "orgs", "platform", "request_logs")))
+        ),
     )
     world.app = create_app(replace(parts, **changes))
     await world.org("Fjord", plan_of("standard", "standard"))
     await world.org("Oak", plan_of("standard", "standard"))
-    await world.org("Elm", plan_of("high", "high", "bulk_exports"))
+    await world.org("Elm", plan_of("high", "high", "bulk_exports", "stream"))
     async with world.app.test_app():
         toys.reset()
         yield world

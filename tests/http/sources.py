@@ -7,6 +7,7 @@ from typing import Any
 
 from adapters.memory.audit import AUDIT
 from adapters.memory.jobs import JOBS
+from adapters.memory.table import MemoryStore
 from domain.kernel.tenancy import Tenant
 from domain.orgs.usecases import OrgService
 from domain.request_logs.usecases import RequestLogService
@@ -14,7 +15,7 @@ from domain.sources.model import Source
 from entrypoints.http.table import Table, whole
 from entrypoints.http.use_cases import UseCases
 from tests.http.client import Answer, Client
-from tests.http.fakes import OPERATOR, World, running
+from tests.http.fakes import OPERATOR, World, changes_of, running
 from tests.support.services import Services
 
 URL_SOURCE = {"name": "Lindgren", "kind": "url", "config": {"url": "https://vendor.example/feed.csv"}}
@@ -87,6 +88,8 @@ async def shop() -> AsyncIterator[Shop]:
         runs=services.runs,
         uploads=services.uploads,
         catalogue=nothing,
+        webhooks=nothing,
+        changes=changes_of(MemoryStore()),
     )
     table = Table(row for row in whole() if row.area in AREAS)
     async with running(use=use, table=table) as world:

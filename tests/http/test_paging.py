@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.kernel.tenancy import Tenant
-from entrypoints.http.cursors import Cursors, context_of
+from adapters.wire.cursors import Cursors, context_of
 from tests.http.client import Answer, Client
 from tests.http.fakes import World
 

@@ -11,10 +11,11 @@ AREAS = {
 MACHINERY = {
     "ports": {"clock", "codec", "connectors", "idempotency", "limits", "objects", "pushes", "queue", "schemas", "secrets",
               "signals", "spool", "unit_of_work"},
-    "adapters/postgres": {"catalogue_batch", "catalogue_query", "catalogue_rows", "errors", "idempotency", "leadership",
-                          "listing", "migrate", "pool", "pushes", "session", "signals", "sqlfile", "unit_of_work", "upkeep"},
-    "adapters/memory": {"clock", "idempotency", "limits", "marks", "objects", "pushes", "queue", "signals", "table", "unit_of_work"},
-    "adapters/wire": {"codec", "problems", "products", "records", "versions", "words"},
+    "adapters/postgres": {"catalogue_batch", "catalogue_query", "catalogue_rows", "errors", "event_reader", "idempotency", "leadership",
+                          "listing", "migrate", "pool", "pushes", "session", "signals", "sqlfile", "unit_of_work", "upkeep",
+                          "webhook_forecast", "shards", "webhook_deliveries"},
+    "adapters/memory": {"clock", "idempotency", "limits", "marks", "objects", "pushes", "queue", "signals", "table", "unit_of_work", "webhook_deliveries"},
+    "adapters/wire": {"codec", "cursors", "problems", "products", "records", "versions", "words"},
     "entrypoints/http/areas": set(),
 }  # fmt: skip
 

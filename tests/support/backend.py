@@ -11,21 +11,27 @@ from adapters.memory.idempotency import MemoryIdempotencyUpkeep
 from adapters.memory.jobs import MemoryDispatch
 from adapters.memory.orgs import MemoryOrgRegistry
 from adapters.memory.request_logs import MemoryRequestLogSink
+from adapters.memory.signals import MemorySignals
 from adapters.memory.sources import MemorySourceSchedule
 from adapters.memory.table import MemoryStore
 from adapters.memory.unit_of_work import MemoryUnitOfWork
+from adapters.memory.webhook_deliveries import MemoryDeliveryLog, MemoryShards
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
+from domain.catalogue import categories
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
+from domain.webhooks.model import SHARDS
 from ports.access import Credentials
 from ports.events import EventReader
 from ports.idempotency import IdempotencyUpkeep
 from ports.jobs import Dispatch
 from ports.orgs import OrgRegistry
 from ports.request_logs import RequestLogSink
+from ports.signals import Signals
 from ports.sources import SourceSchedule
 from ports.unit_of_work import UnitOfWork
+from ports.webhooks import DeliveryLog, Shards
 from tests.support import builders
 
 
@@ -46,6 +52,9 @@ class Backend:
     sink: RequestLogSink
     upkeep: IdempotencyUpkeep
     events: EventReader
+    signals: Signals
+    delivery_log: DeliveryLog
+    shards: Callable[[], Shards]
     now: Callable[[], datetime]
     pass_time: Callable[[timedelta], Awaitable[None]]
     plan: str = "standard"
@@ -64,7 +73,8 @@ class Backend:
 
 def memory_backend() -> Backend:
     """Everything in memory, on a clock that stands still."""
-    store, clock = MemoryStore(), SettableClock()
+    store, clock, signals = MemoryStore(), SettableClock(), MemorySignals()
+    store.listeners.append(signals.tell)
 
     async def pass_time(by: timedelta) -> None:
         clock.advance(by)
@@ -79,6 +89,9 @@ def memory_backend() -> Backend:
         sink=MemoryRequestLogSink(store),
         upkeep=MemoryIdempotencyUpkeep(store, clock),
         events=MemoryEventReader(store, WireEventRendering()),
+        signals=signals,
+        delivery_log=MemoryDeliveryLog(store, clock, categories.below),
+        shards=lambda: MemoryShards(SHARDS),
         now=clock.now,
         pass_time=pass_time,
     )

@@ -13,6 +13,7 @@ from domain.request_logs.model import RequestLog
 from domain.runs.model import Run
 from domain.sources.model import Schedule, Source
 from domain.uploads.model import Upload
+from domain.webhooks.model import Delivery, Endpoint, Filters
 
 MOMENT: Final = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
 CALL: Final = Call(Actor("api_key", "key_0123456789abcdefghijkl"), "tests.call", "req_0123456789abcdefghijkl")
@@ -197,3 +198,41 @@ def product(source: str, catalogue: str, key: str, **changes: Any) -> Product:
         "updated_at": MOMENT,
     }
     return Product(**fields | changes)
+
+
+def endpoint(**changes: Any) -> Endpoint:
+    """An enabled endpoint that wants every event, thin and at once."""
+    fields: dict[str, Any] = {
+        "id": new_id("whe"),
+        "url": "https://receiver.example/hooks",
+        "event_types": ("*",),
+        "filters": Filters(),
+        "payload": "thin",
+        "coalesce_seconds": 0,
+        "api_version": "2026-10-04",
+        "description": None,
+        "status": "enabled",
+        "disabled_for": None,
+        "secret_last4": "x4T=",
+        "rotation": None,
+        "version": 1,
+        "created_at": MOMENT,
+        "updated_at": MOMENT,
+    }
+    return Endpoint(**fields | changes)
+
+
+def delivery(endpoint: str, **changes: Any) -> Delivery:
+    """A pending delivery of a changed offer that was not attempted yet."""
+    fields: dict[str, Any] = {
+        "id": new_id("dlv"),
+        "endpoint": endpoint,
+        "event": new_id("evt"),
+        "type": "offer.changed",
+        "subject": new_id("ofr"),
+        "positions": (17,),
+        "status": "pending",
+        "created_at": MOMENT,
+        "next_attempt_at": MOMENT,
+    }
+    return Delivery(**fields | changes)

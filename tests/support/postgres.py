@@ -26,8 +26,12 @@ from adapters.postgres.migrate import migrate
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
+from adapters.postgres.shards import PostgresShards
+from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
+from domain.webhooks.model import SHARDS
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from entrypoints.up.postgres import Postgres
@@ -89,7 +93,9 @@ async def database(where: str = "embedded") -> str:
 @asynccontextmanager
 async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
     """Everything in PostgreSQL, on the machine's clock."""
-    pool, clock = Pool(await database(where), size=10), SystemClock()
+    address = await database(where)
+    pool, clock = Pool(address, size=10), SystemClock()
+    shards = PostgresShards(pool, SHARDS)
 
     async def pass_time(by: timedelta) -> None:
         await asyncio.sleep(by.total_seconds())
@@ -105,8 +111,12 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
             sink=PostgresRequestLogSink(pool),
             upkeep=PostgresIdempotencyUpkeep(pool),
             events=PostgresEventReader(pool),
+            signals=PostgresSignals(address),
+            delivery_log=PostgresDeliveryLog(pool, shards, clock),
+            shards=lambda: shards,
             now=lambda: datetime.now(UTC),
             pass_time=pass_time,
         )
     finally:
+        await shards.close()
         await pool.close()

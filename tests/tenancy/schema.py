@@ -17,6 +17,7 @@ _BY_TYPE = {
     "bigint": "{n}",
     "smallint": "1",
     "text[]": "ARRAY[]::text[]",
+    "bigint[]": "ARRAY[]::bigint[]",
     "timestamp with time zone": "now()",
 }
 _CHECKED = {("members", "role"): "'owner'"}

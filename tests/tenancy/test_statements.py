@@ -12,7 +12,9 @@ from adapters.postgres.sqlfile import statements
 
 FOLDER = Path(adapters.postgres.__file__).parent
 ACROSS = {
-    "access.key": "finds out whose credential it is",
+    "access.keys": "finds out whose credentials they are",
+    "events.licensed": "what other organisations' licences open; each licence names its owner and catalogue",
+    "events.licensed_stride": "how much there is of that",
     "idempotency.forget_expired": "upkeep by age alone",
     "jobs.lanes_due": "the relay serves every organisation's jobs",
     "jobs.next_due": "the relay serves every organisation's jobs",
@@ -20,6 +22,9 @@ ACROSS = {
     "jobs.forget_dispatched": "the relay serves every organisation's jobs",
     "orgs.of_user": "a person's own organisations, by their memberships",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
+    "webhook_deliveries.progress": "a worker serves every organisation's endpoints; each outcome names its tenant",
+    "webhook_deliveries.record": "a worker serves every organisation's endpoints; each delivery names its tenant",
+    "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
     "sources.due": "the scheduler serves every organisation's sources",
     "sources.next_due": "the scheduler serves every organisation's sources",
 }

@@ -11,6 +11,7 @@ from domain.access.usecases import KeyRequest
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
+from domain.webhooks.model import SealedSecrets
 from entrypoints.container import Container, opened
 from entrypoints.http.app import create_app
 from entrypoints.http.operation import Operation
@@ -29,6 +30,10 @@ BODIES: dict[str, Any] = {
     "sources.create": {"name": "Pushed", "kind": "push"},
     "sources.put_credentials": {"credentials": {"token": "a-secret-token"}},
     "sources.update": {"name": "Renamed"},
+    "webhooks.create": {"url": "https://receiver.example/hooks", "event_types": ["*"]},
+    "webhooks.emit_sample": {"type": "offer.changed"},
+    "webhooks.recover": {"since": "2020-01-01T00:00:00Z"},
+    "webhooks.update": {"description": "Renamed"},
     "uploads.announce": {"filename": "prices.csv", "content_type": "text/csv", "bytes": 10},
 }
 """A good body for each operation that must have one."""
@@ -88,15 +93,20 @@ class World:
         product = builders.product(source.id, source.catalogue, "P1")
         offer = builders.offer(builders.variant(product, "P1-1"))
         log = builders.request_log(tenant)
+        endpoint = builders.endpoint()
+        delivery = builders.delivery(endpoint.id, status="failed", next_attempt_at=None, body=b"{}")
         async with self.container.uow().begin(tenant, builders.CALL) as tx:
             await tx.sources.add(source)
             await tx.runs.add(run)
             await tx.uploads.add(upload)
+            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), 0)
+            await tx.webhooks.add_delivery(delivery)
         await catalogues.add(self.container.uow(), tenant, product)
         await self.container.request_log_sink().write([log])
         made.ids = {
             "src": source.id, "run": run.id, "upl": upload.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
+            "whe": endpoint.id, "dlv": delivery.id,
         }  # fmt: skip
         return made
 

@@ -4,7 +4,9 @@ ALTER TABLE events ADD COLUMN network boolean NOT NULL DEFAULT false;
 CREATE INDEX events_network ON events (catalogue, position) WHERE network;
 
 -- Up to which position the log has been dropped by age: one row.
-CREATE TABLE event_floor (position bigint NOT NULL);
+CREATE TABLE event_floor (
+    position bigint NOT NULL
+);
 INSERT INTO event_floor VALUES (0);
 
 -- Granted by the catalogue's organisation to a holder; the holder `*` is everybody.

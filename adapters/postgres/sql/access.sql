@@ -7,7 +7,7 @@ VALUES (%(org)s, %(livemode)s, %(id)s, %(name)s, %(digest)s, %(last4)s, %(restri
 UPDATE api_keys SET revoked_at = %(now)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s AND revoked_at IS NULL
 
--- key --
+-- keys --
 SELECT k.id, k.org, k.livemode, k.name, k.digest, k.last4, k.restricted, k.scopes, coalesce(m.role, 'owner'), k.networks,
        k.expires_at, k.revoked_at, k.created_at, k.member, k.member IS NOT NULL AND m.role IS NULL,
        o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
@@ -16,7 +16,7 @@ FROM api_keys k
 JOIN organisations o ON o.id = k.org
 JOIN plans p ON p.code = o.plan
 LEFT JOIN members m ON m.org = k.org AND m."user" = k.member
-WHERE k.digest = %(digest)s
+WHERE k.digest = ANY(%(digests)s)
 
 -- pin --
 UPDATE organisations SET api_version = coalesce(api_version, %(version)s) WHERE id = %(org)s RETURNING api_version

@@ -42,13 +42,21 @@ ORDER BY org, catalogue, holder
 SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
 WHERE org = %(org)s AND livemode = %(livemode)s
 
+-- positions --
+SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+
 -- licensed --
-SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
-WHERE network AND org = %(org)s AND livemode = %(livemode)s AND catalogue = %(catalogue)s
+SELECT event.position, event.id, event.type, event.subject, event.product, event.source, event.catalogue, event.version,
+    event.time, event.body
+FROM unnest(%(owners)s::text[], %(licensed)s::text[]) AS licence (owner, its_catalogue)
+CROSS JOIN LATERAL (SELECT * FROM events
+    WHERE network AND org = licence.owner AND livemode = %(livemode)s AND catalogue = licence.its_catalogue
+
+-- licensed_stride --
+SELECT min(stride.max)
+FROM unnest(%(owners)s::text[], %(licensed)s::text[]) AS licence (owner, its_catalogue)
+CROSS JOIN LATERAL (SELECT max(position) FROM (SELECT position FROM events
+    WHERE network AND org = licence.owner AND livemode = %(livemode)s AND catalogue = licence.its_catalogue
 
 -- splice --
 SELECT position, body FROM events WHERE org = %(org)s AND livemode = %(livemode)s
-
--- at --
-SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
-WHERE org = %(org)s AND livemode = %(livemode)s AND position = ANY(%(positions)s) ORDER BY position

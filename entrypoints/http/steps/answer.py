@@ -1,6 +1,7 @@
 """From a handler's reply to a response: version's shape, ETag, 304, previews, replays, and the headers they share."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from hashlib import sha256
 from typing import Any, Final
 
@@ -42,6 +43,8 @@ class Answers:
 
     def success(self, visit: Visit, reply: Reply) -> Response:
         """The reply as a response; 304 when the client holds the representation already."""
+        if reply.stream is not None:
+            return self._streamed(visit, reply)
         body, rewritten = self._body(reply.body, visit.version)
         status = reply.status or visit.operation.status
         if reply.body is None:
@@ -54,6 +57,11 @@ class Answers:
             if held is not None and is_unchanged(held, etag):
                 return self._not_modified(visit, etag)
         return Response(status, headers, body)
+
+    def _streamed(self, visit: Visit, reply: Reply) -> Response:
+        """The head of a stream; its pieces are made by whoever keeps the open ones."""
+        visit.stream = None if visit.request.method == "HEAD" else reply.stream
+        return Response(visit.operation.status, self._headers(visit, reply, visit.route.headers))
 
     def _body(self, value: Any, version: str) -> tuple[bytes, bool]:
         """The body's bytes in the version's shape, and whether it had to be rewritten."""
@@ -96,6 +104,7 @@ class Answers:
 
 def preview_of(operation: str, recorded: Recorded) -> Mapping[str, Any]:
     """The preview's JSON."""
+    forecast = {"forecast": asdict(recorded.forecast)} if recorded.forecast else {}
     return {
         "object": "preview",
         "operation": operation,
@@ -107,4 +116,5 @@ def preview_of(operation: str, recorded: Recorded) -> Mapping[str, Any]:
         "events": [{"type": event.type, "subject": event.subject} for event in recorded.events],
         "jobs": [{"kind": job.kind, "subject": job.lane.partition(":")[2] or job.lane} for job in recorded.jobs],
         "warnings": list(recorded.warnings),
+        **forecast,
     }

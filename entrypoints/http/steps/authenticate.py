@@ -32,7 +32,7 @@ class Authenticate:
         request = visit.request
         visit.address = self._proxies.client(request.client, request.headers)
         text = bearer(request.headers.get("authorization"))
-        digest = self._access.digest(text)
+        digest = visit.credential = self._access.digest(text)
         entry = self._known.get(digest)
         if entry is None:
             return self._ask(visit, text, digest)

@@ -4,8 +4,8 @@ from collections.abc import Awaitable
 from functools import lru_cache
 from typing import Any
 
+from adapters.wire.cursors import Cursors, context_of
 from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
-from entrypoints.http.cursors import Cursors, context_of
 from entrypoints.http.json_body import decode
 from entrypoints.http.visit import FIRST_PAGE, Visit
 

@@ -1,16 +1,17 @@
 """The handler in its unit of work: what it did and what is answered commit together, or not at all."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final
 
 import msgspec
 
+from adapters.wire.cursors import Cursors, FeedCursors
 from domain.kernel.errors import DomainError, IdempotencyKeyReused, PreconditionFailed
 from domain.kernel.tenancy import Call as Caller
-from entrypoints.http.cursors import Cursors
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.http.operation import Call, Reply
+from entrypoints.http.pressure import Pressure
 from entrypoints.http.problems import Problems
 from entrypoints.http.steps.answer import Answers
 from entrypoints.http.steps.preconditions import read_preconditions
@@ -18,6 +19,7 @@ from entrypoints.http.steps.resource import check_ids
 from entrypoints.http.use_cases import UseCases
 from entrypoints.http.visit import Visit
 from ports.idempotency import StoredAnswer
+from ports.secrets import Vault
 from ports.unit_of_work import Tx, UnitOfWork
 
 NEVER_STORED: Final = frozenset({400, 401, 403, 429})
@@ -44,9 +46,12 @@ class Perform:
     uow: UnitOfWork
     use: UseCases
     cursors: Cursors
+    feed: FeedCursors
+    pressure: Pressure
     base_url: str
     answers: Answers
     problems: Problems
+    vault: Vault
 
     async def __call__(self, visit: Visit) -> Response:
         """The answer. Raises DomainError, with nothing done."""
@@ -87,7 +92,7 @@ class Perform:
         if stored is not None:
             if stored.fingerprint != same:
                 raise IdempotencyKeyReused
-            return self.answers.replay(visit, stored)
+            return self.answers.replay(visit, self._opened(visit, key, stored))
         try:
             async with self.uow.attempt(tx):
                 response = await self._act(visit, tx)
@@ -96,8 +101,21 @@ class Perform:
                 raise
             visit.error_code = error.code
             response = self.problems.answer(error, visit.request_id)
-        await tx.idempotency.keep(key, StoredAnswer(same, response.status, _kept(response.headers), response.body))
+        kept = StoredAnswer(same, response.status, _kept(response.headers), response.body)
+        await tx.idempotency.keep(key, self._sealed(visit, key, kept))
         return response
+
+    def _sealed(self, visit: Visit, key: str, answer: StoredAnswer) -> StoredAnswer:
+        """The answer as it may lie in store: of an operation that tells a secret it is sealed."""
+        if not visit.operation.sealed:
+            return answer
+        return replace(answer, body=self.vault.seal({"body": answer.body.decode()}, key))
+
+    def _opened(self, visit: Visit, key: str, stored: StoredAnswer) -> StoredAnswer:
+        if not visit.operation.sealed:
+            return stored
+        body: str = self.vault.open(stored.body, key)["body"]
+        return replace(stored, body=body.encode())
 
     async def _act(self, visit: Visit, tx: Tx) -> Response:
         check_ids(visit)
@@ -133,9 +151,12 @@ class Perform:
             cut=visit.cut,
             base_url=self.base_url,
             cursor=lambda key: cursors.sign(visit.cursor_context, key),
+            feed=self.feed,
+            idle=self.pressure.idle,
             expected_version=expected_version,
             version=visit.version,
             request_id=visit.request_id,
+            last_event_id=visit.request.headers.get("last-event-id"),
         )
 
 

@@ -1,4 +1,4 @@
-"""Opaque page cursors that cannot be forged, or carried to another list, organisation, mode or set of filters."""
+"""Opaque cursors that cannot be forged, or carried to another list, organisation, mode or set of filters."""
 
 import base64
 import binascii
@@ -66,3 +66,26 @@ class Cursors:
             detail = "This list did not issue the cursor with these filters."
             raise InvalidRequest(detail, fields=(FieldError(f"query.{name}", "invalid_cursor", detail),))
         return Cut(limit, key, backwards=before is not None)
+
+
+class FeedCursors:
+    """Cursors of the event log: one position, bound to organisation and mode alone.
+
+    So the very same cursor serves the change feed and the stream, whatever the filters, exports and webhook headers.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._cursors = Cursors(secret)
+
+    def sign(self, tenant: Tenant, position: int) -> str:
+        """The cursor of everything after that position."""
+        return self._cursors.sign(_feed_of(tenant), str(position)) or ""
+
+    def open(self, tenant: Tenant, text: str) -> int | None:
+        """The position inside, or None when the cursor is not this tenant's."""
+        key = self._cursors.open(_feed_of(tenant), text)
+        return int(key) if key is not None else None
+
+
+def _feed_of(tenant: Tenant) -> bytes:
+    return context_of("changes", tenant, {}, {})

@@ -1,4 +1,4 @@
-"""Which addresses a source may name: what can be told from the text alone (decisions.md §3, Outbound safety).
+"""Which addresses a source or a webhook endpoint may name: what can be told from the text alone (decisions.md §3, Outbound safety).
 
 Names are looked up, and their addresses judged, each time a connection is made; this only refuses early what can
 never be reached.
@@ -14,8 +14,11 @@ _CARRYING: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network
 _ODD_NUMBER: Final = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?")
 
 
-def refusal(url: str, allowed: frozenset[str]) -> str | None:
-    """Why the service will not ask this URL, as a sentence, or None. `allowed`: `host` or `host:port`, lower case."""
+def refusal(url: str, allowed: frozenset[str], ports: frozenset[int] | None = PORTS) -> str | None:
+    """Why the service will not ask this URL, as a sentence, or None.
+
+    `allowed`: `host` or `host:port` in lower case, asked wherever they are; others on these `ports` only (None: any).
+    """
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
@@ -24,11 +27,11 @@ def refusal(url: str, allowed: frozenset[str]) -> str | None:
     if parts.scheme not in ("http", "https") or not host:
         return "The URL must be http or https and name a host."
     if parts.username is not None or parts.password is not None:
-        return "The URL carries a user name or a password; put them into the source's credentials."
+        return "The URL carries a user name or a password, which are not taken from there."
     name = f"[{host}]" if ":" in host else host.rstrip(".")
     if allowed & {host, name, f"{name}:{port}"}:
         return None
-    if port not in PORTS:
+    if ports is not None and port not in ports:
         return f"Port {port} is not reached; only 80 and 443 are."
     return _host_refusal(host)
 

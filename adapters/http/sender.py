@@ -1,0 +1,117 @@
+"""POSTs deliveries over kept connections, to vetted addresses only, and tells what came back as plain values."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Mapping
+
+import aiohttp
+from yarl import URL
+
+from adapters.http import errors
+from adapters.http.body import translated
+from adapters.http.resolver import Lookup, VettingResolver
+from adapters.http.vetting import Vetting
+from ports.webhooks import Sent
+
+_KEPT = 1024
+"""Bytes of an answer that are told."""
+_READ = 64 * 1024
+"""Bytes of an answer that are read so that its connection can be used again; a longer one ends it."""
+_IDLE = 4.0
+"""Seconds for which an unused connection is kept: less than the 5 s after which common servers close theirs."""
+_MARGIN = 0.1
+"""Seconds before the end of an attempt at which reading the rest of an answer is given up."""
+_REASONS = {"refused_address": "refused_address", "dns": "dns", "tls": "tls", "timeout": "timeout"}
+"""Kinds of errors (adapters/http/errors.py) with a reason of their own; all others are `connect`."""
+
+
+class HttpSender:
+    """One a process. `allowed_hosts` and `lookup` as in GuardedClient; live mode reaches the ports 80 and 443 only."""
+
+    def __init__(
+        self,
+        *,
+        allowed_hosts: frozenset[str] = frozenset(),
+        lookup: Lookup | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        allowed = frozenset(name.strip().lower() for name in allowed_hosts if name.strip())
+        self._vetting = {True: Vetting(allowed), False: Vetting(allowed, ports=None)}
+        self._lookup, self._tls = lookup, tls
+        self._sessions: dict[tuple[bool, bool], aiohttp.ClientSession] = {}
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for session in self._sessions.values():
+            await session.close()
+        self._sessions.clear()
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
+        """Send, following no redirect; never raises for what a receiver does.
+
+        A kept connection that turns out to be closed proves nothing about the receiver: then a new one is tried at once.
+        """
+        try:
+            target = URL(url)
+            self._vetting[livemode].vet(target)
+            deadline = asyncio.get_running_loop().time() + seconds
+            async with asyncio.timeout_at(deadline):
+                try:
+                    return await self._send(self._session(livemode, True), target, body, headers, deadline)
+                except (aiohttp.ServerDisconnectedError, ConnectionResetError, BrokenPipeError):
+                    return await self._send(self._session(livemode, False), target, body, headers, deadline)
+        except errors.OutboundError as error:
+            return Sent(_REASONS.get(error.kind, "connect"))
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return Sent(_reason(error))
+
+    @staticmethod
+    async def _send(
+        session: aiohttp.ClientSession, url: URL, body: bytes, headers: Mapping[str, str], deadline: float
+    ) -> Sent:
+        async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
+            told = {name.lower(): value for name, value in answer.headers.items()}
+            return Sent(None, answer.status, told, await _beginning(answer, deadline - _MARGIN))
+
+    def _session(self, livemode: bool, kept: bool) -> aiohttp.ClientSession:
+        session = self._sessions.get((livemode, kept))
+        if session is None:
+            connector = aiohttp.TCPConnector(
+                resolver=VettingResolver(self._vetting[livemode], self._lookup),
+                use_dns_cache=False,
+                limit=0,
+                limit_per_host=0,
+                ssl=self._tls if self._tls is not None else True,
+                **({"keepalive_timeout": _IDLE} if kept else {"force_close": True}),
+            )
+            session = self._sessions[livemode, kept] = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+                auto_decompress=False,
+                timeout=aiohttp.ClientTimeout(total=None),
+                skip_auto_headers=("Accept", "Accept-Encoding"),
+            )
+        return session
+
+
+async def _beginning(answer: aiohttp.ClientResponse, deadline: float) -> bytes:
+    """The answer's first bytes. Its status has arrived by now: what goes wrong with the rest changes nothing."""
+    told, read = bytearray(), 0
+    with contextlib.suppress(aiohttp.ClientError, OSError):
+        async with asyncio.timeout_at(deadline):
+            while read < _READ and (data := await answer.content.read(_READ)):
+                read += len(data)
+                told += data[: max(0, _KEPT - len(told))]
+    return bytes(told)
+
+
+def _reason(error: Exception) -> str:
+    try:
+        with translated():
+            raise error
+    except errors.OutboundError as known:
+        return _REASONS.get(known.kind, "connect")
+    except ValueError:
+        return "refused_address"

@@ -1,0 +1,129 @@
+"""The worker's side of webhooks in memory: one process, which serves every endpoint."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from adapters.memory.catalogue import PRODUCTS
+from adapters.memory.orgs import ORGS
+from adapters.memory.table import EVERYWHERE, MemoryStore
+from adapters.memory.webhooks import DELIVERIES, ENDPOINTS, KeptEndpoint, copied
+from domain.kernel.errors import LeaseLost
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import OPEN, Delivery, shard_of
+from ports.clock import Clock
+from ports.webhooks import Progress, Subscriber
+
+FAT: Final = "fat_webhooks"
+
+
+class MemoryDeliveryLog:
+    """DeliveryLog; `below` gives a category's id with those of all below it. `lost` makes recording fail as a lost lock does."""
+
+    def __init__(self, store: MemoryStore, clock: Clock, below: Callable[[str], frozenset[str]]) -> None:
+        self._store, self._clock, self._below = store, clock, below
+        self.lost = False
+
+    async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
+        """The enabled endpoints of these shards."""
+        everyone = self._store.everyone(ENDPOINTS)
+        found = [self._subscriber(tenant, kept) for tenant, kept in everyone if shard_of(kept.endpoint.id) in shards]
+        return [subscriber for subscriber in found if subscriber is not None]
+
+    async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
+        """One endpoint; None when it is gone or disabled."""
+        kept = self._store.committed(ENDPOINTS, tenant).get(endpoint)
+        return self._subscriber(tenant, kept) if kept else None
+
+    def _subscriber(self, tenant: Tenant, kept: KeptEndpoint) -> Subscriber | None:
+        if kept.endpoint.status != "enabled":
+            return None
+        organisation = self._store.committed(ORGS, EVERYWHERE).get(tenant.org)
+        fat = organisation is not None and FAT in organisation.plan.features
+        return Subscriber(tenant, kept.endpoint, kept.secrets, kept.routed, fat)
+
+    def _of(self, tenant: Tenant, endpoint: str) -> list[Delivery]:
+        rows = self._store.committed(DELIVERIES, tenant).values()
+        return sorted((row for row in rows if row.endpoint == endpoint), key=lambda row: (row.position, row.id))
+
+    async def open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
+        """Its open deliveries without bodies and attempts, by position."""
+        rows = [row for row in self._of(tenant, endpoint) if row.status in OPEN]
+        return [replace(row, body=None, attempts=(), made=len(row.attempts)) for row in rows]
+
+    async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
+        """The positions after `after` that have a delivery already."""
+        positions = (position for row in self._of(tenant, endpoint) for position in row.positions)
+        return frozenset(position for position in positions if position > after)
+
+    async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
+        """What was sent for the delivery."""
+        row = self._store.committed(DELIVERIES, tenant).get(delivery)
+        return row.body if row else None
+
+    async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
+        """Those of the products that are filed under or below one of the categories."""
+        wanted = frozenset(one for category in categories for one in self._below(category))
+        rows = self._store.committed(PRODUCTS, tenant)
+        return frozenset(id_ for id_ in products if id_ in rows and rows[id_].data.get("category") in wanted)
+
+    async def record(self, progress: Progress) -> None:
+        """Keep it all. Raises LeaseLost when told so."""
+        if self.lost:
+            raise LeaseLost
+        for tenant, told in progress.deliveries:
+            kept = self._store.committed(ENDPOINTS, tenant).get(told.endpoint)
+            if kept is not None:
+                self._keep(tenant, told, enabled=kept.endpoint.status == "enabled")
+        for key in progress.routed.keys() | progress.succeeded.keys() | progress.failing.keys():
+            self._progress(key, progress)
+
+    def _keep(self, tenant: Tenant, told: Delivery, *, enabled: bool) -> None:
+        before = self._store.committed(DELIVERIES, tenant).get(told.id)
+        made: tuple[object, ...] = tuple(before.attempts) if before else ()
+        if before is not None and before.status not in OPEN and told.status != "succeeded":
+            return
+        added = told.attempts if len(made) + len(told.attempts) <= told.made else ()
+        row = copied(told)
+        row.attempts = (*(before.attempts if before else ()), *added)
+        row.body = told.body if told.body is not None or before is None else before.body
+        if not enabled and row.status in OPEN:
+            row.status, row.next_attempt_at, row.completed_at = "failed", None, self._clock.now()
+        self._store.write(DELIVERIES, tenant, row)
+
+    def _progress(self, key: tuple[Tenant, str], progress: Progress) -> None:
+        tenant, endpoint = key
+        kept = self._store.committed(ENDPOINTS, tenant).get(endpoint)
+        if kept is None:
+            return
+        state = kept.endpoint
+        if key in progress.succeeded:
+            state = replace(state, last_success_at=progress.succeeded[key])
+        if key in progress.failing:
+            state = replace(state, failing_since=progress.failing[key])
+        routed = max(kept.routed, progress.routed.get(key, 0))
+        self._store.write(ENDPOINTS, tenant, replace(kept, endpoint=state, routed=routed))
+
+
+class MemoryShards:
+    """Shards of the one process there is."""
+
+    def __init__(self, shards: int) -> None:
+        self._all = frozenset(range(shards))
+
+    async def open(self) -> None:
+        """Nothing to do."""
+
+    async def rebalance(self) -> frozenset[int]:
+        """All of them."""
+        return self._all
+
+    async def surplus(self) -> frozenset[int]:
+        """None."""
+        return frozenset()
+
+    async def release(self, shards: frozenset[int]) -> None:
+        """Nobody else would take them."""
+
+    async def close(self) -> None:
+        """Nothing to do."""

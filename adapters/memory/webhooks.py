@@ -1,0 +1,184 @@
+"""Webhook endpoints and deliveries in memory."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from adapters.memory.catalogue import PRODUCTS
+from adapters.memory.events import EVENTS, KeptEvent
+from adapters.memory.table import Table, Transaction
+from domain.events.model import LoggedEvent
+from domain.kernel.errors import NotFound, PreconditionFailed
+from domain.kernel.paging import Cut, Page
+from domain.webhooks.forecasting import peak_per_minute, posts
+from domain.webhooks.model import OPEN, Delivery, DeliveryFilter, Endpoint, Forecast, SealedSecrets
+from domain.webhooks.wanting import wants
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEndpoint:
+    """An endpoint with its sealed secrets and the position up to which it has been served."""
+
+    endpoint: Endpoint
+    secrets: SealedSecrets
+    routed: int
+
+
+ENDPOINTS: Final = Table[KeptEndpoint]("webhook_endpoints", lambda kept: kept.endpoint.id)
+DELIVERIES: Final = Table[Delivery]("webhook_deliveries", lambda delivery: delivery.id)
+CHANNEL: Final = "webhooks"
+
+
+def copied(delivery: Delivery) -> Delivery:
+    """A delivery of one's own: they can be changed."""
+    return replace(delivery, attempts=tuple(delivery.attempts))
+
+
+class MemoryWebhooks:
+    """WebhookStore."""
+
+    def __init__(self, transaction: Transaction, below: Callable[[str], frozenset[str]]) -> None:
+        self._transaction, self._below = transaction, below
+        self._endpoints = transaction.rows(ENDPOINTS)
+        self._deliveries = transaction.rows(DELIVERIES)
+
+    async def count(self) -> int:
+        """How many endpoints there are."""
+        await self._transaction.lock()
+        return len(self._endpoints.where())
+
+    async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
+        """One endpoint."""
+        if lock:
+            await self._transaction.lock()
+        kept = self._endpoints.get(id)
+        return kept.endpoint if kept else None
+
+    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, routed: int) -> None:
+        """Keep a new endpoint."""
+        await self._endpoints.add(KeptEndpoint(endpoint, secrets, routed))
+        self._tell(endpoint.id)
+
+    async def save(self, endpoint: Endpoint, *, expected_version: int | None = None, routed: int | None = None) -> None:
+        """Keep the new state."""
+        await self._transaction.lock()
+        kept = self._kept(endpoint.id)
+        stored = kept.endpoint.version
+        if expected_version not in (None, stored):
+            raise PreconditionFailed(f"The endpoint is at version {stored} by now.")
+        await self._endpoints.put(replace(kept, endpoint=endpoint, routed=kept.routed if routed is None else routed))
+        self._tell(endpoint.id)
+
+    async def remove(self, id: str) -> None:
+        """Forget the endpoint; its open deliveries fail."""
+        await self.fail_open(id, self._transaction.now)
+        await self._endpoints.remove(id)
+        self._tell(id)
+
+    async def page(self, cut: Cut) -> Page[Endpoint]:
+        """The tenant's endpoints, newest first."""
+        page = self._endpoints.page(cut)
+        return Page(tuple(kept.endpoint for kept in page.items), page.has_more, page.next_key)
+
+    async def secrets(self, id: str) -> SealedSecrets | None:
+        """The sealed secrets."""
+        kept = self._endpoints.get(id)
+        return kept.secrets if kept else None
+
+    async def seal(self, id: str, secrets: SealedSecrets) -> None:
+        """Replace the sealed secrets."""
+        await self._transaction.lock()
+        await self._endpoints.put(replace(self._kept(id), secrets=secrets))
+        self._tell(id)
+
+    async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
+        """One delivery of the endpoint."""
+        if lock:
+            await self._transaction.lock()
+        found = self._deliveries.get(id)
+        return copied(found) if found and found.endpoint == endpoint else None
+
+    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, cut: Cut) -> Page[Delivery]:
+        """The endpoint's deliveries, newest first."""
+        page = self._deliveries.page(cut, lambda one: one.endpoint == endpoint and wanted.matches(one))
+        return Page(tuple(map(copied, page.items)), page.has_more, page.next_key)
+
+    async def add_delivery(self, delivery: Delivery) -> None:
+        """Have something sent that is no event of the log."""
+        await self._deliveries.add(copied(delivery))
+        self._tell(delivery.endpoint)
+
+    async def resend(self, delivery: Delivery, at: datetime) -> None:
+        """Have a finished delivery sent again."""
+        await self._deliveries.put(_afresh(delivery, at))
+        self._tell(delivery.endpoint)
+
+    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime) -> int:
+        """Have failed deliveries of the range sent again."""
+        await self._transaction.lock()
+        failed = self._deliveries.where(
+            lambda one: one.endpoint == endpoint and one.status == "failed" and since <= one.created_at <= until
+        )
+        for delivery in failed:
+            await self._deliveries.put(_afresh(delivery, at))
+        if failed:
+            self._tell(endpoint)
+        return len(failed)
+
+    async def fail_open(self, endpoint: str, at: datetime) -> int:
+        """Every open delivery fails."""
+        await self._transaction.lock()
+        waiting = self._deliveries.where(lambda one: one.endpoint == endpoint and one.status in OPEN)
+        for delivery in waiting:
+            failed = replace(delivery, status="failed", next_attempt_at=None, completed_at=at)
+            await self._deliveries.put(failed)
+        self._tell(endpoint)
+        return len(waiting)
+
+    async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
+        """What the endpoint would have got since then."""
+        kept = self._transaction.rows(EVENTS).sorted(lambda one: one.at >= since and self._wanted(endpoint, one))
+        ordered = sorted(kept, key=lambda one: (one.event.subject, one.position))
+        happenings = [(one.event.subject, one.event.type, one.at) for one in ordered]
+        return Forecast(
+            days=(self._transaction.now - since).days,
+            events=len(kept),
+            peak_per_minute=peak_per_minute(one.at for one in kept),
+            deliveries=posts(happenings, endpoint.coalesce_seconds),
+        )
+
+    def _wanted(self, endpoint: Endpoint, kept: KeptEvent) -> bool:
+        event = kept.event
+        logged = LoggedEvent(
+            position=kept.position,
+            id=event.id,
+            type=event.type,
+            subject=event.subject,
+            product=event.product,
+            source=event.source,
+            catalogue=event.catalogue,
+            version=event.version,
+            time=kept.at,
+            body=b"",
+        )
+        return wants(endpoint, logged, self._filed(endpoint, event.product))
+
+    def _filed(self, endpoint: Endpoint, product: str | None) -> bool:
+        found = self._transaction.rows(PRODUCTS).get(product) if product else None
+        category = found.data.get("category") if found else None
+        return category is not None and any(category in self._below(one) for one in endpoint.filters.categories)
+
+    def _kept(self, id: str) -> KeptEndpoint:
+        kept = self._endpoints.get(id)
+        if kept is None:
+            raise NotFound
+        return kept
+
+    def _tell(self, endpoint: str) -> None:
+        tenant = self._transaction.tenant
+        self._transaction.channels.add((CHANNEL, f"{tenant.org} {'t' if tenant.livemode else 'f'} {endpoint}"))
+
+
+def _afresh(delivery: Delivery, at: datetime) -> Delivery:
+    return replace(delivery, status="pending", tries=0, next_attempt_at=at, completed_at=None)

@@ -1,0 +1,114 @@
+"""Sharing endpoints out to workers by advisory locks of a session: no statement while nothing changes, none left by a crash."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import psycopg
+
+from adapters.postgres.pool import Link, Pool
+from domain.kernel.errors import LeaseLost
+
+_SPACE: Final = 721_590_844
+"""First half of the locks' two-part keys; the second is the shard, or MEMBER."""
+_MEMBER: Final = -1
+_STANDING: Final = """
+SELECT objid::bigint, mode FROM pg_locks
+WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND granted
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+class PostgresShards:
+    """One a process. Its connection holds the locks, and records deliveries, so that who lost the one cannot do the other."""
+
+    def __init__(self, pool: Pool, shards: int) -> None:
+        self._pool, self._shards = pool, shards
+        self._link: Link | None = None
+        self._using = asyncio.Lock()
+        self._held: set[int] = set()
+        self._fair = shards
+
+    async def open(self) -> None:
+        """Begin to take part."""
+        async with self._using:
+            await self._opened()
+
+    async def _opened(self) -> Link:
+        if self._link is None:
+            link = await self._pool.apart()
+            await link.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_SPACE, _MEMBER))
+            self._link = link
+        return self._link
+
+    async def rebalance(self) -> frozenset[int]:
+        """Take what is free, up to a fair share. Raises LeaseLost when everything held was lost."""
+        async with self._using:
+            try:
+                link = await self._opened()
+                taken, members = await self._standing(link)
+                self._fair = -(-self._shards // max(1, members))
+                free = [shard for shard in range(self._shards) if shard not in taken]
+                random.shuffle(free)
+                for shard in free[: max(0, self._fair - len(self._held))]:
+                    await self._take(link, shard)
+            except psycopg.Error as error:
+                self._lose()
+                raise LeaseLost from error
+            return frozenset(self._held)
+
+    @staticmethod
+    async def _standing(link: Link) -> tuple[set[int], int]:
+        """The shards that anybody holds, and how many take part."""
+        rows: list[tuple[Any, ...]] = await (await link.cursor.execute(_STANDING, (_SPACE,))).fetchall()
+        members = sum(mode == "ShareLock" for _, mode in rows)
+        return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, members
+
+    async def _take(self, link: Link, shard: int) -> None:
+        cursor = await link.cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", (_SPACE, shard))
+        row = await cursor.fetchone()
+        if row and row[0]:
+            self._held.add(shard)
+
+    async def surplus(self) -> frozenset[int]:
+        """What this worker holds beyond its fair share."""
+        return frozenset(sorted(self._held)[self._fair :])
+
+    async def release(self, shards: frozenset[int]) -> None:
+        """Give these up."""
+        async with self._using:
+            if self._link is None:
+                return
+            for shard in shards & self._held:
+                await self._link.cursor.execute("SELECT pg_advisory_unlock(%s, %s)", (_SPACE, shard))
+                self._held.discard(shard)
+
+    async def close(self) -> None:
+        """Give everything up."""
+        async with self._using:
+            if self._link is not None:
+                await self._link.connection.close()
+            self._lose()
+
+    def _lose(self) -> None:
+        if self._link is not None:
+            self._link.connection.pgconn.finish()
+        self._link = None
+        self._held = set()
+
+    @asynccontextmanager
+    async def fenced(self) -> AsyncIterator[Link]:
+        """The connection that holds the locks, in a transaction. Raises LeaseLost when it is gone."""
+        async with self._using:
+            if self._link is None:
+                raise LeaseLost
+            try:
+                async with self._link.connection.transaction():
+                    yield self._link
+            except psycopg.OperationalError as error:
+                if self._link is not None and self._link.connection.closed:
+                    self._lose()
+                    raise LeaseLost from error
+                raise

@@ -1,0 +1,70 @@
+-- subscribers --
+SELECT e.org, e.livemode, e.id, e.url, e.event_types, e.sources, e.categories, e.catalogues, e.payload,
+    e.coalesce_seconds, e.api_version, e.description, e.status, e.disabled_for, e.secret_last4, e.previous_last4,
+    e.rotation_expires_at, e.version, e.created_at, e.updated_at, e.last_success_at, e.failing_since,
+    e.secret, e.previous_secret, e.routed, 'fat_webhooks' = ANY(p.features)
+FROM webhook_endpoints e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
+WHERE e.status = 'enabled' AND e.shard = ANY(%(shards)s)
+
+-- subscriber --
+SELECT e.org, e.livemode, e.id, e.url, e.event_types, e.sources, e.categories, e.catalogues, e.payload,
+    e.coalesce_seconds, e.api_version, e.description, e.status, e.disabled_for, e.secret_last4, e.previous_last4,
+    e.rotation_expires_at, e.version, e.created_at, e.updated_at, e.last_success_at, e.failing_since,
+    e.secret, e.previous_secret, e.routed, 'fat_webhooks' = ANY(p.features)
+FROM webhook_endpoints e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
+WHERE e.status = 'enabled' AND e.org = %(org)s AND e.livemode = %(livemode)s AND e.id = %(endpoint)s
+
+-- open --
+SELECT id, endpoint, event, type, subject, positions, status, created_at, tries, next_attempt_at,
+    jsonb_array_length(attempts)
+FROM webhook_deliveries
+WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status IN ('pending', 'sending')
+ORDER BY positions[array_upper(positions, 1)], id
+
+-- known --
+SELECT unnest(positions) FROM (
+    SELECT positions FROM webhook_deliveries
+    WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s
+    ORDER BY id DESC LIMIT 20000
+) latest WHERE positions[array_upper(positions, 1)] > %(after)s
+
+-- body --
+SELECT body FROM webhook_deliveries WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
+
+-- filed_under --
+SELECT DISTINCT product FROM product_terms
+WHERE org = %(org)s AND livemode = %(livemode)s AND term = ANY(%(terms)s) AND product = ANY(%(products)s)
+
+-- staging --
+CREATE TEMPORARY TABLE IF NOT EXISTS told_deliveries (org text, livemode boolean, id text, endpoint text, event text,
+    type text, subject text, positions bigint[], status text, body bytea, attempts jsonb, made integer, tries integer,
+    next_attempt_at timestamptz, created_at timestamptz, completed_at timestamptz) ON COMMIT DELETE ROWS
+
+-- copy --
+COPY told_deliveries (org, livemode, id, endpoint, event, type, subject, positions, status, body, attempts, made, tries,
+    next_attempt_at, created_at, completed_at) FROM STDIN (FORMAT binary)
+
+-- record --
+INSERT INTO webhook_deliveries AS d (org, livemode, id, endpoint, event, type, subject, positions, status, body, attempts,
+    tries, next_attempt_at, created_at, completed_at)
+SELECT n.org, n.livemode, n.id, n.endpoint, n.event, n.type, n.subject, n.positions,
+    CASE WHEN e.status = 'disabled' AND n.status IN ('pending', 'sending') THEN 'failed' ELSE n.status END, n.body,
+    n.attempts, n.tries, CASE WHEN e.status = 'enabled' THEN n.next_attempt_at END, n.created_at,
+    CASE WHEN e.status = 'disabled' THEN coalesce(n.completed_at, %(now)s) ELSE n.completed_at END
+FROM told_deliveries n JOIN webhook_endpoints e ON e.org = n.org AND e.livemode = n.livemode AND e.id = n.endpoint
+ON CONFLICT (org, livemode, id) DO UPDATE SET event = excluded.event, type = excluded.type,
+    positions = excluded.positions, status = excluded.status, body = coalesce(excluded.body, d.body),
+    attempts = CASE WHEN jsonb_array_length(d.attempts) + jsonb_array_length(excluded.attempts) <= (
+        SELECT n.made FROM told_deliveries n WHERE n.org = d.org AND n.livemode = d.livemode AND n.id = d.id
+    ) THEN d.attempts || excluded.attempts ELSE d.attempts END,
+    tries = excluded.tries, next_attempt_at = excluded.next_attempt_at, completed_at = excluded.completed_at
+WHERE d.status IN ('pending', 'sending') OR excluded.status = 'succeeded'
+
+-- progress --
+UPDATE webhook_endpoints e SET routed = greatest(e.routed, n.routed),
+    last_success_at = coalesce(n.succeeded, e.last_success_at),
+    failing_since = CASE WHEN n.health THEN n.failing ELSE e.failing_since END
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[], %(ids)s::text[], %(routed)s::bigint[],
+    %(succeeded)s::timestamptz[], %(health)s::boolean[], %(failing)s::timestamptz[])
+    AS n (org, livemode, id, routed, succeeded, health, failing)
+WHERE e.org = n.org AND e.livemode = n.livemode AND e.id = n.id

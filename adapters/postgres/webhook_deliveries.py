@@ -1,0 +1,122 @@
+"""The worker's side of webhooks in PostgreSQL: whom to serve, what is open, and many outcomes in one transaction."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.pool import Pool
+from adapters.postgres.shards import PostgresShards
+from adapters.postgres.sqlfile import statements
+from adapters.postgres.webhooks import attempts_json, endpoint_of
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import Delivery, SealedSecrets
+from ports.clock import Clock
+from ports.webhooks import Progress, Subscriber
+
+SQL = statements("webhook_deliveries")
+_TYPES: Final = (
+    "text", "bool", "text", "text", "text", "text", "text", "int8[]", "text", "bytea", "jsonb", "int4", "int4",
+    "timestamptz", "timestamptz", "timestamptz",
+)  # fmt: skip
+_ENCODE: Final = msgspec.json.Encoder().encode
+_NONE: Final = Jsonb([], dumps=_ENCODE)
+
+
+def _subscriber(row: tuple[Any, ...]) -> Subscriber:
+    org, livemode, *endpoint, secret, previous, routed, fat = row
+    return Subscriber(Tenant(org, livemode), endpoint_of(endpoint), SealedSecrets(secret, previous), routed, fat)
+
+
+def _told(tenant: Tenant, delivery: Delivery) -> tuple[Any, ...]:
+    attempts = Jsonb(attempts_json(delivery.attempts), dumps=_ENCODE) if delivery.attempts else _NONE
+    return (
+        tenant.org, tenant.livemode, delivery.id, delivery.endpoint, delivery.event, delivery.type, delivery.subject,
+        list(delivery.positions), delivery.status, delivery.body, attempts, delivery.made, delivery.tries,
+        delivery.next_attempt_at, delivery.created_at, delivery.completed_at,
+    )  # fmt: skip
+
+
+class PostgresDeliveryLog:
+    """Across tenants; it records on the connection that holds the shards' locks."""
+
+    def __init__(self, pool: Pool, shards: PostgresShards, clock: Clock) -> None:
+        self._pool, self._shards, self._clock = pool, shards, clock
+
+    async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
+        """The enabled endpoints of these shards."""
+        if not shards:
+            return []
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["subscribers"], {"shards": list(shards)})
+            return [_subscriber(row) for row in await cursor.fetchall()]
+
+    async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
+        """One endpoint; None when it is gone or disabled."""
+        rows = await self._rows(SQL["subscriber"], tenant, endpoint=endpoint)
+        return _subscriber(rows[0]) if rows else None
+
+    async def open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
+        """Its open deliveries without bodies and attempts, by position."""
+        rows = await self._rows(SQL["open"], tenant, endpoint=endpoint)
+        return [
+            Delivery(
+                id_, of, event, type_, subject, tuple(positions), status, created, tries=tries, next_attempt_at=due, made=made
+            )
+            for id_, of, event, type_, subject, positions, status, created, tries, due, made in rows
+        ]  # fmt: skip
+
+    async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
+        """The positions after `after` that have a delivery already."""
+        return frozenset(row[0] for row in await self._rows(SQL["known"], tenant, endpoint=endpoint, after=after))
+
+    async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
+        """What was sent for the delivery."""
+        rows = await self._rows(SQL["body"], tenant, id=delivery)
+        return rows[0][0] if rows else None
+
+    async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
+        """Those of the products that are filed under or below one of the categories."""
+        terms = [f"c:{category}" for category in categories]
+        rows = await self._rows(SQL["filed_under"], tenant, products=list(products), terms=terms)
+        return frozenset(row[0] for row in rows)
+
+    async def _rows(self, sql: Any, tenant: Tenant, **values: Any) -> list[tuple[Any, ...]]:
+        async with self._pool.tenant(tenant) as link:
+            cursor = await link.cursor.execute(sql, {"org": tenant.org, "livemode": tenant.livemode, **values})
+            rows: list[tuple[Any, ...]] = await cursor.fetchall()
+            return rows
+
+    async def record(self, progress: Progress) -> None:
+        """Keep it all, in one transaction. Raises LeaseLost when the shards are no longer this worker's."""
+        rows = [_told(tenant, delivery) for tenant, delivery in progress.deliveries]
+        health = _health(progress)
+        async with self._shards.fenced() as link:
+            if rows:
+                if SQL["staging"] not in link.staged:
+                    await link.connection.execute(SQL["staging"], prepare=False)
+                    link.staged.add(SQL["staging"])
+                async with link.cursor.copy(SQL["copy"]) as copy:
+                    copy.set_types(_TYPES)
+                    for row in rows:
+                        await copy.write_row(row)
+                await link.cursor.execute(SQL["record"], {"now": self._clock.now()})
+            if health["ids"]:
+                await link.cursor.execute(SQL["progress"], health)
+
+
+def _health(progress: Progress) -> dict[str, list[Any]]:
+    keys = sorted(
+        progress.routed.keys() | progress.succeeded.keys() | progress.failing.keys(),
+        key=lambda key: (key[0].org, key[0].livemode, key[1]),
+    )
+    return {
+        "orgs": [tenant.org for tenant, _ in keys],
+        "livemodes": [tenant.livemode for tenant, _ in keys],
+        "ids": [endpoint for _, endpoint in keys],
+        "routed": [progress.routed.get(key, 0) for key in keys],
+        "succeeded": [progress.succeeded.get(key) for key in keys],
+        "health": [key in progress.failing for key in keys],
+        "failing": [progress.failing.get(key) for key in keys],
+    }

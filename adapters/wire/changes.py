@@ -1,0 +1,105 @@
+"""The JSON of the change feed, and the lines of the stream (WHATWG HTML, Server-sent events)."""
+
+import random
+from typing import Any, Final
+
+import msgspec
+
+from adapters.wire import words
+from domain.changes.model import ChangePage
+from domain.events.model import OFF_THE_FEED, TYPES, LoggedEvent
+
+FEED_TYPES: Final = tuple(sorted(set(TYPES) - set(OFF_THE_FEED)))
+NOW: Final = "now"
+RETRY: Final = (1_000, 4_000)
+"""Milliseconds between which clients are told to wait before they connect again, so that not all come at once."""
+HEARTBEAT: Final = b": \n"
+"""A comment. No empty line follows: some clients would take that for an event."""
+
+_CURSOR: Final = "q83vASNFZ4mrze8BMTIzNA"
+EVENT: Final = words.record(
+    None,
+    {
+        "id": words.id_of("evt", "Deduplicate by it."),
+        "type": words.text("offer.changed", description="Ignore types that you do not know."),
+        "spec_version": words.text("1.0"),
+        "source": words.text("service/catalog", description="The emitting area."),
+        "subject": words.text("ofr_01J8ZQ5T3V7XK2M9RB4CDW", description="What changed."),
+        "time": words.timestamp(),
+        "tenant_id": words.id_of("org"),
+        "version": words.integer(7, least=1, description="The subject's version with this change; apply by version."),
+        "schema_version": words.integer(1, least=1),
+        "livemode": words.flag(),
+        "data": words.map_of(
+            {},
+            {"id": "ofr_01J8ZQ5T3V7XK2M9RB4CDW", "version": 7, "previous_version": 6, "facets": ["stock"]},
+            "The ids of the subject and its parents, its `version`, `previous_version` where every version is told, and "
+            "`fields`: each change as `path`, `old`, `new` and `provenance`.",
+        ),
+        "correlation_id": words.text("run_01J8ZQ5T3V7XK2M9RB4CDW"),
+        "causation_id": words.nullable(words.text("evt_01J8ZQ5T3V7XK2M9RB4CDW")),
+    },
+    optional=("correlation_id",),
+    description="One change.",
+) | {"title": "event"}
+EVENTS: Final = words.list_of(EVENT)
+CHANGE_PAGE: Final = words.record(
+    "change_page",
+    {
+        "data": words.array(EVENT, most=1000, description="Oldest first."),
+        "next_cursor": words.text(_CURSOR, description="Go on from here; keep it as long as you like, up to 30 days."),
+        "caught_up": words.flag(description="Whether this was all there is; false means: ask again at once."),
+    },
+    description="A page of the change feed.",
+)
+CURSOR: Final = words.text(
+    _CURSOR,
+    longest=1024,
+    shortest=0,
+    description="Where to go on: a `next_cursor`, an event's id on the stream, an export's `changes_cursor`, or `now`.",
+)
+TYPES_ASKED: Final = words.array(
+    {"type": "string", "enum": list(FEED_TYPES), "examples": ["offer.changed"]},
+    least=1,
+    description="Only events of these types.",
+)
+CATALOGUES_ASKED: Final = words.array(
+    words.id_of("cat"), least=1, most=50, description="Only events of these catalogues; one you cannot see has none."
+)
+STREAM: Final = {
+    "type": "string",
+    "description": "Server-sent events: `id` is a cursor of the change feed, `event` the type, `data` the event. Comments "
+    "come every 15 s. The last event is `stream.end`, whose data tells the `reason` and the `cursor` to go on from.",
+    "examples": [f'id: {_CURSOR}\nevent: offer.changed\ndata: {{"id": "evt_01J8ZQ5T3V7XK2M9RB4CDW"}}\n\n'],
+}
+
+
+def to_wire(page: ChangePage, cursor: str) -> bytes:
+    """A page of the feed around the events' own bytes."""
+    caught_up = b"true" if page.caught_up else b"false"
+    return b'{"object":"change_page","data":[%b],"next_cursor":"%b","caught_up":%b}' % (
+        page.body,
+        cursor.encode(),
+        caught_up,
+    )
+
+
+def raw(event: LoggedEvent) -> Any:
+    """An event inside a list, its bytes as they are."""
+    return msgspec.Raw(event.body)
+
+
+def opening() -> bytes:
+    """The stream's first lines."""
+    return b"retry: %d\n: \n" % random.randint(*RETRY)  # noqa: S311  spreads load, guards nothing
+
+
+def streamed(event: LoggedEvent, cursor: str) -> bytes:
+    """One event on the stream; its JSON has no line breaks."""
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), event.type.encode(), event.body)
+
+
+def ending(reason: str, cursor: str) -> bytes:
+    """The stream's last event."""
+    told = msgspec.json.encode({"reason": reason, "cursor": cursor})
+    return b"id: %b\nevent: stream.end\ndata: %b\n\n" % (cursor.encode(), told)

@@ -1,0 +1,255 @@
+"""One endpoint's deliveries on their way: in order for each subject, and no subject held up by another."""
+
+import asyncio
+from bisect import bisect
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from heapq import heappop, heappush
+from typing import Final
+
+from domain.events.model import LoggedEvent
+from domain.kernel.ids import new_id
+from domain.webhooks.model import Delivery
+from domain.webhooks.payload import combinable
+from ports.webhooks import Subscriber
+
+AT_ONCE: Final = 32
+"""POSTs to one endpoint at a time."""
+AT_ONCE_FAILING: Final = 4
+FAILING_AFTER: Final = 5
+"""Failures in a row after which fewer POSTs are made at a time."""
+MOST_UNSENT: Final = 1_000
+"""Events taken out of the log ahead of their first attempt."""
+MOST_OPEN: Final = 50_000
+"""Open deliveries of one endpoint beyond which the log has to wait."""
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """One open delivery. `events` are at hand from taking in until recording; `recorded` tells that the store has it.
+
+    `taken` and `due` are readings of the loop's clock, in seconds.
+    """
+
+    delivery: Delivery
+    taken: float
+    due: float
+    events: tuple[LoggedEvent, ...] = ()
+    recorded: bool = False
+    sending: bool = False
+    unsent: bool = False
+    stored_body: bool = False
+    """What was sent before lies in the store and is sent again as it is."""
+
+
+class _Lowest:
+    """The lowest of a set of positions that come and go."""
+
+    def __init__(self) -> None:
+        self._heap: list[int] = []
+        self._present: set[int] = set()
+
+    def add(self, position: int) -> None:
+        if position not in self._present:
+            self._present.add(position)
+            heappush(self._heap, position)
+
+    def discard(self, positions: Iterable[int]) -> None:
+        self._present.difference_update(positions)
+
+    def value(self) -> int | None:
+        while self._heap and self._heap[0] not in self._present:
+            heappop(self._heap)
+        return self._heap[0] if self._heap else None
+
+
+@dataclass(eq=False)
+class Lane:
+    """The open deliveries of one subscriber. It does nothing by itself: who delivers asks it what is next."""
+
+    subscriber: Subscriber
+    items: dict[str, Item] = field(default_factory=dict)
+    taken_up_to: int = 0
+    failures: int = 0
+    """Failed attempts in a row."""
+    in_flight: int = 0
+    quiet: asyncio.Event = field(default_factory=asyncio.Event)
+    """Nothing is being sent."""
+    unsent: int = 0
+    lost: bool = False
+    """Another worker serves the endpoint by now."""
+    _subjects: dict[str, deque[Item]] = field(default_factory=dict)
+    _ready: deque[Item] = field(default_factory=deque)
+    _open: _Lowest = field(default_factory=_Lowest)
+    _unrecorded: _Lowest = field(default_factory=_Lowest)
+    _fresh: deque[Item] = field(default_factory=deque)
+    _changed: dict[str, Item] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Start where the store says that the endpoint has been served up to."""
+        self.taken_up_to = max(self.taken_up_to, self.subscriber.routed)
+        self.quiet.set()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more events may be taken out of the log."""
+        return self.unsent < MOST_UNSENT and len(self.items) < MOST_OPEN
+
+    @property
+    def lowest_open(self) -> int | None:
+        """The position of the first event that is not delivered yet, of those taken in."""
+        return self._open.value()
+
+    @property
+    def routed(self) -> int:
+        """Up to where everything is in the store, or needs nothing."""
+        lowest = self._unrecorded.value()
+        return self.taken_up_to if lowest is None else lowest - 1
+
+    def take(self, event: LoggedEvent, now: float, delivery: Delivery) -> Item:
+        """Take in an event that the endpoint wants; `delivery` is what it becomes unless it joins one that waits."""
+        window = self.subscriber.endpoint.coalesce_seconds
+        queue = self._subjects.get(event.subject)
+        self._open.add(event.position)
+        self._unrecorded.add(event.position)
+        if window and queue and self._joins(queue[-1], event):
+            return self._join(queue[-1], event)
+        item = Item(delivery, now, now + window, (event,), unsent=True)
+        self._put(item)
+        self.unsent += 1
+        self._fresh.append(item)
+        return item
+
+    @staticmethod
+    def _joins(last: Item, event: LoggedEvent) -> bool:
+        return not last.sending and not last.delivery.tries and combinable(last.delivery.type, event.type)
+
+    def _join(self, item: Item, event: LoggedEvent) -> Item:
+        delivery = item.delivery
+        delivery.positions = (*delivery.positions, event.position)
+        delivery.event = event.id
+        if not delivery.type.endswith(".created"):
+            delivery.type = event.type
+        if item.events:
+            item.events = (*item.events, event)
+        item.recorded = False
+        self._fresh.append(item)
+        return item
+
+    def restore(self, delivery: Delivery, now: float, due: float) -> Item | None:
+        """Go on with a delivery out of the store; None when it is under way already."""
+        if delivery.id in self.items:
+            return None
+        item = Item(delivery, now, due, recorded=True, stored_body=delivery.made > 0 or not delivery.positions)
+        for position in delivery.positions:
+            self._open.add(position)
+        self._put(item)
+        return item
+
+    def _put(self, item: Item) -> None:
+        """In order of positions within the subject, behind whatever is being sent."""
+        self.items[item.delivery.id] = item
+        queue = self._subjects.setdefault(item.delivery.subject, deque())
+        first = 1 if queue and queue[0].sending else 0
+        place = bisect(queue, item.delivery.position, lo=first, key=lambda other: other.delivery.position)
+        queue.insert(place, item)
+
+    def heads(self) -> list[Item]:
+        """The first delivery of each subject, of which none is being sent."""
+        return [queue[0] for queue in self._subjects.values() if not queue[0].sending]
+
+    def is_head(self, item: Item) -> bool:
+        """Whether nothing of its subject goes before it."""
+        queue = self._subjects.get(item.delivery.subject)
+        return bool(queue) and queue is not None and queue[0] is item
+
+    def make_ready(self, item: Item) -> None:
+        """It is due."""
+        if not item.sending and self.items.get(item.delivery.id) is item and self.is_head(item):
+            self._ready.append(item)
+
+    def next(self) -> Item | None:
+        """What to send now, if anything may be sent; it counts as being sent from now on."""
+        while self._ready and self.in_flight < (AT_ONCE_FAILING if self.failures >= FAILING_AFTER else AT_ONCE):
+            item = self._ready.popleft()
+            if not item.sending and self.items.get(item.delivery.id) is item and self.is_head(item):
+                item.sending = True
+                self.in_flight += 1
+                self.quiet.clear()
+                self.unsent -= item.unsent
+                item.unsent = False
+                return item
+        return None
+
+    def settle(self, item: Item, *, done: bool) -> Item | None:
+        """An attempt is over and the delivery has its new state; answers the subject's next one if it is done."""
+        item.sending = False
+        item.events = ()
+        item.stored_body = True
+        self.in_flight -= 1
+        if not self.in_flight:
+            self.quiet.set()
+        if self.items.get(item.delivery.id) is not item:
+            return None
+        self._changed[item.delivery.id] = item
+        return self._remove(item) if done else None
+
+    def _remove(self, item: Item) -> Item | None:
+        queue = self._subjects[item.delivery.subject]
+        queue.remove(item)
+        del self.items[item.delivery.id]
+        self._open.discard(item.delivery.positions)
+        if not queue:
+            del self._subjects[item.delivery.subject]
+            return None
+        return queue[0]
+
+    def pass_by(self, position: int) -> None:
+        """Everything up to there has been looked at."""
+        self.taken_up_to = max(self.taken_up_to, position)
+
+    def unrecorded(self, older_than: float) -> list[Item]:
+        """What the store should learn now: what attempts changed, and what was taken in before that moment."""
+        while self._fresh and self._fresh[0].taken < older_than:
+            item = self._fresh.popleft()
+            if not item.recorded and self.items.get(item.delivery.id) is item:
+                self._changed[item.delivery.id] = item
+        changed, self._changed = list(self._changed.values()), {}
+        return changed
+
+    def recorded(self, told: Sequence[tuple[Item, Delivery]]) -> None:
+        """The store has these, as they were told; the events that they stand for are safe."""
+        for item, as_told in told:
+            self._unrecorded.discard(as_told.positions)
+            item.recorded = item.delivery.positions == as_told.positions
+            item.delivery.attempts = item.delivery.attempts[len(as_told.attempts) :]
+            if not item.sending:
+                item.delivery.body = None
+            if item.recorded and not item.sending and not (self.is_head(item) and item.due <= item.taken):
+                item.events = ()
+
+    def not_recorded(self, items: Sequence[Item]) -> None:
+        """The store could not take them: they are to be told again."""
+        for item in items:
+            self._changed.setdefault(item.delivery.id, item)
+
+    def waits(self) -> bool:
+        """Whether anything is to be recorded, now or when it is a little older."""
+        return bool(self._changed or self._fresh)
+
+
+def delivery_of(event: LoggedEvent, subscriber: Subscriber, now: datetime) -> Delivery:
+    """What an event becomes for an endpoint."""
+    return Delivery(
+        id=new_id("dlv"),
+        endpoint=subscriber.endpoint.id,
+        event=event.id,
+        type=event.type,
+        subject=event.subject,
+        positions=(event.position,),
+        status="pending",
+        created_at=now,
+        next_attempt_at=now,
+    )

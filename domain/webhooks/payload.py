@@ -1,0 +1,71 @@
+"""What of an event is sent: thin, whole, with its object, or several events of one subject as one (delivery rule 7)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from domain.events.model import OFF_THE_FEED
+
+CREATED: Final = "created"
+_LATER: Final = ("updated", "changed")
+_FACETS: Final = ("price", "stock", "availability")
+"""The order in which facets are told."""
+
+Envelope = dict[str, Any]
+
+
+def combinable(earlier: str, later: str) -> bool:
+    """Whether an event of the one type and a later one of the other, about one subject, can be told as one.
+
+    What was made and what was changed can; everything that is news by itself (merged, published, discontinued, the
+    health of a source, what only webhooks carry) is told by itself.
+    """
+    noun, _, kind = earlier.partition(".")
+    later_noun, _, later_kind = later.partition(".")
+    return (
+        noun == later_noun
+        and noun in ("product", "variant", "offer")
+        and kind in (CREATED, *_LATER)
+        and later_kind in _LATER
+    )
+
+
+def thin(event: Mapping[str, Any]) -> Envelope:
+    """The envelope with the paths of what changed instead of values; resources in `data` stay whole."""
+    data = event["data"]
+    if "fields" not in data or event["type"] in OFF_THE_FEED:
+        return dict(event)
+    return {**event, "data": {**data, "fields": [{"path": change["path"]} for change in data["fields"]]}}
+
+
+def combined(events: Sequence[Mapping[str, Any]]) -> Envelope:
+    """Several events of one subject, oldest first, as one: the last one's envelope over what all of them changed.
+
+    Each path has its first old and its last new value; what came back to where it was falls out, so `fields` may be
+    empty, and the version still tells that something happened. Raises ValueError without any event.
+    """
+    if not events:
+        raise ValueError("There is nothing to combine.")
+    first, last = events[0], events[-1]
+    created = first["type"].endswith(CREATED)
+    data = {**last["data"], "fields": _net(events)}
+    for name, value in (("previous_version", first["data"].get("previous_version")), ("facets", _facets(events))):
+        data.pop(name, None)
+        if value is not None and not created:
+            data[name] = value
+    return {**last, "type": first["type"] if created else last["type"], "data": data}
+
+
+def _net(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The changes by path, in the order in which the paths first changed."""
+    net: dict[str, dict[str, Any]] = {}
+    for event in events:
+        for change in event["data"].get("fields", ()):
+            before = net.get(change["path"])
+            net[change["path"]] = {**change, "old": before["old"]} if before else dict(change)
+    return [change for change in net.values() if change["old"] != change["new"]]
+
+
+def _facets(events: Sequence[Mapping[str, Any]]) -> list[str] | None:
+    told = [event["data"]["facets"] for event in events if "facets" in event["data"]]
+    named = {facet for facets in told for facet in facets}
+    return [facet for facet in _FACETS if facet in named] + sorted(named.difference(_FACETS)) if told else None

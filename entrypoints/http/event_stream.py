@@ -1,0 +1,66 @@
+"""One open stream of events: what is sent on it, and when it ends."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from typing import Final
+
+from adapters.wire import changes as wire
+from adapters.wire.cursors import FeedCursors
+from domain.changes.following import Follower, Following
+from domain.changes.model import EventFilter
+from domain.events.model import LoggedEvent
+from domain.kernel.tenancy import Tenant
+
+HEARTBEAT: Final = 15.0
+"""Seconds after which something is sent, if only a comment."""
+AT_ONCE: Final = 100
+"""Events in one piece."""
+
+
+class EventStream:
+    """Until its first piece is taken nothing is held. `end` may be called from anywhere, at any time."""
+
+    def __init__(
+        self,
+        follower: Follower,
+        tenant: Tenant,
+        after: int,
+        wanted: EventFilter,
+        cursors: FeedCursors,
+    ) -> None:
+        self._follower, self._tenant, self._after, self._wanted = follower, tenant, after, wanted
+        self._cursors = cursors
+        self._following: Following | None = None
+        self._reason: str | None = None
+
+    def end(self, reason: str) -> None:
+        """Come to an end, telling this reason; the first one counts."""
+        self._reason = self._reason or reason
+        if self._following is not None:
+            self._following.wake()
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        """What to send, piece by piece. Whoever takes them too slowly for the log is told to come again."""
+        loop = asyncio.get_running_loop()
+        yield wire.opening()
+        async with self._follower.follow(self._tenant, self._after, self._wanted) as following:
+            self._following = following
+            due = loop.time() + HEARTBEAT
+            while not self._over(following):
+                stretch = await following.next(AT_ONCE, max(0.0, due - loop.time()))
+                if not stretch.events and loop.time() < due:
+                    continue
+                yield self._written(stretch.events) or wire.HEARTBEAT
+                due = loop.time() + HEARTBEAT
+            yield wire.ending(self._reason or "shutdown", self._cursor(following.position))
+
+    def _written(self, events: Iterable[LoggedEvent]) -> bytes:
+        return b"".join(wire.streamed(event, self._cursor(event.position)) for event in events)
+
+    def _over(self, following: Following) -> bool:
+        if following.overflowed:
+            self.end("slow_consumer")
+        return self._reason is not None or self._follower.closing
+
+    def _cursor(self, position: int) -> str:
+        return self._cursors.sign(self._tenant, position)

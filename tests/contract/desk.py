@@ -1,0 +1,183 @@
+"""A deliverer on a backend, with a receiver that answers as it is told."""
+
+import asyncio
+import contextlib
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from adapters.wire.codec import JsonCodec
+from adapters.wire.events import WireEventRendering
+from adapters.wire.webhooks import WirePayloadRendering
+from domain.changes.following import Follower
+from domain.events.model import Event, Provenance
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.delivering import Deliverer
+from domain.webhooks.model import Delivery, DeliveryFilter, Endpoint, SealedSecrets
+from domain.webhooks.objects import ObjectsAsOf
+from domain.webhooks.posting import Posting
+from domain.kernel.paging import Cut
+from ports.webhooks import Sent
+from tests.support import builders
+from tests.support.backend import Backend
+
+CALL = builders.CALL
+OK = Sent(None, 200)
+KEY = b"k" * 32
+DELAYS = (timedelta(milliseconds=40), timedelta(milliseconds=80), timedelta(milliseconds=80))
+
+
+@dataclass(frozen=True)
+class Post:
+    """One POST that arrived."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def id(self) -> str:
+        """The event's id."""
+        return self.headers["webhook-id"]
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """The envelope."""
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+
+class Receivers:
+    """Sender: each URL answers what was laid ready for it, one by one, and 200 when nothing is left."""
+
+    def __init__(self) -> None:
+        self.posts: list[Post] = []
+        self.ready: dict[str, list[Sent]] = defaultdict(list)
+        self.always: dict[str, Sent] = {}
+        self.gates: dict[str, asyncio.Event] = {}
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
+        """The next answer, once its gate (if any) is open."""
+        del livemode, seconds
+        self.posts.append(Post(url, headers, body))
+        if url in self.gates:
+            await self.gates[url].wait()
+        return self.ready[url].pop(0) if self.ready[url] else self.always.get(url, OK)
+
+    def at(self, url: str) -> list[Post]:
+        """What arrived there."""
+        return [post for post in self.posts if post.url == url]
+
+
+def keys(_endpoint: Endpoint, _secrets: SealedSecrets, _now: datetime) -> tuple[bytes, ...]:
+    """One key for everybody."""
+    return (KEY,)
+
+
+@dataclass
+class Desk:
+    """Publishes, and looks at what arrived."""
+
+    backend: Backend
+    tenant: Tenant
+    receivers: Receivers = field(default_factory=Receivers)
+    deliverers: list[Deliverer] = field(default_factory=list)
+    versions: dict[str, int] = field(default_factory=dict)
+
+    async def endpoint(self, **changes: Any) -> Endpoint:
+        """A new endpoint of the tenant, which gets what is published from now on."""
+        endpoint = builders.endpoint(**{"url": f"https://{new_id('whe')}.example/", **changes})
+        async with self.backend.uow.begin(self.tenant, CALL) as tx:
+            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), await tx.events.horizon())
+        return endpoint
+
+    def changed(self, subject: str, **changes: Any) -> Event:
+        """The next change of an offer."""
+        version = self.versions[subject] = self.versions.get(subject, 1) + 1
+        fields = (("price", (version - 1) * 100, version * 100),)
+        told: dict[str, Any] = {
+            "type": "offer.changed",
+            "subject": subject,
+            "version": version,
+            "data": {"id": subject, "product": "prod_1", "source": "src_1"},
+            "fields": fields,
+            "facets": ("price",),
+            "provenance": Provenance("src_1", "mapped", 1.0, builders.MOMENT),
+            "source": "src_1",
+            "catalogue": "cat_1",
+        }
+        return Event(**told | changes)
+
+    async def publish(self, *events: Event) -> list[str]:
+        """Append in one transaction; answers the ids."""
+        async with self.backend.uow.begin(self.tenant, CALL) as tx:
+            await tx.events.append(list(events))
+        return [event.id for event in events]
+
+    async def deliveries(self, endpoint: Endpoint) -> list[Delivery]:
+        """What the store knows, oldest first."""
+        async with self.backend.uow.read(self.tenant) as tx:
+            page = await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), Cut(100))
+        return list(reversed(page.items))
+
+    async def stored(self, endpoint: Endpoint) -> Endpoint:
+        """The endpoint as it is now."""
+        async with self.backend.uow.read(self.tenant) as tx:
+            found = await tx.webhooks.get(endpoint.id)
+        assert found is not None
+        return found
+
+    async def disable(self, tenant: Tenant, endpoint: str, reason: str) -> None:
+        """As the service does it."""
+        async with self.backend.uow.begin(tenant, CALL) as tx:
+            found = await tx.webhooks.get(endpoint, lock=True)
+            assert found is not None
+            await tx.webhooks.save(replace(found, status="disabled", disabled_for=reason))
+            await tx.webhooks.fail_open(endpoint, tx.now)
+
+    @contextlib.asynccontextmanager
+    async def delivering(self) -> AsyncIterator[Deliverer]:
+        """A deliverer that runs until left, and is then killed: it records nothing more."""
+        backend, clock = self.backend, _Clock(self.backend.now)
+        follower = Follower(backend.events, WireEventRendering(), backend.signals, idle=1.0)
+        posting = Posting(
+            backend.events, backend.delivery_log, self.receivers, WirePayloadRendering(),
+            ObjectsAsOf(backend.uow, backend.events, JsonCodec()), keys, lambda tenant, position: f"{tenant.org}:{position}",
+            clock, "Joinery/1", DELAYS,
+        )  # fmt: skip
+        shards = backend.shards()
+        deliverer = Deliverer(follower, backend.delivery_log, shards, posting, self.disable, backend.signals, clock)
+        tasks = [asyncio.create_task(follower.run()), asyncio.create_task(deliverer.run(asyncio.Event()))]
+        try:
+            yield deliverer
+        finally:
+            await shards.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Clock:
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self.now = now
+
+
+async def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
+    """Wait until it is so."""
+    async with asyncio.timeout(seconds):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+async def settled(desk: Desk, endpoint: Endpoint, count: int, status: str = "succeeded") -> list[Delivery]:
+    """Its deliveries once that many have the status."""
+    async with asyncio.timeout(10):
+        while True:
+            found = await desk.deliveries(endpoint)
+            if sum(one.status == status for one in found) >= count:
+                return found
+            await asyncio.sleep(0.02)

@@ -1,0 +1,262 @@
+"""Delivering events to endpoints (domain/webhooks/delivering.py), on every backend."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+
+from domain.changes.model import ALL, Reader
+from domain.events.model import Event
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import Filters
+from domain.webhooks.signing import signature
+from ports.webhooks import Sent
+from tests.contract.desk import CALL, KEY, Desk, settled, until
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+_72_HOURS = timedelta(hours=72)
+REFUSED = Sent("connect")
+BROKEN = Sent(None, 500, {}, b"no")
+
+
+@pytest_asyncio.fixture
+async def desk(backend: Backend, tenant: Tenant) -> Desk:
+    """A tenant's desk."""
+    return Desk(backend, tenant)
+
+
+async def test_every_event_arrives_signed_with_its_cursor(desk: Desk) -> None:
+    endpoint = await desk.endpoint()
+    async with desk.delivering():
+        ids = await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(30)))
+        deliveries = await settled(desk, endpoint, 30)
+    posts = desk.receivers.at(endpoint.url)
+    assert sorted(post.id for post in posts) == sorted(ids)
+    for post in posts:
+        timestamp = int(post.headers["webhook-timestamp"])
+        assert post.headers["webhook-signature"] == signature([KEY], post.id, timestamp, post.body)
+        assert post.headers["Service-Version"] == endpoint.api_version
+        assert post.headers["User-Agent"] == "Joinery/1"
+        assert post.event["data"]["fields"] == [{"path": "price"}]
+        assert post.event["data"]["previous_version"] == 1
+    bodies = {post.id: post.body for post in posts}
+    assert all(one.body == bodies[one.event] and len(one.attempts) == 1 for one in deliveries)
+    assert (await desk.stored(endpoint)).last_success_at is not None
+
+
+async def test_order_of_a_subject_is_kept_and_others_go_on(desk: Desk) -> None:
+    endpoint = await desk.endpoint()
+    desk.receivers.ready[endpoint.url] = [BROKEN, REFUSED]
+    async with desk.delivering():
+        await desk.publish(desk.changed("ofr_slow"))
+        await until(lambda: desk.receivers.posts)
+        await desk.publish(*(desk.changed("ofr_slow") for _ in range(3)), desk.changed("ofr_other"))
+        deliveries = await settled(desk, endpoint, 5)
+    posts = desk.receivers.at(endpoint.url)
+    slow = [post.event["version"] for post in posts if post.event["subject"] == "ofr_slow"]
+    assert slow == sorted(slow) and set(slow) == {2, 3, 4, 5} and len(slow) >= 5
+    first = next(one for one in deliveries if one.subject == "ofr_slow")
+    failures = [(attempt.failure, attempt.response_status) for attempt in first.attempts]
+    assert ("http_status", 500) in failures or ("connect", None) in failures
+    assert (await desk.stored(endpoint)).failing_since is None
+
+
+async def test_a_dead_endpoint_harms_nobody(desk: Desk) -> None:
+    dead, well = await desk.endpoint(), await desk.endpoint()
+    desk.receivers.gates[dead.url] = asyncio.Event()
+    async with desk.delivering():
+        await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(100)))
+        await settled(desk, well, 100)
+        assert len(desk.receivers.at(dead.url)) < 100
+        desk.receivers.gates[dead.url].set()
+        await settled(desk, dead, 100)
+
+
+async def test_what_was_not_recorded_is_sent_again_and_what_was_is_not(desk: Desk) -> None:
+    endpoint = await desk.endpoint()
+    async with desk.delivering():
+        first = await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(10)))
+        await settled(desk, endpoint, 10)
+        desk.receivers.gates[endpoint.url] = asyncio.Event()
+        second = await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(10)))
+        await until(lambda: len(desk.receivers.posts) == 20)
+    desk.receivers.gates.clear()
+    async with desk.delivering():
+        deliveries = await settled(desk, endpoint, 20)
+        third = await desk.publish(desk.changed("ofr_1"))
+        await settled(desk, endpoint, 21)
+    ids = [post.id for post in desk.receivers.at(endpoint.url)]
+    assert all(ids.count(id_) == 1 for id_ in (*first, *third)) and all(ids.count(id_) == 2 for id_ in second)
+    assert len({one.event for one in deliveries}) == len(deliveries) == 20
+
+
+async def test_the_schedule_ends_in_failure_and_the_next_event_goes_on(desk: Desk) -> None:
+    endpoint = await desk.endpoint()
+    desk.receivers.ready[endpoint.url] = [BROKEN] * 4
+    async with desk.delivering():
+        await desk.publish(desk.changed("ofr_1"))
+        await settled(desk, endpoint, 1, "failed")
+        await desk.publish(desk.changed("ofr_1"))
+        deliveries = await settled(desk, endpoint, 1)
+    assert [one.status for one in deliveries] == ["failed", "succeeded"]
+    assert [attempt.response_body for attempt in deliveries[0].attempts] == ["no"] * 4
+    assert len({post.body for post in desk.receivers.at(endpoint.url)[:4]}) == 1
+
+
+async def test_an_abort_ends_one_delivery_only(desk: Desk) -> None:
+    endpoint = await desk.endpoint()
+    desk.receivers.ready[endpoint.url] = [Sent(None, 500, {"webhook-delivery": "abort-message"})]
+    async with desk.delivering():
+        await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_1"))
+        deliveries = await settled(desk, endpoint, 1)
+    assert [(one.status, one.attempts[0].failure) for one in deliveries] == [("failed", "aborted"), ("succeeded", None)]
+
+
+async def test_gone_disables_at_once(desk: Desk) -> None:
+    endpoint = await desk.endpoint()
+    desk.receivers.always[endpoint.url] = Sent(None, 410)
+    async with desk.delivering():
+        await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_1"))
+        await settled(desk, endpoint, 1, "failed")
+        async with asyncio.timeout(10):
+            while (await desk.stored(endpoint)).status != "disabled":
+                await asyncio.sleep(0.02)
+        before = len(desk.receivers.posts)
+        await desk.publish(desk.changed("ofr_2"))
+        await asyncio.sleep(0.3)
+        assert len(desk.receivers.posts) == before
+    assert (await desk.stored(endpoint)).disabled_for == "gone"
+    assert all(one.status == "failed" for one in await desk.deliveries(endpoint))
+
+
+async def test_filters(desk: Desk) -> None:
+    typed = await desk.endpoint(event_types=("product.created",))
+    sourced = await desk.endpoint(filters=Filters(sources=("src_2",)))
+    async with desk.delivering():
+        await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_2", source="src_2"))
+        made = Event("product.created", "prod_1", 1, {"id": "prod_1"}, catalogue="cat_1", source="src_1")
+        await desk.publish(made)
+        await settled(desk, typed, 1)
+        await settled(desk, sourced, 2)
+    assert [post.event["type"] for post in desk.receivers.at(typed.url)] == ["product.created"]
+    assert {post.event["subject"] for post in desk.receivers.at(sourced.url)} == {"ofr_2", "prod_1"}
+
+
+async def test_changes_that_wait_are_combined(backend: Backend) -> None:
+    plan = await backend.registry.plan("max") or builders.plan(features=("fat_webhooks",))
+    desk = Desk(backend, Tenant((await backend.organisation(plan=plan)).id, True))
+    endpoint = await desk.endpoint(coalesce_seconds=1, payload="fat")
+    async with desk.delivering():
+        await desk.publish(desk.changed("ofr_1"))
+        await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_2"))
+        last = await desk.publish(desk.changed("ofr_1"))
+        deliveries = await settled(desk, endpoint, 2)
+    posts = {post.event["subject"]: post for post in desk.receivers.at(endpoint.url)}
+    assert len(desk.receivers.posts) == len(deliveries) == 2
+    combined = posts["ofr_1"].event
+    assert [combined["id"]] == last and combined["version"] == 4 and combined["data"]["previous_version"] == 1
+    [change] = combined["data"]["fields"]
+    assert (change["old"], change["new"]) == (100, 400)
+
+
+async def test_the_cursor_goes_back_to_what_is_not_delivered(desk: Desk) -> None:
+    endpoint = await desk.endpoint()
+    desk.receivers.ready[endpoint.url] = [BROKEN]
+    async with desk.delivering():
+        [first] = await desk.publish(desk.changed("ofr_1"))
+        await until(lambda: desk.receivers.posts)
+        await desk.publish(desk.changed("ofr_2"))
+        await settled(desk, endpoint, 2)
+        await desk.publish(desk.changed("ofr_3"))
+        await settled(desk, endpoint, 3)
+    posts = desk.receivers.at(endpoint.url)
+    positions = {post.event["subject"]: int(post.headers["Service-Feed-Cursor"].split(":")[1]) for post in posts}
+    assert positions["ofr_1"] <= positions["ofr_2"] < positions["ofr_3"]
+    horizon = await desk.backend.events.horizon()
+    replayed = await desk.backend.events.page(Reader(desk.tenant), positions["ofr_2"], horizon, 10, ALL)
+    assert [event.id for event in replayed][0] == first
+
+
+async def test_sent_again_when_asked(desk: Desk) -> None:
+    endpoint = await desk.endpoint()
+    async with desk.delivering():
+        await desk.publish(desk.changed("ofr_1"))
+        [delivery] = await settled(desk, endpoint, 1)
+        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+            await tx.webhooks.resend(delivery, tx.now)
+        await until(lambda: len(desk.receivers.posts) == 2)
+        [again] = await settled(desk, endpoint, 1)
+    first, second = desk.receivers.posts
+    assert first.id == second.id and first.body == second.body
+    assert again.id == delivery.id and len(again.attempts) in (1, 2)
+
+
+async def test_failed_ones_are_recovered_in_order(desk: Desk) -> None:
+    endpoint = await desk.endpoint()
+    desk.receivers.always[endpoint.url] = BROKEN
+    async with desk.delivering():
+        for _ in range(2):
+            await desk.publish(*(desk.changed("ofr_1") for _ in range(3)))
+        await settled(desk, endpoint, 6, "failed")
+        del desk.receivers.always[endpoint.url]
+        desk.receivers.posts.clear()
+        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+            found = await desk.deliveries(endpoint)
+            assert await tx.webhooks.recover(endpoint.id, found[0].created_at, tx.now, tx.now) == 6
+        await settled(desk, endpoint, 6)
+    assert [post.event["version"] for post in desk.receivers.posts] == [2, 3, 4, 5, 6, 7]
+
+
+async def test_an_endpoint_that_is_disabled_meanwhile(desk: Desk) -> None:
+    endpoint = await desk.endpoint()
+    desk.receivers.gates[endpoint.url] = asyncio.Event()
+    async with desk.delivering():
+        await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_1"))
+        await until(lambda: desk.receivers.posts)
+        await desk.disable(desk.tenant, endpoint.id, "failing")
+        await asyncio.sleep(0.1)
+        desk.receivers.gates[endpoint.url].set()
+        await asyncio.sleep(1)
+    assert len(desk.receivers.posts) == 1
+    assert {one.status for one in await desk.deliveries(endpoint)} <= {"succeeded", "failed"}
+
+
+async def test_a_lasting_failure_disables(desk: Desk) -> None:
+    endpoint = await desk.endpoint(failing_since=desk.backend.now() - _72_HOURS)
+    desk.receivers.always[endpoint.url] = REFUSED
+    async with desk.delivering():
+        await desk.publish(desk.changed("ofr_1"))
+        async with asyncio.timeout(10):
+            while (await desk.stored(endpoint)).status != "disabled":
+                await asyncio.sleep(0.02)
+    assert (await desk.stored(endpoint)).disabled_for == "failing"
+
+
+async def test_an_idle_endpoint_is_never_disabled(desk: Desk) -> None:
+    endpoint = await desk.endpoint(failing_since=desk.backend.now() - _72_HOURS)
+    async with desk.delivering():
+        await asyncio.sleep(0.3)
+        assert (await desk.stored(endpoint)).status == "enabled"
+        await desk.publish(desk.changed("ofr_1"))
+        await settled(desk, endpoint, 1)
+        async with asyncio.timeout(10):
+            while (await desk.stored(endpoint)).failing_since is not None:
+                await asyncio.sleep(0.02)
+
+
+async def test_a_test_of_no_event(desk: Desk) -> None:
+    endpoint = await desk.endpoint(event_types=("product.created",))
+    async with desk.delivering():
+        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+            sample = builders.delivery(
+                endpoint.id, type="webhook.test", subject=endpoint.id, positions=(), body=b'{"a":1}',
+                created_at=tx.now, next_attempt_at=tx.now, event=new_id("evt"),
+            )  # fmt: skip
+            await tx.webhooks.add_delivery(sample)
+        await settled(desk, endpoint, 1)
+    [post] = desk.receivers.at(endpoint.url)
+    assert (post.id, post.body) == (sample.event, b'{"a":1}')

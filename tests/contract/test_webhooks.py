@@ -1,0 +1,408 @@
+"""Webhook endpoints, their secrets and deliveries, and what they would have got (ports/webhooks.py)."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from domain.catalogue import categories
+from domain.events.model import TYPES, Event
+from domain.kernel.errors import PreconditionFailed
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Cut, Page
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import Attempt, Delivery, DeliveryFilter, Endpoint, Filters, Rotation, SealedSecrets
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.catalogues import add as add_products
+from tests.support.catalogues import random_product
+from tests.support.walking import check_both_ways, check_inserts
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+MOMENT = builders.MOMENT
+SECRETS = SealedSecrets(b"\x00sealed\xff")
+
+
+async def _add(uow: UnitOfWork, tenant: Tenant, *endpoints: Endpoint) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        for endpoint in endpoints:
+            await tx.webhooks.add(endpoint, SECRETS, 0)
+
+
+async def _deliver(uow: UnitOfWork, tenant: Tenant, *deliveries: Delivery) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        for delivery in deliveries:
+            await tx.webhooks.add_delivery(delivery)
+
+
+async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
+    endpoint = builders.endpoint(
+        event_types=("offer.changed", "product.created"),
+        filters=Filters(("src_1", "src_2"), ("ctg_1",), ("cat_1",)),
+        payload="fat",
+        coalesce_seconds=30,
+        description="The shop's cache.",
+        status="disabled",
+        disabled_for="gone",
+        rotation=Rotation(MOMENT + timedelta(hours=24), "Zz9="),
+        version=7,
+        updated_at=MOMENT + timedelta(microseconds=3),
+        last_success_at=MOMENT - timedelta(hours=1),
+        failing_since=MOMENT - timedelta(minutes=9),
+    )
+    await _add(uow, tenant, endpoint)
+    async with uow.read(tenant) as tx:
+        assert await tx.webhooks.get(endpoint.id) == endpoint
+        assert (await tx.webhooks.page(Cut())).items == (endpoint,)
+        assert await tx.webhooks.secrets(endpoint.id) == SECRETS
+        assert await tx.webhooks.get("whe_0000000000000000000000") is None
+        assert await tx.webhooks.secrets("whe_0000000000000000000000") is None
+
+
+async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
+    endpoint = builders.endpoint()
+    delivery = builders.delivery(endpoint.id, status="failed", next_attempt_at=None)
+    await _add(backend.uow, tenant, endpoint)
+    await _deliver(backend.uow, tenant, delivery)
+    for other in (replace(tenant, livemode=False), await backend.tenant()):
+        async with backend.uow.begin(other, CALL) as tx:
+            assert await tx.webhooks.count() == 0
+            assert await tx.webhooks.get(endpoint.id) is None
+            assert await tx.webhooks.get(endpoint.id, lock=True) is None
+            assert await tx.webhooks.secrets(endpoint.id) is None
+            assert await tx.webhooks.delivery(endpoint.id, delivery.id) is None
+            assert (await tx.webhooks.page(Cut())).items == ()
+            assert (await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), Cut())).items == ()
+            far = MOMENT + timedelta(days=9)
+            assert await tx.webhooks.recover(endpoint.id, MOMENT - timedelta(days=9), far, MOMENT) == 0
+            assert await tx.webhooks.fail_open(endpoint.id, MOMENT) == 0
+            await tx.webhooks.remove(endpoint.id)
+    async with backend.uow.read(tenant) as tx:
+        assert await tx.webhooks.get(endpoint.id) == endpoint
+
+
+async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
+    endpoint = builders.endpoint(version=3)
+    await _add(uow, tenant, endpoint)
+    changed = replace(endpoint, version=4, filters=Filters(("src_1",)), status="disabled", disabled_for="failing")
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.webhooks.save(changed, expected_version=3)
+        with pytest.raises(PreconditionFailed):
+            async with uow.attempt(tx):
+                await tx.webhooks.save(changed, expected_version=3)
+        await tx.webhooks.save(replace(changed, coalesce_seconds=9), routed=12)
+        assert await tx.webhooks.get(endpoint.id, lock=True) == replace(changed, coalesce_seconds=9)
+
+
+async def test_secrets_are_replaced(uow: UnitOfWork, tenant: Tenant) -> None:
+    endpoint = builders.endpoint()
+    await _add(uow, tenant, endpoint)
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.webhooks.seal(endpoint.id, SealedSecrets(b"new", SECRETS.current))
+    async with uow.read(tenant) as tx:
+        assert await tx.webhooks.secrets(endpoint.id) == SealedSecrets(b"new", SECRETS.current)
+
+
+async def test_counting_holds_off_others(backend: Backend, tenant: Tenant) -> None:
+    order: list[str] = []
+
+    async def second() -> None:
+        async with backend.uow.begin(tenant, CALL) as tx:
+            assert await tx.webhooks.count() == 1
+            order.append("second")
+
+    async with backend.uow.begin(tenant, CALL) as tx:
+        assert await tx.webhooks.count() == 0
+        waiting = asyncio.create_task(second())
+        await asyncio.sleep(0.05)
+        order.append("first")
+        await tx.webhooks.add(builders.endpoint(), SECRETS, 0)
+    await waiting
+    assert order == ["first", "second"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 23])
+async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, count: int) -> None:
+    endpoints = [builders.endpoint() for _ in range(count)]
+    await _add(uow, tenant, *endpoints)
+    async with uow.read(tenant) as tx:
+        await check_both_ways(tx.webhooks.page, endpoints[::-1], lambda endpoint: endpoint.id)
+
+
+async def test_removing_forgets_the_secrets_and_fails_what_is_open(uow: UnitOfWork, tenant: Tenant) -> None:
+    endpoint = builders.endpoint()
+    waiting = builders.delivery(endpoint.id)
+    await _add(uow, tenant, endpoint)
+    await _deliver(uow, tenant, waiting)
+    async with uow.begin(tenant, CALL) as tx:
+        now = tx.now
+        await tx.webhooks.remove(endpoint.id)
+    async with uow.read(tenant) as tx:
+        assert await tx.webhooks.get(endpoint.id) is None
+        assert await tx.webhooks.secrets(endpoint.id) is None
+        expected = replace(waiting, status="failed", next_attempt_at=None, completed_at=now)
+        assert await tx.webhooks.delivery(endpoint.id, waiting.id) == expected
+
+
+async def test_keeps_deliveries_whole(uow: UnitOfWork, tenant: Tenant) -> None:
+    endpoint = builders.endpoint()
+    attempts = (
+        Attempt(MOMENT, "failed", 15000, "timeout"),
+        Attempt(
+            MOMENT + timedelta(microseconds=7), "failed", 31, "http_status", 503, 'nope "ü"\n', {"retry-after": "9"}
+        ),
+        Attempt(MOMENT + timedelta(hours=1), "succeeded", 12, None, 204, ""),
+    )
+    delivery = builders.delivery(
+        endpoint.id, positions=(4, 9, 11), status="succeeded", body=b'{"a":1.50}', attempts=attempts, tries=3, made=3,
+        next_attempt_at=None, completed_at=MOMENT + timedelta(hours=1),
+    )  # fmt: skip
+    await _add(uow, tenant, endpoint)
+    await _deliver(uow, tenant, delivery)
+    async with uow.begin(tenant, CALL) as tx:
+        found = await tx.webhooks.delivery(endpoint.id, delivery.id, lock=True)
+        assert found == delivery
+        assert await tx.webhooks.delivery("whe_0000000000000000000000", delivery.id) is None
+        assert await tx.webhooks.delivery(endpoint.id, "dlv_0000000000000000000000") is None
+
+
+def _various(endpoint: str) -> list[Delivery]:
+    dice = random.Random(7)
+    return [
+        builders.delivery(
+            endpoint,
+            status=dice.choice(["succeeded", "failed", "pending"]),
+            type=dice.choice(["offer.changed", "offer.created", "product.created"]),
+            event=dice.choice(["evt_1", "evt_2"]),
+        )
+        for _ in range(40)
+    ]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        DeliveryFilter(),
+        DeliveryFilter(status="failed"),
+        DeliveryFilter(type="offer.created"),
+        DeliveryFilter(event="evt_2"),
+        DeliveryFilter("failed", "offer.changed", "evt_1"),
+        DeliveryFilter(event="evt_9"),
+    ],
+)
+async def test_deliveries_are_listed(uow: UnitOfWork, tenant: Tenant, wanted: DeliveryFilter) -> None:
+    endpoint, other = builders.endpoint(), builders.endpoint()
+    made = _various(endpoint.id)
+    await _add(uow, tenant, endpoint, other)
+    await _deliver(uow, tenant, *made, *_various(other.id))
+
+    async def fetch(cut: Cut) -> Page[Delivery]:
+        async with uow.read(tenant) as tx:
+            return await tx.webhooks.deliveries(endpoint.id, wanted, cut)
+
+    expected = [delivery for delivery in reversed(made) if wanted.matches(delivery)]
+    await check_both_ways(fetch, expected, lambda delivery: delivery.id)
+
+
+async def test_pages_of_deliveries_stand_while_others_come(uow: UnitOfWork, tenant: Tenant) -> None:
+    endpoint = builders.endpoint()
+    made = [builders.delivery(endpoint.id) for _ in range(9)]
+    await _add(uow, tenant, endpoint)
+    await _deliver(uow, tenant, *made)
+
+    async def fetch(cut: Cut) -> Page[Delivery]:
+        async with uow.read(tenant) as tx:
+            return await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), cut)
+
+    await check_inserts(
+        fetch, lambda: _deliver(uow, tenant, builders.delivery(endpoint.id)), made[::-1], lambda one: one.id
+    )
+
+
+def _finished(endpoint: str, status: str, at: datetime) -> Delivery:
+    attempt = Attempt(at, status, 5, None if status == "succeeded" else "connect")
+    return builders.delivery(
+        endpoint, status=status, created_at=at, completed_at=at, next_attempt_at=None, tries=1, made=1,
+        attempts=(attempt,), body=b"{}",
+    )  # fmt: skip
+
+
+async def test_resending_keeps_what_was_sent(uow: UnitOfWork, tenant: Tenant) -> None:
+    endpoint = builders.endpoint()
+    done, at = _finished(endpoint.id, "succeeded", MOMENT), MOMENT + timedelta(hours=2)
+    await _add(uow, tenant, endpoint)
+    await _deliver(uow, tenant, done)
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.webhooks.resend(done, at)
+    async with uow.read(tenant) as tx:
+        expected = replace(done, status="pending", tries=0, next_attempt_at=at, completed_at=None)
+        assert await tx.webhooks.delivery(endpoint.id, done.id) == expected
+
+
+async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant) -> None:
+    endpoint, other = builders.endpoint(), builders.endpoint()
+    moments = [MOMENT + timedelta(hours=hour) for hour in range(5)]
+    failed = [_finished(endpoint.id, "failed", moment) for moment in moments]
+    fine = _finished(endpoint.id, "succeeded", moments[2])
+    elsewhere = _finished(other.id, "failed", moments[2])
+    await _add(uow, tenant, endpoint, other)
+    await _deliver(uow, tenant, *failed, fine, elsewhere)
+    at = MOMENT + timedelta(days=1)
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.webhooks.recover(endpoint.id, moments[1], moments[3], at) == 3
+        assert await tx.webhooks.recover(endpoint.id, moments[1], moments[3], at) == 0
+    async with uow.read(tenant) as tx:
+        now = {one.id: one for one in (await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), Cut())).items}
+        for delivery in failed[1:4]:
+            expected = replace(delivery, status="pending", tries=0, next_attempt_at=at, completed_at=None)
+            assert now[delivery.id] == expected
+        assert [now[one.id] for one in (failed[0], failed[4], fine)] == [failed[0], failed[4], fine]
+        assert await tx.webhooks.delivery(other.id, elsewhere.id) == elsewhere
+
+
+async def test_open_deliveries_fail(uow: UnitOfWork, tenant: Tenant) -> None:
+    endpoint = builders.endpoint()
+    fine = _finished(endpoint.id, "succeeded", MOMENT)
+    waiting, sending = builders.delivery(endpoint.id), builders.delivery(endpoint.id, status="sending")
+    await _add(uow, tenant, endpoint)
+    await _deliver(uow, tenant, fine, waiting, sending)
+    at = MOMENT + timedelta(minutes=1)
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.webhooks.fail_open(endpoint.id, at) == 2
+        assert await tx.webhooks.fail_open(endpoint.id, at) == 0
+        assert await tx.webhooks.delivery(endpoint.id, fine.id) == fine
+        for one in (waiting, sending):
+            expected = replace(one, status="failed", next_attempt_at=None, completed_at=at)
+            assert await tx.webhooks.delivery(endpoint.id, one.id) == expected
+
+
+# What an endpoint would have got: counted here once more, in the plainest way.
+
+PRODUCT_NOUNS = {"product", "variant", "offer"}
+
+
+def _plainly_wanted(endpoint: Endpoint, event: Event, category_of: dict[str, str | None]) -> bool:
+    noun = event.type.split(".")[0]
+    channels, filters = TYPES[event.type].channels, endpoint.filters
+    if endpoint.event_types != ("*",) and event.type not in endpoint.event_types:
+        return False
+    if not channels:
+        return False
+    if channels == {"webhooks"}:
+        return True
+    if filters.catalogues and event.catalogue not in filters.catalogues:
+        return False
+    if filters.sources and noun in ("offer", "source") and event.source not in filters.sources:
+        return False
+    if filters.categories and noun in PRODUCT_NOUNS:
+        product = event.subject if noun == "product" else event.data["product"]
+        return bool(set(categories.above(category_of.get(product))) & set(filters.categories))
+    return True
+
+
+def _plain_posts(events: Sequence[tuple[datetime, Event]], window: int) -> int:
+    if not window:
+        return len(events)
+    posts = 0
+    for subject in {event.subject for _, event in events}:
+        waiting: list[tuple[datetime, str]] = []
+        for at, event in events:
+            if event.subject != subject:
+                continue
+            changes = event.type.endswith((".updated", ".changed"))
+            waits = waiting and waiting[0][0] + timedelta(seconds=window) > at
+            told_alone = waiting and not waiting[-1][1].endswith((".created", ".updated", ".changed"))
+            if waits and changes and not told_alone:
+                waiting.append((at, event.type))
+            else:
+                posts, waiting = posts + 1, [(at, event.type)]
+    return posts
+
+
+def _random_events(dice: random.Random, products: Sequence[str], sources: Sequence[str], count: int) -> list[Event]:
+    subjects = [
+        (noun, new_id(prefix), dice.choice(products))
+        for noun, prefix in (("variant", "var"), ("offer", "ofr"))
+        for _ in range(4)
+    ]
+    subjects += [("product", product, product) for product in products[:5]]
+    subjects += [("source", source, None) for source in sources]
+    kinds = {
+        "product": ["created", "updated", "updated", "updated", "discontinued", "merged"],
+        "variant": ["created", "updated", "updated", "merged"],
+        "offer": ["created", "changed", "changed", "changed"],
+        "source": ["degraded", "blocked"],
+    }  # fmt: skip
+    events = []
+    for _ in range(count):
+        noun, subject, product = dice.choice(subjects)
+        if dice.random() < 0.08:
+            name = dice.choice(["export.completed", "delivery.disabled", "webhook.test"])
+            events.append(builders.event(new_id("exp"), type=name, data={"object": "export"}))
+            continue
+        data = {"id": subject, "product": product} if product and noun != "product" else {"id": subject}
+        catalogue = dice.choice(["cat_a", "cat_b"])
+        source = subject if noun == "source" else dice.choice(sources)
+        name = f"{noun}.{dice.choice(kinds[noun])}"
+        events.append(builders.event(subject, type=name, data=data, source=source, catalogue=catalogue))
+    return events
+
+
+def _random_endpoint(dice: random.Random, sources: Sequence[str], filed: Sequence[str]) -> Endpoint:
+    types = tuple(dice.sample(sorted(name for name, kind in TYPES.items() if kind.channels), dice.randint(1, 9)))
+    some = {
+        "sources": tuple(dice.sample(list(sources), dice.randint(1, 2))) if dice.random() < 0.4 else (),
+        "categories": tuple(dice.sample(list(filed), dice.randint(1, 3))) if dice.random() < 0.5 else (),
+        "catalogues": (dice.choice(["cat_a", "cat_b", "cat_c"]),) if dice.random() < 0.3 else (),
+    }
+    return builders.endpoint(
+        event_types=dice.choice([("*",), types]),
+        filters=Filters(**some),
+        coalesce_seconds=dice.choice([0, 1, 300]),
+    )
+
+
+async def test_forecasts_what_would_have_come(backend: Backend, tenant: Tenant) -> None:
+    dice = random.Random(20261120)
+    source = builders.source()
+    made = [random_product(dice, source.id, source.catalogue, f"p{n}") for n in range(12)]
+    category_of = {product.id: product.data.get("category") for product in made}
+    await add_products(backend.uow, tenant, *made)
+    sources = [source.id, new_id("src"), new_id("src")]
+    products = [product.id for product in made] + [new_id("prod")]
+    told: list[tuple[datetime, Event]] = []
+    for _ in range(6):
+        batch = _random_events(dice, products, sources, 50)
+        async with backend.uow.begin(tenant, CALL) as tx:
+            await tx.events.append(batch)
+            told += [(tx.now, event) for event in batch]
+        await backend.pass_time(timedelta(seconds=dice.choice([0.2, 0.5])))
+    filed = sorted({one for category in category_of.values() for one in categories.above(category)})
+    since = backend.now() - timedelta(days=7)
+    for _ in range(60):
+        endpoint = _random_endpoint(dice, sources, filed)
+        async with backend.uow.read(tenant) as tx:
+            found = await tx.webhooks.forecast(endpoint, since)
+        wanted = [(at, event) for at, event in told if _plainly_wanted(endpoint, event, category_of)]
+        minutes = [at.replace(second=0, microsecond=0) for at, _ in wanted]
+        peak = max((minutes.count(minute) for minute in set(minutes)), default=0)
+        posts = _plain_posts(wanted, endpoint.coalesce_seconds)
+        assert (found.events, found.peak_per_minute, found.deliveries) == (len(wanted), peak, posts), endpoint
+    async with backend.uow.read(tenant) as tx:
+        late = await tx.webhooks.forecast(builders.endpoint(), backend.now() + timedelta(seconds=1))
+        assert (late.events, late.peak_per_minute, late.deliveries) == (0, 0, 0)
+
+
+async def test_forecasts_own_events_alone(backend: Backend, tenant: Tenant) -> None:
+    other = await backend.tenant()
+    for place in (other, replace(tenant, livemode=False)):
+        async with backend.uow.begin(place, CALL) as tx:
+            await tx.events.append([builders.event("src_1")])
+    async with backend.uow.read(tenant) as tx:
+        found = await tx.webhooks.forecast(builders.endpoint(), tx.now - timedelta(days=7))
+    assert (found.days, found.events, found.deliveries) == (7, 0, 0)

@@ -1,0 +1,237 @@
+"""The change feed over the whole edge: pages, cursors, filters, waiting (decisions.md §5)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from jsonschema import Draft202012Validator
+
+from adapters.memory.events import EVENTS
+from adapters.wire import changes as wire
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from tests.http.client import Answer, Client
+from tests.http.fakes import OPERATOR, World
+from tests.support import builders
+
+pytestmark = pytest.mark.asyncio
+
+
+class Log:
+    """Writes events of one tenant."""
+
+    def __init__(self, world: World, name: str = "Fjord", *, livemode: bool = True) -> None:
+        self.world = world
+        self.tenant = Tenant(world.orgs[name].id, livemode)
+
+    async def write(self, count: int = 1, **changes: Any) -> list[str]:
+        """That many events in one transaction; answers their ids."""
+        events = [builders.event(new_id("src"), **changes) for _ in range(count)]
+        async with self.world.uow.begin(self.tenant, OPERATOR) as tx:
+            await tx.events.append(events)
+        return [event.id for event in events]
+
+
+@pytest_asyncio.fixture
+async def log(world: World) -> Log:
+    """Fjord's live log."""
+    return Log(world)
+
+
+def ids(answer: Answer) -> list[str]:
+    """The ids of the events on a page."""
+    assert answer.status == 200, answer.body
+    return [event["id"] for event in answer.json()["data"]]
+
+
+async def test_a_page_fits_its_schema(client: Client, log: Log) -> None:
+    written = await log.write(3)
+    answer = await client.get("/v1/changes")
+    page = answer.json()
+    Draft202012Validator(wire.CHANGE_PAGE).validate(page)
+    assert ids(answer) == written
+    assert (page["object"], page["caught_up"]) == ("change_page", True)
+    assert set(page) == {"object", "data", "next_cursor", "caught_up"}
+    assert page["data"][0]["tenant_id"] == log.tenant.org and page["data"][0]["livemode"] is True
+
+
+async def test_walking_page_by_page_meets_every_event_once_in_order(client: Client, log: Log) -> None:
+    written = await log.write(25)
+    seen, cursor, caught_up = [], "", False
+    while not caught_up:
+        answer = await client.get(f"/v1/changes?limit=10{cursor}")
+        seen += ids(answer)
+        caught_up = answer.json()["caught_up"]
+        cursor = "&cursor=" + answer.json()["next_cursor"]
+    assert seen == written
+    written = await log.write(2)
+    assert ids(await client.get("/v1/changes?limit=10" + cursor)) == written
+
+
+async def test_an_empty_log_is_caught_up_and_gives_a_cursor(client: Client, log: Log) -> None:
+    page = (await client.get("/v1/changes")).json()
+    assert (page["data"], page["caught_up"]) == ([], True)
+    written = await log.write()
+    assert ids(await client.get(f"/v1/changes?cursor={page['next_cursor']}")) == written
+
+
+async def test_now_is_behind_the_newest(client: Client, log: Log) -> None:
+    await log.write(3)
+    page = (await client.get("/v1/changes?cursor=now")).json()
+    assert (page["data"], page["caught_up"]) == ([], True)
+    written = await log.write()
+    assert ids(await client.get(f"/v1/changes?cursor={page['next_cursor']}")) == written
+
+
+async def test_one_cursor_serves_whatever_the_filters(client: Client, log: Log) -> None:
+    await log.write()
+    cursor = (await client.get("/v1/changes?types=offer.changed")).json()["next_cursor"]
+    assert cursor == (await client.get("/v1/changes")).json()["next_cursor"]
+    assert (await client.get(f"/v1/changes?types=source.blocked&cursor={cursor}")).status == 200
+
+
+async def test_filters(client: Client, log: Log) -> None:
+    cat, other = new_id("cat"), new_id("cat")
+    degraded = await log.write(catalogue=cat)
+    blocked = await log.write(type="source.blocked", catalogue=cat)
+    elsewhere = await log.write(catalogue=other)
+    for query, expected in (
+        ("types=source.blocked", blocked),
+        ("types=source.blocked,source.degraded", [*degraded, *blocked, *elsewhere]),
+        (f"catalogues={cat}", [*degraded, *blocked]),
+        (f"catalogues={other},{cat}&types=source.degraded", [*degraded, *elsewhere]),
+        (f"catalogues={new_id('cat')}", []),
+    ):
+        answer = await client.get(f"/v1/changes?{query}")
+        assert ids(answer) == expected, query
+        assert answer.json()["caught_up"] is True
+        recent = await client.get(f"/v1/changes/recent?{query}")
+        assert ids(recent) == expected[::-1], query
+
+
+async def test_what_only_webhooks_tell_is_not_on_the_feed(client: Client, log: Log) -> None:
+    await log.write(type="credits.low")
+    written = await log.write()
+    assert ids(await client.get("/v1/changes")) == written
+    assert ids(await client.get("/v1/changes/recent")) == written
+    assert (await client.get("/v1/changes?types=credits.low")).faults == {("query.types.0", "invalid_value")}
+
+
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ("limit=0", ("query.limit", "too_small")),
+        ("limit=1001", ("query.limit", "too_large")),
+        ("wait=31", ("query.wait", "too_large")),
+        ("wait=-1", ("query.wait", "too_small")),
+        ("wait=x", ("query.wait", "invalid_type")),
+        ("types=nonsense", ("query.types.0", "invalid_value")),
+        ("types=", ("query.types", "too_few")),
+        ("catalogues=cat_x", ("query.catalogues.0", "invalid_format")),
+        ("catalogues=" + ",".join(["cat_" + "0" * 22] * 51), ("query.catalogues", "too_many")),
+        ("cursor=", ("query.cursor", "invalid_cursor")),
+        ("cursor=nonsense", ("query.cursor", "invalid_cursor")),
+        ("cursor=" + "x" * 1025, ("query.cursor", "too_long")),
+        ("starting_after=x", ("query.starting_after", "unknown_field")),
+    ],
+)
+async def test_wrong_parameters(client: Client, query: str, fault: tuple[str, str]) -> None:
+    answer = await client.get(f"/v1/changes?{query}")
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert fault in answer.faults
+
+
+async def test_cursors_do_not_travel_between_tenants(world: World, client: Client) -> None:
+    cursor = (await client.get("/v1/changes")).json()["next_cursor"]
+    for stranger in (await world.client("Oak"), await world.client(livemode=False)):
+        for target in (f"/v1/changes?cursor={cursor}", f"/v1/changes?cursor={cursor}&wait=1"):
+            assert (await stranger.get(target)).faults == {("query.cursor", "invalid_cursor")}
+    listed = await client.get(f"/v1/changes/recent?starting_after={cursor}")
+    assert listed.faults == {("query.starting_after", "invalid_cursor")}
+
+
+async def test_nobody_hears_of_another_tenant(world: World, client: Client, log: Log) -> None:
+    await Log(world, "Oak").write(3)
+    await Log(world, livemode=False).write(3)
+    written = await log.write(2)
+    assert ids(await client.get("/v1/changes")) == written
+    assert ids(await client.get("/v1/changes/recent")) == written[::-1]
+
+
+async def test_a_cursor_older_than_what_is_kept(world: World, client: Client, log: Log) -> None:
+    old = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
+    await log.write(3)
+    world.store.floor = 2
+    rows = world.store.committed(EVENTS, log.tenant)
+    for key in sorted(rows)[:2]:
+        del rows[key]
+    await world.app.asgi_app._pipeline.services.use.changes.now()
+    for target in ("/v1/changes", "/v1/changes?wait=1"):
+        answer = await client.get(f"{target}{'&' if '?' in target else '?'}cursor={old}")
+        assert (answer.status, answer.code) == (410, "cursor_expired")
+        assert "without a cursor" in answer.json()["detail"] and "changes_cursor" in answer.json()["detail"]
+    assert len(ids(await client.get("/v1/changes"))) == 1
+
+
+async def test_conditional(client: Client, log: Log) -> None:
+    await log.write()
+    answer = await client.get("/v1/changes")
+    assert (await client.get("/v1/changes", if_none_match=answer.headers["etag"])).status == 304
+    await log.write()
+    assert (await client.get("/v1/changes", if_none_match=answer.headers["etag"])).status == 200
+    assert (await client.send("HEAD", "/v1/changes")).body == b""
+
+
+async def test_waiting_is_over_as_soon_as_there_is_anything(client: Client, log: Log) -> None:
+    cursor = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
+    waiting = asyncio.create_task(client.get(f"/v1/changes?cursor={cursor}&wait=30"))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    written = await log.write(2)
+    answer = await asyncio.wait_for(waiting, 10)
+    assert ids(answer) == written and answer.json()["caught_up"] is True
+    assert ids(await client.get(f"/v1/changes?cursor={answer.json()['next_cursor']}")) == []
+
+
+async def test_waiting_for_nothing_moves_the_cursor_past_what_was_not_asked_for(client: Client, log: Log) -> None:
+    cursor = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
+    waiting = asyncio.create_task(client.get(f"/v1/changes?cursor={cursor}&wait=1&types=offer.changed"))
+    await asyncio.sleep(0.1)
+    await log.write(2)
+    page = (await waiting).json()
+    assert (page["data"], page["caught_up"]) == ([], True)
+    assert page["next_cursor"] == (await client.get("/v1/changes")).json()["next_cursor"] != cursor
+
+
+async def test_who_waits_presses_nobody(world: World, client: Client, log: Log) -> None:
+    pressure = world.app.asgi_app._pipeline.services.pressure
+    waiting = [asyncio.create_task(client.get("/v1/changes?cursor=now&wait=30")) for _ in range(20)]
+    await asyncio.sleep(0.2)
+    assert pressure.in_flight == 0
+    await log.write()
+    assert all(len(ids(answer)) == 1 for answer in await asyncio.gather(*waiting))
+    assert pressure.in_flight == 0
+
+
+async def test_stopping_answers_who_waits_at_once(world: World, client: Client) -> None:
+    waiting = asyncio.create_task(client.get("/v1/changes?cursor=now&wait=30"))
+    await asyncio.sleep(0.1)
+    world.app.asgi_app._pipeline.services.use.changes.follower.close()
+    answer = await asyncio.wait_for(waiting, 10)
+    assert ids(answer) == []
+    assert ids(await client.get("/v1/changes?cursor=now&wait=30")) == []
+
+
+async def test_recent_pages(client: Client, log: Log) -> None:
+    written = await log.write(25)
+    seen, cursor = [], ""
+    for _ in range(3):
+        answer = await client.get(f"/v1/changes/recent?limit=10{cursor}")
+        seen += ids(answer)
+        await log.write()
+        cursor = f"&starting_after={answer.json()['next_cursor']}"
+    assert seen == written[::-1]
+    assert answer.json()["has_more"] is False and answer.json()["next_cursor"] is None
+    foreign = await client.get(f"/v1/changes/recent?types=source.blocked{cursor}")
+    assert foreign.status == 400

@@ -1,0 +1,126 @@
+"""A running application with the area of webhooks, and short ways to what its tests need."""
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.aesgcm.vault import AesGcmVault
+from adapters.memory.audit import AUDIT
+from adapters.memory.events import EVENTS
+from adapters.memory.idempotency import ANSWERS
+from adapters.memory.webhooks import DELIVERIES, ENDPOINTS
+from adapters.wire.events import WireEventRendering
+from adapters.wire.webhooks import to_wire
+from domain.kernel.tenancy import Tenant
+from domain.orgs.usecases import OrgService
+from domain.request_logs.usecases import RequestLogService
+from domain.webhooks.model import Delivery
+from domain.webhooks.usecases import WebhookService
+from entrypoints.http.table import Table, whole
+from entrypoints.http.use_cases import UseCases
+from tests.http.client import Answer, Client
+from tests.http.fakes import OPERATOR, SECRET, World, changes_of, running
+
+ENDPOINT = {"url": "https://receiver.example/hooks", "event_types": ["offer.changed"]}
+AREAS = ("webhooks",)
+PLACE = "/v1/webhook-endpoints"
+
+
+@dataclass
+class Desk:
+    """One organisation's clients in both modes, the world they are in and the service behind it."""
+
+    world: World
+    service: WebhookService
+    client: Client
+    sandbox: Client
+
+    def tenant(self, *, livemode: bool = True) -> Tenant:
+        """The clients' organisation."""
+        return Tenant(self.world.orgs["Fjord"].id, livemode)
+
+    async def create(self, **fields: Any) -> Any:
+        """A new endpoint's wire object, with its secret."""
+        answer = await self.client.post(PLACE, {**ENDPOINT, **fields})
+        assert answer.status == 201, answer.body
+        return answer.json()
+
+    async def patch(self, endpoint: Any, **changes: Any) -> Answer:
+        """PATCH the endpoint as it was read."""
+        tag = f'"{endpoint["version"]}-0"'
+        return await self.client.send_json("PATCH", f"{PLACE}/{endpoint['id']}", changes, if_match=tag)
+
+    async def read(self, id: str) -> Any:
+        """The endpoint as it is answered."""
+        return (await self.client.get(f"{PLACE}/{id}")).json()
+
+    async def disable(self, id: str, reason: str = "gone") -> None:
+        """As the service does."""
+        async with self.world.uow.begin(self.tenant(), OPERATOR) as tx:
+            await self.service.disable(tx, id, reason)
+
+    async def deliver(self, *deliveries: Delivery) -> None:
+        """Keep deliveries."""
+        async with self.world.uow.begin(self.tenant(), OPERATOR) as tx:
+            for delivery in deliveries:
+                await tx.webhooks.add_delivery(delivery)
+
+    async def delivery(self, endpoint: str, id: str) -> Any:
+        """The delivery as it is answered."""
+        return (await self.client.get(f"{PLACE}/{endpoint}/deliveries/{id}")).json()
+
+    def audited(self, id: str) -> list[Any]:
+        """What the audit log says of a resource, oldest first."""
+        return [entry for _, entry in self.world.store.everyone(AUDIT) if entry.change.id == id]
+
+    def events(self) -> list[Any]:
+        """The log's events, oldest first."""
+        kept = sorted((row for _, row in self.world.store.everyone(EVENTS)), key=lambda row: row.position)
+        return [row.event for row in kept]
+
+    def kept(self, id: str) -> Any:
+        """The endpoint as it lies in store."""
+        return next(row for _, row in self.world.store.everyone(ENDPOINTS) if row.endpoint.id == id)
+
+    def kept_deliveries(self) -> list[Delivery]:
+        """The deliveries as they lie in store."""
+        return [row for _, row in self.world.store.everyone(DELIVERIES)]
+
+    def remembered(self) -> list[bytes]:
+        """The bodies that are kept for repeated requests."""
+        return [row.answer.body for _, row in self.world.store.everyone(ANSWERS)]
+
+    def keys(self, id: str) -> tuple[bytes, ...]:
+        """The keys that sign for the endpoint now."""
+        kept = self.kept(id)
+        return self.service.signing_keys(kept.endpoint, kept.secrets, self.world.clock.now())
+
+
+def key_in(secret: str) -> bytes:
+    """The key in a secret, as any receiver decodes it."""
+    assert secret.startswith("whsec_")
+    return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+
+
+@asynccontextmanager
+async def desk() -> AsyncIterator[Desk]:
+    """A desk whose application is serving; the plan does not include fat payloads."""
+    vault, nothing = AesGcmVault(SECRET.decode()), None
+    hosts = frozenset({"receiver.internal", "127.0.0.1:9000"})
+    service = WebhookService(vault, WireEventRendering(), to_wire, hosts)
+    use: Any = UseCases(
+        orgs=OrgService(),
+        platform=nothing,  # type: ignore[arg-type]
+        request_logs=RequestLogService(),
+        sources=nothing,  # type: ignore[arg-type]
+        runs=nothing,  # type: ignore[arg-type]
+        uploads=nothing,  # type: ignore[arg-type]
+        catalogue=nothing,  # type: ignore[arg-type]
+        webhooks=service,
+        changes=nothing,  # type: ignore[arg-type]
+    )
+    table = Table(row for row in whole() if row.area in AREAS)
+    async with running(table=table, use=lambda world: use_with(use, world)) as world:
+        yield Desk(world, service, await world.client(), await world.client(livemode=False))

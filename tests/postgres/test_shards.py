@@ -1,0 +1,67 @@
+"""Workers share the endpoints out among them by locks of their sessions."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from adapters.memory.clock import SystemClock
+from adapters.postgres.pool import Pool
+from adapters.postgres.shards import PostgresShards
+from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
+from domain.kernel.errors import LeaseLost
+from domain.kernel.tenancy import Tenant
+from ports.webhooks import Progress
+from tests.postgres.databases import database_alone
+from tests.support import builders
+
+pytestmark = pytest.mark.asyncio
+MANY = 8
+
+
+@pytest_asyncio.fixture
+async def address() -> AsyncIterator[str]:
+    """A database of its own: locks are seen by everybody in one."""
+    async with database_alone("shards") as made:
+        yield made
+
+
+async def test_fair_shares_and_take_over(address: str) -> None:
+    pool = Pool(address)
+    first, second = PostgresShards(pool, MANY), PostgresShards(pool, MANY)
+    assert await first.rebalance() == frozenset(range(MANY))
+    assert await second.rebalance() == frozenset()
+    await first.rebalance()
+    surplus = await first.surplus()
+    assert len(surplus) == MANY // 2
+    await first.release(surplus)
+    assert await second.rebalance() == surplus
+    assert await first.rebalance() == frozenset(range(MANY)) - surplus
+    await first.close()
+    await asyncio.sleep(0.2)
+    assert await second.rebalance() == frozenset(range(MANY))
+    await second.close()
+    await pool.close()
+
+
+async def test_whoever_lost_its_locks_records_nothing(address: str) -> None:
+    pool = Pool(address)
+    shards, others = PostgresShards(pool, MANY), PostgresShards(pool, MANY)
+    log = PostgresDeliveryLog(pool, shards, SystemClock())
+    told = Progress(deliveries=[(Tenant("org_1", True), builders.delivery("whe_1"))])
+    await shards.rebalance()
+    await log.record(told)
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+        await owner.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2"
+        )
+    with pytest.raises(LeaseLost):
+        await log.record(told)
+    assert await others.rebalance() == frozenset(range(MANY))
+    with pytest.raises(LeaseLost):
+        await log.record(told)
+    await others.close()
+    await shards.close()
+    await pool.close()

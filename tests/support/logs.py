@@ -1,0 +1,87 @@
+"""An event log that answers as a test wants it to: writers that are not done, losses, slow reads."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from adapters.memory.events import GRANTS, Grant, MemoryEventReader
+from adapters.memory.signals import MemorySignals
+from adapters.memory.table import MemoryStore
+from adapters.memory.unit_of_work import MemoryUnitOfWork
+from adapters.memory.clock import SettableClock
+from adapters.wire.events import WireEventRendering
+from domain.changes.following import Follower
+from domain.changes.model import EventFilter, Reader
+from domain.changes.usecases import ChangesService
+from domain.events.model import LoggedEvent
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from ports.events import Reach
+from tests.support import builders
+
+
+class HeldEvents(MemoryEventReader):
+    """`held` is a position that some writer has not committed yet; `down` makes reading fail; reads are counted."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store, WireEventRendering())
+        self.held: int | None = None
+        self.down = False
+        self.reached = self.read = self.furthest = 0
+
+    async def reach(self) -> Reach:
+        self.reached += 1
+        if self.down:
+            raise ConnectionError("the database is down")
+        reach = await super().reach()
+        return reach if self.held is None else Reach(min(self.held - 1, reach.last), reach.last, reach.floor)
+
+    async def page(
+        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
+    ) -> Sequence[LoggedEvent]:
+        self.read += 1
+        self.furthest = max(self.furthest, up_to)
+        await asyncio.sleep(0)
+        return await super().page(reader, after, up_to, limit, wanted)
+
+
+class Log:
+    """A log in memory with its follower running."""
+
+    def __init__(self, **follower: Any) -> None:
+        self.store, self.signals = MemoryStore(), MemorySignals()
+        self.store.listeners.append(self.signals.tell)
+        self.uow = MemoryUnitOfWork(self.store, SettableClock())
+        self.events = HeldEvents(self.store)
+        self.follower = Follower(self.events, WireEventRendering(), self.signals, **follower)
+        self.service = ChangesService(self.events, self.follower)
+        self.tenant = Tenant(new_id("org"), True)
+
+    async def write(self, count: int = 1, tenant: Tenant | None = None, **changes: Any) -> list[str]:
+        """That many events in one transaction; answers their ids."""
+        events = [builders.event(**{"subject": new_id("src")} | changes) for _ in range(count)]
+        async with self.uow.begin(tenant or self.tenant, builders.CALL) as tx:
+            await tx.events.append(events)
+        return [event.id for event in events]
+
+    def grant(self, owner: Tenant, catalogue: str, holder: str, *groups: str) -> None:
+        """A licence."""
+        self.store.write(GRANTS, owner, Grant(catalogue, holder, frozenset(groups)))
+
+    def revoke(self, owner: Tenant, catalogue: str, holder: str) -> None:
+        """Take it back."""
+        self.store.erase(GRANTS, owner, f"{catalogue} {holder}")
+
+
+@asynccontextmanager
+async def running(**follower: Any) -> AsyncIterator[Log]:
+    """A log whose follower runs."""
+    log = Log(**follower)
+    task = asyncio.create_task(log.follower.run())
+    await asyncio.sleep(0)
+    try:
+        yield log
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,304 @@
+"""The listener and those who follow: nothing missed, nothing twice, whatever comes at once."""
+
+import asyncio
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from domain.changes import following as module
+from domain.changes.following import Following
+from domain.changes.model import EventFilter
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from tests.support.logs import Log, running
+
+pytestmark = pytest.mark.asyncio
+BLOCKED = EventFilter(types=frozenset({"source.blocked"}))
+
+
+async def take(following: Following, count: int, within: float = 10.0) -> list[str]:
+    """The ids of the next events."""
+    seen: list[str] = []
+    async with asyncio.timeout(within):
+        while len(seen) < count:
+            stretch = await following.next()
+            assert all(event.position <= stretch.position for event in stretch.events)
+            seen += [event.id for event in stretch.events]
+    return seen
+
+
+async def quiet(following: Following, seconds: float = 0.15) -> None:
+    """Nothing comes for a while."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while (left := until - loop.time()) > 0:
+        assert (await following.next(timeout=left)).events == []
+
+
+async def test_what_was_written_before_and_after() -> None:
+    async with running() as log:
+        written = await log.write(3)
+        async with log.follower.follow(log.tenant, 0) as following:
+            assert await take(following, 3) == written
+            for _ in range(5):
+                written = await log.write(2)
+                assert await take(following, 2) == written
+            assert following.position == await log.events.horizon()
+
+
+async def test_joining_while_events_come_misses_and_repeats_nothing() -> None:
+    async with running() as log:
+        written: list[str] = []
+        dice = Random(3)
+
+        async def write() -> None:
+            for _ in range(150):
+                written.extend(await log.write(dice.randrange(1, 9)))
+                await asyncio.sleep(dice.random() * 0.003)
+
+        async def follow(delay: float) -> list[str]:
+            await asyncio.sleep(delay)
+            seen: list[str] = []
+            async with log.follower.follow(log.tenant, 0) as following:
+                while not writing.done() or len(seen) < len(written):
+                    stretch = await following.next(dice.randrange(1, 50), 0.05)
+                    seen += [event.id for event in stretch.events]
+            return seen
+
+        writing = asyncio.create_task(write())
+        async with asyncio.timeout(30):
+            found = await asyncio.gather(*(follow(number * 0.03) for number in range(12)))
+        assert all(seen == written for seen in found)
+
+
+async def test_the_first_follower_of_a_long_log_has_nobody_read_it_from_its_beginning() -> None:
+    async with running() as log:
+        await log.write(2_000)
+        end = await log.service.now()
+        log.events.read = 0
+        async with log.follower.follow(log.tenant, end) as following:
+            written = await log.write()
+            assert await take(following, 1) == written
+        assert log.events.read <= 3
+
+
+async def test_one_reading_serves_all_followers_of_a_tenant() -> None:
+    async with running() as log:
+        end = await log.service.now()
+        async with asyncio.timeout(20):
+            followers = [log.follower.follow(log.tenant, end) for _ in range(50)]
+            followings = [await follower.__aenter__() for follower in followers]
+            for following in followings:
+                await following.next(timeout=0.01)
+            log.events.read = 0
+            written = await log.write(3)
+            assert all([await take(following, 3) == written for following in followings])
+            assert log.events.read == 1
+            for follower in followers:
+                await follower.__aexit__(None, None, None)
+        assert log.follower._channels == {}
+
+
+async def test_a_writer_that_is_not_done_holds_back_what_came_after_it() -> None:
+    async with running() as log:
+        before = await log.write()
+        log.events.held = 2
+        async with log.follower.follow(log.tenant, 0) as following:
+            after = await log.write(2)
+            assert await take(following, 1) == before
+            await quiet(following)
+            log.events.held = None
+            assert await take(following, 2) == after
+
+
+async def test_a_filter_leaves_events_out_and_the_position_moves_on() -> None:
+    async with running() as log:
+        await log.write(5)
+        wanted = await log.write(1, type="source.blocked")
+        async with log.follower.follow(log.tenant, 0, BLOCKED) as following:
+            assert await take(following, 1) == wanted
+            await log.write(5)
+            await quiet(following)
+            assert following.position == await log.events.horizon()
+            wanted = await log.write(1, type="source.blocked")
+            assert await take(following, 1) == wanted
+
+
+async def test_a_rare_type_is_looked_for_window_by_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WINDOW", 10)
+    async with running() as log:
+        await log.write(95)
+        wanted = await log.write(1, type="source.blocked")
+        async with log.follower.follow(log.tenant, 0, BLOCKED) as following:
+            stretches = [await following.next() for _ in range(10)]
+        assert [stretch.position for stretch in stretches] == [*range(10, 100, 10), 96]
+        assert [stretch.caught_up for stretch in stretches] == [False] * 9 + [True]
+        assert [event.id for event in stretches[-1].events] == wanted
+
+
+async def test_who_is_too_slow_reads_the_log_itself_and_misses_nothing() -> None:
+    async with running(most_waiting=20) as log:
+        async with log.follower.follow(log.tenant, 0) as following:
+            written = await log.write()
+            seen = await take(following, 1)
+            for _ in range(10):
+                written += await log.write(10)
+                await asyncio.sleep(0.02)
+            assert following.overflowed > 0 and len(following._waiting) <= 20
+            assert seen + await take(following, 100) == written
+            written = await log.write()
+            assert await take(following, 1) == written
+
+
+async def test_a_database_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_RETRY", 0.05)
+    async with running() as log, log.follower.follow(log.tenant, 0) as following:
+        assert (await following.next(timeout=0.05)).events == []
+        log.events.down = True
+        written = await log.write(2)
+        await quiet(following)
+        log.events.down = False
+        assert await take(following, 2) == written
+
+
+async def test_a_lost_signal_costs_time_but_no_event() -> None:
+    async with running(idle=0.2) as log, log.follower.follow(log.tenant, 0) as following:
+        assert (await following.next(timeout=0.05)).events == []
+        log.store.listeners.clear()
+        written = await log.write(2)
+        assert await take(following, 2) == written
+
+
+async def test_others_signals_do_not_keep_a_lost_one_from_being_noticed() -> None:
+    async with running(idle=0.2) as log, log.follower.follow(log.tenant, 0) as following:
+        assert (await following.next(timeout=0.05)).events == []
+        log.store.listeners.clear()
+        written = await log.write(2)
+
+        async def others() -> None:
+            while True:
+                log.signals.tell("events", "org_other t")
+                await asyncio.sleep(0.01)
+
+        talking = asyncio.create_task(others())
+        try:
+            assert await take(following, 2) == written
+        finally:
+            talking.cancel()
+
+
+async def test_asking_together_asks_once_and_never_too_early() -> None:
+    async with running() as log:
+        await log.write()
+        log.events.reached = 0
+        await asyncio.gather(*(log.follower.fresh() for _ in range(100)))
+        assert log.events.reached == 1
+        first = asyncio.create_task(log.follower.fresh())
+        await asyncio.sleep(0)
+        await log.write()
+        assert await log.follower.fresh() == 2
+        await first
+
+
+async def test_tenants_do_not_hear_each_other() -> None:
+    async with running() as log:
+        other, sandbox = Tenant(new_id("org"), True), Tenant(log.tenant.org, False)
+        async with log.follower.follow(log.tenant, 0) as following, log.follower.follow(sandbox, 0) as testing:
+            await log.write(3, other)
+            in_test = await log.write(1, sandbox)
+            mine = await log.write()
+            assert await take(following, 1) == mine
+            assert await take(testing, 1) == in_test
+            await quiet(following, 0.05)
+
+
+def _data(stretch_events: Any) -> list[dict[str, Any]]:
+    return [json.loads(event.body)["data"] for event in stretch_events]
+
+
+async def _offer(log: Log, owner: Tenant, catalogue: str, *paths: str, **changes: Any) -> list[str]:
+    subject = new_id("ofr")
+    return await log.write(
+        1, owner, subject=subject, type="offer.changed", version=4, catalogue=catalogue, network=True,
+        data={"id": subject}, facets=["price", "stock"], fields=[(path, 1, 2) for path in paths], **changes,
+    )  # fmt: skip
+
+
+async def test_a_holder_hears_what_the_licence_covers_and_nothing_else() -> None:
+    async with running() as log:
+        owner, published, closed = Tenant(new_id("org"), True), new_id("cat"), new_id("cat")
+        log.grant(owner, published, "*")
+        log.grant(owner, closed, new_id("org"), "trade")
+        async with log.follower.follow(log.tenant, 0) as following:
+            assert (await following.next(timeout=0.05)).events == []
+            await _offer(log, owner, closed, "price")
+            await _offer(log, owner, published, "quantity", "cost")
+            await log.write(1, owner, catalogue=published)
+            await _offer(log, Tenant(owner.org, False), published, "price")
+            shown = await _offer(log, owner, published, "price", "quantity", "cost", "withdrawn_at")
+            own = await _offer(log, log.tenant, published, "cost", "quantity")
+            events: list[Any] = []
+            while len(events) < 2:
+                events += (await following.next()).events
+            assert [event.id for event in events] == [*shown, *own]
+            told, whole = _data(events)
+            assert [field["path"] for field in told["fields"]] == ["price", "withdrawn_at"]
+            assert "stock" not in told["facets"] and "previous_version" not in told
+            assert [field["path"] for field in whole["fields"]] == ["cost", "quantity"]
+            await quiet(following, 0.05)
+
+
+async def test_a_grant_by_name_adds_groups() -> None:
+    async with running() as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        log.grant(owner, catalogue, "*")
+        log.grant(owner, catalogue, log.tenant.org, "stock")
+        await _offer(log, owner, catalogue, "price", "quantity", "cost")
+        async with log.follower.follow(log.tenant, 0) as following:
+            [told] = _data((await following.next()).events)
+        assert [field["path"] for field in told["fields"]] == ["price", "quantity"]
+        assert b"cost" not in (await log.service.page(log.tenant, 0, 10, EventFilter())).body
+
+
+async def test_a_licence_granted_while_following_opens_what_comes_with_it() -> None:
+    """Even when the very first event of the catalogue is written together with the grant."""
+    async with running(idle=0.3) as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        async with log.follower.follow(log.tenant, 0) as following:
+            own = await log.write()
+            assert await take(following, 1) == own
+            log.grant(owner, catalogue, "*")
+            first = await _offer(log, owner, catalogue, "price")
+            own = await log.write()
+            second = await _offer(log, owner, catalogue, "price")
+            assert await take(following, 3) == [*first, *own, *second]
+            log.revoke(owner, catalogue, "*")
+            await _offer(log, owner, catalogue, "price")
+            own = await log.write()
+            assert await take(following, 1) == own
+
+
+async def test_one_who_joins_late_reads_with_the_licences_of_the_horizon() -> None:
+    """Another reader moved the horizon on; the channel's own licences are older than that."""
+    async with running() as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        async with log.follower.follow(log.tenant, 0) as early:
+            own = await log.write()
+            assert await take(early, 1) == own
+            log.grant(owner, catalogue, "*")
+            log.store.listeners.clear()
+            first = await _offer(log, owner, catalogue, "price")
+            await log.follower.fresh()
+            async with log.follower.follow(log.tenant, 0) as late:
+                assert await take(late, 2) == [*own, *first]
+
+
+async def test_closing_wakes_everyone() -> None:
+    async with running() as log, log.follower.follow(log.tenant, 0) as following:
+        assert (await following.next(timeout=0.05)).events == []
+        waiting = asyncio.create_task(following.next())
+        await asyncio.sleep(0.05)
+        log.follower.close()
+        assert (await asyncio.wait_for(waiting, 5)).events == [] and log.follower.closing

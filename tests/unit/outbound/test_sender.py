@@ -1,0 +1,167 @@
+"""Posting to receivers that misbehave in every way that a receiver can."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+import pytest_asyncio
+
+from adapters.http.sender import HttpSender
+from ports.webhooks import Sent
+
+pytestmark = pytest.mark.asyncio
+Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+HEADERS = {"Content-Type": "application/json", "User-Agent": "Joinery/1", "webhook-id": "evt_1"}
+
+
+@dataclass
+class Receiver:
+    """Speaks raw HTTP: `answer` is called for each request with what came."""
+
+    port: int = 0
+    answer: Callable[[bytes, Writer], Awaitable[None]] | None = None
+    requests: list[bytes] = field(default_factory=list)
+    connections: int = 0
+
+    async def serve(self, reader: Reader, writer: Writer) -> None:
+        """One connection."""
+        self.connections += 1
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while not writer.is_closing():
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                self.requests.append(head + await reader.readexactly(length))
+                assert self.answer is not None
+                await self.answer(self.requests[-1], writer)
+        writer.close()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}/hooks?a=%20b"
+
+    def says(self, raw: bytes) -> None:
+        """Answer every request with these bytes."""
+
+        async def answer(_: bytes, writer: Writer) -> None:
+            writer.write(raw)
+            await writer.drain()
+
+        self.answer = answer
+
+
+@pytest_asyncio.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    """A running one."""
+    made = Receiver()
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.port = server.sockets[0].getsockname()[1]
+    yield made
+    server.close()
+
+
+@pytest_asyncio.fixture
+async def sender(receiver: Receiver) -> AsyncIterator[HttpSender]:
+    """A sender whose operator allows the receiver."""
+    made = HttpSender(allowed_hosts=frozenset({f"127.0.0.1:{receiver.port}"}))
+    yield made
+    await made.close()
+
+
+async def posted(sender: HttpSender, url: str, *, livemode: bool = False, seconds: float = 5.0) -> Sent:
+    """One POST."""
+    return await sender.post(url, b'{"a":1}', HEADERS, livemode=livemode, seconds=seconds)
+
+
+async def test_what_is_sent_and_told(receiver: Receiver, sender: HttpSender) -> None:
+    receiver.says(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\nhello")
+    assert await posted(sender, receiver.url) == Sent(None, 200, {"content-length": "5", "x-a": "b"}, b"hello")
+    [request] = receiver.requests
+    assert request.startswith(b"POST /hooks?a=%20b HTTP/1.1\r\n") and request.endswith(b'\r\n\r\n{"a":1}')
+    names = {line.split(b":")[0].lower() for line in request.split(b"\r\n\r\n")[0].split(b"\r\n")[1:]}
+    assert names == {b"host", b"content-type", b"user-agent", b"webhook-id", b"content-length"}
+
+
+async def test_connections_are_kept(receiver: Receiver, sender: HttpSender) -> None:
+    receiver.says(b"HTTP/1.1 204 No Content\r\n\r\n")
+    for _ in range(5):
+        assert (await posted(sender, receiver.url)).status == 204
+    assert receiver.connections == 1 and len(receiver.requests) == 5
+
+
+async def test_a_kept_connection_that_was_closed_is_no_failure(receiver: Receiver, sender: HttpSender) -> None:
+    async def answer(_: bytes, writer: Writer) -> None:
+        if len(receiver.requests) != 2:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        else:
+            writer.close()
+
+    receiver.answer = answer
+    assert [(await posted(sender, receiver.url)).status for _ in range(2)] == [200, 200]
+    assert len(receiver.requests) == 3
+
+
+async def test_a_receiver_that_only_closes(receiver: Receiver, sender: HttpSender) -> None:
+    async def answer(_: bytes, writer: Writer) -> None:
+        writer.close()
+
+    receiver.answer = answer
+    assert await posted(sender, receiver.url) == Sent("connect")
+
+
+async def test_the_first_kilobyte_of_a_long_answer_is_told(receiver: Receiver, sender: HttpSender) -> None:
+    receiver.says(b"HTTP/1.1 500 No\r\nContent-Length: 5000000\r\n\r\n" + b"x" * 200_000)
+    sent = await posted(sender, receiver.url)
+    assert (sent.failure, sent.status, sent.body) == (None, 500, b"x" * 1024)
+
+
+async def test_a_redirect_is_an_answer(receiver: Receiver, sender: HttpSender) -> None:
+    receiver.says(b"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n")
+    assert (await posted(sender, receiver.url)).status == 302
+    assert len(receiver.requests) == 1
+
+
+async def test_time_is_bounded_before_the_status(receiver: Receiver, sender: HttpSender) -> None:
+    async def answer(_: bytes, writer: Writer) -> None:
+        for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"y" * 1000:
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.05)
+
+    receiver.answer = answer
+    assert await posted(sender, receiver.url, seconds=0.5) == Sent("timeout")
+
+
+async def test_a_body_that_drips_takes_nothing_away_from_the_status(receiver: Receiver, sender: HttpSender) -> None:
+    async def answer(_: bytes, writer: Writer) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nab")
+        await writer.drain()
+        await asyncio.sleep(5)
+
+    receiver.answer = answer
+    sent = await posted(sender, receiver.url, seconds=0.5)
+    assert (sent.failure, sent.status, sent.body) == (None, 200, b"ab")
+
+
+async def test_nonsense_is_a_failure(receiver: Receiver, sender: HttpSender) -> None:
+    receiver.says(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+    assert await posted(sender, receiver.url) == Sent("connect")
+
+
+async def test_what_cannot_be_reached(receiver: Receiver) -> None:
+    stranger = HttpSender()
+    for url in (receiver.url, "http://[::ffff:127.0.0.1]:8080/", "http://localhost:1/", "http://169.254.169.254/"):
+        assert await posted(stranger, url) == Sent("refused_address"), url
+    assert await posted(stranger, "https://example.com:8443/", livemode=True) == Sent("refused_address")
+    assert await posted(stranger, "ftp://example.com/") == Sent("refused_address")
+    assert (await posted(stranger, "https://nowhere.invalid/", seconds=10)).failure in ("dns", "connect", "timeout")
+    await stranger.close()
+
+
+async def test_nobody_listens(receiver: Receiver, sender: HttpSender) -> None:
+    receiver.says(b"not tls")
+    assert await posted(sender, receiver.url.replace("http:", "https:"), seconds=0.5) == Sent("timeout")
+    allowed = HttpSender(allowed_hosts=frozenset({"127.0.0.1:9"}))
+    assert await posted(allowed, "http://127.0.0.1:9/") == Sent("connect")
+    await allowed.close()
