@@ -1,7 +1,7 @@
 # One command for each thing that people do here; `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check soak bench-read bench-ingest bench-start bench-write
+.PHONY: help install run test check soak bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -38,9 +38,11 @@ check: install ## style, types, import rules and the rules of this repository
 soak: install ## the long tests
 	@$(BIN)/python -m pytest -q -m soak tests
 
-bench-read bench-ingest bench-start bench-write: bench-%: install
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 bench-read: ## how fast lists and products are read
 bench-ingest: ## how fast feeds are taken in
 bench-start: ## how long starting takes
 bench-write: ## how fast changes are written
+bench-feed: ## what the event log costs, and whether readers miss anything
+bench-webhooks: ## how fast events are delivered

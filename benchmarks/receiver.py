@@ -1,6 +1,6 @@
 """A receiver of webhooks in a process of its own: verifies each delivery by the public library, and remembers it.
 
-`python -m benchmarks.receiver PORT [TLS_PORT]`. An endpoint is a path; what it does stands in its query
+`python -m benchmarks.receiver HOST PORT TLS_PORT`. An endpoint is a path; what it does stands in its query
 (`/shop?status=500&times=2`, see behaviours.py) or is told later. Paths below `/!` are for whoever runs it:
 `PUT /!/secrets` and `PUT /!/behaviours` with {path: secrets, current first} and {path: query}; `GET /!/deliveries?path=…`;
 `GET /!/pid`; `DELETE /!/deliveries`.
@@ -148,21 +148,20 @@ class Connection(asyncio.Protocol):
         row[8] = time.time()
 
 
-async def main(port: int, tls_port: int | None = None) -> None:
+async def main(host: str, port: int, tls_port: int) -> None:
     """Receive until killed."""
     receiver, loop = Receiver(), asyncio.get_running_loop()
     gc.freeze()
     gc.set_threshold(100_000, 50, 1000)
-    await loop.create_server(lambda: Connection(receiver), "127.0.0.1", port, backlog=4096)
-    if tls_port is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "pair.pem"
-            path.write_bytes(self_signed("127.0.0.1"))
-            context.load_cert_chain(path)
-        await loop.create_server(lambda: Connection(receiver), "127.0.0.1", tls_port, ssl=context)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pair.pem"
+        path.write_bytes(self_signed(host))
+        context.load_cert_chain(path)
+    await loop.create_server(lambda: Connection(receiver), host, tls_port, ssl=context)
+    await loop.create_server(lambda: Connection(receiver), host, port, backlog=4096)
     await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*map(int, sys.argv[1:])))
+    asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))

@@ -38,10 +38,10 @@ class Received(NamedTuple):
         return dict(json.loads(self.body))
 
 
-def free_port() -> int:
+def free_port(host: str = "127.0.0.1") -> int:
     """A port that nobody listens on now."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 
@@ -49,17 +49,18 @@ def free_port() -> int:
 class Receiving:
     """The client of a receiver. Endpoints are paths such as `/shop`."""
 
+    host: str = "127.0.0.1"
     port: int = field(default_factory=free_port)
     tls_port: int = field(default_factory=free_port)
 
     @property
     def argv(self) -> list[str]:
         """What an interpreter is to run."""
-        return ["-m", "benchmarks.receiver", str(self.port), str(self.tls_port)]
+        return ["-m", "benchmarks.receiver", self.host, str(self.port), str(self.tls_port)]
 
     def url(self, path: str, *, tls: bool = False, **behaviour: Any) -> str:
         """The endpoint's address; `behaviour` as in behaviours.py."""
-        base = f"https://127.0.0.1:{self.tls_port}" if tls else f"http://127.0.0.1:{self.port}"
+        base = f"https://{self.host}:{self.tls_port}" if tls else f"http://{self.host}:{self.port}"
         return base + path + ("?" + urlencode(behaviour) if behaviour else "")
 
     def trust(self, secrets: Mapping[str, Sequence[str]]) -> None:
@@ -101,7 +102,7 @@ class Receiving:
                 return
 
     def _ask(self, method: str, target: str, value: Any = None) -> Any:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         try:
             connection.request(method, target, json.dumps(value))
             answer = connection.getresponse()

@@ -1,13 +1,44 @@
-"""Keeping tables small: daily partitions made ahead, old ones dropped."""
+"""Keeping tables small: daily partitions made ahead, old ones dropped, and what a plan keeps for less long deleted."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from typing import Final, LiteralString
 
 from psycopg import sql
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.pool import Link, Pool
+from domain.kernel.ids import encode, uuid7
 
-KEPT_DAYS: Final = {"events": 31, "request_logs": 91}
+
+def _day(day: date) -> date | str:
+    return day
+
+
+def first_id(prefix: str, day: date) -> str:
+    """The lowest id that can be made on that day (UTC): ids begin with the time of their making."""
+    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return f"{prefix}_{encode(uuid7(int(midnight.timestamp()) * 1000, 0))}"
+
+
+def _delivery(day: date) -> date | str:
+    return first_id("dlv", day)
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """A table partitioned by day: for how many days it is kept, by which column, and where a day begins in it."""
+
+    kept: int
+    column: LiteralString
+    bound: Callable[[date], date | str] = _day
+
+
+PARTITIONED: Final = {
+    "events": Days(31, "time"),
+    "request_logs": Days(91, "created_at"),
+    "webhook_deliveries": Days(30, "id", _delivery),
+}
 AHEAD: Final = 3
 
 
@@ -20,16 +51,17 @@ class PostgresUpkeep:
     async def partitions(self, today: date | None = None) -> None:
         """Have a partition for each of the next days, and none older than what is kept."""
         today = today or datetime.now(UTC).date()
-        for table, kept in KEPT_DAYS.items():
+        for table, days in PARTITIONED.items():
             for ahead in range(1, AHEAD + 1):
-                await self._make(table, today + timedelta(days=ahead))
-            await self._drop(table, today - timedelta(days=kept))
+                await self._make(table, days, today + timedelta(days=ahead))
+            await self._drop(table, days, today - timedelta(days=days.kept))
 
-    async def _make(self, table: str, day: date) -> None:
+    async def _make(self, table: str, days: Days, day: date) -> None:
         """The default partition takes what comes on days without one, so a day that has rows there is left as it is."""
         name = f"{table}_{day:%Y%m%d}"
+        bounds = days.bound(day), days.bound(day + timedelta(days=1))
         statement = sql.SQL("CREATE TABLE IF NOT EXISTS {} PARTITION OF {} FOR VALUES FROM ({}) TO ({})").format(
-            sql.Identifier(name), sql.Identifier(table), sql.Literal(day), sql.Literal(day + timedelta(days=1))
+            sql.Identifier(name), sql.Identifier(table), *map(sql.Literal, bounds)
         )
         async with self._pool.owner() as link:
             cursor = await link.cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (name,))
@@ -37,7 +69,11 @@ class PostgresUpkeep:
             if row and not row[0]:
                 await link.connection.execute(statement)
 
-    async def _drop(self, table: str, before: date) -> None:
+    async def _drop(self, table: str, days: Days, before: date) -> None:
+        """Drop the days before that one, and what the default partition has of them."""
+        aged = sql.SQL("FROM {} WHERE {} < {}").format(
+            sql.Identifier(f"{table}_default"), sql.Identifier(days.column), sql.Literal(days.bound(before))
+        )
         async with self._pool.owner() as link:
             cursor = await link.cursor.execute(
                 "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", (table,)
@@ -45,7 +81,9 @@ class PostgresUpkeep:
             for (name,) in await cursor.fetchall():
                 day = name.rpartition("_")[2]
                 if day.isdigit() and datetime.strptime(day, "%Y%m%d").date() < before:  # noqa: DTZ007  a date alone
-                    await link.connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
+                    everything = sql.SQL("FROM {}").format(sql.Identifier(name))
+                    await _forget(link, table, everything, sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
+            await _forget(link, table, aged, sql.SQL("DELETE ") + aged)
 
     async def statistics(self) -> None:
         """Have the planner know how much there is: tables that just grew are otherwise planned for as if they were small."""
@@ -60,3 +98,32 @@ class PostgresUpkeep:
                 "AND l.created_at < now() - make_interval(days => p.request_log_days)"
             )
             return int(cursor.rowcount)
+
+    async def forget_deliveries(self, today: date | None = None) -> int:
+        """Drop webhook deliveries older than each organisation's plan keeps them; answers how many.
+
+        What is still on its way stays, and goes with its day.
+        """
+        today, forgotten = today or datetime.now(UTC).date(), 0
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute("SELECT DISTINCT delivery_days FROM plans")
+            for (kept,) in await cursor.fetchall():
+                cursor = await link.cursor.execute(
+                    "DELETE FROM webhook_deliveries d USING organisations o, plans p WHERE o.id = d.org "
+                    "AND p.code = o.plan AND p.delivery_days = %(days)s AND d.id < %(before)s "
+                    "AND d.status IN ('succeeded', 'failed')",
+                    {"days": kept, "before": first_id("dlv", today - timedelta(days=kept))},
+                )
+                forgotten += int(cursor.rowcount)
+        return forgotten
+
+
+async def _forget(link: Link, table: str, rows: sql.Composed, forget: sql.Composed) -> None:
+    """Forget rows. Of events, how far they are gone is told in the same transaction (event_floor)."""
+    async with link.connection.transaction():
+        if table == "events":
+            highest = sql.SQL("(SELECT max(position) ") + rows + sql.SQL(")")
+            await link.connection.execute(
+                sql.SQL("UPDATE event_floor SET position = greatest(position, {})").format(highest)
+            )
+        await link.connection.execute(forget)

@@ -101,6 +101,7 @@ class PostgresDeliveryLog:
                     copy.set_types(_TYPES)
                     for row in rows:
                         await copy.write_row(row)
+                await link.cursor.execute(SQL["hold"])  # before their deliveries, as everybody who changes an endpoint
                 await link.cursor.execute(SQL["record"], {"now": self._clock.now()})
             if health["ids"]:
                 await link.cursor.execute(SQL["progress"], health)

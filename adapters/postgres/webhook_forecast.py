@@ -14,6 +14,7 @@ _CATEGORIES: Final[LiteralString] = (
     " AND (NOT (e.type ^@ ANY(%(filed)s)) OR EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s"
     " AND t.livemode = %(livemode)s AND t.product = e.product AND t.term = ANY(%(terms)s)))"
 )
+_APART: Final[LiteralString] = ", near AS (SELECT *, false AS close FROM wanted) "
 _CLOSE: Final[LiteralString] = (
     ", near AS (SELECT *, coalesce(time - lag(time) OVER same < %(window)s OR lead(time) OVER same - time < %(window)s,"
     " false) AS close FROM wanted WINDOW same AS (PARTITION BY subject ORDER BY position)) "
@@ -28,7 +29,9 @@ def forecast_query(endpoint: Endpoint, since: datetime) -> tuple[LiteralString, 
     """
     pieces, values = _narrowed(endpoint)
     values |= {"since": since, "window": timedelta(seconds=endpoint.coalesce_seconds)}
-    wanted: LiteralString = "WITH wanted AS (" + SQL["wanted"] + pieces + ")" + _CLOSE
+    wanted: LiteralString = (
+        "WITH wanted AS (" + SQL["wanted"] + pieces + ")" + (_CLOSE if endpoint.coalesce_seconds else _APART)
+    )
     return wanted + SQL["totals"], wanted + SQL["bursts"], values
 
 

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, Final
@@ -14,6 +15,8 @@ from domain.kernel.tenancy import Tenant
 PAGING: Final = frozenset({"limit", "starting_after", "ending_before"})
 _MAC: Final = 12
 _LONGEST: Final = 1024
+_LATELY: Final = 4096
+"""Cursors remembered: all who stream a tenant's events need the same ones."""
 
 
 def context_of(operation: str, tenant: Tenant, ids: Mapping[str, str], query: Mapping[str, Any]) -> bytes:
@@ -76,9 +79,13 @@ class FeedCursors:
 
     def __init__(self, secret: bytes) -> None:
         self._cursors = Cursors(secret)
+        self._signed = lru_cache(maxsize=_LATELY)(self._sign)
 
     def sign(self, tenant: Tenant, position: int) -> str:
         """The cursor of everything after that position."""
+        return self._signed(tenant, position)
+
+    def _sign(self, tenant: Tenant, position: int) -> str:
         return self._cursors.sign(_feed_of(tenant), str(position)) or ""
 
     def open(self, tenant: Tenant, text: str) -> int | None:

@@ -73,10 +73,10 @@ class Following:
         self._live = True
 
     def hand(self, events: Sequence[LoggedEvent], position: int) -> None:
-        """Everything new up to `position`; too much of it, and it reads from the log again."""
+        """Everything new, of what it asks for, up to `position`; too much of it, and it reads from the log again."""
         if not self._live or position <= self._reached:
             return
-        asked = [event for event in events if event.position > self._reached and self.wanted.matches(event)]
+        asked = [event for event in events if event.position > self._reached]
         if len(self._waiting) + len(asked) > self._most:
             self._live = False
             self._reached = self.position
@@ -102,14 +102,14 @@ class _Channel:
     dirty: bool = True
     wanted: int = 0
     followings: set[Following] = field(default_factory=set)
+    owners: frozenset[str] = frozenset()
+    """The words by which signals name those whose events are read here."""
     _reader: Reader | None = None
     _known_to: int = -1
 
-    @property
-    def owners(self) -> frozenset[str]:
-        """The words by which signals name those whose events are read here."""
-        licences = self._reader.licences if self._reader else ()
-        return frozenset((_word(self.tenant), *(_word(licence.owner) for licence in licences)))
+    def __post_init__(self) -> None:
+        """Until the licences are known, one's own events are all."""
+        self.owners = frozenset((_word(self.tenant),))
 
     async def reader(self, up_to: int) -> Reader:
         """Who reads up to there. Licences are asked for after the horizon, or what they open would be passed by unseen."""
@@ -117,6 +117,7 @@ class _Channel:
             horizon = self.follower.horizon
             self._reader = await self.follower.reader(self.tenant)
             self._known_to = max(self._known_to, horizon)
+            self.owners = frozenset((_word(self.tenant), *(_word(one.owner) for one in self._reader.licences)))
         return self._reader
 
     async def catch_up(self, following: Following, limit: int) -> Stretch:
@@ -249,9 +250,9 @@ class Follower:
         if sweep or self._dirty():
             before = self.horizon
             await self._reach()
-            await self._advance()
+            well = await self._advance()
             self._patience = self._pause if self.horizon > before else min(SLOWEST, self._patience * 2)
-            await asyncio.sleep(self._patience)
+            await asyncio.sleep(self._patience if well else _RETRY)
 
     def _dirty(self) -> bool:
         return any(channel.dirty for channel in self._channels.values())
@@ -284,22 +285,34 @@ class Follower:
         self.last, self.floor = reach.last, reach.floor
         self.known = True
 
-    async def _advance(self) -> None:
-        """Read what is new for each tenant that has anything, up to the horizon, and hand it out."""
+    async def _advance(self) -> bool:
+        """Read what is new for each tenant that has anything, and hand it out; False when it failed for one of them."""
+        well = True
         for channel in list(self._channels.values()):
-            if not channel.dirty:
-                continue
-            channel.wanted = channel.wanted or self.last
-            horizon = self.horizon
-            reader = await channel.reader(horizon)
-            while channel.position < horizon and channel.followings:
-                stretch = await self.read(reader, channel.position, horizon, PAGE)
-                channel.position = stretch.position
-                for following in list(channel.followings):
-                    following.hand(stretch.events, stretch.position)
-            channel.dirty = channel.position < channel.wanted
-            if not channel.dirty:
-                channel.wanted = 0
+            if channel.dirty:
+                try:
+                    await self._read_on(channel)
+                except Exception:
+                    LOG.exception("the events of %s could not be read", channel.tenant.org)
+                    well = False
+        return well
+
+    async def _read_on(self, channel: _Channel) -> None:
+        channel.wanted = channel.wanted or self.last
+        horizon = self.horizon
+        reader = await channel.reader(horizon)
+        while channel.position < horizon and channel.followings:
+            stretch = await self.read(reader, channel.position, horizon, PAGE)
+            channel.position = stretch.position
+            asked: dict[EventFilter, list[LoggedEvent]] = {}
+            for following in list(channel.followings):
+                wanted = following.wanted
+                if wanted not in asked:
+                    asked[wanted] = [event for event in stretch.events if wanted.matches(event)]
+                following.hand(asked[wanted], stretch.position)
+        channel.dirty = channel.position < channel.wanted
+        if not channel.dirty:
+            channel.wanted = 0
 
 
 def _word(tenant: Tenant) -> str:

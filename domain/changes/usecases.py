@@ -57,7 +57,9 @@ class ChangesService:
             page.caught_up = fresh and page.position >= self.follower.horizon
             if page.caught_up or page.count >= limit or (page.position < up_to and loop.time() >= until):
                 break
-        await self.start(after)  # what was dropped while it was read would be missing from the page
+        if not fresh:
+            await self.follower.fresh()
+        await self.start(after)  # what was dropped before or while it was read would be missing from the page
         return page
 
     async def _add(self, page: ChangePage, tenant: Tenant, up_to: int, limit: int, wanted: EventFilter) -> None:

@@ -67,7 +67,7 @@ class Deliverer:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Deliver until `stop`; then let what is in hand end, record it, and give the endpoints up."""
-        duties = (self._mind_shards(), self._listen(), self._ring(), self._recorder.run(self._lost))
+        duties = (self._mind_shards(), self._listen(), self._ring(), self._recorder.run(self._lost, self._pump_all))
         running = [asyncio.create_task(duty) for duty in duties]
         stopped = asyncio.create_task(stop.wait())
         try:
@@ -182,6 +182,7 @@ class Deliverer:
                 await self._begin(key, Lane(subscriber))
 
     async def _begin(self, key: tuple[Tenant, str], lane: Lane) -> None:
+        await self._recorder.flush(everything=True)  # an earlier lane of the endpoint may have something left to tell
         known = await self._log.known(*key, lane.subscriber.routed)
         self._lanes[key] = lane
         self._room[key] = asyncio.Event()
@@ -190,10 +191,13 @@ class Deliverer:
         self._pulls[key] = asyncio.create_task(self._pull(lane, known), name=f"webhooks {key[1]}")
 
     async def _restore(self, lane: Lane) -> None:
-        """Take up the open deliveries that the store knows of."""
+        """Take up the open deliveries that the store knows of, once it knows what became of those in hand."""
         subscriber = lane.subscriber
+        lane.done.clear()
+        await self._recorder.flush(everything=True)
+        found = await self._log.open(subscriber.tenant, subscriber.endpoint.id)
         now, clock = asyncio.get_running_loop().time(), self._clock.now()
-        for delivery in await self._log.open(subscriber.tenant, subscriber.endpoint.id):
+        for delivery in found:
             waits = (delivery.next_attempt_at - clock).total_seconds() if delivery.next_attempt_at else 0.0
             lane.restore(delivery, now, now + max(0.0, waits))
         for item in lane.heads():
@@ -238,6 +242,7 @@ class Deliverer:
                 item = lane.take(event, now, delivery_of(event, subscriber, clock))
                 item.delivery.next_attempt_at = clock + timedelta(seconds=max(0.0, item.due - now))
                 self._schedule(lane, item)
+            lane.pass_by(event.position)
         lane.pass_by(stretch.position)
         self._recorder.wake(lane)
         self._pump(lane)
@@ -280,6 +285,10 @@ class Deliverer:
             return
         while self._recorder.keeps_up and (item := lane.next()) is not None:
             self._start(self._attempt(lane, item))
+
+    def _pump_all(self) -> None:
+        for lane in list(self._lanes.values()):
+            self._pump(lane)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

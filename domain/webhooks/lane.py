@@ -78,6 +78,8 @@ class Lane:
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
     """Nothing is being sent."""
     unsent: int = 0
+    done: set[str] = field(default_factory=set)
+    """What was done with since this was last emptied: what the store said of it before is out of date."""
     lost: bool = False
     """Another worker serves the endpoint by now."""
     _subjects: dict[str, deque[Item]] = field(default_factory=dict)
@@ -140,7 +142,7 @@ class Lane:
 
     def restore(self, delivery: Delivery, now: float, due: float) -> Item | None:
         """Go on with a delivery out of the store; None when it is under way already."""
-        if delivery.id in self.items:
+        if delivery.id in self.items or delivery.id in self.done:
             return None
         item = Item(delivery, now, due, recorded=True, stored_body=delivery.made > 0 or not delivery.positions)
         for position in delivery.positions:
@@ -200,6 +202,7 @@ class Lane:
         queue = self._subjects[item.delivery.subject]
         queue.remove(item)
         del self.items[item.delivery.id]
+        self.done.add(item.delivery.id)
         self._open.discard(item.delivery.positions)
         if not queue:
             del self._subjects[item.delivery.subject]

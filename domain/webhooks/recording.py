@@ -40,10 +40,12 @@ class Recorder:
         self._news = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
         self._behind = 0
+        self._stalled = False
 
     @property
     def keeps_up(self) -> bool:
-        """Whether more may be sent."""
+        """Whether more may be sent; who hears no is told when it is over (`run`)."""
+        self._stalled = self._stalled or self._behind >= MOST_BEHIND
         return self._behind < MOST_BEHIND
 
     def mind(self, lane: Lane) -> None:
@@ -89,14 +91,17 @@ class Recorder:
             self._failing[lane] = since
         self.wake(lane)
 
-    async def run(self, lost: Callable[[], None]) -> None:
-        """Tell until cancelled. `lost` is called when the shards are others' by now."""
+    async def run(self, lost: Callable[[], None], relieved: Callable[[], None]) -> None:
+        """Tell until cancelled. `lost` is called when the shards are others' by now, `relieved` when more may be sent again."""
         while True:
             await self._news.wait()
             await asyncio.sleep(PERIOD)
             self._news.clear()
             try:
                 await self.flush()
+                if self._stalled and self._behind < MOST_BEHIND:
+                    self._stalled = False
+                    relieved()
             except LeaseLost:
                 lost()
             except Exception:
@@ -123,12 +128,16 @@ class Recorder:
 
     def _collect(self, now: float, *, everything: bool) -> tuple[Progress, dict[Lane, list[tuple[Item, Delivery]]]]:
         progress, told = Progress(), {}
+        latest: dict[str, tuple[Tenant, Delivery]] = {}
         for lane in list(self._busy):
             key = (lane.subscriber.tenant, lane.subscriber.endpoint.id)
             before = self._routed.get(lane, (0, 0.0))
             items = lane.unrecorded(now + 1 if everything else now - AGE)
             told[lane] = [(item, replace(item.delivery)) for item in items]
-            progress.deliveries += [(key[0], as_told) for _, as_told in told[lane]]
+            for _, as_told in told[lane]:
+                newest = latest.get(as_told.id)
+                if newest is None or as_told.made >= newest[1].made:
+                    latest[as_told.id] = (key[0], as_told)
             if lane.routed > before[0] and (everything or now - before[1] >= ROUTED_EVERY):
                 # what this very transaction stores is safe only after it: the position of before is told
                 progress.routed[key] = lane.routed
@@ -138,6 +147,7 @@ class Recorder:
                 self._busy.discard(lane)
                 if lane not in self._lanes:
                     self._routed.pop(lane, None)
+        progress.deliveries = list(latest.values())
         return progress, told
 
     def _tell_health(self, lane: Lane, key: tuple[Tenant, str], progress: Progress) -> None:

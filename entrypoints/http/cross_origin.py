@@ -9,8 +9,8 @@ from entrypoints.http.table import Table
 
 METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
 HEADERS: Final = (
-    b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Request-Id, Service-Dry-Run, Service-Mode, "
-    b"Service-Version"
+    b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Request-Id, "
+    b"Service-Dry-Run, Service-Mode, Service-Version"
 )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from adapters.wire import problems, words
+from adapters.wire.changes import EVENT
 from adapters.wire.versions import SUPPORTED
 from entrypoints.http.openapi_answers import (
     HEADERS,
@@ -13,6 +14,7 @@ from entrypoints.http.openapi_answers import (
     query_parameters,
     success_answers,
 )
+from entrypoints.http.openapi_webhooks import event_webhook
 from entrypoints.http.operation import Operation
 from entrypoints.http.table import Table
 
@@ -184,6 +186,7 @@ def document(table: Table, base_url: str, docs_url: str) -> Json:
         "tags": [{"name": area, "description": AREAS.get(area, area.replace("_", " ").capitalize())} for area in areas],
         "security": [{"bearer": []}],
         "paths": paths,
+        "webhooks": {"event": event_webhook(schemas.of(EVENT))},
         "components": {
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "An API key or an OAuth access token."}

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import gc
+import socket
+from typing import Final
 
 from hypercorn.asyncio import serve as hypercorn_serve
 from hypercorn.config import Config
@@ -10,8 +12,11 @@ from hypercorn.config import Config
 from adapters.files.objects import FileObjects
 from entrypoints.container import Container
 from entrypoints.http.app import Parts, create_app
+from entrypoints.http.lane import SEND_SECONDS
 from entrypoints.settings import Settings
 from entrypoints.worker.process import stopping_on_signals
+
+BACKLOG: Final = 1024
 
 
 def parts_of(container: Container, settings: Settings) -> Parts:
@@ -42,16 +47,26 @@ def parts_of(container: Container, settings: Settings) -> Parts:
     )
 
 
+def listening(host: str, port: int) -> socket.socket:
+    """The socket to serve on. A client that takes nothing for SEND_SECONDS is cut off by the kernel (RFC 5482)."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SEND_SECONDS * 1000))
+    return made
+
+
 def hypercorn_config(host: str, port: int) -> Config:
     """How the server is set: HTTP/1.1 and h2c, no access log of its own (requests are logged by the pipeline)."""
     config = Config()
-    config.bind = [f"{host}:{port}"]
+    config.bind = [f"fd://{listening(host, port).detach()}"]
     config.accesslog = None
     config.errorlog = None
     config.graceful_timeout = 10
     config.h11_max_incomplete_size = 64 * 1024
     config.include_server_header = False
-    config.backlog = 1024
+    config.backlog = BACKLOG
     config.keep_alive_max_requests = 100_000
     return config
 

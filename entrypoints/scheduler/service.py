@@ -31,6 +31,7 @@ async def run_scheduler(container: Container, settings: Settings) -> None:
         await platform.forget_old()
         await upkeep.partitions()
         await upkeep.forget_request_logs()
+        await upkeep.forget_deliveries()
 
     ticks = Ticks([Tick("due pulls", 15, queue_due), Tick("health", 60, platform.tick), Tick("upkeep", 3600, clean)])
     duties: list[Duty] = [ticks.run]

@@ -59,13 +59,15 @@ class Receivers:
         self.ready: dict[str, list[Sent]] = defaultdict(list)
         self.always: dict[str, Sent] = {}
         self.gates: dict[str, asyncio.Event] = {}
+        """What must be opened before a URL, or a subject, is answered."""
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
         """The next answer, once its gate (if any) is open."""
         del livemode, seconds
         self.posts.append(Post(url, headers, body))
-        if url in self.gates:
-            await self.gates[url].wait()
+        for gate in (url, json.loads(body).get("subject", "")):
+            if gate in self.gates:
+                await self.gates[gate].wait()
         return self.ready[url].pop(0) if self.ready[url] else self.always.get(url, OK)
 
     def at(self, url: str) -> list[Post]:

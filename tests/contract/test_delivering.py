@@ -1,6 +1,7 @@
 """Delivering events to endpoints (domain/webhooks/delivering.py), on every backend."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -165,20 +166,22 @@ async def test_changes_that_wait_are_combined(backend: Backend) -> None:
 
 async def test_the_cursor_goes_back_to_what_is_not_delivered(desk: Desk) -> None:
     endpoint = await desk.endpoint()
-    desk.receivers.ready[endpoint.url] = [BROKEN]
+    gate = desk.receivers.gates["ofr_1"] = asyncio.Event()
     async with desk.delivering():
         [first] = await desk.publish(desk.changed("ofr_1"))
-        await until(lambda: desk.receivers.posts)
-        await desk.publish(desk.changed("ofr_2"))
+        [second] = await desk.publish(desk.changed("ofr_2"))
+        await settled(desk, endpoint, 1)
+        gate.set()
         await settled(desk, endpoint, 2)
-        await desk.publish(desk.changed("ofr_3"))
+        [third] = await desk.publish(desk.changed("ofr_3"))
         await settled(desk, endpoint, 3)
-    posts = desk.receivers.at(endpoint.url)
-    positions = {post.event["subject"]: int(post.headers["Service-Feed-Cursor"].split(":")[1]) for post in posts}
-    assert positions["ofr_1"] <= positions["ofr_2"] < positions["ofr_3"]
+    cursors = {post.id: int(post.headers["Service-Feed-Cursor"].split(":")[1]) for post in desk.receivers.posts}
     horizon = await desk.backend.events.horizon()
-    replayed = await desk.backend.events.page(Reader(desk.tenant), positions["ofr_2"], horizon, 10, ALL)
-    assert [event.id for event in replayed][0] == first
+    replayed = [
+        [event.id for event in await desk.backend.events.page(Reader(desk.tenant), cursors[id_], horizon, 10, ALL)]
+        for id_ in (first, second, third)
+    ]
+    assert replayed == [[first, second, third], [first, second, third], [third]]
 
 
 async def test_sent_again_when_asked(desk: Desk) -> None:
@@ -193,6 +196,29 @@ async def test_sent_again_when_asked(desk: Desk) -> None:
     first, second = desk.receivers.posts
     assert first.id == second.id and first.body == second.body
     assert again.id == delivery.id and len(again.attempts) in (1, 2)
+
+
+async def test_what_changes_about_an_endpoint_sends_nothing_twice(desk: Desk) -> None:
+    endpoint = await desk.endpoint()
+    async with desk.delivering():
+        for round_ in range(1, 6):
+            await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(20)))
+            async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+                found = await tx.webhooks.get(endpoint.id, lock=True)
+                assert found is not None
+                await tx.webhooks.save(replace(found, description=str(round_)))
+            await asyncio.sleep(0.02)
+        deliveries = await settled(desk, endpoint, 100)
+        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+            await tx.webhooks.resend(deliveries[0], tx.now)
+            await tx.webhooks.save(replace(found, description="again"))
+        await until(lambda: len(desk.receivers.posts) > 100)
+        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+            await tx.webhooks.save(replace(found, description="and again"))
+        await settled(desk, endpoint, 100)
+        await asyncio.sleep(0.3)
+    assert len(desk.receivers.posts) == 101
+    assert {one.status for one in await desk.deliveries(endpoint)} == {"succeeded"}
 
 
 async def test_failed_ones_are_recovered_in_order(desk: Desk) -> None:

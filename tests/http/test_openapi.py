@@ -57,3 +57,16 @@ def test_every_answer_with_content_has_an_example_that_fits(described: dict[str,
                             f"{'.'.join(map(str, e.path))}: {e.message}" for e in checker.iter_errors(example["value"])
                         ]
                         assert not faults, (method, path, faults)
+
+
+def test_what_receivers_get_is_described(described: dict[str, Any]) -> None:
+    post = described["webhooks"]["event"]["post"]
+    names = {parameter["name"] for parameter in post["parameters"]}
+    assert names == {
+        "webhook-id", "webhook-timestamp", "webhook-signature", "Service-Version", "Service-Feed-Cursor", "User-Agent",
+    }  # fmt: skip
+    assert {"2XX", "410", "default"} == set(post["responses"])
+    media = post["requestBody"]["content"]["application/json"]
+    assert media["schema"] == {"$ref": "#/components/schemas/event"}
+    schema = {**media["schema"], "components": described["components"]}
+    assert not list(Draft202012Validator(schema).iter_errors(media["examples"]["usual"]["value"]))

@@ -10,6 +10,7 @@ from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.audit import AUDIT
 from adapters.memory.events import EVENTS
 from adapters.memory.idempotency import ANSWERS
+from adapters.memory.table import MemoryStore
 from adapters.memory.webhooks import DELIVERIES, ENDPOINTS
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import to_wire
@@ -107,20 +108,20 @@ def key_in(secret: str) -> bytes:
 @asynccontextmanager
 async def desk() -> AsyncIterator[Desk]:
     """A desk whose application is serving; the plan does not include fat payloads."""
-    vault, nothing = AesGcmVault(SECRET.decode()), None
     hosts = frozenset({"receiver.internal", "127.0.0.1:9000"})
-    service = WebhookService(vault, WireEventRendering(), to_wire, hosts)
-    use: Any = UseCases(
+    service = WebhookService(AesGcmVault(SECRET.decode()), WireEventRendering(), to_wire, hosts)
+    nothing: Any = None
+    use = UseCases(
         orgs=OrgService(),
-        platform=nothing,  # type: ignore[arg-type]
+        platform=nothing,
         request_logs=RequestLogService(),
-        sources=nothing,  # type: ignore[arg-type]
-        runs=nothing,  # type: ignore[arg-type]
-        uploads=nothing,  # type: ignore[arg-type]
-        catalogue=nothing,  # type: ignore[arg-type]
+        sources=nothing,
+        runs=nothing,
+        uploads=nothing,
+        catalogue=nothing,
         webhooks=service,
-        changes=nothing,  # type: ignore[arg-type]
+        changes=changes_of(MemoryStore()),
     )
     table = Table(row for row in whole() if row.area in AREAS)
-    async with running(table=table, use=lambda world: use_with(use, world)) as world:
+    async with running(use=use, table=table) as world:
         yield Desk(world, service, await world.client(), await world.client(livemode=False))

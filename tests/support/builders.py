@@ -13,7 +13,7 @@ from domain.request_logs.model import RequestLog
 from domain.runs.model import Run
 from domain.sources.model import Schedule, Source
 from domain.uploads.model import Upload
-from domain.webhooks.model import Delivery, Endpoint, Filters
+from domain.webhooks.model import Attempt, Delivery, Endpoint, Filters
 
 MOMENT: Final = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
 CALL: Final = Call(Actor("api_key", "key_0123456789abcdefghijkl"), "tests.call", "req_0123456789abcdefghijkl")
@@ -236,3 +236,17 @@ def delivery(endpoint: str, **changes: Any) -> Delivery:
         "next_attempt_at": MOMENT,
     }
     return Delivery(**fields | changes)
+
+
+def attempt(**changes: Any) -> Attempt:
+    """An attempt that the receiver answered 503."""
+    fields: dict[str, Any] = {
+        "at": MOMENT,
+        "status": "failed",
+        "duration_ms": 41,
+        "failure": "http_status",
+        "response_status": 503,
+        "response_body": "upstream busy",
+        "response_headers": {"retry-after": "30"},
+    }
+    return Attempt(**fields | changes)

@@ -81,7 +81,8 @@ async def running(**follower: Any) -> AsyncIterator[Log]:
     task = asyncio.create_task(log.follower.run())
     await asyncio.sleep(0)
     try:
-        yield log
+        async with asyncio.timeout(60):
+            yield log
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -22,6 +22,7 @@ ACROSS = {
     "jobs.forget_dispatched": "the relay serves every organisation's jobs",
     "orgs.of_user": "a person's own organisations, by their memberships",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
+    "webhook_deliveries.hold": "a worker serves every organisation's endpoints",
     "webhook_deliveries.progress": "a worker serves every organisation's endpoints; each outcome names its tenant",
     "webhook_deliveries.record": "a worker serves every organisation's endpoints; each delivery names its tenant",
     "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
@@ -29,7 +30,7 @@ ACROSS = {
     "sources.next_due": "the scheduler serves every organisation's sources",
 }
 WITHOUT_MODE = {"members"}
-INLINE_ACROSS = {"upkeep.py": "request logs are forgotten by each organisation's plan"}
+INLINE_ACROSS = {"upkeep.py": "request logs and deliveries are forgotten by each organisation's plan"}
 _TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?([a-z_]+)\b", re.IGNORECASE)
 _CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
 

@@ -44,6 +44,11 @@ CREATE TEMPORARY TABLE IF NOT EXISTS told_deliveries (org text, livemode boolean
 COPY told_deliveries (org, livemode, id, endpoint, event, type, subject, positions, status, body, attempts, made, tries,
     next_attempt_at, created_at, completed_at) FROM STDIN (FORMAT binary)
 
+-- hold --
+SELECT FROM webhook_endpoints e
+WHERE (e.org, e.livemode, e.id) IN (SELECT n.org, n.livemode, n.endpoint FROM told_deliveries n)
+ORDER BY e.org, e.livemode, e.id FOR NO KEY UPDATE
+
 -- record --
 INSERT INTO webhook_deliveries AS d (org, livemode, id, endpoint, event, type, subject, positions, status, body, attempts,
     tries, next_attempt_at, created_at, completed_at)

@@ -1,0 +1,69 @@
+"""The webhooks section of the OpenAPI description: what is POSTed to receivers, and what their answers mean."""
+
+from typing import Any, Final
+
+from adapters.wire import words
+from adapters.wire.changes import EVENT
+from adapters.wire.versions import SUPPORTED
+from entrypoints.http.openapi_answers import Json
+
+HEADERS: Final[dict[str, Json]] = {
+    "webhook-id": words.id_of("evt", "The event's id, the same in every attempt: deduplicate by it."),
+    "webhook-timestamp": words.text(
+        "1795180080", description="Unix seconds of this attempt. Refuse what is more than five minutes off."
+    ),
+    "webhook-signature": words.text(
+        "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+        description="`v1,` and the base64 of HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<body>`, keyed with the "
+        "decoded secret (Standard Webhooks 1.0.0). While a secret is being rotated there are two, with a blank between: "
+        "any one that fits is enough.",
+    ),
+    "Service-Version": words.word(*reversed(SUPPORTED.dates))
+    | {"description": "The version whose shape the body has."},
+    "Service-Feed-Cursor": words.text(
+        "q83vASNFZ4mrze8BMTIzNA",
+        description="A cursor of the change feed: everything before it has been delivered to this endpoint or is none of "
+        "its events. Go on from it with GET /v1/changes after an outage of your own.",
+    ),
+    "User-Agent": words.text("Joinery/1.0"),
+}
+_ANSWERS: Final[Json] = {
+    "2XX": {"description": "Taken. Answer within 15 seconds; work on it afterwards."},
+    "410": {"description": "Nobody receives here any more: the endpoint is disabled at once."},
+    "default": {
+        "description": "Anything else, and no answer, is tried again: after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h, "
+        "14 h, 14 h and 14 h. Redirects are not followed. After 72 hours without a success the endpoint is disabled.",
+        "headers": {
+            "Retry-After": {
+                "description": "With 429, 502 and 504: when to try again instead.",
+                "schema": words.text("30"),
+            },
+            "webhook-delivery": {
+                "description": "`abort-message` has this one event not tried again.",
+                "schema": words.word("abort-message"),
+            },
+        },
+    },
+}
+
+
+def event_webhook(schema: Any) -> Json:
+    """The path item of an event's POST; `schema` describes the envelope."""
+    parameters = [
+        {"name": name, "in": "header", "required": True, "schema": described} for name, described in HEADERS.items()
+    ]
+    content = {"schema": schema, "examples": {"usual": {"value": words.example(EVENT)}}}
+    return {
+        "post": {
+            "operationId": "webhooks.receive",
+            "tags": ["webhooks"],
+            "summary": "An event that your endpoint asked for",
+            "description": "Events of one product, variant or offer arrive in order, others beside them; apply by "
+            "`version`. The same event may come more than once. Thin payloads have only the paths in `data.fields`, fat "
+            "ones old and new values and the product, variant or offer as `data.object`.",
+            "parameters": parameters,
+            "requestBody": {"required": True, "content": {"application/json": content}},
+            "responses": _ANSWERS,
+            "security": [],
+        }
+    }

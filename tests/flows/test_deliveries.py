@@ -1,0 +1,369 @@
+"""Webhooks from outside: a real worker, receivers of every kind, and what the deliveries' records tell of them."""
+
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.receiving import Receiving, free_port
+from benchmarks.reconciling import reconcile
+from tests.flows.feeds import record
+from tests.flows.stage import FEEDS, Stage, Tenancy, eventually
+from tests.support.receiver import Hook, hook, receiver
+
+JS = Path(__file__).parents[1] / "support" / "js"
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture(scope="module")
+def at(stage: Stage) -> Iterator[Receiving]:
+    """A receiver for the whole module; every endpoint has a path of its own."""
+    with receiver(stage) as client:
+        yield client
+
+
+@pytest.fixture
+def sandbox(stage: Stage) -> Tenancy:
+    """A new organisation's test data: endpoints may be plain HTTP on any port."""
+    return stage.organisation(livemode=False)
+
+
+@pytest.fixture
+def source(sandbox: Tenancy) -> str:
+    """A pushed source."""
+    return pushed(sandbox)
+
+
+def pushed(tenancy: Tenancy) -> str:
+    return tenancy.api.source("push", config={"currency": "usd"})
+
+
+def state(tenancy: Tenancy, source: str, *names: str, price: object = "10.50", quantity: int = 4) -> None:
+    """The source states these products at that price; the run has ended."""
+    records = [record(name, price=price, quantity=quantity) for name in names]
+    assert tenancy.api.ended(tenancy.api.push(source, records)["id"])["status"] == "succeeded"
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def tried(times: int) -> Any:
+    return lambda delivery: len(delivery["attempts"]) >= times and delivery["status"] != "sending"
+
+
+def sample(tenancy: Tenancy, type: str = "offer.changed") -> Any:
+    return tenancy.api.post("/v1/test/events", {"type": type})["event"]
+
+
+def test_what_each_kind_of_receiver_comes_to(sandbox: Tenancy, at: Receiving) -> None:
+    """All at once: the slow ones take fifteen seconds."""
+    closed = f"http://{FEEDS}:{free_port(FEEDS)}/"
+    private = socket.gethostname()
+    kinds: dict[str, dict[str, Any]] = {
+        "ok": {},
+        "created": {"does": {"status": 201, "text": "made"}},
+        "error": {"does": {"status": 500, "text": "out of order"}},
+        "refuses": {"url": closed},
+        "closes": {"does": {"do": "close"}},
+        "redirects": {"does": {"status": 302, "location": at.url("/trap")}},
+        "tls": {"url": at.url("/tls", tls=True)},
+        "dns": {"url": "http://nowhere.invalid/"},
+        "hangs": {"does": {"do": "hang"}},
+        "drips": {"does": {"do": "drip_headers"}},
+        "slow": {"does": {"after": 14}},
+        "aborts": {"does": {"status": 503, "abort": "yes"}},
+        "big": {"does": {"status": 500, "big": 100_000}},
+    }
+    if socket.gethostbyname(private).startswith("127."):
+        kinds["private"] = {"url": f"http://{private}:{at.port}/private"}
+    hooks = {name: hook(sandbox.api, at, **told) for name, told in kinds.items()}
+    sent = {name: one.test() for name, one in hooks.items()}
+    ended = {name: one.delivery(tried(1), 40) for name, one in hooks.items()}
+    first = {
+        name: (found["status"], found["attempts"][0].get("failure"), found["attempts"][0].get("response_status"))
+        for name, found in ended.items()
+    }
+    assert first == {
+        "ok": ("succeeded", None, 204),
+        "created": ("succeeded", None, 201),
+        "error": ("pending", "http_status", 500),
+        "refuses": ("pending", "connect", None),
+        "closes": ("pending", "connect", None),
+        "redirects": ("pending", "redirect", 302),
+        "tls": ("pending", "tls", None),
+        "dns": ("pending", "dns", None),
+        "hangs": ("pending", "timeout", None),
+        "drips": ("pending", "timeout", None),
+        "slow": ("succeeded", None, 204),
+        "aborts": ("failed", "aborted", 503),
+        "big": ("pending", "http_status", 500),
+        **({"private": ("pending", "refused_address", None)} if "private" in kinds else {}),
+    }
+    assert not at.deliveries("/trap") and not at.deliveries("/private") and not at.deliveries("/tls")
+    assert ended["created"]["attempts"][0]["response_body"] == "made"
+    assert ended["error"]["attempts"][0]["response_body"] == "out of order"
+    assert ended["big"]["attempts"][0]["response_body"] == "x" * 1024
+    assert 13_900 <= ended["slow"]["attempts"][0]["duration_ms"] < 15_000
+    assert 14_900 <= ended["hangs"]["attempts"][0]["duration_ms"]
+    for name, delivery in ended.items():
+        assert (delivery["id"], delivery["event"]) == (sent[name]["id"], sent[name]["event"])
+        _follows_the_schedule(delivery)
+        for got in hooks[name].received():
+            assert got.verified == [0] and got.id == delivery["event"] and got.body == delivery["body"]
+    assert len(hooks["aborts"].received()) == 1
+
+
+def _follows_the_schedule(delivery: Any) -> None:
+    """What is said of the next attempt fits the last one."""
+    if delivery["status"] != "pending":
+        assert "next_attempt_at" not in delivery and moment(delivery["completed_at"]) >= moment(delivery["created_at"])
+        return
+    attempts = delivery["attempts"]
+    ended = moment(attempts[-1]["at"]) + timedelta(milliseconds=attempts[-1]["duration_ms"])
+    wait = moment(delivery["next_attempt_at"]) - ended
+    assert abs(wait - {1: 5 * SECOND, 2: timedelta(minutes=5)}[len(attempts)]) < 2 * SECOND
+
+
+def test_a_failed_delivery_is_tried_again_after_five_seconds(sandbox: Tenancy, at: Receiving) -> None:
+    twice, always = hook(sandbox.api, at, does={"status": 500, "times": 1}), hook(sandbox.api, at, does={"status": 500})
+    event = sample(sandbox)
+    done, waiting = twice.delivery(tried(2)), always.delivery(tried(2))
+    assert (done["status"], [attempt["status"] for attempt in done["attempts"]]) == (
+        "succeeded",
+        ["failed", "succeeded"],
+    )
+    assert waiting["status"] == "pending"
+    _follows_the_schedule(waiting)
+    first, again = twice.gets(2)
+    assert first.id == again.id == event["id"] and first.body == again.body
+    assert 4.5 <= again.received - first.received <= 20
+    assert first.headers and again.headers
+    assert int(again.headers["webhook-timestamp"]) - int(first.headers["webhook-timestamp"]) >= 4
+    assert moment(always.record()["failing_since"]) - moment(waiting["attempts"][0]["at"]) < 2 * SECOND
+    assert "failing_since" not in twice.record() and "last_success_at" in twice.record()
+
+
+@pytest.mark.parametrize(("status", "date"), [(429, "no"), (502, "yes"), (504, "no")])
+def test_retry_after_is_obeyed(sandbox: Tenancy, at: Receiving, status: int, date: str) -> None:
+    one = hook(sandbox.api, at, does={"status": status, "retry_after": 9, "date": date, "times": 1})
+    one.test()
+    delivery = one.delivery(tried(1))
+    wait = moment(delivery["next_attempt_at"]) - moment(delivery["attempts"][0]["at"])
+    assert 7 * SECOND < wait < 11 * SECOND
+    first, again = one.gets(2)
+    assert again.received - first.received > 7
+    assert one.delivery(tried(2))["status"] == "succeeded"
+
+
+def test_retry_after_of_other_answers_is_not(sandbox: Tenancy, at: Receiving) -> None:
+    one = hook(sandbox.api, at, does={"status": 503, "retry_after": 3600})
+    one.test()
+    delivery = one.delivery(tried(1))
+    _follows_the_schedule(delivery)
+
+
+def test_an_endpoint_that_is_gone_is_disabled_at_once(sandbox: Tenancy, at: Receiving, source: str) -> None:
+    witness = hook(sandbox.api, at, ("delivery.disabled",))
+    gone = hook(sandbox.api, at, ("product.created",), does={"status": 410})
+    state(sandbox, source, "A", "B", "C")
+    told = witness.gets(1)[0]
+    record = gone.record()
+    assert (record["status"], record["status_reason"]) == ("disabled", {"code": "gone"})
+    assert told.type == "delivery.disabled" and told.event["data"]["id"] == gone.id
+    assert told.event["data"]["status_reason"] == {"code": "gone"} and "secret" not in told.event["data"]
+    assert {delivery["status"] for delivery in gone.deliveries()} == {"failed"}
+    received = len(gone.received())
+    state(sandbox, source, "D")
+    assert sandbox.api.call("POST", gone.target + "/test").status == 409
+    assert len(gone.received()) == received and len(witness.received()) == 1
+    gone.receiver.behave(gone.path, status=204)
+    assert gone.patch(status="enabled")["status"] == "enabled"
+    state(sandbox, source, "E")
+    eventually(lambda: len(gone.received()) > received, "it receives again")
+    assert gone.received()[-1].verified == [0]
+
+
+def test_the_organisations_other_mode_and_others_hear_nothing(stage: Stage, sandbox: Tenancy, at: Receiving) -> None:
+    mine = hook(sandbox.api, at)
+    theirs = hook(stage.organisation(livemode=False).api, at)
+    event = sample(sandbox)
+    assert mine.gets(1)[0].id == event["id"]
+    assert not theirs.received() and not theirs.deliveries()
+
+
+def test_rotation_signs_with_both_secrets(sandbox: Tenancy, at: Receiving) -> None:
+    one = hook(sandbox.api, at)
+    one.test()
+    one.gets(1)
+    one.rotate(overlap_hours=1)
+    one.test()
+    one.gets(2)
+    one.rotate(overlap_hours=0)
+    one.test()
+    assert [got.verified for got in one.gets(3)] == [[0], [0, 1], [2]]
+    assert one.received()[1].headers and one.received()[1].headers["webhook-signature"].count("v1,") == 2
+
+
+def test_resend_and_recover(sandbox: Tenancy, at: Receiving, source: str) -> None:
+    one = hook(sandbox.api, at, ("offer.created", "offer.changed"), does={"status": 500, "abort": "yes"})
+    state(sandbox, source, "A", "B")
+    for price in (11, 12):
+        state(sandbox, source, "A", "B", price=price)
+    refused = one.gets(6)
+    eventually(lambda: len(one.deliveries(status="failed")) == 6, "all failed")
+    one.receiver.behave(one.path, status=204)
+    oldest = one.deliveries()[-1]
+    again = sandbox.api.post(f"{one.target}/deliveries/{oldest['id']}/resend")
+    assert again["status"] == "pending"
+    resent = one.gets(7)[-1]
+    assert (resent.id, resent.body, resent.verified) == (oldest["event"], oldest["body"], [0])
+    eventually(lambda: len(one.deliveries(status="succeeded")) == 1, "it succeeded")
+    since = min(delivery["created_at"] for delivery in one.deliveries())
+    assert sandbox.api.post(one.target + "/recover", {"since": since})["requeued"] == 5
+    recovered = one.gets(12)[7:]
+    assert {got.id for got in recovered} == {got.id for got in refused} - {resent.id}
+    for subject in {got.subject for got in recovered}:
+        versions = [got.version for got in recovered if got.subject == subject]
+        assert versions == sorted(versions)
+    eventually(lambda: len(one.deliveries(status="succeeded")) == 6, "all succeeded")
+    assert all(len(delivery["attempts"]) == 2 for delivery in one.deliveries())
+
+
+def test_samples_reach_the_endpoints_that_want_them(sandbox: Tenancy, at: Receiving) -> None:
+    all_of_them, products = hook(sandbox.api, at), hook(sandbox.api, at, ("product.updated", "product.merged"))
+    events = [
+        sample(sandbox, type) for type in ("product.updated", "offer.changed", "source.blocked", "product.merged")
+    ]
+    assert {got.id for got in all_of_them.gets(4)} == {event["id"] for event in events}
+    assert [got.type for got in products.gets(2)] in (
+        ["product.updated", "product.merged"],
+        ["product.merged", "product.updated"],
+    )
+    page = sandbox.api.get("/v1/changes")
+    assert [event["id"] for event in page["data"]] == [event["id"] for event in events]
+
+
+def test_filters(sandbox: Tenancy, at: Receiving, source: str) -> None:
+    other = pushed(sandbox)
+    catalogue = sandbox.organisation.catalogue(False)
+    foreign = sandbox.organisation.catalogue(True)
+    mine = hook(sandbox.api, at, ("offer.created",), filters={"sources": [source]})
+    offers = hook(sandbox.api, at, ("offer.created", "product.created"), filters={"sources": [other]})
+    ours = hook(sandbox.api, at, ("product.created",), filters={"catalogues": [catalogue]})
+    nothing = hook(sandbox.api, at, filters={"catalogues": [foreign]})
+    state(sandbox, source, "A")
+    state(sandbox, other, "B")
+    assert [got.event["data"]["source"] for got in mine.gets(1)] == [source]
+    assert sorted(got.type for got in offers.gets(3)) == ["offer.created", "product.created", "product.created"]
+    assert len(ours.gets(2)) == 2
+    state(sandbox, source, "C")
+    for one, number in ((ours, 3), (mine, 2), (offers, 4)):
+        one.gets(number)
+    assert [got.event["data"]["source"] for got in offers.received() if got.type == "offer.created"] == [other]
+    assert nothing.received() == [] and nothing.deliveries() == []
+
+
+def test_changes_within_the_window_are_one_delivery(sandbox: Tenancy, at: Receiving, source: str) -> None:
+    state(sandbox, source, "A")
+    wanted = ("offer.changed",)
+    thin = hook(sandbox.api, at, wanted, coalesce_seconds=6)
+    fat = hook(sandbox.api, at, wanted, coalesce_seconds=6, payload="fat")
+    each = hook(sandbox.api, at, wanted)
+    state(sandbox, source, "A", price=12)
+    state(sandbox, source, "A", price=13, quantity=5)
+    first, last = each.gets(2)
+    slim, whole = thin.gets(1)[0], fat.gets(1)[0]
+    assert slim.id == whole.id == last.id and slim.subject == last.subject
+    assert (slim.version, slim.previous_version) == (last.version, first.previous_version) == (3, 1)
+    assert slim.event["data"]["fields"] == [{"path": "price"}, {"path": "quantity"}]
+    fields = {field["path"]: (field["old"], field["new"]) for field in whole.event["data"]["fields"]}
+    assert fields == {"price": (1050, 1300), "quantity": (4, 5)}
+    shown = whole.event["data"]["object"]
+    assert (shown["object"], shown["id"], shown["price"], shown["version"]) == ("offer", slim.subject, 1300, 3)
+    assert slim.received - first.received > 4
+    assert len(thin.received()) == len(fat.received()) == 1
+    assert first.event["data"]["fields"] == [{"path": "price"}]
+
+
+def test_no_version_is_missed_and_none_overtakes(sandbox: Tenancy, at: Receiving, source: str) -> None:
+    names = [f"P{number}" for number in range(20)]
+    steady, shaky = hook(sandbox.api, at), hook(sandbox.api, at, does={"status": 500, "times": 1})
+    for price in range(10, 16):
+        state(sandbox, source, *names, price=price)
+    ids = [event["id"] for event in _feed(sandbox)]
+    assert len(ids) == 20 * 3 + 5 * 20
+    steady.gets(len(ids))
+    eventually(lambda: len({got.id for got in shaky.received() if got.attempt > 1}) == len(ids), "all again", 90, 0.5)
+    report = reconcile({steady.path: ids, shaky.path: ids}, at.deliveries(steady.path, shaky.path))
+    assert report.good and report.repeats == len(ids), str(report)
+    for got in steady.received():
+        assert got.previous_version == (None if got.version == 1 else got.version - 1)
+
+
+def _feed(tenancy: Tenancy, cursor: str | None = None) -> list[Any]:
+    """The change feed from a cursor to its end."""
+    events: list[Any] = []
+    while True:
+        page = tenancy.api.get("/v1/changes", limit=1000, **({"cursor": cursor} if cursor else {}))
+        events += page["data"]
+        cursor = page["next_cursor"]
+        if page["caught_up"]:
+            return events
+
+
+def test_the_feed_goes_on_where_deliveries_ended(sandbox: Tenancy, at: Receiving, source: str) -> None:
+    """Service-Feed-Cursor of the last good delivery replays exactly what was not delivered."""
+    one = hook(sandbox.api, at)
+    state(sandbox, source, "A", "B")
+    good = one.gets(6)
+    eventually(lambda: len(one.deliveries(status="succeeded")) == 6, "all succeeded")
+    last = _sent_alone(one, sandbox)
+    one.receiver.behave(one.path, status=500)
+    state(sandbox, source, "A", "B", price=99)
+    state(sandbox, source, "C")
+    eventually(lambda: len(one.received()) > 7, "it fails")
+    one.patch(status="disabled")
+    state(sandbox, source, "D")
+    delivered = {got.id for got in good} | {last.id}
+    replayed = [event["id"] for event in _feed(sandbox, last.cursor) if event["id"] not in delivered]
+    everything = [event["id"] for event in _feed(sandbox)]
+    assert replayed == [id for id in everything if id not in delivered] and len(replayed) == 2 + 3 + 3
+    assert not {event["id"] for event in _feed(sandbox, last.cursor)} & {got.id for got in good}
+
+
+def _sent_alone(one: Hook, tenancy: Tenancy) -> Any:
+    """A delivery that has nothing open beside it."""
+    number = len(one.received())
+    sample(tenancy)
+    return one.gets(number + 1)[-1]
+
+
+@pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="no node on this machine")
+def test_the_public_javascript_library_verifies_them(sandbox: Tenancy, at: Receiving, tmp_path: Path) -> None:
+    installed = subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(tmp_path), "standardwebhooks@1.1.1"],
+        capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
+    if installed.returncode:
+        pytest.skip("the registry does not answer")
+    one = hook(sandbox.api, at)
+    for type in ("offer.changed", "product.created", "source.blocked"):
+        sample(sandbox, type)
+    one.gets(3)
+    one.rotate(overlap_hours=24)
+    one.test()
+    sent = [{"body": got.body, "headers": got.headers} for got in one.gets(4)]
+    shutil.copy(JS / "verify.mjs", tmp_path)
+    told = json.dumps({"secrets": one.secrets, "sent": sent})
+    done = subprocess.run(
+        ["node", "verify.mjs"], cwd=tmp_path, input=told.encode(), capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [[True, False]] * 3 + [[True, True]]

@@ -1,0 +1,107 @@
+"""Following over PostgreSQL: connections that are cut are taken up again, and nothing is missed meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import psycopg
+import pytest
+
+from adapters.memory.clock import SystemClock
+from adapters.postgres.event_reader import PostgresEventReader
+from adapters.postgres.pool import Pool
+from adapters.postgres.signals import PostgresSignals
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.wire.catalogue import WireRendering
+from adapters.wire.events import WireEventRendering
+from domain.changes.following import Follower
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from tests.postgres.databases import database_alone
+from tests.support import builders
+
+pytestmark = pytest.mark.asyncio
+
+
+@dataclass
+class Log:
+    """A log of one database with its follower running."""
+
+    address: str
+    uow: PostgresUnitOfWork
+    follower: Follower
+    tenant: Tenant
+
+    async def write(self, count: int = 1) -> list[str]:
+        """That many events in one transaction."""
+        events = [builders.event(new_id("src")) for _ in range(count)]
+        async with self.uow.begin(self.tenant, builders.CALL) as tx:
+            await tx.events.append(events)
+        return [event.id for event in events]
+
+    async def cut(self, name: str) -> int:
+        """End the connections of that name."""
+        async with await psycopg.AsyncConnection.connect(self.address, autocommit=True) as connection:
+            cursor = await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND application_name = %s",
+                (name,),
+            )
+            return len(await cursor.fetchall())
+
+
+@asynccontextmanager
+async def running(idle: float) -> AsyncIterator[Log]:
+    """A follower on a database of its own."""
+    async with database_alone("listener") as address:
+        pool = Pool(address, size=4)
+        rendering = WireEventRendering()
+        follower = Follower(PostgresEventReader(pool), rendering, PostgresSignals(address), idle=idle)
+        uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), rendering)
+        task = asyncio.create_task(follower.run())
+        try:
+            async with asyncio.timeout(60):
+                yield Log(address, uow, follower, Tenant(new_id("org"), True))
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await pool.close()
+
+
+async def test_a_cut_listener_hears_again_and_misses_nothing() -> None:
+    async with running(idle=600) as log, log.follower.follow(log.tenant, 0) as following:
+        written, seen = [], []
+
+        async def take() -> None:
+            while len(seen) < len(written):
+                seen.extend(event.id for event in (await following.next()).events)
+
+        for name in ("joinery signals", "joinery", "joinery signals"):
+            written += await log.write(2)
+            await take()
+            assert await log.cut(name) >= 1
+            for _ in range(20):
+                try:
+                    written += await log.write()
+                    break
+                except Exception:  # the pool finds out that its connections are gone
+                    await asyncio.sleep(0.05)
+        await take()
+        assert seen == written
+
+
+async def test_a_writer_held_open_holds_the_horizon_and_then_everything_comes_in_order() -> None:
+    async with running(idle=600) as log, log.follower.follow(log.tenant, 0) as following:
+        first = await log.write()
+        assert [event.id for event in (await following.next()).events] == first
+        other = Tenant(new_id("org"), True)
+        async with log.uow.begin(other, builders.CALL) as slow:
+            await slow.events.append([builders.event(new_id("src"))])
+            second = await log.write(2)
+            assert (await following.next(timeout=0.3)).events == []
+            assert following.position < await log.follower.fresh() + 1
+        seen: list[str] = []
+        while len(seen) < 2:
+            seen += [event.id for event in (await following.next()).events]
+        assert seen == second

@@ -1,0 +1,57 @@
+"""Webhooks on the application as it is served: no secret stands in the database as it is, and samples are in the feed."""
+
+import base64
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.support.postgres import database
+from tests.tenancy.schema import tenant_tables
+from tests.tenancy.world import BODIES, World
+
+pytestmark = pytest.mark.asyncio
+PLACE = "/v1/webhook-endpoints"
+
+
+async def _everything(org: str) -> bytes:
+    """Every row of the organisation, binary columns as they are."""
+    told = []
+    async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner:
+        for table in await tenant_tables(owner):
+            if not table.partition:
+                cursor = owner.cursor(binary=True)
+                await cursor.execute(f"SELECT * FROM {table.name} WHERE org = %s".encode(), (org,))
+                told += [value for row in await cursor.fetchall() for value in row]
+    return b"\n".join(_as_bytes(value) for value in told)
+
+
+def _as_bytes(value: Any) -> bytes:
+    return bytes(value) if isinstance(value, bytes | memoryview) else repr(value).encode()
+
+
+async def test_secrets_are_sealed_wherever_they_lie(world: World) -> None:
+    mine = await world.furnished(await world.organisation(), True)
+    secrets = []
+    made = await mine.client.post(PLACE, BODIES["webhooks.create"], idempotency_key="create")
+    secrets.append(made.json()["secret"])
+    target = f"{PLACE}/{made.json()['id']}/rotate-secret"
+    for key in ("rotate", "rotate again"):
+        secrets.append((await mine.client.post(target, None, idempotency_key=key)).json()["secret"])
+    everything = await _everything(mine.tenant.org)
+    assert made.json()["id"].encode() in everything, "what is searched holds the endpoint"
+    for secret in secrets:
+        assert secret.removeprefix("whsec_").encode() not in everything
+        assert base64.b64decode(secret.removeprefix("whsec_")) not in everything
+    again = await mine.client.post(PLACE, BODIES["webhooks.create"], idempotency_key="create")
+    assert (again.body, again.headers["idempotent-replayed"]) == (made.body, "true")
+    again = await mine.client.post(target, None, idempotency_key="rotate")
+    assert again.json()["secret"] == secrets[1]
+
+
+async def test_samples_stand_in_the_feed(world: World) -> None:
+    mine = await world.furnished(await world.organisation(), False)
+    told = (await mine.client.post("/v1/test/events", {"type": "offer.changed"})).json()
+    page = (await mine.client.get("/v1/changes?types=offer.changed&wait=5")).json()
+    assert [event["id"] for event in page["data"]][-1:] == [told["id"]]
+    assert page["data"][-1] == told["event"]

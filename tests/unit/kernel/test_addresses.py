@@ -1,0 +1,52 @@
+"""What can be told of a URL from its text alone."""
+
+import pytest
+
+from domain.kernel.addresses import refusal
+
+NOBODY: frozenset[str] = frozenset()
+
+
+@pytest.mark.parametrize(
+    "url", ["https://a.example/", "http://a.example:80/x?y", "https://93.184.216.34/", "https://[2606:2800::1]/"]
+)
+def test_public_addresses_are_asked(url: str) -> None:
+    assert refusal(url, NOBODY) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://a.example/",
+        "https:///x",
+        "https://a.example:x/",
+        "https://a:b@a.example/",
+        "https://127.0.0.1/",
+        "https://localhost./",
+        "https://x.localhost/",
+        "https://0177.0.0.1/",
+        "https://0x7f000001/",
+        "https://10.1.2.3/",
+        "https://[::1]/",
+        "https://[::ffff:169.254.169.254]/",
+        "https://[2002:7f00:1::]/",
+        "https://[64:ff9b::a00:1]/",
+        "https://224.0.0.1/",
+    ],
+)
+@pytest.mark.parametrize("ports", [frozenset({80, 443}), None])
+def test_others_are_not_on_any_port(url: str, ports: frozenset[int] | None) -> None:
+    assert refusal(url, NOBODY, ports) is not None
+
+
+def test_ports() -> None:
+    assert refusal("https://a.example:8443/", NOBODY) is not None
+    assert refusal("https://a.example:8443/", NOBODY, None) is None
+    assert refusal("https://a.example:8443/", NOBODY, frozenset({8443})) is None
+
+
+def test_what_the_operator_allows() -> None:
+    allowed = frozenset({"files.internal", "127.0.0.1:9000", "[::1]:9000"})
+    for url in ("http://files.internal:81/", "http://127.0.0.1:9000/x", "http://[::1]:9000/"):
+        assert refusal(url, allowed) is None
+    assert refusal("http://127.0.0.1:9001/", allowed) is not None

@@ -1,0 +1,41 @@
+"""How many POSTs events become when they are combined."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.webhooks.forecasting import peak_per_minute, posts
+from tests.support.builders import MOMENT
+
+
+def _at(seconds: float) -> object:
+    return MOMENT + timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("window", "steps", "expected"),
+    [
+        (0, [("offer.changed", 0), ("offer.changed", 0)], 2),
+        (10, [], 0),
+        (10, [("offer.changed", 0), ("offer.changed", 9.9)], 1),
+        (10, [("offer.changed", 0), ("offer.changed", 10)], 2),
+        (10, [("offer.changed", second) for second in (0, 6, 12, 18, 24)], 3),
+        (10, [("offer.created", 0), ("offer.changed", 1), ("offer.changed", 2)], 1),
+        (10, [("product.updated", 0), ("product.discontinued", 1), ("product.updated", 2)], 3),
+        (10, [("product.updated", 0), ("product.discontinued", 1), ("product.updated", 2), ("product.updated", 9)], 3),
+        (10, [("source.degraded", 0), ("source.recovered", 1)], 2),
+    ],
+)
+def test_of_one_subject(window: int, steps: list[tuple[str, float]], expected: int) -> None:
+    assert posts([("x_1", type, _at(second)) for type, second in steps], window) == expected  # type: ignore[misc]
+
+
+def test_subjects_do_not_combine() -> None:
+    events = [(subject, "offer.changed", MOMENT) for subject in ("a", "a", "b", "c", "c", "c")]
+    assert posts(events, 5) == 3
+
+
+def test_peaks_are_by_the_clocks_minute() -> None:
+    assert peak_per_minute([]) == 0
+    seconds = (0, 10, 59.999, 60, 61, 62, 63, 120)
+    assert peak_per_minute([MOMENT + timedelta(seconds=second) for second in seconds]) == 4

@@ -1,0 +1,206 @@
+"""What is sent of events: thin, combined and fat bodies."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.wire.versions import Version, Versions
+from adapters.wire.webhooks import WirePayloadRendering
+from domain.events.model import TYPES
+from domain.webhooks.payload import combinable, combined
+
+RENDERING = WirePayloadRendering()
+PATHS = ("price", "quantity", "incoming", "withdrawn_at", "data.title", "data.dimensions.width")
+VALUES = st.one_of(st.none(), st.integers(0, 3), st.sampled_from(["a", "b", [1], {"x": 1.5}]))
+
+
+def _event(
+    type: str, version: int, changes: dict[str, tuple[Any, Any]], facets: list[str] | None = None
+) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": "ofr_1", "variant": "var_1", "availability": f"at {version}", "version": version}
+    if version > 1:
+        data["previous_version"] = version - 1
+    if facets is not None:
+        data["facets"] = facets
+    if changes:
+        data["fields"] = [
+            {"path": path, "old": old, "new": new, "provenance": {"source": f"src_{version}", "confidence": 1.0}}
+            for path, (old, new) in changes.items()
+        ]
+    return {
+        "id": f"evt_{version}", "type": type, "spec_version": "1.0", "source": "service/catalog", "subject": "ofr_1",
+        "time": f"2026-11-20T13:08:0{version}.000Z", "tenant_id": "org_1", "version": version, "schema_version": 1,
+        "livemode": True, "data": data, "correlation_id": f"run_{version}", "causation_id": None,
+    }  # fmt: skip
+
+
+def _bytes(event: Any) -> bytes:
+    return json.dumps(event, separators=(",", ":")).encode()
+
+
+def _fields(event: Any) -> dict[str, tuple[Any, Any]]:
+    return {change["path"]: (change["old"], change["new"]) for change in event["data"]["fields"]}
+
+
+# Thin
+
+
+def test_thin_names_what_changed() -> None:
+    whole = _event("offer.changed", 7, {"price": (1, 2), "quantity": (None, 4)}, ["price", "stock"])
+    thin = json.loads(RENDERING.thin(_bytes(whole)))
+    assert thin["data"]["fields"] == [{"path": "price"}, {"path": "quantity"}]
+    whole["data"]["fields"] = thin["data"]["fields"]
+    assert thin == whole
+
+
+def test_thin_without_fields_is_the_whole() -> None:
+    whole = _event("product.withdrawn", 3, {})
+    assert json.loads(RENDERING.thin(_bytes(whole))) == whole
+
+
+@pytest.mark.parametrize("type", sorted(name for name, kind in TYPES.items() if "feed" not in kind.channels))
+def test_resources_stay_whole(type: str) -> None:
+    whole = {**_event(type, 1, {}), "data": {"object": "export", "fields": ["a"], "version": 1}}
+    assert json.loads(RENDERING.thin(_bytes(whole))) == whole
+
+
+# Fat
+
+
+def test_fat_carries_the_object_as_its_bytes_are() -> None:
+    body = _bytes(_event("offer.changed", 7, {"price": (1, 2)})).replace(b'"old":1', b'"old":1.50')
+    fat = RENDERING.fat(body, b'{"object": "offer",  "price":1.10}')
+    assert fat == body.replace(b"}}]}", b'}}],"object":{"object": "offer",  "price":1.10}}')
+    assert RENDERING.fat(body, None) == body
+
+
+def test_numbers_keep_their_digits() -> None:
+    body = _bytes(_event("offer.changed", 7, {"price": (1, 2)}))
+    body = body.replace(b'"old":1', b'"old":12345678901234567890.12345678901234567890')
+    later = _bytes(_event("offer.changed", 8, {"price": (2, 3)}))
+    assert b"12345678901234567890.12345678901234567890" in RENDERING.combined([body, later])
+
+
+# Combined
+
+
+def test_one_event_is_itself() -> None:
+    body = _bytes(_event("offer.changed", 7, {"price": (1, 2)}))
+    assert RENDERING.combined([body]) is body
+
+
+def test_nothing_cannot_be_combined() -> None:
+    with pytest.raises(ValueError, match="nothing"):
+        combined([])
+
+
+def test_first_old_last_new_and_the_latest_envelope() -> None:
+    events = [
+        _event("offer.changed", 5, {"price": (10, 12), "quantity": (1, 2)}, ["price", "stock"]),
+        _event("offer.changed", 6, {"availability": ("in_stock", "low_stock")}, ["availability"]),
+        _event("offer.changed", 7, {"price": (12, 9)}, ["price"]),
+    ]
+    told = json.loads(RENDERING.combined([_bytes(event) for event in events]))
+    for name in ("id", "type", "time", "version", "correlation_id"):
+        assert told[name] == events[-1][name]
+    assert _fields(told) == {"price": (10, 9), "quantity": (1, 2), "availability": ("in_stock", "low_stock")}
+    sources = {change["path"]: change["provenance"]["source"] for change in told["data"]["fields"]}
+    assert sources == {"price": "src_7", "quantity": "src_5", "availability": "src_6"}
+    assert told["data"]["previous_version"] == 4 and told["data"]["version"] == 7
+    assert told["data"]["facets"] == ["price", "stock", "availability"]
+    assert told["data"]["availability"] == "at 7"
+
+
+def test_what_came_back_falls_out() -> None:
+    moment = "2026-11-20T13:00:00.000Z"
+    events = [
+        _event("offer.changed", 5, {"quantity": (4, 0), "withdrawn_at": (None, moment)}, ["stock"]),
+        _event("offer.changed", 6, {"quantity": (0, 4), "withdrawn_at": (moment, None)}, ["stock"]),
+    ]
+    told = combined(events)
+    assert told["data"]["fields"] == []
+    assert (told["version"], told["data"]["previous_version"], told["data"]["facets"]) == (6, 4, ["stock"])
+
+
+def test_what_was_withdrawn_twice_tells_the_last_time() -> None:
+    events = [
+        _event("offer.changed", 5, {"withdrawn_at": (None, "a")}),
+        _event("offer.changed", 6, {"withdrawn_at": ("a", None)}),
+        _event("offer.changed", 7, {"withdrawn_at": (None, "b")}),
+    ]
+    assert _fields(combined(events)) == {"withdrawn_at": (None, "b")}
+
+
+def test_what_was_made_and_changed_was_made_so() -> None:
+    events = [
+        _event("offer.created", 1, {"price": (None, 10), "msrp": (None, 20)}),
+        _event("offer.changed", 2, {"price": (10, 12), "msrp": (20, None), "cost": (None, 5)}, ["price"]),
+    ]
+    told = combined(events)
+    assert (told["type"], told["version"], told["id"]) == ("offer.created", 2, "evt_2")
+    assert _fields(told) == {"price": (None, 12), "cost": (None, 5)}
+    assert "previous_version" not in told["data"] and "facets" not in told["data"]
+
+
+def test_without_versions_told_there_is_none_to_tell() -> None:
+    events = [_event("offer.changed", 5, {"price": (1, 2)}), _event("offer.changed", 7, {"price": (2, 3)})]
+    del events[0]["data"]["previous_version"]
+    assert "previous_version" not in combined(events)["data"]
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(PATHS), VALUES, min_size=1), min_size=1, max_size=6))
+def test_combining_leads_from_the_same_start_to_the_same_end(steps: list[dict[str, Any]]) -> None:
+    """Whoever applies the one event stands where the one stands who applied them all."""
+    start = dict.fromkeys(PATHS)
+    now, events = dict(start), []
+    for number, step in enumerate(steps):
+        changes = {path: (now[path], value) for path, value in step.items()}
+        now |= step
+        events.append(_event("offer.changed", number + 2, changes))
+    told = json.loads(RENDERING.combined([_bytes(event) for event in events]))
+    applied = dict(start)
+    for path, (old, new) in _fields(told).items():
+        assert applied[path] == old != new or len(events) == 1
+        applied[path] = new
+    assert applied == now
+    assert told["data"]["previous_version"] == 1 and told["version"] == len(steps) + 1
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(PATHS), VALUES), min_size=3, max_size=3))
+def test_combining_in_steps_is_combining_at_once(steps: list[dict[str, Any]]) -> None:
+    now: dict[str, Any] = {}
+    events = []
+    for number, step in enumerate(steps):
+        changes = {path: (now.get(path), value) for path, value in step.items()}
+        now |= step
+        events.append(_event("offer.changed", number + 2, changes, ["price"] if number else ["stock"]))
+    at_once, in_steps = combined(events), combined([combined(events[:2]), events[2]])
+    assert _fields(at_once) == _fields(in_steps)
+    assert at_once["data"].get("facets") == in_steps["data"].get("facets")
+
+
+def test_what_combines() -> None:
+    pairs = {(one, two) for one in TYPES for two in TYPES if combinable(one, two)}
+    assert pairs == {
+        ("offer.created", "offer.changed"),
+        ("offer.changed", "offer.changed"),
+        ("product.created", "product.updated"),
+        ("product.updated", "product.updated"),
+        ("variant.created", "variant.updated"),
+        ("variant.updated", "variant.updated"),
+    }
+
+
+# Versions
+
+
+def test_shapes() -> None:
+    body = _bytes({"object": "thing", "price": "1.50", "inner": {"object": "thing"}})
+    assert RENDERING.shaped(body, "2026-10-01") is body
+    older = Versions((Version("2020-01-01"), Version("2026-10-04", {"thing": lambda thing: thing | {"was": 1}})))
+    rendering = WirePayloadRendering(older)
+    assert rendering.shaped(body, "2026-10-04") is body
+    assert json.loads(rendering.shaped(body, "2020-01-01"))["inner"] == {"object": "thing", "was": 1}
