@@ -33,6 +33,10 @@ class Publisher:
         self.subjects = self.subjects or [(new_id("ofr"), new_id("var"), new_id("prod")) for _ in range(SUBJECTS)]
         self._turn = itertools.cycle(self.subjects)
 
+    def few(self, count: int) -> None:
+        """Only the first subjects change from now on, so that each changes often."""
+        self._turn = itertools.cycle(self.subjects[:count])
+
     def next(self, count: int) -> list[Event]:
         """The next changes, each with an id, so that whoever appends them knows what to look for."""
         assert self._turn is not None

@@ -85,3 +85,20 @@ async def test_the_first_version_is_pinned(backend: Backend) -> None:
     assert await backend.credentials.pin_version(org.id, "2026-10-04") == "2026-10-01"
     found = await backend.registry.find(org.id)
     assert found is not None and found.api_version == "2026-10-01"
+
+
+async def test_many_keys_at_once(backend: Backend) -> None:
+    org = await backend.organisation()
+    keys = [builders.api_key(Tenant(org.id, livemode)) for livemode in (True, False, True)]
+    for key in keys:
+        await _add(backend, key)
+    async with backend.uow.begin(keys[2].tenant, CALL) as tx:
+        assert await tx.keys.revoke(keys[2].id)
+    left = builders.api_key(keys[0].tenant, member=new_id("usr"))
+    await _add(backend, left)
+    found = await backend.credentials.keys([*(key.digest for key in keys), left.digest, b"unknown"])
+    assert set(found) == {key.digest for key in keys}
+    for key in keys:
+        assert found[key.digest] == await backend.credentials.key(key.digest)
+    assert found[keys[2].digest][0].revoked_at is not None
+    assert await backend.credentials.keys([]) == {}

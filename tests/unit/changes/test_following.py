@@ -102,7 +102,7 @@ async def test_one_reading_serves_all_followers_of_a_tenant() -> None:
 
 
 async def test_a_writer_that_is_not_done_holds_back_what_came_after_it() -> None:
-    async with running() as log:
+    async with running(idle=600) as log:
         before = await log.write()
         log.events.held = 2
         async with log.follower.follow(log.tenant, 0) as following:
@@ -111,6 +111,20 @@ async def test_a_writer_that_is_not_done_holds_back_what_came_after_it() -> None
             await quiet(following)
             log.events.held = None
             assert await take(following, 2) == after
+
+
+async def test_one_who_is_ahead_of_the_listener_hears_nothing_twice() -> None:
+    async with running(idle=600) as log, log.follower.follow(log.tenant, 0) as early:
+        assert (await early.next(timeout=0.1)).events == []
+        tell = log.store.listeners.pop()
+        first = await log.write(4)
+        await log.follower.fresh()
+        async with log.follower.follow(log.tenant, 2) as late:
+            assert await take(late, 2) == first[2:]
+            second = await log.write(2)
+            tell("events", f"{log.tenant.org} t")
+            assert await take(late, 2) == second
+            assert await take(early, 6) == first + second
 
 
 async def test_a_filter_leaves_events_out_and_the_position_moves_on() -> None:

@@ -1,0 +1,43 @@
+"""A worker whose clock is stepped while it works: python -m tests.faults.clocks; SIGUSR1 puts it on, SIGUSR2 back."""
+
+import asyncio
+import signal
+from datetime import datetime, timedelta
+
+from dependency_injector import providers
+
+from adapters.memory.clock import SystemClock
+from entrypoints.container import opened
+from entrypoints.logs import configure
+from entrypoints.settings import from_environment
+from entrypoints.worker.service import run_worker
+
+STEP = timedelta(seconds=40)
+"""Far less than the five minutes that receivers let signatures be off."""
+
+
+class SteppedClock(SystemClock):
+    """The machine's clock, off by what it was stepped."""
+
+    off = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.off
+
+    def step(self, to: timedelta) -> None:
+        self.off = to
+
+
+async def main() -> None:
+    """Work until told to stop."""
+    settings, clock, loop = from_environment(), SteppedClock(), asyncio.get_running_loop()
+    configure(settings.log_level)
+    loop.add_signal_handler(signal.SIGUSR1, clock.step, STEP)
+    loop.add_signal_handler(signal.SIGUSR2, clock.step, -STEP)
+    async with opened(settings) as container:
+        container.clock.override(providers.Object(clock))
+        await run_worker(container, settings, frozenset({"runs", "webhooks"}))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

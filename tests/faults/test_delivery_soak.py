@@ -1,0 +1,183 @@
+"""Deliveries and feed while everything is struck down in turn: nothing is lost, nothing overtakes.
+
+`SOAK_SECONDS` is how long (60 unless it is set), `SOAK_SEED` which dice.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from benchmarks.publishing import Publisher
+from benchmarks.readers import CLEAN, LongPolls, Seen, Stream, judged
+from benchmarks.reconciling import Report, reconcile
+from domain.kernel.errors import DomainError
+from entrypoints.container import Container, opened
+from entrypoints.settings import from_environment
+from tests.faults.ground import Ground, ground
+from tests.flows.stage import Tenancy
+from tests.support import builders
+from tests.support.receiver import Hook, hook, receiver
+
+SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
+CALM = 180.0
+"""Seconds within which everything has arrived once nothing is struck any more."""
+ORGANISATIONS = 2
+
+
+class _Regret(Exception):
+    """A transaction that is rolled back."""
+
+
+@dataclass
+class Load:
+    """Appends as long as it is told to, in a thread of its own, with slow commits and rollbacks; others read meanwhile."""
+
+    tenancies: list[Tenancy]
+    env: dict[str, str]
+    port: int
+    seed: int
+    polls: list[LongPolls] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+    unsure: int = 0
+    rolled_back: int = 0
+    failure: BaseException | None = None
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _end: threading.Event = field(default_factory=threading.Event)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Append and read for as long as the context lasts; reading goes on until `end`."""
+        thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            self._end.set()
+            thread.join(60)
+        if self.failure is not None:
+            raise self.failure
+
+    def stop_appending(self) -> None:
+        """From now on there is only reading."""
+        self._stop.set()
+
+    async def _run(self) -> None:
+        try:
+            async with opened(from_environment(self.env)) as container:
+                base = f"http://127.0.0.1:{self.port}"
+                self.polls = [LongPolls(base, str(one.api.secret)) for one in self.tenancies]
+                self.streams = [Stream(base, str(one.api.secret)) for one in self.tenancies]
+                readers = [asyncio.create_task(reader.run()) for reader in (*self.polls, *self.streams)]
+                await asyncio.sleep(1)
+                await asyncio.gather(*(self._append(container, number) for number in range(len(self.tenancies) * 2)))
+                await asyncio.to_thread(self._end.wait)
+                for task in readers:
+                    task.cancel()
+                await asyncio.gather(*readers, return_exceptions=True)
+        except BaseException as error:
+            self.failure = error
+
+    async def _append(self, container: Container, number: int) -> None:
+        tenancy, dice = self.tenancies[number % len(self.tenancies)], random.Random(self.seed + number)
+        publisher = Publisher(tenancy.tenant, tenancy.organisation.catalogue(tenancy.tenant.livemode))
+        publisher.few(dice.randint(5, 40))
+        while not self._stop.is_set():
+            events = publisher.next(dice.randint(1, 12))
+            try:
+                async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
+                    await tx.events.append(events)
+                    await asyncio.sleep(dice.random() * 0.1 if dice.random() < 0.2 else 0)
+                    if dice.random() < 0.05:
+                        raise _Regret
+            except _Regret:
+                publisher.undo(events)
+                self.rolled_back += 1
+            except DomainError:
+                self.unsure += 1
+                if not await self._committed(container, tenancy, events[0].id):
+                    publisher.undo(events)
+            await asyncio.sleep(dice.random() * 0.15)
+
+    async def _committed(self, container: Container, tenancy: Tenancy, id: str) -> bool:
+        """Whether the transaction with this event was committed after all; asked until there is an answer."""
+        while True:
+            try:
+                async with container.pool().tenant(tenancy.tenant) as link:
+                    cursor = await link.connection.execute("SELECT FROM events WHERE id = %s", (id,))
+                    return await cursor.fetchone() is not None
+            except DomainError:
+                await asyncio.sleep(0.2)
+
+
+def _hooks(ground: Ground, tenancy: Tenancy, at: object) -> list[Hook]:
+    kinds = ({}, {"status": 500, "times": 1}, {"after": 0.1}, {"do": "close", "times": 1})
+    return [hook(tenancy.api, at, does=dict(kind)) for kind in kinds]
+
+
+def _logged(ground: Ground, tenancy: Tenancy) -> list[Seen]:
+    statement = "SELECT id, subject, version FROM events WHERE org = %(org)s ORDER BY position"
+    return [Seen(*row) for row in ground.rows(statement, org=tenancy.tenant.org)]
+
+
+def _report(ground: Ground, tenancies: list[Tenancy], hooks: dict[str, list[Hook]]) -> Report:
+    wanted = {
+        one.path: [seen.id for seen in _logged(ground, tenancy)]
+        for tenancy in tenancies
+        for one in hooks[tenancy.tenant.org]
+    }
+    at = next(iter(hooks.values()))[0].receiver
+    return reconcile(wanted, at.deliveries(*wanted))
+
+
+@pytest.mark.soak
+def test_everything_struck_down_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
+    seed = int(os.environ.get("SOAK_SEED", time.time_ns() % 1_000_000))
+    dice = random.Random(seed)
+    with ground() as struck, receiver(struck.stage) as at:
+        tenancies = [struck.stage.organisation(livemode=False) for _ in range(ORGANISATIONS)]
+        hooks = {tenancy.tenant.org: _hooks(struck, tenancy, at) for tenancy in tenancies}
+        load = Load(tenancies, struck.stage.env, struck.stage.port, seed)
+        with load.running():
+            until = time.monotonic() + SECONDS
+            while time.monotonic() < until:
+                time.sleep(dice.uniform(0.5, 3))
+                struck.strike(dice)
+            load.stop_appending()
+            ended, report = time.monotonic(), _report(struck, tenancies, hooks)
+            while report.missing and time.monotonic() < ended + CALM:
+                time.sleep(1)
+                report = _report(struck, tenancies, hooks)
+            calm = time.monotonic() - ended
+            readers = _readers(struck, load, tenancies)
+        with capsys.disabled():
+            print(f"\nseed {seed}, {SECONDS:.0f} s: {dict(struck.struck)}")
+            print(f"appended {sum(len(_logged(struck, one)) for one in tenancies):,} events; {load.rolled_back} "
+                  f"transactions rolled back, {load.unsure} broken off")  # fmt: skip
+            print(f"deliveries: {report}; complete {calm:.0f} s after the last blow")
+            print("\n".join(f"{name}: {told}" for name, told in readers.items()))
+        assert report.good, str(report)
+        assert all(told.startswith(CLEAN) for told in readers.values()), readers
+
+
+def _readers(ground: Ground, load: Load, tenancies: list[Tenancy]) -> dict[str, str]:
+    """What each reader saw beside the log, once they have had time to reach its end."""
+    told: dict[str, str] = {}
+    until = time.monotonic() + 45
+    while time.monotonic() < until:
+        for kind, readers in (("long polls", load.polls), ("stream", load.streams)):
+            for number, (reader, tenancy) in enumerate(zip(readers, tenancies, strict=True)):
+                told[f"{kind} {number}"] = (
+                    f"{judged(list(reader.events), _logged(ground, tenancy))}, broke off {reader.breaks}"
+                )
+        if all(one.startswith(CLEAN) for one in told.values()):
+            break
+        time.sleep(1)
+    return told
