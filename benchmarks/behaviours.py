@@ -8,6 +8,7 @@ from email.utils import format_datetime
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
+from zlib import crc32
 
 PLAIN = b"HTTP/1.1 204 No Content\r\n\r\n"
 
@@ -16,13 +17,15 @@ PLAIN = b"HTTP/1.1 204 No Content\r\n\r\n"
 class Behaviour:
     """What a receiver does with an attempt. `do` is one of `answer`, `drip_headers`, `drip_body`, `close`, `hang`.
 
-    `times`: only the first attempts of each message meet with it, later ones are answered well. `after`: seconds before
+    `times`: only the first attempts of each message meet with it, later ones are answered well. `share`: of the messages,
+    chosen by their ids; the others are answered well. `after`: seconds before
     the answer. `retry_after`: seconds, told as a date if `date`. `big`: bytes of the answer's body.
     """
 
     do: str = "answer"
     status: int = 204
     times: int = 1 << 30
+    share: float = 1.0
     after: float = 0.0
     retry_after: int | None = None
     date: bool = False
@@ -30,6 +33,10 @@ class Behaviour:
     location: str = ""
     big: int = 0
     text: str = ""
+
+    def meets(self, id: str, attempt: int) -> bool:
+        """Whether this attempt of the message meets with it."""
+        return attempt <= self.times and (self.share >= 1 or crc32(id.encode()) % 1000 < self.share * 1000)
 
     def answer(self) -> bytes:
         """The whole answer."""
@@ -71,7 +78,7 @@ WELL = Behaviour()
 def told(query: str, before: Behaviour = WELL) -> Behaviour:
     """The behaviour that a query string names: its fields by name."""
     named: Mapping[str, str] = dict(parse_qsl(query))
-    kinds = {"status": int, "times": int, "after": float, "retry_after": int, "big": int}
+    kinds = {"status": int, "times": int, "after": float, "share": float, "retry_after": int, "big": int}
     values: dict[str, Any] = {name: kinds.get(name, _plain)(value) for name, value in named.items()}
     return replace(before, **values)
 

@@ -58,7 +58,7 @@ class Receiver:
         ]  # fmt: skip
         self.rows.append(row)
         behaviour = self.behaviours.get(path) or (told(query) if query else WELL)
-        return row, behaviour if attempt <= behaviour.times else WELL
+        return row, behaviour if behaviour.meets(id, attempt) else WELL
 
     def _verified(self, path: str, headers: dict[str, str], body: bytes) -> list[int]:
         found = []

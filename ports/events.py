@@ -1,6 +1,6 @@
 """The event log: appended in the transaction, visible below a horizon (architecture §5)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -14,12 +14,14 @@ from domain.kernel.tenancy import Tenant
 class Reach:
     """How far the log goes. `last` is the highest position taken, `horizon` the one below which nothing can appear any more.
 
-    `floor` is the position up to which events have been dropped by age.
+    `floor` is the position up to which events have been dropped by age. What appears above the horizon from now on
+    carries no time before `since` (see `page`).
     """
 
     horizon: int
     last: int
     floor: int
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,28 @@ class EventReader(Protocol):
         """How far the log goes now."""
         ...
 
-    async def licences(self, tenant: Tenant) -> Sequence[Licence]:
-        """What the tenant may read of others' catalogues."""
+    async def licences(self, tenants: Sequence[Tenant]) -> Mapping[Tenant, Sequence[Licence]]:
+        """What each of the tenants may read of others' catalogues; those without are left out."""
+        ...
+
+    async def stirred(self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None) -> frozenset[Tenant]:
+        """Those of the tenants that have own events after their position, up to `up_to`; `since` as in `page`."""
         ...
 
     async def page(
-        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
+        self,
+        reader: Reader,
+        after: int,
+        up_to: int,
+        limit: int,
+        wanted: EventFilter,
+        *,
+        since: datetime | None = None,
     ) -> Sequence[LoggedEvent]:
-        """The first `limit` events, oldest first. Others' events carry the groups to be shown, and their whole body."""
+        """The first `limit` events, oldest first. Others' events carry the groups to be shown, and their whole body.
+
+        `since` spares looking into older days: none of the events asked for may be older (Reach tells).
+        """
         ...
 
     async def recent(

@@ -1,6 +1,6 @@
 """The event log in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -84,8 +84,11 @@ class MemoryEventReader:
         """Everything below the horizon, in order."""
         return sorted((kept for _, kept in self._store.everyone(EVENTS)), key=lambda kept: kept.position)
 
-    async def licences(self, tenant: Tenant) -> Sequence[Licence]:
-        """What the tenant may read of others' catalogues."""
+    async def licences(self, tenants: Sequence[Tenant]) -> Mapping[Tenant, Sequence[Licence]]:
+        """What each tenant may read of others' catalogues; those without are left out."""
+        return {tenant: held for tenant in tenants if (held := self._held(tenant))}
+
+    def _held(self, tenant: Tenant) -> Sequence[Licence]:
         found: dict[tuple[Tenant, str], frozenset[str]] = {}
         for owner, grant in self._store.everyone(GRANTS):
             if grant.holder in (tenant.org, "*") and owner.livemode == tenant.livemode and owner.org != tenant.org:
@@ -93,8 +96,20 @@ class MemoryEventReader:
                 found[key] = found.get(key, NETWORK_GROUPS) | grant.groups
         return [Licence(owner, catalogue, groups) for (owner, catalogue), groups in sorted(found.items(), key=repr)]
 
+    async def stirred(self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None) -> frozenset[Tenant]:
+        """Those of the tenants that have own events after their position."""
+        events = [kept for _, kept in self._store.everyone(EVENTS) if kept.tenant in positions]
+        return frozenset(kept.tenant for kept in events if positions[kept.tenant] < kept.position <= up_to)
+
     async def page(
-        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
+        self,
+        reader: Reader,
+        after: int,
+        up_to: int,
+        limit: int,
+        wanted: EventFilter,
+        *,
+        since: datetime | None = None,
     ) -> Sequence[LoggedEvent]:
         """The first `limit` events, oldest first."""
         return [event for event in self._visible(reader, wanted) if after < event.position <= up_to][:limit]

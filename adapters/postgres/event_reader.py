@@ -1,6 +1,8 @@
 """Reading the event log in PostgreSQL: horizons, pages, and what licences open of others' catalogues."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from heapq import merge
 from typing import Any, LiteralString, cast
 
@@ -68,26 +70,58 @@ class PostgresEventReader:
         async with self._pool.system() as link:
             reach = await reach_of(link)
         self._highest = max(self._highest, reach.horizon)
-        return Reach(self._highest, reach.last, reach.floor)
+        return replace(reach, horizon=self._highest)
 
-    async def licences(self, tenant: Tenant) -> Sequence[Licence]:
-        """What the tenant may read of others' catalogues; a grant to it by name adds to what everybody is granted."""
+    async def licences(self, tenants: Sequence[Tenant]) -> Mapping[Tenant, Sequence[Licence]]:
+        """What each tenant may read of others' catalogues; a grant by name adds to what everybody is granted."""
         async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["licences"], _own(tenant))
+            cursor = await link.cursor.execute(SQL["licences"], {"holders": [tenant.org for tenant in tenants]})
             rows = await cursor.fetchall()
-        found: dict[tuple[Tenant, str], frozenset[str]] = {}
-        for org, livemode, catalogue, groups in rows:
+        found: dict[Tenant, dict[tuple[Tenant, str], frozenset[str]]] = {}
+        asking = frozenset(tenants)
+        for holder, org, livemode, catalogue, groups in rows:
             key = (Tenant(org, livemode), catalogue)
-            found[key] = found.get(key, NETWORK_GROUPS) | frozenset(groups)
-        return [Licence(owner, catalogue, groups) for (owner, catalogue), groups in found.items()]
+            holders = asking if holder == "*" else asking & {Tenant(holder, livemode)}
+            for tenant in holders:
+                if tenant.livemode == livemode and tenant.org != org:
+                    held = found.setdefault(tenant, {})
+                    held[key] = held.get(key, NETWORK_GROUPS) | frozenset(groups)
+        return {
+            tenant: [Licence(owner, catalogue, groups) for (owner, catalogue), groups in held.items()]
+            for tenant, held in found.items()
+        }
+
+    async def stirred(self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None) -> frozenset[Tenant]:
+        """Those of the tenants that have own events after their position."""
+        told = {
+            "orgs": [tenant.org for tenant in positions],
+            "livemodes": [tenant.livemode for tenant in positions],
+            "positions": list(positions.values()),
+            "up_to": up_to,
+            "since": since,
+        }
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["stirred"], told)
+            return frozenset(Tenant(org, livemode) for org, livemode in await cursor.fetchall())
 
     async def page(
-        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
+        self,
+        reader: Reader,
+        after: int,
+        up_to: int,
+        limit: int,
+        wanted: EventFilter,
+        *,
+        since: datetime | None = None,
     ) -> Sequence[LoggedEvent]:
-        """The first `limit` events, oldest first."""
+        """The first `limit` events, oldest first; only partitions of days from `since` on are looked into."""
         where, values = _narrowed(wanted)
-        where += " AND position > %(after)s AND position <= %(up_to)s ORDER BY position" + _limit(limit)
+        where += " AND position > %(after)s AND position <= %(up_to)s"
         values |= {"after": after, "up_to": up_to}
+        if since is not None:
+            where += " AND time >= %(since)s"
+            values["since"] = since
+        where += " ORDER BY position" + _limit(limit)
         own = await self._own(reader.tenant, where, values)
         if not reader.licences:
             return own

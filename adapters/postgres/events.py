@@ -30,7 +30,7 @@ async def reach_of(link: Link) -> Reach:
     if last is None:
         raise Unavailable
     writer = oldest[0] if oldest and oldest[0] is not None else last[0]
-    return Reach(min(last[0], writer), last[0], last[1])
+    return Reach(min(last[0], writer), last[0], last[1], last[2])
 
 
 class PostgresEventLog:

@@ -30,6 +30,7 @@ class PostgresShards:
         self._using = asyncio.Lock()
         self._held: set[int] = set()
         self._fair = shards
+        self._lost = False
 
     async def open(self) -> None:
         """Begin to take part."""
@@ -38,14 +39,16 @@ class PostgresShards:
 
     async def _opened(self) -> Link:
         if self._link is None:
-            link = await self._pool.apart()
-            await link.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_SPACE, _MEMBER))
-            self._link = link
+            self._link = await self._pool.apart()
+            await self._link.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_SPACE, _MEMBER))
         return self._link
 
     async def rebalance(self) -> frozenset[int]:
         """Take what is free, up to a fair share. Raises LeaseLost when everything held was lost."""
         async with self._using:
+            if self._lost:
+                self._lost = False
+                raise LeaseLost  # others may have served them in between: whoever holds them again begins anew
             try:
                 link = await self._opened()
                 taken, members = await self._standing(link)
@@ -56,6 +59,7 @@ class PostgresShards:
                     await self._take(link, shard)
             except psycopg.Error as error:
                 self._lose()
+                self._lost = False
                 raise LeaseLost from error
             return frozenset(self._held)
 
@@ -91,8 +95,10 @@ class PostgresShards:
             if self._link is not None:
                 await self._link.connection.close()
             self._lose()
+            self._lost = False
 
     def _lose(self) -> None:
+        self._lost = bool(self._held)
         if self._link is not None:
             self._link.connection.pgconn.finish()
         self._link = None
@@ -107,8 +113,9 @@ class PostgresShards:
             try:
                 async with self._link.connection.transaction():
                     yield self._link
-            except psycopg.OperationalError as error:
-                if self._link is not None and self._link.connection.closed:
+            except BaseException as error:
+                self._link.staged.clear()  # what the transaction made is gone with it
+                if isinstance(error, psycopg.Error) and self._link.connection.closed:
                     self._lose()
                     raise LeaseLost from error
                 raise

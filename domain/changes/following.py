@@ -6,9 +6,10 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
-from domain.changes.model import ALL, EventFilter, Reader, Stretch
+from domain.changes.model import ALL, EventFilter, Licence, Reader, Stretch
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
 from ports.events import EventReader, EventRendering
@@ -104,21 +105,30 @@ class _Channel:
     followings: set[Following] = field(default_factory=set)
     owners: frozenset[str] = frozenset()
     """The words by which signals name those whose events are read here."""
-    _reader: Reader | None = None
-    _known_to: int = -1
+    since: datetime | None = None
+    """What appears after `position` carries no time before this."""
+    licensed: Reader | None = None
+    known_to: int = -1
+    """Up to where the licences are known."""
 
     def __post_init__(self) -> None:
         """Until the licences are known, one's own events are all."""
         self.owners = frozenset((_word(self.tenant),))
 
+    def learn(self, licences: Sequence[Licence], up_to: int) -> None:
+        """These are held; they were asked for after the horizon `up_to`."""
+        self.licensed, self.known_to = Reader(self.tenant, tuple(licences)), max(self.known_to, up_to)
+        self.owners = frozenset((_word(self.tenant), *(_word(one.owner) for one in licences)))
+
     async def reader(self, up_to: int) -> Reader:
         """Who reads up to there. Licences are asked for after the horizon, or what they open would be passed by unseen."""
-        if self._reader is None or up_to > self._known_to:
-            horizon = self.follower.horizon
-            self._reader = await self.follower.reader(self.tenant)
-            self._known_to = max(self._known_to, horizon)
-            self.owners = frozenset((_word(self.tenant), *(_word(one.owner) for one in self._reader.licences)))
-        return self._reader
+        if self.licensed is None or up_to > self.known_to:
+            await self.follower.learn([self])
+        return self.licensed or Reader(self.tenant)
+
+    def move(self, position: int, since: datetime | None) -> None:
+        """Everything up to there has been read, by a question to the log that told `since`."""
+        self.position, self.since = position, since
 
     async def catch_up(self, following: Following, limit: int) -> Stretch:
         """The next page of the log for one who is behind; joins it to the others once it is not."""
@@ -161,6 +171,7 @@ class Follower:
         """A horizon of the log, at most `idle` seconds old while `run` is running."""
         self.floor = 0
         self.last = 0
+        self._since: datetime | None = None
 
     @contextlib.asynccontextmanager
     async def follow(self, tenant: Tenant, after: int, wanted: EventFilter = ALL) -> AsyncIterator[Following]:
@@ -186,10 +197,18 @@ class Follower:
         await asyncio.shield(self._asking)
         return self.horizon
 
-    async def read(self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter = ALL) -> Stretch:
+    async def read(
+        self,
+        reader: Reader,
+        after: int,
+        up_to: int,
+        limit: int,
+        wanted: EventFilter = ALL,
+        since: datetime | None = None,
+    ) -> Stretch:
         """The next `limit` events up to `up_to`, as the reader may see them; fewer of those that are rarely asked for."""
         end = await self.window(reader, after, up_to, wanted)
-        found = await self._events.page(reader, after, end, limit, wanted)
+        found = await self._events.page(reader, after, end, limit, wanted, since=since)
         whole = len(found) < limit
         position = end if whole else found[-1].position
         return Stretch(self.shown(found), position, caught_up=whole and end == up_to)
@@ -217,7 +236,14 @@ class Follower:
 
     async def reader(self, tenant: Tenant) -> Reader:
         """The tenant with the licences that it holds now."""
-        return Reader(tenant, tuple(await self._events.licences(tenant)))
+        return Reader(tenant, tuple((await self._events.licences([tenant])).get(tenant, ())))
+
+    async def learn(self, channels: "Sequence[_Channel]") -> None:
+        """Ask once for what the tenants of all these channels hold."""
+        horizon = self.horizon
+        held = await self._events.licences([channel.tenant for channel in channels])
+        for channel in channels:
+            channel.learn(held.get(channel.tenant, ()), horizon)
 
     def close(self) -> None:
         """The process is about to stop: let everyone who waits look again."""
@@ -229,7 +255,7 @@ class Follower:
     async def _channel(self, tenant: Tenant) -> _Channel:
         if not self.known:
             await self.fresh()  # or the first of a process would have the listener read the log from its beginning
-        return self._channels.setdefault(tenant, _Channel(self, tenant, self.horizon))
+        return self._channels.setdefault(tenant, _Channel(self, tenant, self.horizon, since=self._since))
 
     async def run(self) -> None:
         """Listen until cancelled; trouble with the database is waited out."""
@@ -246,10 +272,14 @@ class Follower:
     async def _listen(self, subscription: Subscription) -> None:
         said = await self._wait(subscription)
         sweep = not said or asyncio.get_running_loop().time() - self._swept >= self._idle
-        self._mark(subscription.words(), everything=sweep)
+        words = subscription.words()
+        sweep = sweep or "" in words
+        self._mark(words)
         if sweep or self._dirty():
             before = self.horizon
             await self._reach()
+            if sweep:
+                await self._sweep()
             well = await self._advance()
             self._patience = self._pause if self.horizon > before else min(SLOWEST, self._patience * 2)
             await asyncio.sleep(self._patience if well else _RETRY)
@@ -272,24 +302,44 @@ class Follower:
                 task.cancel()
             await asyncio.gather(heard, kicked, return_exceptions=True)
 
-    def _mark(self, words: frozenset[str], *, everything: bool) -> None:
-        if everything or "" in words:
-            everything, self._swept = True, asyncio.get_running_loop().time()
+    def _mark(self, words: frozenset[str]) -> None:
         for channel in self._channels.values():
-            if everything or not words.isdisjoint(channel.owners):
+            if not words.isdisjoint(channel.owners):
                 channel.dirty, channel.wanted = True, 0
+
+    async def _sweep(self) -> None:
+        """Nobody need have said anything: one question finds those that have something to read, all others move on."""
+        self._swept = asyncio.get_running_loop().time()
+        horizon, since = self.horizon, self._since
+        behind = [one for one in self._channels.values() if not one.dirty and one.position < horizon]
+        if not behind:
+            return
+        await self.learn(behind)
+        bounds = [since, *(one.since for one in behind)]
+        bound = None if None in bounds else min(moment for moment in bounds if moment is not None)
+        stirred = await self._events.stirred({one.tenant: one.position for one in behind}, horizon, bound)
+        for channel in behind:
+            if channel.tenant in stirred or (channel.licensed and channel.licensed.licences):
+                channel.dirty, channel.wanted = True, 0
+            else:
+                channel.move(horizon, since)
+                for following in list(channel.followings):
+                    following.hand((), horizon)
 
     async def _reach(self) -> None:
         reach = await self._events.reach()
         self.horizon = max(self.horizon, reach.horizon)
         self.last, self.floor = reach.last, reach.floor
+        self._since = reach.since
         self.known = True
 
     async def _advance(self) -> bool:
         """Read what is new for each tenant that has anything, and hand it out; False when it failed for one of them."""
         well = True
-        for channel in list(self._channels.values()):
-            if channel.dirty:
+        dirty = [channel for channel in self._channels.values() if channel.dirty]
+        if dirty:
+            await self.learn(dirty)
+            for channel in dirty:
                 try:
                     await self._read_on(channel)
                 except Exception:
@@ -299,11 +349,12 @@ class Follower:
 
     async def _read_on(self, channel: _Channel) -> None:
         channel.wanted = channel.wanted or self.last
-        horizon = self.horizon
+        horizon, since = self.horizon, self._since
+        bound = min(since, channel.since) if since and channel.since else None
         reader = await channel.reader(horizon)
         while channel.position < horizon and channel.followings:
-            stretch = await self.read(reader, channel.position, horizon, PAGE)
-            channel.position = stretch.position
+            stretch = await self.read(reader, channel.position, horizon, PAGE, since=bound)
+            channel.move(stretch.position, bound if stretch.position < horizon else since)
             asked: dict[EventFilter, list[LoggedEvent]] = {}
             for following in list(channel.followings):
                 wanted = following.wanted

@@ -62,6 +62,7 @@ class Deliverer:
         self._recorder = Recorder(log)
         self._held: frozenset[int] = frozenset()
         self._calm = False
+        self._shaken = asyncio.Event()
         self._stopping = False
         self._serving = asyncio.Lock()
 
@@ -107,7 +108,9 @@ class Deliverer:
                 LOG.exception("endpoints could not be shared out, again in %.0f s", _RETRY)
                 await asyncio.sleep(_RETRY)
             else:
-                await asyncio.sleep(REBALANCE if self._held and self._calm else _RETRY)
+                self._shaken.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._shaken.wait(), REBALANCE if self._held and self._calm else _RETRY)
 
     async def _rebalance(self) -> None:
         held = await self._shards.rebalance()
@@ -136,6 +139,7 @@ class Deliverer:
         """The shards are others' by now: forget everything, the store has the truth."""
         LOG.warning("the endpoints of this worker were lost, and are asked for again")
         self._held = frozenset()
+        self._shaken.set()
         self._recorder.forget()
         for key in list(self._lanes):
             self._drop(*key)
@@ -145,14 +149,17 @@ class Deliverer:
             while True:
                 await subscription.wait(None)
                 words = subscription.words()
-                try:
-                    await self._hear(words)
-                except Exception:
-                    LOG.exception("changed endpoints could not be read, again in %.0f s", _RETRY)
-                    await asyncio.sleep(_RETRY)
-                    await self._hear(frozenset(("",)))
+                while words:
+                    try:
+                        await self._hear(words)
+                        words = frozenset()
+                    except Exception:
+                        LOG.exception("changed endpoints could not be read, again in %.0f s", _RETRY)
+                        words = frozenset(("",))
+                        await asyncio.sleep(_RETRY)
 
     async def _hear(self, words: frozenset[str]) -> None:
+        """Take up what changed about these endpoints, or about all of them for an empty text."""
         if "" in words:
             found = {(one.tenant, one.endpoint.id): one for one in await self._log.subscribers(sorted(self._held))}
             for key in self._lanes.keys() - found.keys():

@@ -152,7 +152,7 @@ async def test_licences(backend: Backend, tenant: Tenant) -> None:
     sandbox = Tenant(owner.org, False)
 
     async def held() -> dict[str, Licence]:
-        found = await backend.events.licences(tenant)
+        found = (await backend.events.licences([tenant, owner])).get(tenant, ())
         return {one.catalogue: one for one in found if one.owner.org in (owner.org, tenant.org)}
 
     assert await held() == {}
@@ -170,6 +170,27 @@ async def test_licences(backend: Backend, tenant: Tenant) -> None:
     await revoke(backend, owner, catalogue, tenant.org)
     await revoke(backend, owner, other, "*")
     assert await held() == {other: Licence(owner, other, frozenset({"base", "retail", "trade"}))}
+
+
+async def test_who_has_events_after_a_position(backend: Backend, tenant: Tenant) -> None:
+    other, idle = await backend.tenant(), await backend.tenant()
+    await backend.events.reach()
+    for owner in (tenant, other):
+        async with backend.uow.begin(owner, builders.CALL) as tx:
+            await tx.events.append([builders.event("src_1")])
+    reach = await backend.events.reach()
+    before = dict.fromkeys((tenant, other, idle, Tenant(tenant.org, False)), 0)
+    assert await backend.events.stirred(before, reach.last, reach.since) == {tenant, other}
+    assert await backend.events.stirred(before, 0, None) == frozenset()
+    assert await backend.events.stirred({tenant: reach.last, other: 0}, reach.last, reach.since) == {other}
+
+
+async def test_days_before_the_bound_are_not_looked_into(backend: Backend, tenant: Tenant) -> None:
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        await tx.events.append([builders.event("src_1")])
+    reach = await backend.events.reach()
+    found = await backend.events.page(Reader(tenant), 0, reach.last, 10, ALL, since=reach.since)
+    assert [event.subject for event in found] == ["src_1"]
 
 
 async def test_a_holder_reads_the_networks_share_among_its_own(backend: Backend, tenant: Tenant) -> None:

@@ -1,6 +1,7 @@
 """A stage of which every part can be struck: workers, API, PostgreSQL, Valkey, clocks."""
 
 import asyncio
+import os
 import random
 import shutil
 import signal
@@ -135,4 +136,5 @@ def ground() -> Iterator[Ground]:
         made.stage.stop()
         asyncio.run(valkey.stop())
         asyncio.run(postgres.stop())
-        shutil.rmtree(home, ignore_errors=True)
+        if not os.environ.get("SOAK_KEEP"):
+            shutil.rmtree(home, ignore_errors=True)

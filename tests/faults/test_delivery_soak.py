@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from benchmarks.publishing import Publisher
+from benchmarks.receiving import Receiving
 from benchmarks.readers import CLEAN, LongPolls, Seen, Stream, judged
 from benchmarks.reconciling import Report, reconcile
 from domain.kernel.errors import DomainError
@@ -117,14 +118,27 @@ class Load:
                 await asyncio.sleep(0.2)
 
 
-def _hooks(ground: Ground, tenancy: Tenancy, at: object) -> list[Hook]:
-    kinds = ({}, {"status": 500, "times": 1}, {"after": 0.1}, {"do": "close", "times": 1})
+def _hooks(ground: Ground, tenancy: Tenancy, at: Receiving) -> list[Hook]:
+    kinds = ({}, {"status": 500, "times": 1, "share": 0.05}, {"after": 0.1}, {"do": "close", "times": 1})
     return [hook(tenancy.api, at, does=dict(kind)) for kind in kinds]
 
 
 def _logged(ground: Ground, tenancy: Tenancy) -> list[Seen]:
     statement = "SELECT id, subject, version FROM events WHERE org = %(org)s ORDER BY position"
     return [Seen(*row) for row in ground.rows(statement, org=tenancy.tenant.org)]
+
+
+def _left(ground: Ground, at: Receiving) -> Iterator[str]:
+    """What is still open, endpoint by endpoint."""
+    rows = ground.rows(
+        "SELECT e.url, e.status, e.routed, (SELECT max(position) FROM events v WHERE v.org = e.org), d.status, count(d), "
+        "min(d.tries), max(d.tries), min(d.next_attempt_at) - now(), max(d.next_attempt_at) - now() "
+        "FROM webhook_endpoints e LEFT JOIN webhook_deliveries d ON d.endpoint = e.id AND d.status <> 'succeeded' "
+        "GROUP BY e.url, e.org, e.status, e.routed, d.status ORDER BY 1"
+    )
+    for url, status, routed, last, *open in rows:
+        if status != "enabled" or routed < last or open[1]:
+            yield f"{url}: {status}, served up to {routed} of {last}; open: {' '.join(map(str, open))}"
 
 
 def _report(ground: Ground, tenancies: list[Tenancy], hooks: dict[str, list[Hook]]) -> Report:
@@ -163,6 +177,7 @@ def test_everything_struck_down_in_turn(capsys: pytest.CaptureFixture[str]) -> N
                   f"transactions rolled back, {load.unsure} broken off")  # fmt: skip
             print(f"deliveries: {report}; complete {calm:.0f} s after the last blow")
             print("\n".join(f"{name}: {told}" for name, told in readers.items()))
+            print("\n".join(_left(struck, at)))
         assert report.good, str(report)
         assert all(told.startswith(CLEAN) for told in readers.values()), readers
 

@@ -65,3 +65,33 @@ async def test_whoever_lost_its_locks_records_nothing(address: str) -> None:
     await others.close()
     await shards.close()
     await pool.close()
+
+
+async def test_a_failed_record_leaves_nothing_that_fails_the_next(address: str) -> None:
+    """What the transaction of the first attempt made (a staging table) is gone with it."""
+    pool = Pool(address)
+    shards = PostgresShards(pool, MANY)
+    log = PostgresDeliveryLog(pool, shards, SystemClock())
+    await shards.rebalance()
+    broken = builders.delivery("whe_1", subject="a\0b")
+    with pytest.raises(psycopg.Error):
+        await log.record(Progress(deliveries=[(Tenant("org_1", True), broken)]))
+    await log.record(Progress(deliveries=[(Tenant("org_1", True), builders.delivery("whe_1"))]))
+    await shards.close()
+    await pool.close()
+
+
+async def test_whoever_lost_everything_hears_of_it_before_holding_it_again(address: str) -> None:
+    pool = Pool(address)
+    shards = PostgresShards(pool, MANY)
+    log = PostgresDeliveryLog(pool, shards, SystemClock())
+    await shards.rebalance()
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+        await owner.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2")
+    with pytest.raises(LeaseLost):
+        await log.record(Progress(deliveries=[(Tenant("org_1", True), builders.delivery("whe_1"))]))
+    with pytest.raises(LeaseLost):
+        await shards.rebalance()
+    assert await shards.rebalance() == frozenset(range(MANY))
+    await shards.close()
+    await pool.close()

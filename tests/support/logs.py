@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 from adapters.memory.events import GRANTS, Grant, MemoryEventReader
@@ -38,12 +39,19 @@ class HeldEvents(MemoryEventReader):
         return reach if self.held is None else Reach(min(self.held - 1, reach.last), reach.last, reach.floor)
 
     async def page(
-        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
+        self,
+        reader: Reader,
+        after: int,
+        up_to: int,
+        limit: int,
+        wanted: EventFilter,
+        *,
+        since: datetime | None = None,
     ) -> Sequence[LoggedEvent]:
         self.read += 1
         self.furthest = max(self.furthest, up_to)
         await asyncio.sleep(0)
-        return await super().page(reader, after, up_to, limit, wanted)
+        return await super().page(reader, after, up_to, limit, wanted, since=since)
 
 
 class Log:

@@ -3,8 +3,8 @@ SELECT pg_advisory_xact_lock_shared(4611686018427387904 + (SELECT last_value - (
 
 -- insert --
 INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, body)
-SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(now)s,
-    network, body
+SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, 
+    least(greatest(%(now)s, now() - interval '1 hour'), now() + interval '1 hour'), network, body
 FROM unnest(%(ids)s::text[], %(types)s::text[], %(subjects)s::text[], %(products)s::text[], %(sources)s::text[],
     %(catalogues)s::text[], %(versions)s::integer[], %(networks)s::boolean[], %(bodies)s::bytea[])
     AS event (id, type, subject, product, source, catalogue, version, network, body)
@@ -18,15 +18,16 @@ COPY new_events (n, id, type, subject, product, source, catalogue, version, netw
 
 -- insert_staged --
 INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, body)
-SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(now)s,
-    network, body
+SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, 
+    least(greatest(%(now)s, now() - interval '1 hour'), now() + interval '1 hour'), network, body
 FROM (SELECT * FROM new_events ORDER BY n) AS event
 
 -- tell --
 SELECT pg_notify('joinery_events', %(word)s)
 
 -- last_position --
-SELECT last_value - (NOT is_called)::integer, (SELECT position FROM event_floor) FROM event_position
+SELECT last_value - (NOT is_called)::integer, (SELECT position FROM event_floor), now() - interval '1 day'
+FROM event_position
 
 -- oldest_writer --
 SELECT min((classid::bigint << 32 | objid::bigint) - 4611686018427387904) FROM pg_locks
@@ -34,9 +35,15 @@ WHERE locktype = 'advisory' AND objsubid = 1 AND mode = 'ShareLock' AND classid:
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 
 -- licences --
-SELECT org, livemode, catalogue, groups FROM licences
-WHERE (holder = %(org)s OR holder = '*') AND livemode = %(livemode)s AND org <> %(org)s
+SELECT holder, org, livemode, catalogue, groups FROM licences
+WHERE holder = ANY(%(holders)s) OR holder = '*'
 ORDER BY org, catalogue, holder
+
+-- stirred --
+SELECT own.org, own.livemode
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[], %(positions)s::bigint[]) AS own (org, livemode, position)
+WHERE EXISTS (SELECT FROM events e WHERE e.org = own.org AND e.livemode = own.livemode AND e.position > own.position
+    AND e.position <= %(up_to)s AND (%(since)s::timestamptz IS NULL OR e.time >= %(since)s))
 
 -- page --
 SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
