@@ -49,7 +49,7 @@ class Way:
     name: str
     twin: bool = False
     lock: bool = True
-    tell: str = "inside"
+    tell: str = "after"
     ready: bool = False
 
 
@@ -61,7 +61,7 @@ WAYS = (
     OURS,
     PLAINLY,
     Way("as it is, without NOTIFY", tell="never"),
-    Way("as it is, NOTIFY after the commit", tell="after"),
+    Way("as it is, NOTIFY inside the transaction", tell="inside"),
     Way("as it is, without the lock", lock=False),
     OURS_READY,
     PLAINLY_READY,
@@ -121,7 +121,7 @@ async def _writer(env: Mapping[str, str], tenant: Tenant, catalogue: str, pipe: 
                 events = publisher.next(BATCH)
                 async with uow.begin(tenant, CALL) as tx:
                     await _append(tx, way, events, rendering)
-                if way.tell == "after":
+                if way.tell == "after" and way != OURS:
                     async with container.pool().tenant(tenant) as link:
                         await link.cursor.execute(SQL["tell"], {"word": _word(tenant)})
                 count += BATCH

@@ -14,6 +14,7 @@ PAGE = (
     "SELECT product, body FROM product_documents WHERE org = %s AND livemode AND view = 'own' "
     "ORDER BY product DESC LIMIT 21"
 )
+CHANGES = "SELECT position, body FROM events WHERE org = %s AND livemode AND position > 0 ORDER BY position LIMIT 1000"
 ONE = "SELECT body FROM product_documents WHERE org = %s AND livemode AND view = 'own' AND product = %s"
 
 
@@ -32,7 +33,7 @@ class Bare:
         return connection.cursor(binary=True)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """GET /v1/products and /v1/products/{id}."""
+        """GET /v1/products, /v1/products/{id} and /v1/changes, a thousand events."""
         if scope["type"] == "lifespan":
             while True:
                 message = await receive()
@@ -45,6 +46,10 @@ class Bare:
             rows = await (await cursor.execute(PAGE, (self._org,))).fetchall()
             body = b",".join([row[1] for row in rows[:20]])
             content = b'{"object":"list","data":[' + body + b'],"has_more":true,"next_cursor":"x"}'
+        elif path == "/v1/changes":
+            rows = await (await cursor.execute(CHANGES, (self._org,))).fetchall()
+            body = b",".join([row[1] for row in rows])
+            content = b'{"object":"change_page","data":[' + body + b'],"next_cursor":"x","caught_up":false}'
         else:
             row = await (await cursor.execute(ONE, (self._org, path.rpartition("/")[2]))).fetchone()
             content = row[0] if row else b""

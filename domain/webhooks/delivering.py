@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from domain.changes.following import Follower
 from domain.changes.model import Stretch
-from domain.kernel.errors import LeaseLost
+from domain.kernel.errors import LeaseLost, Unavailable
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.lane import Item, Lane, delivery_of
 from domain.webhooks.model import shard_of
@@ -30,6 +30,7 @@ PAGE: Final = 200
 GRACE: Final = 12.0
 """Seconds that attempts in hand have to end when the process stops."""
 _RETRY: Final = 1.0
+_COMPLAIN_EVERY: Final = 10.0
 
 LOG: Final = logging.getLogger("joinery.webhooks")
 
@@ -63,6 +64,7 @@ class Deliverer:
         self._held: frozenset[int] = frozenset()
         self._calm = False
         self._shaken = asyncio.Event()
+        self._complained = float("-inf")
         self._stopping = False
         self._serving = asyncio.Lock()
 
@@ -305,13 +307,22 @@ class Deliverer:
     async def _attempt(self, lane: Lane, item: Item) -> None:
         try:
             verdict = await self._posting.attempt(lane, item, self._follower)
-        except Exception:
-            LOG.exception("delivery %s could not be attempted, again in %.0f s", item.delivery.id, _RETRY)
+        except Exception as error:
+            self._complain(item, error)
             lane.settle(item, done=False)
             item.due = asyncio.get_running_loop().time() + _RETRY
             self._schedule(lane, item)
         else:
             await self._settle(lane, item, verdict)
+
+    def _complain(self, item: Item, error: Exception) -> None:
+        """While the database is away, every due delivery fails here: one line in ten seconds is enough."""
+        now = asyncio.get_running_loop().time()
+        if not isinstance(error, Unavailable):
+            LOG.error("delivery %s could not be attempted", item.delivery.id, exc_info=error)
+        elif now - self._complained >= _COMPLAIN_EVERY:
+            self._complained = now
+            LOG.warning("deliveries could not be attempted, again in %.0f s: %s", _RETRY, error)
 
     async def _settle(self, lane: Lane, item: Item, verdict: Verdict) -> None:
         now, delivery = self._clock.now(), item.delivery
