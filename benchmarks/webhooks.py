@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from benchmarks.idle import watched
@@ -159,7 +160,7 @@ async def latency_figures(bench: Bench, rate: float, seconds: float, name: str =
     line(
         f"publish to receipt{name or f' at {paced:.0f}/s'}",
         f"p50 {quantile(found, 0.5):7.1f} ms   p95 {quantile(found, 0.95):7.1f} ms   p99 {quantile(found, 0.99):7.1f} ms"
-        f"   max {quantile(found, 1):7.1f} ms",
+        f"   max {quantile(found, 1):7.1f} ms   over 1 s: {sum(one > 1000 for one in found)}",
     )
     line("  % of a core", "   ".join(f"{part} {100 * share:.0f}" for part, share in spent.items()))
     bench.check("  published", bad)
@@ -213,6 +214,8 @@ async def main(told: argparse.Namespace) -> None:
             finally:
                 worker.terminate()
                 worker.wait(30)
+                if log := (Path(parts.env["BENCH_HOME"]) / "worker.log").read_text("utf-8"):
+                    line("the worker's log ends with", log[-2000:])
 
 
 if __name__ == "__main__":

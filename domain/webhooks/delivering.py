@@ -50,9 +50,10 @@ class Deliverer:
         disable: Disable,
         signals: Signals,
         clock: Clock,
+        grace: float = GRACE,
     ) -> None:
         self._follower, self._log, self._shards, self._posting = follower, log, shards, posting
-        self._disable, self._signals, self._clock = disable, signals, clock
+        self._disable, self._signals, self._clock, self._grace = disable, signals, clock, grace
         self._lanes: dict[tuple[Tenant, str], Lane] = {}
         self._pulls: dict[tuple[Tenant, str], asyncio.Task[None]] = {}
         self._room: dict[tuple[Tenant, str], asyncio.Event] = {}
@@ -85,7 +86,7 @@ class Deliverer:
             task.cancel()
         results = await asyncio.gather(*running, *self._pulls.values(), return_exceptions=True)
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=GRACE)
+            _, late = await asyncio.wait(self._tasks, timeout=self._grace)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)

@@ -34,7 +34,11 @@ class Reply:
     version: int | None = None
     etag: str | None = None
     later: "Callable[[], Awaitable[Any]] | None" = None
-    """Makes the body once the unit of work is over; only for operations that are `outside`."""
+    """Makes the body, or the whole reply, once the unit of work is over and no connection is held.
+
+    Only for operations that are `outside`. Whoever asks the database while it holds a connection takes two, and with all
+    taken waits for itself.
+    """
     stream: "EventStream | None" = None
     """What is sent instead of a body, for operations that are a `stream`."""
 

@@ -89,7 +89,7 @@ class Load:
     async def _append(self, container: Container, number: int) -> None:
         tenancy, dice = self.tenancies[number % len(self.tenancies)], random.Random(self.seed + number)
         publisher = Publisher(tenancy.tenant, tenancy.organisation.catalogue(tenancy.tenant.livemode))
-        publisher.few(dice.randint(5, 40))
+        publisher.few(dice.randint(40, 120))
         while not self._stop.is_set():
             events = publisher.next(dice.randint(1, 12))
             try:
@@ -119,7 +119,7 @@ class Load:
 
 
 def _hooks(ground: Ground, tenancy: Tenancy, at: Receiving) -> list[Hook]:
-    kinds = ({}, {"status": 500, "times": 1, "share": 0.05}, {"after": 0.1}, {"do": "close", "times": 1})
+    kinds = ({}, {"status": 500, "times": 1, "share": 0.02}, {"after": 0.1}, {"do": "close", "times": 1})
     return [hook(tenancy.api, at, does=dict(kind)) for kind in kinds]
 
 

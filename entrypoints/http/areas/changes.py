@@ -31,11 +31,11 @@ async def _position(call: Call, text: str | None, field: str) -> int:
 
 async def page(call: Call) -> Reply:
     """A page of the feed, now or when there is one."""
-    after = await _position(call, call.query.get("cursor"), "query.cursor")
     changes, tenant, wanted = call.use.changes, call.principal.tenant, _filter(call)
     limit, wait = call.query.get("limit", LIMIT), call.query.get("wait", 0)
 
     async def later() -> Any:
+        after = await _position(call, call.query.get("cursor"), "query.cursor")
         found = await changes.page(tenant, after, limit, wanted, patient=wait > 0)
         if wait and found.caught_up and not found.count:
             with call.idle():
@@ -58,12 +58,16 @@ async def recent(call: Call) -> Reply:
 async def stream(call: Call) -> Reply:
     """The events from some position on, as they come."""
     tenant, resumed = call.principal.tenant, call.last_event_id
-    if resumed:
-        after = await _position(call, resumed, "header.Last-Event-ID")
-    else:
-        after = await _position(call, call.query.get("cursor", wire.NOW), "query.cursor")
-    made = EventStream(call.use.changes.follower, tenant, after, _filter(call), call.feed)
-    return Reply(stream=made, headers={"Service-Stream-From": call.feed.sign(tenant, after)})
+
+    async def later() -> Reply:
+        if resumed:
+            after = await _position(call, resumed, "header.Last-Event-ID")
+        else:
+            after = await _position(call, call.query.get("cursor", wire.NOW), "query.cursor")
+        made = EventStream(call.use.changes.follower, tenant, after, _filter(call), call.feed)
+        return Reply(stream=made, headers={"Service-Stream-From": call.feed.sign(tenant, after)})
+
+    return Reply(later=later)
 
 
 OPERATIONS: Final = (

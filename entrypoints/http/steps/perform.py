@@ -74,7 +74,11 @@ class Perform:
             if visit.dry_run == "explain":
                 return self.answers.preview(visit, tx.recorded)
         if reply.later is not None:
-            reply.body = await reply.later()
+            made = await reply.later()
+            if isinstance(made, Reply):
+                reply = made
+            else:
+                reply.body = made
         return self.answers.success(visit, reply)
 
     async def _write(self, visit: Visit) -> Response:
