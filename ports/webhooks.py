@@ -151,14 +151,15 @@ class Shards(Protocol):
         ...
 
     async def rebalance(self) -> frozenset[int]:
-        """Take what is free up to a fair share, and name what is to be given up as too much; answers what is held.
-
-        Raises LeaseLost when everything held was lost.
-        """
+        """Take what is free up to a fair share; answers what is held. Raises LeaseLost when everything held was lost."""
         ...
 
     async def surplus(self) -> frozenset[int]:
         """What this worker holds beyond its fair share, and should `release` once nothing of it is in hand."""
+        ...
+
+    async def members(self) -> int:
+        """How many workers take part; asking is not taking part."""
         ...
 
     async def release(self, shards: frozenset[int]) -> None:

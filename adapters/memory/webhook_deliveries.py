@@ -118,6 +118,10 @@ class MemoryShards:
         """All of them."""
         return self._all
 
+    async def members(self) -> int:
+        """The one process."""
+        return 1
+
     async def surplus(self) -> frozenset[int]:
         """None."""
         return frozenset()

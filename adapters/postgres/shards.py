@@ -76,6 +76,11 @@ class PostgresShards:
         if row and row[0]:
             self._held.add(shard)
 
+    async def members(self) -> int:
+        """How many workers take part."""
+        async with self._pool.system() as link:
+            return (await self._standing(link))[1]
+
     async def surplus(self) -> frozenset[int]:
         """What this worker holds beyond its fair share."""
         return frozenset(sorted(self._held)[self._fair :])

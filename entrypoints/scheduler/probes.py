@@ -9,12 +9,13 @@ import aiohttp
 from domain.platform.usecases import Probe
 from ports.events import EventReader
 from ports.jobs import Dispatch
+from ports.webhooks import Shards
 
 LATE: Final = timedelta(minutes=2)
 """How long a due job may wait for a worker before ingestion counts as degraded."""
 
 
-def probes(dispatch: Dispatch, events: EventReader, api: str) -> Mapping[str, Probe]:
+def probes(dispatch: Dispatch, events: EventReader, shards: Shards, api: str) -> Mapping[str, Probe]:
     """What can be looked at in this release; `api` is the address that the API listens on."""
 
     async def answers() -> str:
@@ -30,4 +31,7 @@ def probes(dispatch: Dispatch, events: EventReader, api: str) -> Mapping[str, Pr
         await events.horizon()
         return "operational"
 
-    return {"api": answers, "ingestion": ingests, "feed": feeds}
+    async def delivers() -> str:
+        return "operational" if await shards.members() else "down"
+
+    return {"api": answers, "ingestion": ingests, "feed": feeds, "webhooks": delivers}

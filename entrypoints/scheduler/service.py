@@ -18,7 +18,7 @@ async def run_scheduler(container: Container, settings: Settings) -> None:
     """Lead, or wait to lead, until SIGTERM or SIGINT."""
     upkeep = container.upkeep()
     api = f"http://{settings.host}:{settings.port}"
-    looks = probes(container.dispatch(), container.event_reader(), api)
+    looks = probes(container.dispatch(), container.event_reader(), container.shards(), api)
     platform = PlatformService(container.platform_checks(), container.clock(), looks)
     runs = container.run_scheduler()
     idempotency = container.idempotency_upkeep()

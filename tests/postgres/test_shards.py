@@ -31,7 +31,9 @@ async def address() -> AsyncIterator[str]:
 async def test_fair_shares_and_take_over(address: str) -> None:
     pool = Pool(address)
     first, second = PostgresShards(pool, MANY), PostgresShards(pool, MANY)
+    assert await first.members() == 0
     assert await first.rebalance() == frozenset(range(MANY))
+    assert await second.members() == 1
     assert await second.rebalance() == frozenset()
     await first.rebalance()
     surplus = await first.surplus()
