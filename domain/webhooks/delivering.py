@@ -250,7 +250,8 @@ class Deliverer:
                 continue
             if wants(subscriber.endpoint, event, filed=(event.product or event.subject) in filed):
                 item = lane.take(event, now, delivery_of(event, subscriber, clock))
-                item.delivery.next_attempt_at = clock + timedelta(seconds=max(0.0, item.due - now))
+                waits = timedelta(seconds=max(0.0, item.due - now))
+                item.delivery.next_attempt_at = clock + waits if lane.is_head(item) else None
                 self._schedule(lane, item)
             lane.pass_by(event.position)
         lane.pass_by(stretch.position)
