@@ -152,7 +152,9 @@ class Desk:
             clock, "Joinery/1", DELAYS,
         )  # fmt: skip
         shards = backend.shards()
-        deliverer = Deliverer(follower, backend.delivery_log, shards, posting, self.disable, backend.signals, clock, 0.05)
+        deliverer = Deliverer(
+            follower, backend.delivery_log, shards, posting, self.disable, backend.signals, clock, 0.05
+        )
         tasks = [asyncio.create_task(follower.run()), asyncio.create_task(deliverer.run(asyncio.Event()))]
         try:
             yield deliverer

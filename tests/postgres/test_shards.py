@@ -89,7 +89,9 @@ async def test_whoever_lost_everything_hears_of_it_before_holding_it_again(addre
     log = PostgresDeliveryLog(pool, shards, SystemClock())
     await shards.rebalance()
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
-        await owner.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2")
+        await owner.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2"
+        )
     with pytest.raises(LeaseLost):
         await log.record(Progress(deliveries=[(Tenant("org_1", True), builders.delivery("whe_1"))]))
     with pytest.raises(LeaseLost):

@@ -1,0 +1,70 @@
+"""What measures promises must notice when they are broken: lost, late, unsigned and overlapping deliveries, gaps, repeats."""
+
+from typing import Any
+
+import pytest
+
+from benchmarks.readers import CLEAN, Seen, judged
+from benchmarks.receiving import Received
+from benchmarks.reconciling import reconcile
+
+IDS = ["a1", "a2", "a3", "b1"]
+
+
+def got(id: str, received: float, **other: Any) -> Received:
+    version = int(id[1])
+    told: dict[str, Any] = {
+        "endpoint": "/x", "id": id, "type": "offer.changed", "subject": id[0], "version": version,
+        "previous_version": version - 1 or None, "cursor": None, "received": received, "answered": received + 0.5,
+        "attempt": 1, "verified": [0], "body": None, "headers": None,
+    }  # fmt: skip
+    return Received(**told | other)
+
+
+GOOD = [got("a1", 1), got("b1", 1.1), got("a2", 2), got("a3", 3)]
+
+
+def test_all_is_well() -> None:
+    report = reconcile({"/x": IDS}, GOOD)
+    assert report.good and (report.expected, report.received, report.repeats) == (4, 4, 0)
+
+
+def test_repeats_are_counted_and_allowed() -> None:
+    report = reconcile({"/x": IDS}, [*GOOD, got("a1", 4, attempt=2)])
+    assert report.good and report.repeats == 1
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        GOOD[:3],
+        [GOOD[0], GOOD[1], GOOD[2], got("a3", 3, verified=[])],
+        [GOOD[0], GOOD[1], got("a3", 2), got("a2", 3)],
+        [GOOD[0], GOOD[1], got("a2", 2, previous_version=0), GOOD[3]],
+        [GOOD[0], GOOD[1], got("a2", 1.2), GOOD[3]],
+        [*GOOD, got("c1", 4)],
+        [*GOOD, got("a1", 4, endpoint="/y")],
+    ],
+    ids=["missing", "unverified", "overtaken", "gap", "overlapping", "unpublished", "foreign endpoint"],
+)
+def test_each_broken_promise_is_told(received: list[Received]) -> None:
+    assert not reconcile({"/x": IDS}, received).good
+
+
+TABLE = [Seen("1", "a", 1), Seen("2", "a", 2), Seen("3", "b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("found", "clean"),
+    [
+        (TABLE, True),
+        ([TABLE[2], *TABLE[:2]], True),
+        (TABLE[:2], False),
+        ([TABLE[1], TABLE[0], TABLE[2]], False),
+        ([*TABLE, TABLE[2]], False),
+        ([*TABLE, Seen("4", "b", 2)], False),
+    ],
+    ids=["as it is", "other subjects' order is free", "missed", "out of order", "again", "unknown"],
+)
+def test_readers_are_judged(found: list[Seen], clean: bool) -> None:
+    assert judged(found, TABLE).startswith(CLEAN) is clean
