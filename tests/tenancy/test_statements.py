@@ -13,6 +13,8 @@ from adapters.postgres.sqlfile import statements
 FOLDER = Path(adapters.postgres.__file__).parent
 ACROSS = {
     "access.keys": "finds out whose credentials they are",
+    "events.licences": "what several organisations' holders were granted by others",
+    "events.stirred": "one listener reads for every organisation; each is named with its position",
     "events.licensed": "what other organisations' licences open; each licence names its owner and catalogue",
     "events.licensed_stride": "how much there is of that",
     "idempotency.forget_expired": "upkeep by age alone",
