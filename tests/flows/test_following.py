@@ -204,9 +204,18 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("node")
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("there is no Node on this machine")
-    command = ["npm", "install", "--no-save", "--silent", "--prefix", str(folder), "eventsource@3.0.7"]
+    command = [
+        "npm",
+        "install",
+        "--no-save",
+        "--silent",
+        "--fetch-retries=0",
+        "--prefix",
+        str(folder),
+        "eventsource@3.0.7",
+    ]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=100, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
     except subprocess.TimeoutExpired:
         pytest.skip("the registry does not answer")
     if done.returncode:
