@@ -146,12 +146,8 @@ class DeliveryLog(Protocol):
 class Shards(Protocol):
     """Which parts of the endpoints this worker serves; never two workers the same part at a time."""
 
-    async def open(self) -> None:
-        """Begin to take part."""
-        ...
-
     async def rebalance(self) -> frozenset[int]:
-        """Take what is free up to a fair share; answers what is held. Raises LeaseLost when everything held was lost."""
+        """Take part, and what is free up to a fair share; answers what is held. Raises LeaseLost when everything held was lost."""
         ...
 
     async def surplus(self) -> frozenset[int]:

@@ -12,10 +12,9 @@ from adapters.http import errors
 from adapters.http.body import translated
 from adapters.http.resolver import Lookup, VettingResolver
 from adapters.http.vetting import Vetting
+from domain.webhooks.model import STORED_ANSWER
 from ports.webhooks import Sent
 
-_KEPT = 1024
-"""Bytes of an answer that are told."""
 _READ = 64 * 1024
 """Bytes of an answer that are read so that its connection can be used again; a longer one ends it."""
 _IDLE = 4.0
@@ -103,7 +102,7 @@ async def _beginning(answer: aiohttp.ClientResponse, deadline: float) -> bytes:
         async with asyncio.timeout_at(deadline):
             while read < _READ and (data := await answer.content.read(_READ)):
                 read += len(data)
-                told += data[: max(0, _KEPT - len(told))]
+                told += data[: max(0, STORED_ANSWER - len(told))]
     return bytes(told)
 
 

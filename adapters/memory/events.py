@@ -32,6 +32,24 @@ class Grant:
     groups: frozenset[str]
 
 
+def logged(kept: KeptEvent, body: bytes = b"", groups: frozenset[str] | None = None) -> LoggedEvent:
+    """The event as readers get it."""
+    event = kept.event
+    return LoggedEvent(
+        position=kept.position,
+        id=event.id,
+        type=event.type,
+        subject=event.subject,
+        product=event.product,
+        source=event.source,
+        catalogue=event.catalogue,
+        version=event.version,
+        time=kept.at,
+        body=body,
+        groups=groups,
+    )
+
+
 EVENTS: Final = Table[KeptEvent]("events", lambda kept: f"{kept.position:020d}", descending=False)
 GRANTS: Final = Table[Grant]("licences", lambda grant: f"{grant.catalogue} {grant.holder}")
 
@@ -53,7 +71,7 @@ class MemoryEvents:
             await self._rows.put(KeptEvent(position, tenant, event, self._transaction.now))
             self._transaction.recorded.events.append(event)
         if events:
-            self._transaction.channels.add(("events", f"{tenant.org} {'t' if tenant.livemode else 'f'}"))
+            self._transaction.channels.add(("events", tenant.word))
 
     async def horizon(self) -> int:
         """The horizon now: what is appended from here on stands above it."""
@@ -146,21 +164,6 @@ class MemoryEventReader:
         for owner, kept in self._store.everyone(EVENTS):
             groups = held.get((owner, kept.event.catalogue or ""))
             if owner == reader.tenant or (groups is not None and kept.event.network):
-                found.append(self._logged(kept, None if owner == reader.tenant else groups))
+                body = self._render(kept.event, kept.tenant, kept.at)
+                found.append(logged(kept, body, None if owner == reader.tenant else groups))
         return sorted((event for event in found if wanted.matches(event)), key=lambda event: event.position)
-
-    def _logged(self, kept: KeptEvent, groups: frozenset[str] | None) -> LoggedEvent:
-        event = kept.event
-        return LoggedEvent(
-            position=kept.position,
-            id=event.id,
-            type=event.type,
-            subject=event.subject,
-            product=event.product,
-            source=event.source,
-            catalogue=event.catalogue,
-            version=event.version,
-            time=kept.at,
-            body=self._render(event, kept.tenant, kept.at),
-            groups=groups,
-        )

@@ -111,9 +111,6 @@ class MemoryShards:
     def __init__(self, shards: int) -> None:
         self._all = frozenset(range(shards))
 
-    async def open(self) -> None:
-        """Nothing to do."""
-
     async def rebalance(self) -> frozenset[int]:
         """All of them."""
         return self._all

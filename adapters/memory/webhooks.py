@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Final
 
 from adapters.memory.catalogue import PRODUCTS
-from adapters.memory.events import EVENTS, KeptEvent
+from adapters.memory.events import EVENTS, KeptEvent, logged
 from adapters.memory.table import Table, Transaction
-from domain.events.model import LoggedEvent
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Cut, Page
 from domain.webhooks.forecasting import peak_per_minute, posts
@@ -149,20 +148,7 @@ class MemoryWebhooks:
         )
 
     def _wanted(self, endpoint: Endpoint, kept: KeptEvent) -> bool:
-        event = kept.event
-        logged = LoggedEvent(
-            position=kept.position,
-            id=event.id,
-            type=event.type,
-            subject=event.subject,
-            product=event.product,
-            source=event.source,
-            catalogue=event.catalogue,
-            version=event.version,
-            time=kept.at,
-            body=b"",
-        )
-        return wants(endpoint, logged, self._filed(endpoint, event.product))
+        return wants(endpoint, logged(kept), self._filed(endpoint, kept.event.product))
 
     def _filed(self, endpoint: Endpoint, product: str | None) -> bool:
         found = self._transaction.rows(PRODUCTS).get(product) if product else None
@@ -176,8 +162,7 @@ class MemoryWebhooks:
         return kept
 
     def _tell(self, endpoint: str) -> None:
-        tenant = self._transaction.tenant
-        self._transaction.channels.add((CHANNEL, f"{tenant.org} {'t' if tenant.livemode else 'f'} {endpoint}"))
+        self._transaction.channels.add((CHANNEL, f"{self._transaction.tenant.word} {endpoint}"))
 
 
 def _afresh(delivery: Delivery, at: datetime) -> Delivery:

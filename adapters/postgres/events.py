@@ -69,10 +69,8 @@ class PostgresEventLog:
         that nothing is lost with a writer that dies right here.
         """
         if self._appended:
-            tenant = self._session.tenant
             with contextlib.suppress(psycopg.Error):
-                word = f"{tenant.org} {'t' if tenant.livemode else 'f'}"
-                await self._session.link.cursor.execute(SQL["tell"], {"word": word})
+                await self._session.link.cursor.execute(SQL["tell"], {"word": self._session.tenant.word})
 
     async def horizon(self) -> int:
         """The horizon now: what is appended from here on stands above it."""

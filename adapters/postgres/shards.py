@@ -32,11 +32,6 @@ class PostgresShards:
         self._fair = shards
         self._lost = False
 
-    async def open(self) -> None:
-        """Begin to take part."""
-        async with self._using:
-            await self._opened()
-
     async def _opened(self) -> Link:
         if self._link is None:
             self._link = await self._pool.apart()

@@ -220,5 +220,4 @@ class PostgresWebhookStore:
         )
 
     async def _tell(self, endpoint: str) -> None:
-        tenant = self._session.tenant
-        await self._session.run(SQL["tell"], word=f"{tenant.org} {'t' if tenant.livemode else 'f'} {endpoint}")
+        await self._session.run(SQL["tell"], word=f"{self._session.tenant.word} {endpoint}")

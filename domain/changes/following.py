@@ -113,12 +113,12 @@ class _Channel:
 
     def __post_init__(self) -> None:
         """Until the licences are known, one's own events are all."""
-        self.owners = frozenset((_word(self.tenant),))
+        self.owners = frozenset((self.tenant.word,))
 
     def learn(self, licences: Sequence[Licence], up_to: int) -> None:
         """These are held; they were asked for after the horizon `up_to`."""
         self.licensed, self.known_to = Reader(self.tenant, tuple(licences)), max(self.known_to, up_to)
-        self.owners = frozenset((_word(self.tenant), *(_word(one.owner) for one in licences)))
+        self.owners = frozenset((self.tenant.word, *(one.owner.word for one in licences)))
 
     async def reader(self, up_to: int) -> Reader:
         """Who reads up to there. Licences are asked for after the horizon, or what they open would be passed by unseen."""
@@ -364,7 +364,3 @@ class Follower:
         channel.dirty = channel.position < channel.wanted
         if not channel.dirty:
             channel.wanted = 0
-
-
-def _word(tenant: Tenant) -> str:
-    return f"{tenant.org} {'t' if tenant.livemode else 'f'}"

@@ -189,9 +189,10 @@ class Deliverer:
                 lane.subscriber = subscriber
                 await self._restore(lane)
             else:
-                await self._begin(key, Lane(subscriber))
+                await self._begin(Lane(subscriber))
 
-    async def _begin(self, key: tuple[Tenant, str], lane: Lane) -> None:
+    async def _begin(self, lane: Lane) -> None:
+        key = lane.key
         await self._recorder.flush(everything=True)  # an earlier lane of the endpoint may have something left to tell
         known = await self._log.known(*key, lane.subscriber.routed)
         self._lanes[key] = lane
@@ -202,14 +203,16 @@ class Deliverer:
 
     async def _restore(self, lane: Lane) -> None:
         """Take up the open deliveries that the store knows of, once it knows what became of those in hand."""
-        subscriber = lane.subscriber
-        lane.done.clear()
-        await self._recorder.flush(everything=True)
-        found = await self._log.open(subscriber.tenant, subscriber.endpoint.id)
-        now, clock = asyncio.get_running_loop().time(), self._clock.now()
-        for delivery in found:
-            waits = (delivery.next_attempt_at - clock).total_seconds() if delivery.next_attempt_at else 0.0
-            lane.restore(delivery, now, now + max(0.0, waits))
+        lane.done = set()
+        try:
+            await self._recorder.flush(everything=True)
+            found = await self._log.open(*lane.key)
+            now, clock = asyncio.get_running_loop().time(), self._clock.now()
+            for delivery in found:
+                waits = (delivery.next_attempt_at - clock).total_seconds() if delivery.next_attempt_at else 0.0
+                lane.restore(delivery, now, now + max(0.0, waits))
+        finally:
+            lane.done = None
         for item in lane.heads():
             self._schedule(lane, item)
         self._pump(lane)
@@ -227,7 +230,7 @@ class Deliverer:
     # From the log into the lanes
 
     async def _pull(self, lane: Lane, known: frozenset[int]) -> None:
-        key = (lane.subscriber.tenant, lane.subscriber.endpoint.id)
+        key = lane.key
         while True:
             try:
                 async with self._follower.follow(key[0], lane.taken_up_to) as following:
@@ -292,7 +295,7 @@ class Deliverer:
                 await asyncio.wait_for(self._due_changed.wait(), wait)
 
     def _pump(self, lane: Lane) -> None:
-        if self._stopping or self._lanes.get((lane.subscriber.tenant, lane.subscriber.endpoint.id)) is not lane:
+        if self._stopping or self._lanes.get(lane.key) is not lane:
             return
         while self._recorder.keeps_up and (item := lane.next()) is not None:
             self._start(self._attempt(lane, item))
@@ -341,7 +344,7 @@ class Deliverer:
             self._schedule(lane, following)
         if not done:
             self._schedule(lane, item)
-        if (room := self._room.get((lane.subscriber.tenant, lane.subscriber.endpoint.id))) and lane.has_room:
+        if (room := self._room.get(lane.key)) and lane.has_room:
             room.set()
         self._pump(lane)
         await self._judge_endpoint(lane, verdict)

@@ -11,6 +11,7 @@ from typing import Final
 
 from domain.events.model import LoggedEvent
 from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery
 from domain.webhooks.payload import combinable
 from ports.webhooks import Subscriber
@@ -78,8 +79,8 @@ class Lane:
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
     """Nothing is being sent."""
     unsent: int = 0
-    done: set[str] = field(default_factory=set)
-    """What was done with since this was last emptied: what the store said of it before is out of date."""
+    done: set[str] | None = None
+    """While the store is asked for open deliveries: what was done with meanwhile, of which its answer is out of date."""
     lost: bool = False
     """Another worker serves the endpoint by now."""
     _subjects: dict[str, deque[Item]] = field(default_factory=dict)
@@ -93,6 +94,11 @@ class Lane:
         """Start where the store says that the endpoint has been served up to."""
         self.taken_up_to = max(self.taken_up_to, self.subscriber.routed)
         self.quiet.set()
+
+    @property
+    def key(self) -> tuple[Tenant, str]:
+        """Whose endpoint it is, and which."""
+        return self.subscriber.tenant, self.subscriber.endpoint.id
 
     @property
     def has_room(self) -> bool:
@@ -142,7 +148,7 @@ class Lane:
 
     def restore(self, delivery: Delivery, now: float, due: float) -> Item | None:
         """Go on with a delivery out of the store; None when it is under way already."""
-        if delivery.id in self.items or delivery.id in self.done:
+        if delivery.id in self.items or delivery.id in (self.done or ()):
             return None
         item = Item(delivery, now, due, recorded=True, stored_body=delivery.made > 0 or not delivery.positions)
         for position in delivery.positions:
@@ -165,18 +171,21 @@ class Lane:
     def is_head(self, item: Item) -> bool:
         """Whether nothing of its subject goes before it."""
         queue = self._subjects.get(item.delivery.subject)
-        return bool(queue) and queue is not None and queue[0] is item
+        return queue is not None and queue[0] is item
+
+    def _may_go(self, item: Item) -> bool:
+        return not item.sending and self.items.get(item.delivery.id) is item and self.is_head(item)
 
     def make_ready(self, item: Item) -> None:
         """It is due."""
-        if not item.sending and self.items.get(item.delivery.id) is item and self.is_head(item):
+        if self._may_go(item):
             self._ready.append(item)
 
     def next(self) -> Item | None:
         """What to send now, if anything may be sent; it counts as being sent from now on."""
         while self._ready and self.in_flight < (AT_ONCE_FAILING if self.failures >= FAILING_AFTER else AT_ONCE):
             item = self._ready.popleft()
-            if not item.sending and self.items.get(item.delivery.id) is item and self.is_head(item):
+            if self._may_go(item):
                 item.sending = True
                 self.in_flight += 1
                 self.quiet.clear()
@@ -202,7 +211,8 @@ class Lane:
         queue = self._subjects[item.delivery.subject]
         queue.remove(item)
         del self.items[item.delivery.id]
-        self.done.add(item.delivery.id)
+        if self.done is not None:
+            self.done.add(item.delivery.id)
         self._open.discard(item.delivery.positions)
         if not queue:
             del self._subjects[item.delivery.subject]

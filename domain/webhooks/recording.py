@@ -130,7 +130,7 @@ class Recorder:
         progress, told = Progress(), {}
         latest: dict[str, tuple[Tenant, Delivery]] = {}
         for lane in list(self._busy):
-            key = (lane.subscriber.tenant, lane.subscriber.endpoint.id)
+            key = lane.key
             before = self._routed.get(lane, (0, 0.0))
             items = lane.unrecorded(now + 1 if everything else now - AGE)
             told[lane] = [(item, replace(item.delivery)) for item in items]
@@ -147,6 +147,7 @@ class Recorder:
                 self._busy.discard(lane)
                 if lane not in self._lanes:
                     self._routed.pop(lane, None)
+                    self._told_success.pop(lane, None)
         progress.deliveries = list(latest.values())
         return progress, told
 
@@ -159,7 +160,7 @@ class Recorder:
     def _take_back(self, progress: Progress, told: dict[Lane, list[tuple[Item, Delivery]]]) -> None:
         for lane, items in told.items():
             lane.not_recorded([item for item, _ in items])
-            key = (lane.subscriber.tenant, lane.subscriber.endpoint.id)
+            key = lane.key
             if key in progress.failing:
                 self._failing.setdefault(lane, progress.failing[key])
             if key in progress.succeeded:

@@ -120,3 +120,17 @@ def test_what_is_asked_for_again_goes_before_what_waits_but_not_before_what_is_s
     again = made.restore(builders.delivery("whe_1", subject="ofr_1", positions=(3,), made=1), 0.0, 0.0)
     assert again is not None and made.restore(again.delivery, 0.0, 0.0) is None
     assert made.settle(flying, done=True) is again
+
+
+def test_what_is_done_with_is_only_remembered_while_the_store_is_asked() -> None:
+    made = lane()
+    first, second = take(made, event(1, "ofr_1")), take(made, event(2, "ofr_2"))
+    assert made.next() is first
+    made.settle(first, done=True)
+    assert made.done is None
+    made.done = set()
+    assert made.next() is second
+    made.settle(second, done=True)
+    assert made.restore(second.delivery, 0.0, 0.0) is None
+    made.done = None
+    assert made.restore(second.delivery, 0.0, 0.0) is not None
