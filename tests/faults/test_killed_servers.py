@@ -50,6 +50,7 @@ def test_postgresql_is_killed_in_the_middle_of_a_run(home: Path) -> None:
             lambda: stage.value("SELECT stage FROM runs WHERE id = %(id)s", id=run) == "store", "storing", every=0.005
         )
         os.kill(process.pid, signal.SIGKILL)
+        eventually(lambda: not tenancy.api.is_ready(), "its children have followed it")
         assert tenancy.api.call("GET", "/v1/products").status == 503
         assert not tenancy.api.is_ready()
         asyncio.run(server.start())
