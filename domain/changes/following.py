@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from domain.changes.horizon import Horizon
 from domain.changes.model import ALL, EventFilter, Licence, Reader, Stretch
+from domain.changes.reading import LogReading
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
 from ports.events import EventReader, EventRendering
@@ -24,8 +26,6 @@ SLOWEST: Final = 0.1
 PAGE: Final = 500
 MOST_WAITING: Final = 20_000
 """Events held for one follower; one that is slower goes on from the log itself."""
-WINDOW: Final = 20_000
-"""Events of the log that one look passes at most when only some of them are asked for."""
 _RETRY: Final = 1.0
 
 LOG: Final = logging.getLogger("joinery.changes")
@@ -132,10 +132,10 @@ class _Channel:
 
     async def catch_up(self, following: Following, limit: int) -> Stretch:
         """The next page of the log for one who is behind; joins it to the others once it is not."""
-        up_to = max(self.position, self.follower.horizon)
+        up_to = max(self.position, self.follower.horizon.position)
         if following.position < up_to:
             reader = await self.reader(up_to)
-            stretch = await self.follower.read(reader, following.position, up_to, limit, following.wanted)
+            stretch = await self.follower.log.stretch(reader, following.position, up_to, limit, following.wanted)
         else:
             stretch = Stretch((), following.position, caught_up=True)
         following.moved(stretch)
@@ -157,21 +157,16 @@ class Follower:
         pause: float = PAUSE,
         most_waiting: int = MOST_WAITING,
     ) -> None:
-        self._events, self._rendering, self._signals = events, rendering, signals
+        self.log = LogReading(events, rendering)
+        self.horizon = Horizon(events)
+        """At most `idle` seconds old while `run` is running."""
+        self._events, self._signals = events, signals
         self._idle, self._pause, self._most = idle, pause, most_waiting
         self._channels: dict[Tenant, _Channel] = {}
-        self._asking: asyncio.Task[None] | None = None
         self._kick = asyncio.Event()
         self._swept, self._patience = 0.0, pause
         self.closing = False
         """The process is about to stop: whoever waits should come to an end."""
-        self.known = False
-        """Whether the log has been asked yet."""
-        self.horizon = 0
-        """A horizon of the log, at most `idle` seconds old while `run` is running."""
-        self.floor = 0
-        self.last = 0
-        self._since: datetime | None = None
 
     @contextlib.asynccontextmanager
     async def follow(self, tenant: Tenant, after: int, wanted: EventFilter = ALL) -> AsyncIterator[Following]:
@@ -187,61 +182,10 @@ class Follower:
             if not channel.followings and self._channels.get(tenant) is channel:
                 del self._channels[tenant]
 
-    async def fresh(self) -> int:
-        """A horizon no older than this call: one question to the database answers all who ask meanwhile."""
-        running = self._asking
-        if running is not None:
-            await asyncio.wait((running,))  # it may have looked before the caller wrote
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._reach())
-        await asyncio.shield(self._asking)
-        return self.horizon
-
-    async def read(
-        self,
-        reader: Reader,
-        after: int,
-        up_to: int,
-        limit: int,
-        wanted: EventFilter = ALL,
-        since: datetime | None = None,
-    ) -> Stretch:
-        """The next `limit` events up to `up_to`, as the reader may see them; fewer of those that are rarely asked for."""
-        end = await self.window(reader, after, up_to, wanted)
-        found = await self._events.page(reader, after, end, limit, wanted, since=since)
-        whole = len(found) < limit
-        position = end if whole else found[-1].position
-        return Stretch(self.shown(found), position, caught_up=whole and end == up_to)
-
-    async def window(self, reader: Reader, after: int, up_to: int, wanted: EventFilter) -> int:
-        """How far to look in one go: a filter that matches little must not have the whole log read at once."""
-        if not wanted.narrow or up_to - after <= WINDOW:
-            return up_to
-        return await self._events.stride(reader, after, up_to, WINDOW)
-
-    def shown(self, events: Sequence[LoggedEvent]) -> list[LoggedEvent]:
-        """The events as licences show them: others' fields cut to the groups, and what shows nothing left out."""
-        if all(event.groups is None for event in events):
-            return list(events)
-        return [shown for event in events if (shown := self._shown(event)) is not None]
-
-    def _shown(self, event: LoggedEvent) -> LoggedEvent | None:
-        if event.groups is None:
-            return event
-        body = self._rendering.redacted(event, event.groups)
-        return None if body is None else LoggedEvent(
-            event.position, event.id, event.type, event.subject, event.product, event.source, event.catalogue,
-            event.version, event.time, body, event.groups,
-        )  # fmt: skip
-
-    async def reader(self, tenant: Tenant) -> Reader:
-        """The tenant with the licences that it holds now."""
-        return Reader(tenant, tuple((await self._events.licences([tenant])).get(tenant, ())))
-
     async def learn(self, channels: "Sequence[_Channel]") -> None:
         """Ask once for what the tenants of all these channels hold."""
-        horizon = self.horizon
-        held = await self._events.licences([channel.tenant for channel in channels])
+        horizon = self.horizon.position
+        held = await self.log.licences([channel.tenant for channel in channels])
         for channel in channels:
             channel.learn(held.get(channel.tenant, ()), horizon)
 
@@ -253,9 +197,10 @@ class Follower:
                 following.wake()
 
     async def _channel(self, tenant: Tenant) -> _Channel:
-        if not self.known:
-            await self.fresh()  # or the first of a process would have the listener read the log from its beginning
-        return self._channels.setdefault(tenant, _Channel(self, tenant, self.horizon, since=self._since))
+        horizon = self.horizon
+        if not horizon.known:
+            await horizon.fresh()  # or the first of a process would have the listener read the log from its beginning
+        return self._channels.setdefault(tenant, _Channel(self, tenant, horizon.position, since=horizon.since))
 
     async def run(self) -> None:
         """Listen until cancelled; trouble with the database is waited out."""
@@ -276,12 +221,12 @@ class Follower:
         sweep = sweep or "" in words
         self._mark(words)
         if sweep or self._dirty():
-            before = self.horizon
-            await self._reach()
+            before = self.horizon.position
+            await self.horizon.look()
             if sweep:
                 await self._sweep()
             well = await self._advance()
-            self._patience = self._pause if self.horizon > before else min(SLOWEST, self._patience * 2)
+            self._patience = self._pause if self.horizon.position > before else min(SLOWEST, self._patience * 2)
             await asyncio.sleep(self._patience if well else _RETRY)
 
     def _dirty(self) -> bool:
@@ -310,7 +255,7 @@ class Follower:
     async def _sweep(self) -> None:
         """Nobody need have said anything: one question finds those that have something to read, all others move on."""
         self._swept = asyncio.get_running_loop().time()
-        horizon, since = self.horizon, self._since
+        horizon, since = self.horizon.position, self.horizon.since
         behind = [one for one in self._channels.values() if not one.dirty and one.position < horizon]
         if not behind:
             return
@@ -325,13 +270,6 @@ class Follower:
                 channel.move(horizon, since)
                 for following in list(channel.followings):
                     following.hand((), horizon)
-
-    async def _reach(self) -> None:
-        reach = await self._events.reach()
-        self.horizon = max(self.horizon, reach.horizon)
-        self.last, self.floor = reach.last, reach.floor
-        self._since = reach.since
-        self.known = True
 
     async def _advance(self) -> bool:
         """Read what is new for each tenant that has anything, and hand it out; False when it failed for one of them."""
@@ -348,12 +286,12 @@ class Follower:
         return well
 
     async def _read_on(self, channel: _Channel) -> None:
-        channel.wanted = channel.wanted or self.last
-        horizon, since = self.horizon, self._since
+        channel.wanted = channel.wanted or self.horizon.last
+        horizon, since = self.horizon.position, self.horizon.since
         bound = min(since, channel.since) if since and channel.since else None
         reader = await channel.reader(horizon)
         while channel.position < horizon and channel.followings:
-            stretch = await self.read(reader, channel.position, horizon, PAGE, since=bound)
+            stretch = await self.log.stretch(reader, channel.position, horizon, PAGE, since=bound)
             channel.move(stretch.position, bound if stretch.position < horizon else since)
             asked: dict[EventFilter, list[LoggedEvent]] = {}
             for following in list(channel.followings):

@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from domain.changes.following import Follower
-from domain.changes.model import ChangePage, EventFilter, Reader, Stretch
+from domain.changes.model import ChangePage, EventFilter, Stretch
 from domain.events.model import LoggedEvent
 from domain.kernel.errors import CursorExpired
 from domain.kernel.paging import Cut, Page
@@ -22,21 +22,22 @@ class ChangesService:
 
     def __init__(self, events: EventReader, follower: Follower) -> None:
         self._events, self.follower = events, follower
+        self._log, self._horizon = follower.log, follower.horizon
 
     async def start(self, after: int | None) -> int:
         """The position to read from: the one given, or that of the oldest event kept. Raises CursorExpired."""
-        follower = self.follower
-        if not follower.known:
-            await follower.fresh()
+        horizon = self._horizon
+        if not horizon.known:
+            await horizon.fresh()
         if after is None:
-            return follower.floor
-        if after < follower.floor:
+            return horizon.floor
+        if after < horizon.floor:
             raise CursorExpired
         return after
 
     async def now(self) -> int:
         """The horizon: what is committed from here on comes after it."""
-        return await self.follower.fresh()
+        return await self._horizon.fresh()
 
     async def page(
         self, tenant: Tenant, after: int, limit: int, wanted: EventFilter, *, patient: bool = False
@@ -48,27 +49,27 @@ class ChangesService:
         loop, page, fresh = asyncio.get_running_loop(), ChangePage(after), False
         until = loop.time() + (PATIENCE if patient else 0)
         while True:
-            if not fresh and self.follower.horizon - page.position < limit:
-                await self.follower.fresh()
+            if not fresh and self._horizon.position - page.position < limit:
+                await self._horizon.fresh()
                 fresh = True
-            up_to = self.follower.horizon
+            up_to = self._horizon.position
             if page.position < up_to:
                 await self._add(page, tenant, up_to, limit, wanted)
-            page.caught_up = fresh and page.position >= self.follower.horizon
+            page.caught_up = fresh and page.position >= self._horizon.position
             if page.caught_up or page.count >= limit or (page.position < up_to and loop.time() >= until):
                 break
         if not fresh:
-            await self.follower.fresh()
+            await self._horizon.fresh()
         await self.start(after)  # what was dropped before or while it was read would be missing from the page
         return page
 
     async def _add(self, page: ChangePage, tenant: Tenant, up_to: int, limit: int, wanted: EventFilter) -> None:
-        reader = await self.follower.reader(tenant)
+        reader = await self._log.reader(tenant)
         if reader.licences:
-            stretch = await self.follower.read(reader, page.position, up_to, limit - page.count, wanted)
+            stretch = await self._log.stretch(reader, page.position, up_to, limit - page.count, wanted)
             _extend(page, stretch)
             return
-        end = await self.follower.window(reader, page.position, up_to, wanted)
+        end = await self._log.window(reader, page.position, up_to, wanted)
         found = await self._events.splice(tenant, page.position, end, limit - page.count, wanted)
         full = page.count + found.count >= limit
         page.count += found.count
@@ -92,26 +93,16 @@ class ChangesService:
         A page may be short although there is more, where events asked for lie far apart.
         """
         loop = asyncio.get_running_loop()
-        horizon = await self.follower.fresh()
-        until, reader = loop.time() + PATIENCE / 2, await self.follower.reader(tenant)
+        horizon = await self._horizon.fresh()
+        until, reader = loop.time() + PATIENCE / 2, await self._log.reader(tenant)
         before = min(horizon, int(cut.key) - 1) if cut.key else horizon
         found: list[LoggedEvent] = []
         width = _FIRST_LOOK_BACK if wanted.narrow else before
-        while before > self.follower.floor and len(found) <= cut.limit and loop.time() < until:
+        while before > self._horizon.floor and len(found) <= cut.limit and loop.time() < until:
             after = max(0, before - width)
-            found += await self._back(reader, after, before, cut.limit + 1 - len(found), wanted)
+            found += await self._log.back(reader, after, before, cut.limit + 1 - len(found), wanted)
             before, width = after, width * 4
-        return _page(found, cut.limit, before, self.follower.floor)
-
-    async def _back(self, reader: Reader, after: int, before: int, most: int, wanted: EventFilter) -> list[LoggedEvent]:
-        """The window's newest events that show anything."""
-        shown: list[LoggedEvent] = []
-        while len(shown) < most and before > after:
-            asked = most - len(shown)
-            found = await self._events.recent(reader, after, before, asked, wanted)
-            shown += self.follower.shown(found)
-            before = found[-1].position - 1 if len(found) == asked else after
-        return shown
+        return _page(found, cut.limit, before, self._horizon.floor)
 
 
 def _extend(page: ChangePage, stretch: Stretch) -> None:

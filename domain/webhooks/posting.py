@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from domain.changes.following import Follower
+from domain.changes.reading import LogReading
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.lane import Item, Lane
@@ -13,7 +13,6 @@ from domain.webhooks.model import STORED_ANSWER, Attempt, Endpoint, SealedSecret
 from domain.webhooks.schedule import DELAYS, TIMEOUT, Verdict, judge
 from domain.webhooks.signing import signature
 from ports.clock import Clock
-from ports.events import EventReader
 from ports.webhooks import DeliveryLog, ObjectReader, PayloadRendering, Sender, Sent, Subscriber
 
 KEPT_HEADERS: Final = ("content-type", "retry-after", "webhook-delivery", "server")
@@ -30,7 +29,7 @@ class Posting:
 
     def __init__(
         self,
-        events: EventReader,
+        events: LogReading,
         log: DeliveryLog,
         sender: Sender,
         rendering: PayloadRendering,
@@ -46,10 +45,10 @@ class Posting:
         self._clock, self._agent, self._delays = clock, agent, delays
         self._thin: dict[str, bytes] = {}
 
-    async def attempt(self, lane: Lane, item: Item, follower: Follower) -> Verdict:
+    async def attempt(self, lane: Lane, item: Item) -> Verdict:
         """Send the delivery once and write the attempt down in it."""
         subscriber, delivery = lane.subscriber, item.delivery
-        body = await self._body(subscriber, item, follower)
+        body = await self._body(subscriber, item)
         if body is None:
             return Verdict("failed", "aborted")
         delivery.body, delivery.status, delivery.next_attempt_at = body, "sending", None
@@ -83,7 +82,7 @@ class Posting:
             "Service-Feed-Cursor": self._feed_cursor(subscriber.tenant, position),
         }
 
-    async def _body(self, subscriber: Subscriber, item: Item, follower: Follower) -> bytes | None:
+    async def _body(self, subscriber: Subscriber, item: Item) -> bytes | None:
         """What is sent: once more what was sent before, or the events' own; None when they are no longer kept."""
         delivery = item.delivery
         if delivery.body is not None:
@@ -92,8 +91,7 @@ class Posting:
             return stored
         events: Sequence[LoggedEvent] = item.events
         if not events:
-            reader = await follower.reader(subscriber.tenant)
-            events = follower.shown(await self._events.at(reader, delivery.positions))
+            events = await self._events.at(subscriber.tenant, delivery.positions)
         if not events:
             return None
         return await self._rendered(subscriber, events)

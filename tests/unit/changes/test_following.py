@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from domain.changes import following as module
+from domain.changes import following as listening
+from domain.changes import reading
 from domain.changes.following import Following
 from domain.changes.model import EventFilter
 from domain.kernel.ids import new_id
@@ -118,7 +119,7 @@ async def test_one_who_is_ahead_of_the_listener_hears_nothing_twice() -> None:
         assert (await early.next(timeout=0.1)).events == []
         tell = log.store.listeners.pop()
         first = await log.write(4)
-        await log.follower.fresh()
+        await log.follower.horizon.fresh()
         async with log.follower.follow(log.tenant, 2) as late:
             assert await take(late, 2) == first[2:]
             second = await log.write(2)
@@ -141,7 +142,7 @@ async def test_a_filter_leaves_events_out_and_the_position_moves_on() -> None:
 
 
 async def test_a_rare_type_is_looked_for_window_by_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WINDOW", 10)
+    monkeypatch.setattr(reading, "WINDOW", 10)
     async with running() as log:
         await log.write(95)
         wanted = await log.write(1, type="source.blocked")
@@ -167,7 +168,7 @@ async def test_who_is_too_slow_reads_the_log_itself_and_misses_nothing() -> None
 
 
 async def test_a_database_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_RETRY", 0.05)
+    monkeypatch.setattr(listening, "_RETRY", 0.05)
     async with running() as log, log.follower.follow(log.tenant, 0) as following:
         assert (await following.next(timeout=0.05)).events == []
         log.events.down = True
@@ -206,12 +207,12 @@ async def test_others_signals_do_not_keep_a_lost_one_from_being_noticed() -> Non
 async def test_asking_together_asks_once_and_never_too_early() -> None:
     log = Log()
     await log.write()
-    await asyncio.gather(*(log.follower.fresh() for _ in range(100)))
+    await asyncio.gather(*(log.follower.horizon.fresh() for _ in range(100)))
     assert log.events.reached <= 2
-    first = asyncio.create_task(log.follower.fresh())
+    first = asyncio.create_task(log.follower.horizon.fresh())
     await asyncio.sleep(0)
     await log.write()
-    assert await log.follower.fresh() == 2
+    assert await log.follower.horizon.fresh() == 2
     await first
 
 
@@ -303,7 +304,7 @@ async def test_one_who_joins_late_reads_with_the_licences_of_the_horizon() -> No
             log.grant(owner, catalogue, "*")
             log.store.listeners.clear()
             first = await _offer(log, owner, catalogue, "price")
-            await log.follower.fresh()
+            await log.follower.horizon.fresh()
             async with log.follower.follow(log.tenant, 0) as late:
                 assert await take(late, 2) == [*own, *first]
 

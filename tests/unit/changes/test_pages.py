@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from domain.changes import following as module
+from domain.changes import reading as module
 from domain.changes.model import EventFilter
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id

@@ -1,0 +1,41 @@
+"""How far the log goes, as this process last heard it."""
+
+import asyncio
+from datetime import datetime
+
+from ports.events import EventReader
+
+
+class Horizon:
+    """One a process. However many ask at a time, the database is asked once."""
+
+    def __init__(self, events: EventReader) -> None:
+        self._events = events
+        self._asking: asyncio.Task[None] | None = None
+        self.known = False
+        """Whether the log has been asked yet."""
+        self.position = 0
+        """Nothing can appear below it any more; it never goes back."""
+        self.floor = 0
+        """Up to there events have been dropped by age."""
+        self.last = 0
+        """The highest position that was taken, above the horizon while its writer is not done."""
+        self.since: datetime | None = None
+        """What appears above it carries no time before this."""
+
+    async def fresh(self) -> int:
+        """The position no older than this call: one question answers all who ask meanwhile."""
+        running = self._asking
+        if running is not None:
+            await asyncio.wait((running,))  # it may have looked before the caller wrote
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self.look())
+        await asyncio.shield(self._asking)
+        return self.position
+
+    async def look(self) -> None:
+        """Ask the log."""
+        reach = await self._events.reach()
+        self.position = max(self.position, reach.horizon)
+        self.last, self.floor, self.since = reach.last, reach.floor, reach.since
+        self.known = True
