@@ -39,6 +39,7 @@ class Item:
     due: float
     events: tuple[LoggedEvent, ...] = ()
     recorded: bool = False
+    ready: bool = False
     sending: bool = False
     unsent: bool = False
     stored_body: bool = False
@@ -81,6 +82,8 @@ class Lane:
     unsent: int = 0
     done: set[str] | None = None
     """While the store is asked for open deliveries: what was done with meanwhile, of which its answer is out of date."""
+    served: bool = True
+    """This process serves the endpoint."""
     lost: bool = False
     """Another worker serves the endpoint by now."""
     _subjects: dict[str, deque[Item]] = field(default_factory=dict)
@@ -89,6 +92,7 @@ class Lane:
     _unrecorded: _Lowest = field(default_factory=_Lowest)
     _fresh: deque[Item] = field(default_factory=deque)
     _changed: dict[str, Item] = field(default_factory=dict)
+    _drained: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         """Start where the store says that the endpoint has been served up to."""
@@ -101,9 +105,14 @@ class Lane:
         return self.subscriber.tenant, self.subscriber.endpoint.id
 
     @property
-    def has_room(self) -> bool:
-        """Whether more events may be taken out of the log."""
+    def _has_room(self) -> bool:
         return self.unsent < MOST_UNSENT and len(self.items) < MOST_OPEN
+
+    async def room(self) -> None:
+        """Wait until more events may be taken out of the log."""
+        while not self._has_room:
+            self._drained.clear()
+            await self._drained.wait()
 
     @property
     def lowest_open(self) -> int | None:
@@ -164,10 +173,6 @@ class Lane:
         place = bisect(queue, item.delivery.position, lo=first, key=lambda other: other.delivery.position)
         queue.insert(place, item)
 
-    def heads(self) -> list[Item]:
-        """The first delivery of each subject, of which none is being sent."""
-        return [queue[0] for queue in self._subjects.values() if not queue[0].sending]
-
     def is_head(self, item: Item) -> bool:
         """Whether nothing of its subject goes before it."""
         queue = self._subjects.get(item.delivery.subject)
@@ -178,13 +183,15 @@ class Lane:
 
     def make_ready(self, item: Item) -> None:
         """It is due."""
-        if self._may_go(item):
+        if not item.ready and self._may_go(item):
+            item.ready = True
             self._ready.append(item)
 
     def next(self) -> Item | None:
         """What to send now, if anything may be sent; it counts as being sent from now on."""
         while self._ready and self.in_flight < (AT_ONCE_FAILING if self.failures >= FAILING_AFTER else AT_ONCE):
             item = self._ready.popleft()
+            item.ready = False
             if self._may_go(item):
                 item.sending = True
                 self.in_flight += 1
@@ -202,10 +209,13 @@ class Lane:
         self.in_flight -= 1
         if not self.in_flight:
             self.quiet.set()
-        if self.items.get(item.delivery.id) is not item:
-            return None
-        self._changed[item.delivery.id] = item
-        return self._remove(item) if done else None
+        following = None
+        if self.items.get(item.delivery.id) is item:
+            self._changed[item.delivery.id] = item
+            following = self._remove(item) if done else None
+        if self._has_room:
+            self._drained.set()
+        return following
 
     def _remove(self, item: Item) -> Item | None:
         queue = self._subjects[item.delivery.subject]

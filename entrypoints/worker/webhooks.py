@@ -1,8 +1,9 @@
 """The worker's part that delivers webhooks, put together."""
 
 from domain.kernel.tenancy import Actor, Call, Tenant
-from domain.webhooks.delivering import Deliverer, Disable
+from domain.webhooks.delivering import Deliverer
 from domain.webhooks.posting import Posting
+from domain.webhooks.sending import Disable
 from domain.webhooks.usecases import WebhookService
 from entrypoints.container import Container, product_version
 from ports.unit_of_work import UnitOfWork
@@ -25,7 +26,7 @@ def deliverer_of(container: Container) -> Deliverer:
     service = container.use_cases().webhooks
     log, clock = container.delivery_log(), container.clock()
     posting = Posting(
-        container.event_reader(),
+        container.follower().log,
         log,
         container.sender(),
         container.payloads(),

@@ -21,7 +21,7 @@ from domain.webhooks.model import Delivery, DeliveryFilter, Endpoint, SealedSecr
 from domain.webhooks.objects import ObjectsAsOf
 from domain.webhooks.posting import Posting
 from domain.kernel.paging import Cut
-from ports.webhooks import Sent
+from ports.webhooks import DeliveryLog, Sent, Shards
 from tests.support import builders
 from tests.support.backend import Backend
 
@@ -142,19 +142,19 @@ class Desk:
             await tx.webhooks.fail_open(endpoint, tx.now)
 
     @contextlib.asynccontextmanager
-    async def delivering(self) -> AsyncIterator[Deliverer]:
+    async def delivering(
+        self, *, log: DeliveryLog | None = None, shards: Shards | None = None
+    ) -> AsyncIterator[Deliverer]:
         """A deliverer that runs until left, and is then killed: it records nothing more."""
+        log, shards = log or self.backend.delivery_log, shards or self.backend.shards()
         backend, clock = self.backend, _Clock(self.backend.now)
         follower = Follower(backend.events, WireEventRendering(), backend.signals, idle=1.0)
         posting = Posting(
-            backend.events, backend.delivery_log, self.receivers, WirePayloadRendering(),
+            follower.log, log, self.receivers, WirePayloadRendering(),
             ObjectsAsOf(backend.uow, backend.events, JsonCodec()), keys, lambda tenant, position: f"{tenant.org}:{position}",
             clock, "Joinery/1", DELAYS,
         )  # fmt: skip
-        shards = backend.shards()
-        deliverer = Deliverer(
-            follower, backend.delivery_log, shards, posting, self.disable, backend.signals, clock, 0.05
-        )
+        deliverer = Deliverer(follower, log, shards, posting, self.disable, backend.signals, clock, 0.05)
         tasks = [asyncio.create_task(follower.run()), asyncio.create_task(deliverer.run(asyncio.Event()))]
         try:
             yield deliverer

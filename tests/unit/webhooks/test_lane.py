@@ -134,3 +134,14 @@ def test_what_is_done_with_is_only_remembered_while_the_store_is_asked() -> None
     assert made.restore(second.delivery, 0.0, 0.0) is None
     made.done = None
     assert made.restore(second.delivery, 0.0, 0.0) is not None
+
+
+def test_what_is_made_ready_twice_is_sent_once() -> None:
+    made = lane()
+    item = take(made, event(1, "ofr_1"))
+    made.make_ready(item)
+    assert made.next() is item
+    made.settle(item, done=False)
+    assert made.next() is None, "its next attempt has its time"
+    made.make_ready(item)
+    assert made.next() is item

@@ -1,0 +1,146 @@
+"""Which endpoints a deliverer serves when the store stumbles, or shards change hands, at the worst moment."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.kernel.errors import Unavailable
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import shard_of
+from ports.webhooks import DeliveryLog, Progress, Shards, Subscriber
+from tests.contract.desk import CALL, Desk, settled, until
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def desk(backend: Backend, tenant: Tenant) -> Desk:
+    """A tenant's desk."""
+    return Desk(backend, tenant)
+
+
+class Stumbling:
+    """A delivery log that fails as often as it is told to, and waits where it is told to."""
+
+    def __init__(self, log: DeliveryLog) -> None:
+        self._log = log
+        self.fails = {"known": 0, "open": 0}
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.asked = 0
+
+    async def _stumble(self, name: str) -> None:
+        if self.fails[name]:
+            self.fails[name] -= 1
+            raise Unavailable
+
+    async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
+        """As the log."""
+        return await self._log.subscribers(shards)
+
+    async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
+        """As the log, once the gate is open."""
+        found = await self._log.subscriber(tenant, endpoint)
+        self.asked += 1
+        await self.gate.wait()
+        return found
+
+    async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
+        """As the log, unless it stumbles."""
+        await self._stumble("known")
+        return await self._log.known(tenant, endpoint, after)
+
+    async def open(self, tenant: Tenant, endpoint: str) -> Any:
+        """As the log, unless it stumbles."""
+        await self._stumble("open")
+        return await self._log.open(tenant, endpoint)
+
+    async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
+        """As the log."""
+        return await self._log.body(tenant, delivery)
+
+    async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
+        """As the log."""
+        return await self._log.filed_under(tenant, products, categories)
+
+    async def record(self, progress: Progress) -> None:
+        """As the log."""
+        await self._log.record(progress)
+
+
+class Changing:
+    """The backend's shards, of which some are asked back when the test says so."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+        self.wanted_back: frozenset[int] = frozenset()
+        self.released: frozenset[int] = frozenset()
+
+    async def rebalance(self) -> frozenset[int]:
+        """What is held, of which nothing was given up."""
+        return await self._shards.rebalance() - self.released
+
+    async def surplus(self) -> frozenset[int]:
+        """What is asked back."""
+        return self.wanted_back - self.released
+
+    async def members(self) -> int:
+        """This one and the one that asks."""
+        return 2
+
+    async def release(self, shards: frozenset[int]) -> None:
+        """It is the other's."""
+        await self._shards.release(shards)
+        self.released |= shards
+
+    async def close(self) -> None:
+        """Give everything up."""
+        await self._shards.close()
+
+
+@pytest.mark.parametrize("step", ["known", "open"])
+async def test_an_endpoint_that_could_not_be_taken_up_at_first(desk: Desk, step: str) -> None:
+    log = Stumbling(desk.backend.delivery_log)
+    log.fails[step] = 2
+    endpoint = await desk.endpoint()
+    async with desk.delivering(log=log):
+        await desk.publish(desk.changed("ofr_1"))
+        await settled(desk, endpoint, 1)
+    assert not log.fails[step]
+    assert len(desk.receivers.posts) == 1
+
+
+async def test_a_change_that_could_not_be_taken_up_at_first(desk: Desk) -> None:
+    log = Stumbling(desk.backend.delivery_log)
+    endpoint = await desk.endpoint()
+    async with desk.delivering(log=log):
+        await desk.publish(desk.changed("ofr_1"))
+        [delivery] = await settled(desk, endpoint, 1)
+        log.fails["open"] = 1
+        async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
+            await tx.webhooks.resend(delivery, tx.now)
+        await until(lambda: len(desk.receivers.posts) == 2)
+        await desk.publish(desk.changed("ofr_2"))
+        await until(lambda: len(desk.receivers.posts) == 3)
+
+
+async def test_an_endpoint_whose_shard_is_given_up_while_it_is_looked_up(desk: Desk) -> None:
+    log, shards = Stumbling(desk.backend.delivery_log), Changing(desk.backend.shards())
+    other = await desk.endpoint()
+    async with desk.delivering(log=log, shards=shards):
+        await desk.publish(desk.changed("ofr_1"))
+        await settled(desk, other, 1)
+        log.gate.clear()
+        endpoint = await desk.endpoint()
+        await until(lambda: log.asked)
+        shards.wanted_back = frozenset((shard_of(endpoint.id),))
+        await until(lambda: shards.released == shards.wanted_back, seconds=20)
+        log.gate.set()
+        await desk.publish(desk.changed("ofr_2"))
+        await until(lambda: len(desk.receivers.at(other.url)) == 2 or shard_of(other.id) in shards.released)
+        await asyncio.sleep(0.2)
+    assert not desk.receivers.at(endpoint.url)
