@@ -43,7 +43,7 @@ class Posting:
         self._events, self._log, self._sender, self._rendering = events, log, sender, rendering
         self._objects, self._keys, self._feed_cursor = objects, keys, feed_cursor
         self._clock, self._agent, self._delays = clock, agent, delays
-        self._thin: dict[str, bytes] = {}
+        self._thin: dict[tuple[str, frozenset[str] | None], bytes] = {}
 
     async def attempt(self, lane: Lane, item: Item) -> Verdict:
         """Send the delivery once and write the attempt down in it."""
@@ -106,12 +106,13 @@ class Posting:
         return rendering.shaped(body, endpoint.api_version)
 
     def _thin_once(self, event: LoggedEvent) -> bytes:
-        """Several endpoints get the very same thin body."""
-        body = self._thin.get(event.id)
+        """Several endpoints get the very same thin body, if they may see the same of the event."""
+        seen = event.id, event.groups
+        body = self._thin.get(seen)
         if body is None:
             if len(self._thin) >= _MOST_KEPT:
                 self._thin.clear()
-            body = self._thin[event.id] = self._rendering.thin(event.body)
+            body = self._thin[seen] = self._rendering.thin(event.body)
         return body
 
 

@@ -15,6 +15,7 @@ from domain.webhooks.model import Filters
 from domain.webhooks.signing import signature
 from ports.webhooks import Sent
 from tests.contract.desk import CALL, KEY, Desk, settled, until
+from tests.contract.grants import grant
 from tests.support import builders
 from tests.support.backend import Backend
 
@@ -286,3 +287,24 @@ async def test_a_test_of_no_event(desk: Desk) -> None:
         await settled(desk, endpoint, 1)
     [post] = desk.receivers.at(endpoint.url)
     assert (post.id, post.body) == (sample.event, b'{"a":1}')
+
+
+@pytest.mark.parametrize("payload", ["thin", "fat"])
+async def test_others_get_what_their_licence_covers_alone(backend: Backend, desk: Desk, payload: str) -> None:
+    plan = await backend.registry.plan("max") or builders.plan(features=("fat_webhooks",))
+    others = [Desk(backend, Tenant((await backend.organisation(plan=plan)).id, True), desk.receivers) for _ in "ab"]
+    catalogue = new_id("cat")
+    await grant(backend, desk.tenant, catalogue, "*")
+    await grant(backend, desk.tenant, catalogue, others[1].tenant.org, "stock")
+    endpoints = [await one.endpoint(payload=payload) for one in (desk, *others)]
+    fields = (("price", 1, 2), ("quantity", 3, 4), ("cost", 5, 6))
+    changed = desk.changed("ofr_1", fields=fields, facets=("price", "stock"), catalogue=catalogue, network=True)
+    async with desk.delivering():
+        await desk.publish(changed)
+        for one, endpoint in zip((desk, *others), endpoints, strict=True):
+            await settled(one, endpoint, 1)
+    told = [desk.receivers.at(endpoint.url)[0].event["data"] for endpoint in endpoints]
+    paths = [[change["path"] for change in data["fields"]] for data in told]
+    assert paths == [["price", "quantity", "cost"], ["price"], ["price", "quantity"]]
+    assert [data["facets"] for data in told] == [["price", "stock"], ["price"], ["price", "stock"]]
+    assert {"old" in change for data in told[1:] for change in data["fields"]} == {payload == "fat"}

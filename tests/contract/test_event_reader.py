@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from adapters.memory.events import GRANTS, Grant, MemoryEventReader
 from domain.changes.model import ALL, EventFilter, Licence, Reader
 from domain.events.model import LoggedEvent
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from tests.contract.grants import grant, revoke
 from tests.support import builders
 from tests.support.backend import Backend
 
@@ -26,31 +26,6 @@ async def written(backend: Backend, tenant: Tenant, count: int = 1, **changes: A
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         await tx.events.append(events)
     return [event.id for event in events]
-
-
-async def grant(backend: Backend, owner: Tenant, catalogue: str, holder: str, *groups: str) -> None:
-    """Let a holder see what these groups cover, as the owner's organisation would."""
-    reader = backend.events
-    if isinstance(reader, MemoryEventReader):
-        reader._store.write(GRANTS, owner, Grant(catalogue, holder, frozenset(groups)))
-        return
-    pool: Any = reader._pool  # type: ignore[attr-defined]
-    async with pool.tenant(owner) as link:
-        await link.cursor.execute(
-            "INSERT INTO licences VALUES (%s, %s, %s, %s, %s)",
-            (owner.org, owner.livemode, catalogue, holder, list(groups)),
-        )
-
-
-async def revoke(backend: Backend, owner: Tenant, catalogue: str, holder: str) -> None:
-    """Take it back."""
-    reader = backend.events
-    if isinstance(reader, MemoryEventReader):
-        reader._store.erase(GRANTS, owner, f"{catalogue} {holder}")
-        return
-    pool: Any = reader._pool  # type: ignore[attr-defined]
-    async with pool.tenant(owner) as link:
-        await link.cursor.execute("DELETE FROM licences WHERE catalogue = %s AND holder = %s", (catalogue, holder))
 
 
 def ids(events: Sequence[LoggedEvent]) -> list[str]:
