@@ -13,6 +13,7 @@ from yarl import URL
 
 from adapters.http import errors
 from adapters.http.body import Body, Pace, translated
+from adapters.http.names import Names
 from adapters.http.resolver import Lookup, VettingResolver
 from adapters.http.vetting import Vetting
 
@@ -79,7 +80,7 @@ class GuardedClient:
         self._vetting = Vetting(allowed, ports=None) if any_port else Vetting(allowed)
         self._bounds = bounds or Bounds()
         self._agent = f"Joinery/{version}"
-        self._lookup = lookup
+        self._lookup = lookup or Names().lookup
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
 

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
 
 from adapters.http.errors import RefusedAddress
 from adapters.http.vetting import Vetting, is_public
@@ -14,9 +13,9 @@ Lookup = Callable[[str, int, socket.AddressFamily], Awaitable[list[ResolveResult
 
 
 class VettingResolver(AbstractResolver):
-    """A resolver for aiohttp. `lookup` asks the name service; by default the system's."""
+    """A resolver for aiohttp. `lookup` asks the name service."""
 
-    def __init__(self, vetting: Vetting, lookup: Lookup | None = None) -> None:
+    def __init__(self, vetting: Vetting, lookup: Lookup) -> None:
         self._vetting = vetting
         self._lookup = lookup
 
@@ -24,8 +23,7 @@ class VettingResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The host's addresses that may be reached. Raises RefusedAddress when it has others only, OSError for none."""
-        lookup = self._lookup or ThreadedResolver().resolve
-        found = await lookup(host, port, family)
+        found = await self._lookup(host, port, family)
         if self._vetting.allows(host, port):
             return found
         vetted = [entry for entry in found if is_public(ip_address(entry["host"]))]

@@ -10,6 +10,7 @@ from yarl import URL
 
 from adapters.http import errors
 from adapters.http.body import translated
+from adapters.http.names import Names
 from adapters.http.resolver import Lookup, VettingResolver
 from adapters.http.vetting import Vetting
 from domain.webhooks.model import STORED_ANSWER
@@ -37,7 +38,7 @@ class HttpSender:
     ) -> None:
         allowed = frozenset(name.strip().lower() for name in allowed_hosts if name.strip())
         self._vetting = {True: Vetting(allowed), False: Vetting(allowed, ports=None)}
-        self._lookup, self._tls = lookup, tls
+        self._lookup, self._tls = lookup or Names().lookup, tls
         self._sessions: dict[tuple[bool, bool], aiohttp.ClientSession] = {}
 
     async def close(self) -> None:
