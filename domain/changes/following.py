@@ -169,10 +169,12 @@ class Follower:
         """The process is about to stop: whoever waits should come to an end."""
 
     @contextlib.asynccontextmanager
-    async def follow(self, tenant: Tenant, after: int, wanted: EventFilter = ALL) -> AsyncIterator[Following]:
-        """Follow what the tenant may see, and asks for, from after that position on."""
+    async def follow(
+        self, tenant: Tenant, after: int, wanted: EventFilter = ALL, *, most: int | None = None
+    ) -> AsyncIterator[Following]:
+        """Follow what the tenant may see, and asks for, from after that position on; `most` events are held for it."""
         channel = await self._channel(tenant)
-        following = Following(channel, after, self._most, wanted)
+        following = Following(channel, after, most or self._most, wanted)
         channel.followings.add(following)
         self._kick.set()
         try:

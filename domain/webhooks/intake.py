@@ -14,7 +14,8 @@ from domain.webhooks.wanting import wants
 from ports.clock import Clock
 from ports.webhooks import DeliveryLog
 
-PAGE: Final = 200
+MOST_WAITING: Final = 2_000
+"""Events held for one endpoint beside its lane; one that is slower has them read from the log."""
 
 LOG: Final = logging.getLogger("joinery.webhooks")
 
@@ -32,10 +33,10 @@ class Intake:
         tenant, endpoint = lane.key
         while True:
             try:
-                async with self._follower.follow(tenant, lane.taken_up_to) as following:
+                async with self._follower.follow(tenant, lane.taken_up_to, most=MOST_WAITING) as following:
                     while True:
-                        await lane.room()
-                        await self._take_in(lane, await following.next(PAGE), known)
+                        most = await lane.room()
+                        await self._take_in(lane, await following.next(most), known)
             except Exception:
                 LOG.exception("endpoint %s: events could not be taken in, again in %.0f s", endpoint, RETRY)
                 await asyncio.sleep(RETRY)
@@ -48,7 +49,8 @@ class Intake:
             if event.position <= lane.taken_up_to or event.position in known:
                 continue
             if wants(subscriber.endpoint, event, filed=(event.product or event.subject) in filed):
-                item = lane.take(event, now, delivery_of(event, subscriber, clock))
+                age = max(0.0, (clock - event.time).total_seconds())
+                item = lane.take(event, now, delivery_of(event, subscriber, clock), age)
                 waits = timedelta(seconds=max(0.0, item.due - now))
                 item.delivery.next_attempt_at = clock + waits if lane.is_head(item) else None
                 self._sending.schedule(lane, item)

@@ -21,10 +21,16 @@ AT_ONCE: Final = 32
 AT_ONCE_FAILING: Final = 4
 FAILING_AFTER: Final = 5
 """Failures in a row after which fewer POSTs are made at a time."""
+AHEAD: Final = 200
+"""Events taken out of the log at a time."""
 MOST_UNSENT: Final = 1_000
-"""Events taken out of the log ahead of their first attempt."""
+"""Events taken out of the log ahead of their first attempt, of those that wait for no window."""
 MOST_OPEN: Final = 50_000
 """Open deliveries of one endpoint beyond which the log has to wait."""
+MOST_OPEN_FAILING: Final = 2_000
+"""The same while the endpoint fails: many that do may not fill the memory, and more of it would fail as well."""
+PROBE: Final = 60.0
+"""Seconds without an attempt after which such an endpoint is tried with one event more."""
 
 
 @dataclass(slots=True, eq=False)
@@ -92,7 +98,8 @@ class Lane:
     _unrecorded: _Lowest = field(default_factory=_Lowest)
     _fresh: deque[Item] = field(default_factory=deque)
     _changed: dict[str, Item] = field(default_factory=dict)
-    _drained: asyncio.Event = field(default_factory=asyncio.Event)
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+    _probing: bool = False
 
     def __post_init__(self) -> None:
         """Start where the store says that the endpoint has been served up to."""
@@ -105,14 +112,34 @@ class Lane:
         return self.subscriber.tenant, self.subscriber.endpoint.id
 
     @property
-    def _has_room(self) -> bool:
-        return self.unsent < MOST_UNSENT and len(self.items) < MOST_OPEN
+    def _fails(self) -> bool:
+        return self.failures >= FAILING_AFTER
 
-    async def room(self) -> None:
-        """Wait until more events may be taken out of the log."""
+    @property
+    def _has_room(self) -> bool:
+        return self.unsent < MOST_UNSENT and len(self.items) < (MOST_OPEN_FAILING if self._fails else MOST_OPEN)
+
+    @property
+    def _stuck(self) -> bool:
+        """It fails, is full, and all that it holds waits for the next attempts of something."""
+        return self._fails and self.unsent < MOST_UNSENT and not self.in_flight and not self._ready
+
+    async def room(self) -> int:
+        """Wait until events may be taken out of the log; answers how many.
+
+        The next attempts of an endpoint that fails may be hours away. So that it is noticed when it is well again, it is
+        given another event each minute: one after the other, until one of them can be sent.
+        """
         while not self._has_room:
-            self._drained.clear()
-            await self._drained.wait()
+            if self._probing and self._stuck:
+                return 1
+            self._settled.clear()
+            try:
+                async with asyncio.timeout(PROBE if self._stuck else None):
+                    await self._settled.wait()
+            except TimeoutError:
+                self._probing = True
+        return AHEAD
 
     @property
     def lowest_open(self) -> int | None:
@@ -125,17 +152,20 @@ class Lane:
         lowest = self._unrecorded.value()
         return self.taken_up_to if lowest is None else lowest - 1
 
-    def take(self, event: LoggedEvent, now: float, delivery: Delivery) -> Item:
-        """Take in an event that the endpoint wants; `delivery` is what it becomes unless it joins one that waits."""
+    def take(self, event: LoggedEvent, now: float, delivery: Delivery, age: float = 0.0) -> Item:
+        """Take in an event that the endpoint wants, `age` seconds after it happened.
+
+        `delivery` is what it becomes unless it joins one that waits.
+        """
         window = self.subscriber.endpoint.coalesce_seconds
         queue = self._subjects.get(event.subject)
         self._open.add(event.position)
         self._unrecorded.add(event.position)
         if window and queue and self._joins(queue[-1], event):
             return self._join(queue[-1], event)
-        item = Item(delivery, now, now + window, (event,), unsent=True)
+        item = Item(delivery, now, now + max(0.0, window - age), (event,), unsent=not window)
         self._put(item)
-        self.unsent += 1
+        self.unsent += item.unsent
         self._fresh.append(item)
         return item
 
@@ -189,10 +219,11 @@ class Lane:
 
     def next(self) -> Item | None:
         """What to send now, if anything may be sent; it counts as being sent from now on."""
-        while self._ready and self.in_flight < (AT_ONCE_FAILING if self.failures >= FAILING_AFTER else AT_ONCE):
+        while self._ready and self.in_flight < (AT_ONCE_FAILING if self._fails else AT_ONCE):
             item = self._ready.popleft()
             item.ready = False
             if self._may_go(item):
+                self._probing = False
                 item.sending = True
                 self.in_flight += 1
                 self.quiet.clear()
@@ -209,13 +240,11 @@ class Lane:
         self.in_flight -= 1
         if not self.in_flight:
             self.quiet.set()
-        following = None
-        if self.items.get(item.delivery.id) is item:
-            self._changed[item.delivery.id] = item
-            following = self._remove(item) if done else None
-        if self._has_room:
-            self._drained.set()
-        return following
+        self._settled.set()
+        if self.items.get(item.delivery.id) is not item:
+            return None
+        self._changed[item.delivery.id] = item
+        return self._remove(item) if done else None
 
     def _remove(self, item: Item) -> Item | None:
         queue = self._subjects[item.delivery.subject]

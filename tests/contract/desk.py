@@ -55,6 +55,8 @@ class Receivers:
     """Sender: each URL answers what was laid ready for it, one by one, and 200 when nothing is left."""
 
     def __init__(self) -> None:
+        self.urls: set[str] = set()
+        """Of the endpoints that are looked at; there may be others' in the store."""
         self.posts: list[Post] = []
         self.ready: dict[str, list[Sent]] = defaultdict(list)
         self.always: dict[str, Sent] = {}
@@ -64,7 +66,8 @@ class Receivers:
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
         """The next answer, once its gate (if any) is open."""
         del livemode, seconds
-        self.posts.append(Post(url, headers, body))
+        if url in self.urls:
+            self.posts.append(Post(url, headers, body))
         for gate in (url, json.loads(body).get("subject", "")):
             if gate in self.gates:
                 await self.gates[gate].wait()
@@ -93,6 +96,7 @@ class Desk:
     async def endpoint(self, **changes: Any) -> Endpoint:
         """A new endpoint of the tenant, which gets what is published from now on."""
         endpoint = builders.endpoint(**{"url": f"https://{new_id('whe')}.example/", **changes})
+        self.receivers.urls.add(endpoint.url)
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
             await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), await tx.events.horizon())
         return endpoint

@@ -11,6 +11,7 @@ from domain.changes.model import ALL, Reader
 from domain.events.model import Event
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from domain.webhooks import lane
 from domain.webhooks.model import Filters
 from domain.webhooks.signing import signature
 from ports.webhooks import Sent
@@ -163,6 +164,15 @@ async def test_changes_that_wait_are_combined(backend: Backend) -> None:
     assert [combined["id"]] == last and combined["version"] == 4 and combined["data"]["previous_version"] == 1
     [change] = combined["data"]["fields"]
     assert (change["old"], change["new"]) == (100, 400)
+
+
+async def test_any_number_of_subjects_wait_their_window_together(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "MOST_UNSENT", 3)
+    endpoint = await desk.endpoint(coalesce_seconds=1)
+    async with desk.delivering():
+        await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(20)))
+        deliveries = await settled(desk, endpoint, 20)
+    assert max(one.created_at for one in deliveries) <= min(one.attempts[0].at for one in deliveries)
 
 
 async def test_the_cursor_goes_back_to_what_is_not_delivered(desk: Desk) -> None:

@@ -24,17 +24,18 @@ async def desk(backend: Backend, tenant: Tenant) -> Desk:
 
 
 class Stumbling:
-    """A delivery log that fails as often as it is told to, and waits where it is told to."""
+    """A delivery log that fails for one endpoint as often as it is told to, and waits where it is told to."""
 
     def __init__(self, log: DeliveryLog) -> None:
         self._log = log
+        self.endpoint = ""
         self.fails = {"known": 0, "open": 0}
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked = 0
 
-    async def _stumble(self, name: str) -> None:
-        if self.fails[name]:
+    async def _stumble(self, name: str, endpoint: str) -> None:
+        if endpoint == self.endpoint and self.fails[name]:
             self.fails[name] -= 1
             raise Unavailable
 
@@ -51,12 +52,12 @@ class Stumbling:
 
     async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
         """As the log, unless it stumbles."""
-        await self._stumble("known")
+        await self._stumble("known", endpoint)
         return await self._log.known(tenant, endpoint, after)
 
     async def open(self, tenant: Tenant, endpoint: str) -> Any:
         """As the log, unless it stumbles."""
-        await self._stumble("open")
+        await self._stumble("open", endpoint)
         return await self._log.open(tenant, endpoint)
 
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
@@ -107,11 +108,12 @@ async def test_an_endpoint_that_could_not_be_taken_up_at_first(desk: Desk, step:
     log = Stumbling(desk.backend.delivery_log)
     log.fails[step] = 2
     endpoint = await desk.endpoint()
+    log.endpoint = endpoint.id
     async with desk.delivering(log=log):
         await desk.publish(desk.changed("ofr_1"))
         await settled(desk, endpoint, 1)
     assert not log.fails[step]
-    assert len(desk.receivers.posts) == 1
+    assert len(desk.receivers.at(endpoint.url)) == 1
 
 
 async def test_a_change_that_could_not_be_taken_up_at_first(desk: Desk) -> None:
@@ -120,12 +122,12 @@ async def test_a_change_that_could_not_be_taken_up_at_first(desk: Desk) -> None:
     async with desk.delivering(log=log):
         await desk.publish(desk.changed("ofr_1"))
         [delivery] = await settled(desk, endpoint, 1)
-        log.fails["open"] = 1
+        log.endpoint, log.fails["open"] = endpoint.id, 1
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
             await tx.webhooks.resend(delivery, tx.now)
-        await until(lambda: len(desk.receivers.posts) == 2)
+        await until(lambda: len(desk.receivers.at(endpoint.url)) == 2)
         await desk.publish(desk.changed("ofr_2"))
-        await until(lambda: len(desk.receivers.posts) == 3)
+        await until(lambda: len(desk.receivers.at(endpoint.url)) == 3)
 
 
 async def test_an_endpoint_whose_shard_is_given_up_while_it_is_looked_up(desk: Desk) -> None:

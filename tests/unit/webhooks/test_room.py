@@ -1,0 +1,90 @@
+"""How far ahead events are taken out of the log: for endpoints that do well, that wait a window, and that fail."""
+
+import asyncio
+
+import pytest
+
+from domain.webhooks import lane as module
+from domain.webhooks.lane import AHEAD, FAILING_AFTER, Item, Lane
+from tests.unit.webhooks.test_lane import event, lane, take
+
+pytestmark = pytest.mark.asyncio
+
+
+async def has_room(made: Lane) -> int | None:
+    """How many events may be taken, None if it has to be waited for."""
+    try:
+        return await asyncio.wait_for(made.room(), 0.05)
+    except TimeoutError:
+        return None
+
+
+def fill(made: Lane, count: int, first: int = 1) -> list[Item]:
+    """Take in that many events of as many subjects."""
+    return [take(made, event(number, f"ofr_{number}")) for number in range(first, first + count)]
+
+
+def attempt(made: Lane, *, succeeds: bool) -> Item:
+    """Send what is next."""
+    item = made.next()
+    assert item is not None
+    made.settle(item, done=succeeds)
+    made.failures = 0 if succeeds else made.failures + 1
+    return item
+
+
+async def test_first_attempts_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_UNSENT", 3)
+    made = lane()
+    fill(made, 2)
+    assert await has_room(made) == AHEAD
+    fill(made, 1, first=3)
+    assert await has_room(made) is None
+    waiting = asyncio.create_task(made.room())
+    await asyncio.sleep(0)
+    attempt(made, succeeds=True)
+    assert await waiting == AHEAD
+
+
+async def test_what_waits_its_window_keeps_nobody_from_waiting_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_UNSENT", 3)
+    monkeypatch.setattr(module, "MOST_OPEN", 6)
+    made = lane(coalesce_seconds=300)
+    fill(made, 5)
+    assert await has_room(made) == AHEAD
+    fill(made, 1, first=6)
+    assert await has_room(made) is None
+
+
+async def test_the_window_begins_when_it_happened() -> None:
+    made = lane(coalesce_seconds=300)
+    dues = []
+    for number, age in enumerate((0.0, 100.0, 1_000.0), start=1):
+        logged = event(number, f"ofr_{number}")
+        delivery = module.delivery_of(logged, made.subscriber, logged.time)
+        dues.append(made.take(logged, 50.0, delivery, age).due)
+    assert dues == [350.0, 250.0, 50.0]
+
+
+async def test_one_that_fails_is_given_less_but_now_and_then_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OPEN_FAILING", FAILING_AFTER)
+    monkeypatch.setattr(module, "PROBE", 0.01)
+    made = lane()
+    fill(made, FAILING_AFTER)
+    for _ in range(FAILING_AFTER - 1):
+        attempt(made, succeeds=False)
+    assert await has_room(made) == AHEAD
+    attempt(made, succeeds=False)
+    assert await made.room() == 1
+    made.pass_by(50)
+    monkeypatch.setattr(module, "PROBE", 3_600)
+    assert await made.room() == 1, "that one was not wanted: the next"
+    take(made, event(51, "ofr_1"))
+    assert await made.room() == 1, "that one waits behind another of its subject: the next"
+    [probe] = fill(made, 1, first=52)
+    assert await has_room(made) is None, "this one can be sent"
+    assert attempt(made, succeeds=False) is probe
+    assert await has_room(made) is None, "and the next has to wait"
+    fill(made, 1, first=53)
+    attempt(made, succeeds=True)
+    assert await has_room(made) == AHEAD
