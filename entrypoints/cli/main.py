@@ -12,7 +12,7 @@ from domain.access.model import ROLES
 from domain.kernel.errors import DomainError
 from domain.orgs.model import KINDS
 from entrypoints.cli.errors import CommandError
-from entrypoints.preflight import PreflightError, refuse_foreign_packages
+from entrypoints.preflight import PreflightError, allow_many_files, refuse_foreign_packages
 from entrypoints.settings import SettingsError
 from entrypoints.up.errors import UpError
 
@@ -24,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         refuse_foreign_packages()
+        allow_many_files()
         return int(asyncio.run(_command(options.run)(options)))
     except REFUSALS as error:
         print(f"joinery: {error}", file=sys.stderr)
