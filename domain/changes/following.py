@@ -24,6 +24,8 @@ PAUSE: Final = 0.01
 SLOWEST: Final = 0.1
 """Seconds to which the pause grows while that writer takes its time."""
 PAGE: Final = 500
+TURN: Final = 4
+"""Pages that are read for one tenant before the next one's turn comes."""
 MOST_WAITING: Final = 20_000
 """Events held for one follower; one that is slower goes on from the log itself."""
 _RETRY: Final = 1.0
@@ -229,10 +231,13 @@ class Follower:
                 await self._sweep()
             well = await self._advance()
             self._patience = self._pause if self.horizon.position > before else min(SLOWEST, self._patience * 2)
-            await asyncio.sleep(self._patience if well else _RETRY)
+            await asyncio.sleep((0.0 if self._behind() else self._patience) if well else _RETRY)
 
     def _dirty(self) -> bool:
         return any(channel.dirty for channel in self._channels.values())
+
+    def _behind(self) -> bool:
+        return any(channel.dirty and channel.position < self.horizon.position for channel in self._channels.values())
 
     async def _wait(self, subscription: Subscription) -> bool:
         """True for a signal, or when something is left to be read; False after `idle` seconds."""
@@ -288,11 +293,14 @@ class Follower:
         return well
 
     async def _read_on(self, channel: _Channel) -> None:
+        """A tenant that writes a lot leaves the others their turns."""
         channel.wanted = channel.wanted or self.horizon.last
         horizon, since = self.horizon.position, self.horizon.since
         bound = min(since, channel.since) if since and channel.since else None
         reader = await channel.reader(horizon)
-        while channel.position < horizon and channel.followings:
+        for _ in range(TURN):
+            if channel.position >= horizon or not channel.followings:
+                break
             stretch = await self.log.stretch(reader, channel.position, horizon, PAGE, since=bound)
             channel.move(stretch.position, bound if stretch.position < horizon else since)
             asked: dict[EventFilter, list[LoggedEvent]] = {}

@@ -112,13 +112,13 @@ class Sending:
             await self._settle(lane, item, verdict)
 
     def _complain(self, item: Item, error: Exception) -> None:
-        """While the database is away, every due delivery fails here: one line in ten seconds is enough."""
+        """What fails on our side mostly fails for every delivery that is due: one line in ten seconds is enough."""
         now = asyncio.get_running_loop().time()
-        if not isinstance(error, Unavailable):
-            LOG.error("delivery %s could not be attempted", item.delivery.id, exc_info=error)
-        elif now - self._complained >= _COMPLAIN_EVERY:
+        if now - self._complained >= _COMPLAIN_EVERY:
             self._complained = now
-            LOG.warning("deliveries could not be attempted, again in %.0f s: %s", RETRY, error)
+            known = isinstance(error, Unavailable)
+            told = error if known else f"{type(error).__name__} (delivery {item.delivery.id})"
+            LOG.warning("deliveries could not be attempted, again in %.0f s: %s", RETRY, told, exc_info=not known)
 
     async def _settle(self, lane: Lane, item: Item, verdict: Verdict) -> None:
         now, delivery = self._clock.now(), item.delivery

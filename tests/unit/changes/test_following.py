@@ -102,6 +102,20 @@ async def test_one_reading_serves_all_followers_of_a_tenant() -> None:
         assert log.follower._channels == {}
 
 
+async def test_a_tenant_that_writes_a_lot_leaves_others_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "PAGE", 20)
+    async with running(idle=600) as log:
+        end, other = await log.service.now(), Tenant(new_id("org"), True)
+        async with log.follower.follow(log.tenant, end) as busy, log.follower.follow(other, end) as calm:
+            for following in (busy, calm):
+                await following.next(timeout=0.01)
+            log.events.read = 0
+            many, few = await log.write(2_000), await log.write(1, other)
+            assert await take(calm, 1) == few
+            assert log.events.read <= 3 * listening.TURN
+            assert await take(busy, 2_000) == many
+
+
 async def test_a_writer_that_is_not_done_holds_back_what_came_after_it() -> None:
     async with running(idle=600) as log:
         before = await log.write()
