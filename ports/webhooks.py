@@ -8,7 +8,7 @@ from typing import Protocol
 from domain.events.model import LoggedEvent
 from domain.kernel.paging import Cut, Page
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import Delivery, DeliveryFilter, Endpoint, Forecast, SealedSecrets
+from domain.webhooks.model import Delivery, DeliveryFilter, Endpoint, Forecast, Recovery, SealedSecrets
 
 
 class WebhookStore(Protocol):
@@ -62,8 +62,11 @@ class WebhookStore(Protocol):
         """Have a finished delivery sent again with a fresh schedule."""
         ...
 
-    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime) -> int:
-        """Have failed deliveries made in [since, until] sent again, each with a fresh schedule; answers how many."""
+    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
+        """Have failed deliveries made in [since, until] sent again, the oldest first, each with a fresh schedule.
+
+        As many as leave the endpoint with `most` open ones.
+        """
         ...
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:

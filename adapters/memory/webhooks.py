@@ -11,7 +11,7 @@ from adapters.memory.table import Table, Transaction
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Cut, Page
 from domain.webhooks.forecasting import peak_per_minute, posts
-from domain.webhooks.model import OPEN, Delivery, DeliveryFilter, Endpoint, Forecast, SealedSecrets
+from domain.webhooks.model import OPEN, Delivery, DeliveryFilter, Endpoint, Forecast, Recovery, SealedSecrets
 from domain.webhooks.wanting import wants
 
 
@@ -113,17 +113,19 @@ class MemoryWebhooks:
         await self._deliveries.put(_afresh(delivery, at))
         self._tell(delivery.endpoint)
 
-    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime) -> int:
-        """Have failed deliveries of the range sent again."""
+    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
+        """Have failed deliveries of the range sent again, the oldest first."""
         await self._transaction.lock()
         failed = self._deliveries.where(
             lambda one: one.endpoint == endpoint and one.status == "failed" and since <= one.created_at <= until
         )
-        for delivery in failed:
+        waiting = self._deliveries.where(lambda one: one.endpoint == endpoint and one.status in OPEN)
+        again = sorted(failed, key=lambda one: one.id)[: max(0, most - len(waiting))]
+        for delivery in again:
             await self._deliveries.put(_afresh(delivery, at))
-        if failed:
+        if again:
             self._tell(endpoint)
-        return len(failed)
+        return Recovery(len(again), len(again) < len(failed))
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
         """Every open delivery fails."""

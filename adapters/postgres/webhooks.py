@@ -19,6 +19,7 @@ from domain.webhooks.model import (
     Endpoint,
     Filters,
     Forecast,
+    Recovery,
     Rotation,
     SealedSecrets,
     shard_of,
@@ -193,12 +194,13 @@ class PostgresWebhookStore:
         await self._session.run(SQL["resend"], id=delivery.id, at=at)
         await self._tell(delivery.endpoint)
 
-    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime) -> int:
-        """Have failed deliveries made in [since, until] sent again, each with a fresh schedule; answers how many."""
-        requeued = await self._session.run(SQL["recover"], endpoint=endpoint, since=since, until=until, at=at)
+    async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
+        """Have failed deliveries made in [since, until] sent again, as many as leave the endpoint with `most` open ones."""
+        span = {"endpoint": endpoint, "since": since, "until": until}
+        requeued = await self._session.run(SQL["recover"], at=at, most=most, **span)
         if requeued:
             await self._tell(endpoint)
-        return requeued
+        return Recovery(requeued, bool(await self._session.one(SQL["failed_in"], **span)))
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
         """Every open delivery fails (the endpoint was disabled); answers how many."""

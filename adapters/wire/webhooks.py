@@ -14,6 +14,7 @@ from adapters.wire.words import (
     Schema,
     array,
     closed,
+    flag,
     id_of,
     instant,
     integer,
@@ -219,7 +220,12 @@ RECOVER: Final = closed(
     ("since",),
 )
 RECOVERY: Final = record(
-    "webhook_recovery", {"endpoint": id_of("whe"), "requeued": integer(42, least=0, description="How many.")}
+    "webhook_recovery",
+    {
+        "endpoint": id_of("whe"),
+        "requeued": integer(42, least=0, description="How many."),
+        "has_more": flag(False, "Whether others of the range are left: ask again once these are through."),
+    },
 )
 ROTATE: Final = closed(
     {

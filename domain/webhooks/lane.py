@@ -12,7 +12,7 @@ from typing import Final
 from domain.events.model import LoggedEvent
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import Delivery
+from domain.webhooks.model import MOST_OPEN, Delivery
 from domain.webhooks.payload import combinable
 from ports.webhooks import Subscriber
 
@@ -25,10 +25,8 @@ AHEAD: Final = 200
 """Events taken out of the log at a time."""
 MOST_UNSENT: Final = 1_000
 """Events taken out of the log ahead of their first attempt, of those that wait for no window."""
-MOST_OPEN: Final = 50_000
-"""Open deliveries of one endpoint beyond which the log has to wait."""
 MOST_OPEN_FAILING: Final = 2_000
-"""The same while the endpoint fails: many that do may not fill the memory, and more of it would fail as well."""
+"""Instead of MOST_OPEN while the endpoint fails: many that do may not fill the memory, and more of it would fail as well."""
 PROBE: Final = 60.0
 """Seconds without an attempt after which such an endpoint is tried with one event more."""
 

@@ -7,6 +7,8 @@ from typing import Final
 
 MOST_ENDPOINTS: Final = 20
 MOST_TYPES: Final = 50
+MOST_OPEN: Final = 50_000
+"""Deliveries of one endpoint that are on their way at a time."""
 EVERY_TYPE: Final = "*"
 PAYLOADS: Final = ("thin", "fat")
 STATUSES: Final = ("enabled", "disabled")
@@ -131,6 +133,14 @@ class DeliveryFilter:
             and self.type in (None, delivery.type)
             and self.event in (None, delivery.event)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How many failed deliveries are on their way again; `has_more`: others of the range wait for these."""
+
+    requeued: int
+    has_more: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,13 @@ from domain.kernel.paging import Cut, Page
 from domain.webhooks import facts, samples, settings
 from domain.webhooks.model import (
     MOST_ENDPOINTS,
+    MOST_OPEN,
     OPEN,
     Delivery,
     DeliveryFilter,
     Endpoint,
     Filters,
+    Recovery,
     Rotation,
     SealedSecrets,
 )
@@ -164,8 +166,8 @@ class WebhookService:
         await tx.audit.add(Change("webhook_delivery", delivery, "update", {"status": before.status}, told))
         return _delivery(await tx.webhooks.delivery(id, delivery))
 
-    async def recover(self, tx: Tx, id: str, since: datetime, until: datetime | None) -> int:
-        """Have what failed in [since, until] (until now) sent again, each subject's oldest first; answers how many.
+    async def recover(self, tx: Tx, id: str, since: datetime, until: datetime | None) -> Recovery:
+        """Have what failed in [since, until] (until now) sent again, the oldest first, as much as may be under way.
 
         Raises NotFound; InvalidRequest unless since lies before until; Conflict for a disabled endpoint.
         """
@@ -174,10 +176,10 @@ class WebhookService:
             detail = "`since` must lie before `until`, which is now unless it is given."
             raise InvalidRequest(detail, fields=(FieldError("since", "invalid_value", detail),))
         _refuse_disabled(endpoint)
-        requeued = await tx.webhooks.recover(id, since, until, tx.now)
-        told = {"since": since.isoformat(), "until": until.isoformat(), "requeued": requeued}
+        recovery = await tx.webhooks.recover(id, since, until, tx.now, MOST_OPEN)
+        told = {"since": since.isoformat(), "until": until.isoformat(), "requeued": recovery.requeued}
         await tx.audit.add(Change("webhook_endpoint", id, "update", {}, {"recovered": told}))
-        return requeued
+        return recovery
 
     async def test(self, tx: Tx, id: str) -> Delivery:
         """Have a `webhook.test` event sent now, whatever the endpoint subscribes to.

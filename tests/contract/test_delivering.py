@@ -12,7 +12,7 @@ from domain.events.model import Event
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.webhooks import lane
-from domain.webhooks.model import Filters
+from domain.webhooks.model import Filters, Recovery
 from domain.webhooks.signing import signature
 from ports.webhooks import Sent
 from tests.contract.desk import CALL, KEY, Desk, settled, until
@@ -243,7 +243,9 @@ async def test_failed_ones_are_recovered_in_order(desk: Desk) -> None:
         desk.receivers.posts.clear()
         async with desk.backend.uow.begin(desk.tenant, CALL) as tx:
             found = await desk.deliveries(endpoint)
-            assert await tx.webhooks.recover(endpoint.id, found[0].created_at, tx.now, tx.now) == 6
+            assert await tx.webhooks.recover(endpoint.id, found[0].created_at, tx.now, tx.now, 9) == Recovery(
+                6, has_more=False
+            )
         await settled(desk, endpoint, 6)
     assert [post.event["version"] for post in desk.receivers.posts] == [2, 3, 4, 5, 6, 7]
 

@@ -10,7 +10,16 @@ import pytest
 from domain.kernel.errors import PreconditionFailed
 from domain.kernel.paging import Cut, Page
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import Attempt, Delivery, DeliveryFilter, Endpoint, Filters, Rotation, SealedSecrets
+from domain.webhooks.model import (
+    Attempt,
+    Delivery,
+    DeliveryFilter,
+    Endpoint,
+    Filters,
+    Recovery,
+    Rotation,
+    SealedSecrets,
+)
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
@@ -73,7 +82,9 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
             assert (await tx.webhooks.page(Cut())).items == ()
             assert (await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), Cut())).items == ()
             far = MOMENT + timedelta(days=9)
-            assert await tx.webhooks.recover(endpoint.id, MOMENT - timedelta(days=9), far, MOMENT) == 0
+            assert await tx.webhooks.recover(endpoint.id, MOMENT - timedelta(days=9), far, MOMENT, 9) == Recovery(
+                0, False
+            )
             assert await tx.webhooks.fail_open(endpoint.id, MOMENT) == 0
             await tx.webhooks.remove(endpoint.id)
     async with backend.uow.read(tenant) as tx:
@@ -248,8 +259,8 @@ async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant
     await _deliver(uow, tenant, *failed, fine, elsewhere)
     at = MOMENT + timedelta(days=1)
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.webhooks.recover(endpoint.id, moments[1], moments[3], at) == 3
-        assert await tx.webhooks.recover(endpoint.id, moments[1], moments[3], at) == 0
+        assert await tx.webhooks.recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(3, False)
+        assert await tx.webhooks.recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(0, False)
     async with uow.read(tenant) as tx:
         now = {one.id: one for one in (await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), Cut())).items}
         for delivery in failed[1:4]:
@@ -257,6 +268,25 @@ async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant
             assert now[delivery.id] == expected
         assert [now[one.id] for one in (failed[0], failed[4], fine)] == [failed[0], failed[4], fine]
         assert await tx.webhooks.delivery(other.id, elsewhere.id) == elsewhere
+
+
+async def test_recovers_no_more_than_may_be_open(uow: UnitOfWork, tenant: Tenant) -> None:
+    endpoint = builders.endpoint()
+    failed = sorted((_finished(endpoint.id, "failed", MOMENT) for _ in range(5)), key=lambda one: one.id)
+    await _add(uow, tenant, endpoint)
+    await _deliver(
+        uow, tenant, *failed, builders.delivery(endpoint.id), builders.delivery(endpoint.id, status="sending")
+    )
+    async with uow.begin(tenant, CALL) as tx:
+        for most, recovery in (
+            (1, Recovery(0, True)),
+            (5, Recovery(3, True)),
+            (6, Recovery(1, True)),
+            (9, Recovery(1, False)),
+        ):
+            assert await tx.webhooks.recover(endpoint.id, MOMENT, MOMENT, MOMENT, most) == recovery
+            states = [(await tx.webhooks.delivery(endpoint.id, one.id)).status for one in failed]  # type: ignore[union-attr]
+            assert states == sorted(states, reverse=True), "the oldest first"
 
 
 async def test_open_deliveries_fail(uow: UnitOfWork, tenant: Tenant) -> None:

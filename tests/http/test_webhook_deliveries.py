@@ -126,7 +126,7 @@ async def test_recover(desk: Desk) -> None:
     await desk.deliver(*failed, builders.delivery(made["id"], status="succeeded", created_at=moments[0]))
     target = f"{PLACE}/{made['id']}/recover"
     answer = await desk.client.post(target, {"since": "2026-11-20T12:00:00+01:00", "until": "2026-11-20T11:08:00Z"})
-    assert answer.json() == {"object": "webhook_recovery", "endpoint": made["id"], "requeued": 1}
+    assert answer.json() == {"object": "webhook_recovery", "endpoint": made["id"], "requeued": 1, "has_more": False}
     assert (await desk.delivery(made["id"], failed[1].id))["status"] == "pending"
     answer = await desk.client.post(target, {"since": "2026-11-01T00:00:00Z"})
     assert (answer.status, answer.json()["requeued"]) == (200, 2)

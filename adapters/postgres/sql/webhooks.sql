@@ -55,8 +55,18 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
 -- recover --
 UPDATE webhook_deliveries SET status = 'pending', tries = 0, next_attempt_at = %(at)s, completed_at = NULL
+WHERE org = %(org)s AND livemode = %(livemode)s AND id IN (
+    SELECT id FROM webhook_deliveries
+    WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status = 'failed'
+      AND created_at >= %(since)s AND created_at <= %(until)s
+    ORDER BY id LIMIT greatest(0, %(most)s - (SELECT count(*) FROM webhook_deliveries
+        WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status IN ('pending', 'sending')))
+)
+
+-- failed_in --
+SELECT true FROM webhook_deliveries
 WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status = 'failed'
-  AND created_at >= %(since)s AND created_at <= %(until)s
+  AND created_at >= %(since)s AND created_at <= %(until)s LIMIT 1
 
 -- fail_open --
 UPDATE webhook_deliveries SET status = 'failed', next_attempt_at = NULL, completed_at = %(at)s

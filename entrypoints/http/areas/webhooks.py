@@ -1,5 +1,6 @@
 """/v1/webhook-endpoints with their deliveries, and POST /v1/test/events."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -74,8 +75,8 @@ async def recover(call: Call) -> Reply:
     """Send again what failed."""
     since = datetime.fromisoformat(call.body["since"]).astimezone(UTC)
     until = datetime.fromisoformat(call.body["until"]).astimezone(UTC) if "until" in call.body else None
-    requeued = await call.use.webhooks.recover(call.tx, call.ids["id"], since, until)
-    return Reply({"object": "webhook_recovery", "endpoint": call.ids["id"], "requeued": requeued})
+    recovery = await call.use.webhooks.recover(call.tx, call.ids["id"], since, until)
+    return Reply({"object": "webhook_recovery", "endpoint": call.ids["id"], **asdict(recovery)})
 
 
 async def rotate_secret(call: Call) -> Reply:
@@ -228,7 +229,7 @@ OPERATIONS: Final = (
         ids=_ONE,
         summary="Send failed deliveries again",
         description="Every failed delivery that was made in the range is sent again, the oldest of each subject first, "
-        "each with a fresh schedule. Events that happened while the endpoint was disabled were never stored: read them "
+        "each with a fresh schedule; at most 50,000 are on their way at a time, and `has_more` tells of others. Events that happened while the endpoint was disabled were never stored: read them "
         "from the change feed.",
         handler=recover,
         scope="webhooks:write",
