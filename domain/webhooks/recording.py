@@ -19,7 +19,7 @@ AGE: Final = 0.5
 """Seconds after which an open delivery is told though nothing has come of it yet."""
 ROUTED_EVERY: Final = 0.5
 SUCCESS_EVERY: Final = timedelta(seconds=5)
-MOST_BEHIND: Final = 5_000
+MOST_BEHIND: Final = 2_000
 """Outcomes that may wait for the store; beyond it nothing is sent."""
 _RETRY: Final = 1.0
 
