@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from psycopg import AsyncClientCursor
+
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
@@ -79,10 +81,14 @@ class PostgresDispatch:
         return moment
 
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
-        """Take due jobs of the lane, oldest first, unless another worker holds some of it; attempts rise by one."""
-        async with self._pool.system() as link, link.connection.transaction():
-            await link.cursor.execute(SQL["lock_lane"], {"lock": lock_number("lane", lane)})
-            cursor = await link.cursor.execute(SQL["claim"], {"lane": lane, "limit": limit, "lease": lease})
+        """Take due jobs of the lane, oldest first, unless another worker holds some of it; attempts rise by one.
+
+        Lock and claim go in one message: a worker that is frozen between two would keep the lane from everybody.
+        """
+        told = {"lock": lock_number("lane", lane), "lane": lane, "limit": limit, "lease": lease}
+        async with self._pool.system() as link, AsyncClientCursor(link.connection) as cursor:
+            await cursor.execute(SQL["lock_lane"] + ";" + SQL["claim"], told)
+            cursor.nextset()
             rows = sorted(await cursor.fetchall())
         return [
             ClaimedJob(id_, kind, lane_, Tenant(org, livemode), args, attempt)

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 
 import psycopg
 
+from adapters.postgres.connecting import connect
+
 _LOCK = 7_215_908_432
 
 
@@ -14,9 +16,7 @@ async def leadership(conninfo: str) -> AsyncIterator[None]:
     """Wait until no other process leads, then lead until left; the lock ends with the connection, also in a crash."""
     while True:
         try:
-            connection = await psycopg.AsyncConnection.connect(
-                conninfo, autocommit=True, connect_timeout=5, application_name="joinery leadership"
-            )
+            connection = await connect(conninfo, "joinery leadership")
             await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
             break
         except psycopg.OperationalError:

@@ -2,8 +2,7 @@
 
 from importlib.resources import files
 
-import psycopg
-
+from adapters.postgres.connecting import Connection, connect
 from adapters.postgres.errors import translated
 from adapters.postgres.pool import ROLE
 
@@ -24,7 +23,7 @@ def available() -> list[tuple[str, str]]:
 async def applied(conninfo: str) -> list[str]:
     """Names of the migrations that the database has."""
     with translated():
-        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True, connect_timeout=5) as connection:
+        async with await connect(conninfo, "joinery migrate") as connection:
             cursor = await connection.execute("SELECT to_regclass('schema_migrations') IS NOT NULL")
             if not (await cursor.fetchone() or [False])[0]:
                 return []
@@ -35,7 +34,7 @@ async def applied(conninfo: str) -> list[str]:
 async def migrate(conninfo: str) -> list[str]:
     """Apply what is missing, in one transaction; answers the names applied. Raises MigrationError."""
     with translated():
-        async with await psycopg.AsyncConnection.connect(conninfo, connect_timeout=5) as connection:
+        async with await connect(conninfo, "joinery migrate") as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             await connection.execute(
                 "CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY, applied_at timestamptz DEFAULT now())"
@@ -55,7 +54,7 @@ async def migrate(conninfo: str) -> list[str]:
     return [name for name, _ in missing]
 
 
-async def _grant(connection: psycopg.AsyncConnection[psycopg.rows.TupleRow]) -> None:
+async def _grant(connection: Connection) -> None:
     """The role that processes work as: no owner, no superuser, so that row-level security binds it."""
     await connection.execute(
         f"""DO $$ BEGIN

@@ -6,15 +6,13 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 
 import psycopg
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 
+from adapters.postgres.connecting import Connection, connect
 from adapters.postgres.errors import translate, translated
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
 ROLE = "joinery_app"
-Connection = AsyncConnection[TupleRow]
 
 _IDLE = psycopg.pq.TransactionStatus.IDLE
 _SCOPE = b"SELECT set_config('joinery.org', %b, false), set_config('joinery.livemode', %b, false)"
@@ -77,12 +75,10 @@ class Pool:
         self._closed = False
 
     async def _connect(self) -> Link:
-        connection = await psycopg.AsyncConnection.connect(
-            self._conninfo, autocommit=True, application_name=self._application, connect_timeout=5
-        )
+        connection = await connect(self._conninfo, self._application)
         await connection.execute("SET ROLE " + ROLE)
         await connection.execute(
-            "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '300s'"
+            "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '60s'"
         )
         connection.prepare_threshold = 3
         return Link(connection)
@@ -170,9 +166,7 @@ class Pool:
     async def owner(self) -> AsyncIterator[Link]:
         """A connection of its own with the login's full rights: for making and dropping partitions only."""
         with translated():
-            connection = await psycopg.AsyncConnection.connect(
-                self._conninfo, autocommit=True, application_name="joinery upkeep", connect_timeout=5
-            )
+            connection = await connect(self._conninfo, "joinery upkeep")
             async with connection:
                 yield Link(connection)
 

@@ -9,6 +9,7 @@ from typing import LiteralString
 import psycopg
 
 from adapters.postgres import events, jobs, webhooks
+from adapters.postgres.connecting import connect
 
 _CHANNELS: dict[str, LiteralString] = {"jobs": jobs.CHANNEL, "events": events.CHANNEL, "webhooks": webhooks.CHANNEL}
 _MOST_WORDS = 10_000
@@ -66,9 +67,7 @@ class PostgresSignals:
     async def _listen(self, channel: LiteralString, subscription: _Subscription, listening: asyncio.Event) -> None:
         while True:
             try:
-                connection = await psycopg.AsyncConnection.connect(
-                    self._conninfo, autocommit=True, connect_timeout=5, application_name="joinery signals"
-                )
+                connection = await connect(self._conninfo, "joinery signals")
                 async with connection:
                     await connection.execute("LISTEN " + channel)
                     listening.set()

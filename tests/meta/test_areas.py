@@ -12,7 +12,7 @@ MACHINERY = {
     "ports": {"clock", "codec", "connectors", "idempotency", "limits", "objects", "pushes", "queue", "schemas", "secrets",
               "signals", "spool", "unit_of_work"},
     "adapters/postgres": {"catalogue_batch", "catalogue_query", "catalogue_rows", "errors", "event_reader", "idempotency", "leadership",
-                          "listing", "migrate", "pool", "pushes", "session", "signals", "sqlfile", "unit_of_work", "upkeep",
+                          "connecting", "listing", "migrate", "pool", "pushes", "session", "signals", "sqlfile", "unit_of_work", "upkeep",
                           "webhook_forecast", "shards", "webhook_deliveries"},
     "adapters/memory": {"clock", "idempotency", "limits", "marks", "objects", "pushes", "queue", "signals", "table", "unit_of_work", "webhook_deliveries"},
     "adapters/wire": {"codec", "cursors", "problems", "products", "records", "versions", "words"},

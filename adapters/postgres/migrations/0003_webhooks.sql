@@ -98,3 +98,6 @@ ALTER TABLE licences FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON licences USING ((org = (SELECT current_setting('joinery.org', true))
     AND livemode = (SELECT current_setting('joinery.livemode', true) = 't'))
     OR (SELECT current_setting('joinery.org', true)) = '*');
+
+-- Whoever may read the feed may have it sent.
+UPDATE plans SET features = features || '{stream}' WHERE code = 'free';

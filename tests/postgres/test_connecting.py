@@ -1,0 +1,34 @@
+"""Both sides of a connection notice soon that the other one's machine is gone."""
+
+import pytest
+
+from adapters.postgres.connecting import connect
+from tests.support.postgres import MACHINES_OWN, at_hand, database
+
+pytestmark = pytest.mark.asyncio
+SHOWN = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
+
+
+async def test_our_side() -> None:
+    async with await connect(await database(), "a test") as connection:
+        told = connection.info.get_parameters()
+        cursor = await connection.execute("SHOW application_name")
+        assert await cursor.fetchone() == ("a test",)
+    assert (told["keepalives_idle"], told["tcp_user_timeout"], told["connect_timeout"]) == ("5", "11000", "5")
+
+
+async def test_what_the_address_says_goes_first() -> None:
+    address = await database()
+    joint = "&" if "?" in address else "?"
+    async with await connect(f"{address}{joint}keepalives_idle=60", "a test") as connection:
+        assert connection.info.get_parameters()["keepalives_idle"] == "60"
+
+
+async def test_their_side() -> None:
+    if not await at_hand():
+        pytest.skip("no server at hand over TCP")
+    async with await connect(MACHINES_OWN, "a test") as connection:
+        if connection.info.host.startswith("/"):
+            pytest.skip("the server at hand is reached by a socket of this machine")
+        shown = [await (await connection.execute(f"SHOW {name}".encode())).fetchone() for name in SHOWN]
+    assert shown == [("5",), ("2",), ("3",), ("11000",)]
