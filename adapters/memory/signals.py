@@ -23,7 +23,8 @@ class _Subscription:
     async def wait(self, timeout: float | None) -> bool:
         """True once something was said since the last wait; False when the time (seconds) is over."""
         try:
-            await asyncio.wait_for(self.said.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self.said.wait()
         except TimeoutError:
             return False
         self.said.clear()

@@ -133,7 +133,8 @@ class Pool:
         if self._slots.locked():
             self.waiting += 1
             try:
-                await asyncio.wait_for(self._slots.acquire(), self._patience)
+                async with asyncio.timeout(self._patience):
+                    await self._slots.acquire()
             except TimeoutError as error:
                 raise Unavailable("No database connection came free.", retry_after=2) from error
             finally:

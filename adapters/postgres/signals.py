@@ -37,7 +37,8 @@ class _Subscription:
     async def wait(self, timeout: float | None) -> bool:
         """True once something was said since the last wait; False when the time (seconds) is over."""
         try:
-            await asyncio.wait_for(self.said.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self.said.wait()
         except TimeoutError:
             return False
         self.said.clear()
@@ -57,7 +58,8 @@ class PostgresSignals:
         task = asyncio.create_task(self._listen(_CHANNELS[channel], subscription, listening))
         try:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(listening.wait(), 5)
+                async with asyncio.timeout(5):
+                    await listening.wait()
             yield subscription
         finally:
             task.cancel()

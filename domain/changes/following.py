@@ -57,7 +57,8 @@ class Following:
                 return stretch
         if not self._waiting and self._reached <= self.position and self._live:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._news.wait()
         return self._take(limit)
 
     def _take(self, limit: int) -> Stretch:

@@ -49,7 +49,8 @@ class PlatformService:
     @staticmethod
     async def _look(probe: Probe) -> str:
         try:
-            return await asyncio.wait_for(probe(), PROBE_TIMEOUT)
+            async with asyncio.timeout(PROBE_TIMEOUT):
+                return await probe()
         except Exception:
             return "down"
 

@@ -93,7 +93,8 @@ class Deliverer:
             else:
                 self._shaken.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._shaken.wait(), REBALANCE if self._held and self._calm else RETRY)
+                    async with asyncio.timeout(REBALANCE if self._held and self._calm else RETRY):
+                        await self._shaken.wait()
 
     async def _rebalance(self) -> None:
         held = await self._shards.rebalance()

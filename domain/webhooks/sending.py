@@ -54,7 +54,8 @@ class Sending:
                     self.pump(lane)
             wait = self._due[0][0] - loop.time() if self._due else None
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._due_changed.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await self._due_changed.wait()
 
     def stop(self) -> None:
         """Begin nothing more."""

@@ -35,7 +35,8 @@ async def ready(checks: Mapping[str, Readiness]) -> Response:
 
 async def _answers(check: Readiness) -> bool:
     try:
-        return await asyncio.wait_for(check(), TIMEOUT)
+        async with asyncio.timeout(TIMEOUT):
+            return await check()
     except Exception:
         return False
 

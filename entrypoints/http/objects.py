@@ -143,7 +143,8 @@ async def _chunks(receive: Any) -> AsyncIterator[bytes]:
     """The request's body. Raises ConnectionError when the sender breaks off or falls silent."""
     while True:
         try:
-            message = await asyncio.wait_for(receive(), IDLE_SECONDS)
+            async with asyncio.timeout(IDLE_SECONDS):
+                message = await receive()
         except TimeoutError:
             raise ConnectionError("The sender fell silent.") from None
         if message["type"] != "http.request":

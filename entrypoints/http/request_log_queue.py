@@ -56,7 +56,8 @@ class RequestLogQueue:
     async def _wait_for_room(self) -> None:
         self._room.clear()
         try:
-            await asyncio.wait_for(self._room.wait(), MOMENT)
+            async with asyncio.timeout(MOMENT):
+                await self._room.wait()
         except TimeoutError:
             return
 
@@ -92,7 +93,8 @@ class RequestLogQueue:
     async def _gather(self) -> None:
         """Give more entries time to come, until the interval is over or a batch is full."""
         try:
-            await asyncio.wait_for(self._wake.wait(), INTERVAL)
+            async with asyncio.timeout(INTERVAL):
+                await self._wake.wait()
         except TimeoutError:
             return
 

@@ -75,7 +75,8 @@ class Process:
         """Ask the program to end; after `within` seconds end it and what it started. Answers whether it went by itself."""
         self._signal(gentle)
         try:
-            await asyncio.wait_for(self.wait(), within)
+            async with asyncio.timeout(within):
+                await self.wait()
         except (TimeoutError, asyncio.CancelledError) as error:
             self.kill()
             await self.wait()

@@ -146,3 +146,12 @@ async def test_an_endpoint_whose_shard_is_given_up_while_it_is_looked_up(desk: D
         await until(lambda: len(desk.receivers.at(other.url)) == 2 or shard_of(other.id) in shards.released)
         await asyncio.sleep(0.2)
     assert not desk.receivers.at(endpoint.url)
+
+
+async def test_it_ends_though_its_shards_are_lost_in_the_same_moment(desk: Desk) -> None:
+    async with asyncio.timeout(20):
+        async with desk.delivering() as deliverer:
+            await until(lambda: deliverer._held)
+            await asyncio.sleep(0.1)
+            deliverer._lost()
+            await asyncio.sleep(0)
