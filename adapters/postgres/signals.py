@@ -63,8 +63,7 @@ class PostgresSignals:
             yield subscription
         finally:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait((task,))
 
     async def _listen(self, channel: LiteralString, subscription: _Subscription, listening: asyncio.Event) -> None:
         while True:
