@@ -20,6 +20,8 @@ class Horizon:
         """Up to there events have been dropped by age."""
         self.last = 0
         """The highest position that was taken, above the horizon while its writer is not done."""
+        self.looked = float("-inf")
+        """When it was asked last, by the loop's clock: what was committed before is not above `last`."""
         self.since: datetime | None = None
         """What appears above it carries no time before this."""
 
@@ -35,7 +37,9 @@ class Horizon:
 
     async def look(self) -> None:
         """Ask the log."""
+        began = asyncio.get_running_loop().time()
         reach = await self._events.reach()
+        self.looked = began
         self.position = max(self.position, reach.horizon)
         self.last, self.floor, self.since = reach.last, reach.floor, reach.since
         self.known = True

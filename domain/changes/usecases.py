@@ -1,6 +1,8 @@
 """Reading the event log: pages of the feed, the newest events, and waiting for what comes next."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 from domain.changes.following import Follower
@@ -13,6 +15,8 @@ from ports.events import EventReader
 
 PATIENCE: Final = 1.0
 """Seconds for which a request that may wait goes on looking through events that it did not ask for."""
+Idle = Callable[[], AbstractContextManager[None]]
+"""While in it, a request only waits."""
 _FIRST_LOOK_BACK: Final = 200_000
 """Positions; each further look goes over four times as many."""
 
@@ -76,6 +80,24 @@ class ChangesService:
         page.position = found.position if full else end
         if found.count:
             page.bodies.append(found.body)
+
+    async def rest(
+        self, tenant: Tenant, after: int, limit: int, wanted: EventFilter, seconds: float, idle: Idle = nullcontext
+    ) -> ChangePage:
+        """`page`, and `next` (inside `idle`) if it is empty; with nothing known beyond the position, that is listened for."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        if self._horizon.known and after >= self._horizon.position:
+            with idle():
+                page = await self.next(tenant, after, limit, wanted, seconds)
+            if page.count or self._horizon.looked >= began:
+                return page
+        page = await self.page(tenant, after, limit, wanted, patient=True)
+        left = began + seconds - loop.time()
+        if page.count or not page.caught_up or left <= 0:
+            return page
+        with idle():
+            return await self.next(tenant, page.position, limit, wanted, left)
 
     async def next(self, tenant: Tenant, after: int, limit: int, wanted: EventFilter, seconds: float) -> ChangePage:
         """What comes after the position, as soon as there is any; an empty page when the time is over."""

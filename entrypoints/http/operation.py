@@ -45,7 +45,7 @@ class Reply:
 
 @dataclass(slots=True)
 class Call:
-    """What a handler is given: parsed, permitted and inside a transaction (a plain read for GET)."""
+    """What a handler is given: parsed, permitted and inside a transaction (a plain read for GET; none for GETs `outside`)."""
 
     operation: "Operation"
     principal: Principal

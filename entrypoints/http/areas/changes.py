@@ -36,10 +36,10 @@ async def page(call: Call) -> Reply:
 
     async def later() -> Any:
         after = await _position(call, call.query.get("cursor"), "query.cursor")
-        found = await changes.page(tenant, after, limit, wanted, patient=wait > 0)
-        if wait and found.caught_up and not found.count:
-            with call.idle():
-                found = await changes.next(tenant, found.position, limit, wanted, wait)
+        if wait:
+            found = await changes.rest(tenant, after, limit, wanted, wait, call.idle)
+        else:
+            found = await changes.page(tenant, after, limit, wanted)
         return wire.to_wire(found, call.feed.sign(tenant, found.position))
 
     return Reply(later=later)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -24,6 +24,8 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 NEVER_STORED: Final = frozenset({400, 401, 403, 429})
 WORTH_REPEATING: Final = frozenset({b"content-type", b"location", b"etag", b"service-version", b"retry-after"})
+NO_TX: Final = cast("Tx", None)
+"""What GETs outside are given: they take no connection that they would hold for nothing."""
 _canonical: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
 
 
@@ -66,13 +68,18 @@ class Perform:
         return self.answers.success(visit, reply)
 
     async def _outside(self, visit: Visit) -> Response:
-        """Read what is needed, let the connection go, then reach out."""
+        """Read what is needed, let the connection go, then reach out; what only reads finds all it needs out there."""
         check_ids(visit)
+        if visit.route.reads:
+            return await self._reached(visit, await visit.operation.handler(self._call(visit, NO_TX, None)))
         async with self.uow.read(visit.caller.tenant) as tx:
             tx.dry = visit.dry_run is not None
             reply = await visit.operation.handler(self._call(visit, tx, None))
             if visit.dry_run == "explain":
                 return self.answers.preview(visit, tx.recorded)
+        return await self._reached(visit, reply)
+
+    async def _reached(self, visit: Visit, reply: Reply) -> Response:
         if reply.later is not None:
             made = await reply.later()
             if isinstance(made, Reply):

@@ -330,3 +330,28 @@ async def test_closing_wakes_everyone() -> None:
         await asyncio.sleep(0.05)
         log.follower.close()
         assert (await asyncio.wait_for(waiting, 5)).events == [] and log.follower.closing
+
+
+async def test_who_rests_at_the_end_of_the_log_is_told_without_asking_it() -> None:
+    async with running(idle=0.05) as log:
+        end = await log.service.now()
+        log.events.read = 0
+        page = await log.service.rest(log.tenant, end, 10, EventFilter(), 0.5)
+        assert (page.count, page.caught_up, log.events.read) == (0, True, 0)
+        resting = asyncio.create_task(log.service.rest(log.tenant, page.position, 10, EventFilter(), 20))
+        await asyncio.sleep(0.05)
+        await log.write(2)
+        assert (await resting).count == 2
+
+
+async def test_who_rests_is_not_told_of_an_end_that_nobody_has_looked_at() -> None:
+    async with running(idle=600) as log:
+        end = await log.service.now()
+        tell = log.store.listeners.pop()
+        written = asyncio.create_task(log.write(2))
+        page = await log.service.rest(log.tenant, end, 10, EventFilter(), 0.1)
+        assert (page.count, len(await written)) == (2, 2)
+        log.events.down = True
+        with pytest.raises(ConnectionError):
+            await log.service.rest(log.tenant, page.position, 10, EventFilter(), 0.1)
+        log.store.listeners.append(tell)
