@@ -18,7 +18,7 @@ Name = tuple[str, int, socket.AddressFamily]
 
 
 class Names:
-    """One a process. Each name takes one thread at most, of threads that nothing else waits for.
+    """One for each client. Each name takes one thread at most, of threads that nothing else waits for.
 
     The system's own look-up blocks its thread for as long as the name service takes, half a minute if it never answers.
     """

@@ -12,8 +12,6 @@ class Horizon:
     def __init__(self, events: EventReader) -> None:
         self._events = events
         self._asking: asyncio.Task[None] | None = None
-        self.known = False
-        """Whether the log has been asked yet."""
         self.position = 0
         """Nothing can appear below it any more; it never goes back."""
         self.floor = 0
@@ -24,6 +22,11 @@ class Horizon:
         """When it was asked last, by the loop's clock: what was committed before is not above `last`."""
         self.since: datetime | None = None
         """What appears above it carries no time before this."""
+
+    @property
+    def known(self) -> bool:
+        """Whether the log has been asked yet."""
+        return self.looked > float("-inf")
 
     async def fresh(self) -> int:
         """The position no older than this call: one question answers all who ask meanwhile."""
@@ -42,4 +45,3 @@ class Horizon:
         self.looked = began
         self.position = max(self.position, reach.horizon)
         self.last, self.floor, self.since = reach.last, reach.floor, reach.since
-        self.known = True

@@ -15,7 +15,7 @@ WINDOW: Final = 20_000
 
 
 class LogReading:
-    """Everything a reader gets out of the log comes through here, so that nobody is shown more than licences cover."""
+    """What is read for one who may hold licences comes through here, so that nobody is shown more than they cover."""
 
     def __init__(self, events: EventReader, rendering: EventRendering) -> None:
         self._events, self._rendering = events, rendering
