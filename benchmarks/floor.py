@@ -4,7 +4,7 @@ import time
 
 from benchmarks.stack import Stack
 
-TABLES = ("products", "variants", "offers", "product_documents", "product_terms", "marks", "events")
+TABLES = ("products", "variants", "offers", "product_documents", "product_terms", "row_fingerprints", "events")
 CHUNKS = 10
 
 
@@ -29,7 +29,9 @@ async def floor_rate(parts: Stack, rows: int) -> float:
 
 
 async def _dump(link, table: str, part: int) -> bytes:  # type: ignore[no-untyped-def]
-    key = "product" if table in ("product_documents", "product_terms", "marks", "variants", "offers") else "id"
+    key = (
+        "product" if table in ("product_documents", "product_terms", "row_fingerprints", "variants", "offers") else "id"
+    )
     key = "subject" if table == "events" else key
     sql = (
         f"COPY (SELECT * FROM public.{table} WHERE abs(hashtext({key})) % {CHUNKS} = {part}) TO STDOUT (FORMAT binary)"

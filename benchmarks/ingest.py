@@ -79,7 +79,10 @@ async def _hundred_thousand(parts: Stack, folder: Path, products: int) -> None:
         ours = rows / seconds(run)
         print(f"  stats {dict(run.stats)}")
         floor = await floor_rate(parts, rows)
-        line("  bare COPY-and-merge-with-events floor", f"{floor:>10,.0f} rows/s   ratio {ours / floor:.2f}")
+        line(
+            "  bare COPY-and-merge-with-events floor",
+            f"{floor:>10,.0f} rows/s   ratio {ours / floor:.2f}",
+        )
         await measured(parts, tenant, source, path, "the identical file again", rows)
         feeds.write_catalogue(path, products, crlf=True)
         await measured(parts, tenant, source, path, "nothing changed, other bytes", rows)

@@ -13,7 +13,7 @@ from typing import Any
 
 from adapters.postgres.migrate import migrate
 from domain.kernel.ids import new_id
-from domain.kernel.tenancy import Actor, Call, Tenant
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Organisation
 from domain.runs.model import Run
 from domain.runs.queueing import execution, queued
@@ -23,7 +23,7 @@ from entrypoints.container import Container, opened
 from entrypoints.settings import Settings, from_environment
 from entrypoints.up.postgres import Postgres
 
-CALL = Call(Actor("service", "benchmark"), "benchmark")
+CALL = AuditContext(Actor("service", "benchmark"), "benchmark")
 
 
 @dataclass(slots=True)

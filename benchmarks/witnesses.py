@@ -65,11 +65,11 @@ async def _by_horizon(container: Container, tenant: Tenant, found: list[Seen]) -
     """Page after page up to the horizon, until cancelled."""
     reader, after = container.event_reader(), 0
     while True:
-        horizon = await reader.horizon()
-        page = await reader.page(Reader(tenant), after, horizon, PAGE, ALL)
+        high_watermark = await reader.high_watermark()
+        page = await reader.page(Reader(tenant), after, high_watermark, PAGE, ALL)
         found += [Seen(event.id, event.subject, event.version) for event in page]
         if len(page) < PAGE:
-            after = max(after, horizon)
+            after = max(after, high_watermark)
             await asyncio.sleep(0.005)
         else:
             after = page[-1].position

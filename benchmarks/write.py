@@ -184,13 +184,13 @@ async def inside(parts: Stack, targets: Sequence[Target], method: str) -> None:
         pipeline: Pipeline = app.asgi_app._pipeline  # type: ignore[attr-defined]
         for rounds, warm in ((60, True), (IN_PROCESS, False)):
             watch = Stopwatch()
-            steps, perform = pipeline._checks, pipeline._perform
+            steps, perform = pipeline._checks, pipeline._execute
             pipeline._checks = tuple(map(watch.step, steps))
-            pipeline._perform = replace(perform, uow=TimedUnits(perform.uow, watch))
+            pipeline._execute = replace(perform, uow=TimedUnits(perform.uow, watch))
             began = time.perf_counter()
             await _send(pipeline, targets, method, rounds)
             total = time.perf_counter() - began
-            pipeline._checks, pipeline._perform = steps, perform
+            pipeline._checks, pipeline._execute = steps, perform
             if not warm:
                 _tell(watch, total, method)
 

@@ -18,8 +18,9 @@ from adapters.memory.limits import MemoryLimits
 from adapters.pluggy.host import connect
 from adapters.postgres.access import PostgresCredentials
 from adapters.postgres.event_reader import PostgresEventReader
-from adapters.postgres.idempotency import PostgresIdempotencyUpkeep
+from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
+from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.platform import PostgresPlatformChecks
 from adapters.postgres.pool import Pool
@@ -28,7 +29,6 @@ from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.postgres.upkeep import PostgresUpkeep
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
@@ -40,20 +40,20 @@ from adapters.wire.webhooks import WirePayloadRendering
 from adapters.wire.webhooks import to_wire as endpoint_to_wire
 from domain.access.usecases import AccessService
 from domain.catalogue.usecases import CatalogueService
-from domain.changes.following import Follower
-from domain.changes.usecases import ChangesService
+from domain.changes.usecases.service import ChangesService
+from domain.changes.usecases.tailing import LogTailer
 from domain.ingestion.vocabulary import score_header
 from domain.orgs.usecases import OrgService
 from domain.platform.usecases import PlatformService
 from domain.request_logs.usecases import RequestLogService
-from domain.runs.execution import RunExecution
-from domain.runs.scheduling import RunScheduler
-from domain.runs.usecases import RunService
-from domain.sources.usecases import SourceService
+from domain.runs.usecases.execution import RunExecution
+from domain.runs.usecases.scheduling import RunScheduler
+from domain.runs.usecases.service import RunService
+from domain.sources.usecases.service import SourceService
 from domain.uploads.usecases import UploadService
 from domain.webhooks.model import SHARDS
-from domain.webhooks.objects import ObjectsAsOf
-from domain.webhooks.usecases import WebhookService
+from domain.webhooks.usecases.objects import ObjectsAsOf
+from domain.webhooks.usecases.service import WebhookService
 from entrypoints.http.use_cases import UseCases
 from entrypoints.schemas import SchemaFaults
 from entrypoints.settings import Settings
@@ -97,11 +97,11 @@ class Container(containers.DeclarativeContainer):
     source_schedule = providers.Singleton(PostgresSourceSchedule, pool)
     request_log_sink = providers.Singleton(PostgresRequestLogSink, pool)
     platform_checks = providers.Singleton(PostgresPlatformChecks, pool)
-    idempotency_upkeep = providers.Singleton(PostgresIdempotencyUpkeep, pool)
-    upkeep = providers.Singleton(PostgresUpkeep, pool)
+    idempotency_maintenance = providers.Singleton(PostgresIdempotencyMaintenance, pool)
+    maintenance = providers.Singleton(PostgresMaintenance, pool)
     event_reader = providers.Singleton(PostgresEventReader, pool)
     signals = providers.Singleton(PostgresSignals, settings.provided.database_url)
-    follower = providers.Singleton(Follower, event_reader, event_rendering, signals)
+    tailer = providers.Singleton(LogTailer, event_reader, event_rendering, signals)
     limits = providers.Singleton(limits_of, settings)
     objects = providers.Singleton(objects_of, settings)
     vault = providers.Singleton(AesGcmVault, settings.provided.secret)
@@ -144,7 +144,7 @@ class Container(containers.DeclarativeContainer):
             providers.Object(endpoint_to_wire),
             settings.provided.allow_private_hosts,
         ),
-        changes=providers.Singleton(ChangesService, event_reader, follower),
+        changes=providers.Singleton(ChangesService, event_reader, tailer),
     )
     run_execution = providers.Singleton(
         RunExecution,
@@ -154,7 +154,7 @@ class Container(containers.DeclarativeContainer):
         vault,
         providers.Singleton(FileSpools),
         codec,
-        statistics=upkeep.provided.statistics,
+        statistics=maintenance.provided.statistics,
     )
     run_scheduler = providers.Singleton(RunScheduler, uow, source_schedule, clock)
 

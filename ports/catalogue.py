@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from domain.catalogue.batch import Batch, Compared, Mark, Span
+from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, Variant
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 
 
 class CatalogueReads(Protocol):
     """What the API reads. Lists run from newest to oldest by id."""
 
-    async def products(self, filter: ProductFilter, cut: Cut) -> Page[Document]:
+    async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         """A page of the products that the tenant sees."""
         ...
 
@@ -20,7 +20,7 @@ class CatalogueReads(Protocol):
         """One product's document."""
         ...
 
-    async def offers(self, filter: OfferFilter, cut: Cut) -> Page[OfferLine]:
+    async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
         """A page of offers."""
         ...
 
@@ -28,8 +28,8 @@ class CatalogueReads(Protocol):
 class CatalogueStore(CatalogueReads, Protocol):
     """In a tenant's transaction: what runs read and write, set by set."""
 
-    async def compare(self, span: Span, marks: Sequence[Mark]) -> Compared:
-        """Hold marks against the store. Writes nothing that outlives the transaction."""
+    async def compare(self, key_range: KeyRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
+        """Hold fingerprints against the store. Writes nothing that outlives the transaction."""
         ...
 
     async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
@@ -46,8 +46,8 @@ class CatalogueStore(CatalogueReads, Protocol):
         """
         ...
 
-    async def save(self, span: Span, batch: Batch, now: datetime) -> None:
-        """Write the batch: rows, marks, documents and events, all or nothing with the transaction."""
+    async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
+        """Write the batch: rows, fingerprints, documents and events, all or nothing with the transaction."""
         ...
 
     async def stated_offers(self, source: str, stream: str) -> int:

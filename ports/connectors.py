@@ -7,7 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from domain.ingestion.model import Problem, Table
+from domain.ingestion.model import Table
+from domain.kernel.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)

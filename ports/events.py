@@ -11,16 +11,16 @@ from domain.kernel.tenancy import Tenant
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class LogBounds:
     """How far the log goes. `last` is the highest position taken, `horizon` the one below which nothing can appear any more.
 
     `floor` is the position up to which events have been dropped by age. What appears above the horizon from now on
     carries no time before `since` (see `page`).
     """
 
-    horizon: int
+    high_watermark: int
     last: int
-    floor: int
+    low_watermark: int
     since: datetime | None = None
 
 
@@ -40,7 +40,7 @@ class EventLog(Protocol):
         """Append in this order; events without an id are given one. Subject rows must be locked before."""
         ...
 
-    async def horizon(self) -> int:
+    async def high_watermark(self) -> int:
         """The horizon now: what is appended from here on stands above it."""
         ...
 
@@ -48,11 +48,11 @@ class EventLog(Protocol):
 class EventReader(Protocol):
     """Across tenants: what feed, stream and webhooks read. Positions are those after `after`, up to `up_to`."""
 
-    async def horizon(self) -> int:
+    async def high_watermark(self) -> int:
         """The position below which no further event can appear; it never goes back."""
         ...
 
-    async def reach(self) -> Reach:
+    async def bounds(self) -> LogBounds:
         """How far the log goes now."""
         ...
 
@@ -60,7 +60,9 @@ class EventReader(Protocol):
         """What each of the tenants may read of others' catalogues; those without are left out."""
         ...
 
-    async def stirred(self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None) -> frozenset[Tenant]:
+    async def tenants_with_new_events(
+        self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None
+    ) -> frozenset[Tenant]:
         """Those of the tenants that have own events after their position, up to `up_to`; `since` as in `page`."""
         ...
 

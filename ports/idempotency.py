@@ -26,9 +26,9 @@ class IdempotencyStore(Protocol):
         ...
 
 
-class IdempotencyUpkeep(Protocol):
+class IdempotencyMaintenance(Protocol):
     """Across tenants, for the scheduler."""
 
-    async def forget_expired(self) -> int:
+    async def purge_expired(self) -> int:
         """Drop answers older than 24 hours; answers how many."""
         ...

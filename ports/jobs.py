@@ -50,6 +50,6 @@ class Dispatch(Protocol):
         """Give an unfinished job back, to be claimed again at that time."""
         ...
 
-    async def forget_dispatched(self) -> None:
+    async def reset_dispatched(self) -> None:
         """Every wake was lost: have all waiting jobs dispatched anew."""
         ...

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Member, Organisation, Plan
 
 
@@ -22,7 +22,7 @@ class OrgStore(Protocol):
         """The member with that address, ignoring case."""
         ...
 
-    async def of_user(self, user: str, cut: Cut) -> Page[Organisation]:
+    async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
         """The organisations a user is a member of, by id."""
         ...
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.request_logs.model import RequestLog
 
 
@@ -14,7 +14,7 @@ class RequestLogStore(Protocol):
         """The newest log with that Request-Id."""
         ...
 
-    async def page(self, cut: Cut) -> Page[RequestLog]:
+    async def page(self, page_request: PageRequest) -> Page[RequestLog]:
         """Newest first. The key of an item is chosen by the store and opaque to callers."""
         ...
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.runs.model import Run
 
 
@@ -21,7 +21,7 @@ class RunStore(Protocol):
         """Keep the run's new state."""
         ...
 
-    async def page(self, source: str, cut: Cut) -> Page[Run]:
+    async def page(self, source: str, page_request: PageRequest) -> Page[Run]:
         """A source's runs, newest first."""
         ...
 

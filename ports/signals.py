@@ -4,14 +4,14 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 
-class Subscription(Protocol):
+class SignalListener(Protocol):
     """One listener on one channel."""
 
     async def wait(self, timeout: float | None) -> bool:
         """True once something was said on the channel since the last wait; False when the time (seconds) is over."""
         ...
 
-    def words(self) -> frozenset[str]:
+    def payloads(self) -> frozenset[str]:
         """What was said since this was last asked; an empty text among it means that anything may have been missed."""
         ...
 
@@ -23,6 +23,6 @@ class Signals(Protocol):
     `webhooks` of what changed about an endpoint (`org_… t whe_…`).
     """
 
-    def subscribe(self, channel: str) -> AbstractAsyncContextManager[Subscription]:
+    def subscribe(self, channel: str) -> AbstractAsyncContextManager[SignalListener]:
         """Listen from now on; a lost connection is taken up again and counts as a signal with an empty text."""
         ...

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
 
@@ -24,7 +24,7 @@ class SourceStore(Protocol):
         """Keep the new state. Raises PreconditionFailed when another version than expected is stored."""
         ...
 
-    async def page(self, cut: Cut) -> Page[Source]:
+    async def page(self, page_request: PageRequest) -> Page[Source]:
         """The tenant's sources."""
         ...
 

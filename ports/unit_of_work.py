@@ -8,7 +8,7 @@ from typing import Protocol
 from domain.audit.model import Change
 from domain.events.model import Event
 from domain.jobs.model import NewJob
-from domain.kernel.tenancy import Call, Tenant
+from domain.kernel.tenancy import AuditContext, Tenant
 from domain.webhooks.model import Forecast
 from ports.access import KeyStore
 from ports.audit import AuditLog
@@ -42,7 +42,7 @@ class Tx:
     """The stores of one tenant inside one transaction. `dry` makes the edge roll back instead of committing."""
 
     tenant: Tenant
-    call: Call
+    context: AuditContext
     now: datetime
     recorded: Recorded
     keys: KeyStore
@@ -64,7 +64,7 @@ class Tx:
 class UnitOfWork(Protocol):
     """Only edges call this: a request, a job attempt, a batch of a run."""
 
-    def begin(self, tenant: Tenant, call: Call) -> AbstractAsyncContextManager[Tx]:
+    def begin(self, tenant: Tenant, context: AuditContext) -> AbstractAsyncContextManager[Tx]:
         """A transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
         ...
 
@@ -72,6 +72,6 @@ class UnitOfWork(Protocol):
         """Stores for reading, each statement by itself; writing through it is a mistake."""
         ...
 
-    def attempt(self, tx: Tx) -> AbstractAsyncContextManager[None]:
+    def savepoint(self, tx: Tx) -> AbstractAsyncContextManager[None]:
         """A savepoint in `tx`: undone on an exception, which goes on to the caller; the transaction stays usable."""
         ...

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.events.model import LoggedEvent
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery, DeliveryFilter, Endpoint, Forecast, Recovery, SealedSecrets
 
@@ -22,11 +22,13 @@ class WebhookStore(Protocol):
         """One endpoint; `lock` keeps others from changing it until the transaction ends."""
         ...
 
-    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, routed: int) -> None:
-        """Keep a new endpoint, which gets events after the position `routed`."""
+    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
+        """Keep a new endpoint, which gets events after the position `checkpoint`."""
         ...
 
-    async def save(self, endpoint: Endpoint, *, expected_version: int | None = None, routed: int | None = None) -> None:
+    async def save(
+        self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
+    ) -> None:
         """Keep the new state, and where it goes on from, if given. Raises PreconditionFailed for another version."""
         ...
 
@@ -34,7 +36,7 @@ class WebhookStore(Protocol):
         """Forget the endpoint and its secrets; its open deliveries fail."""
         ...
 
-    async def page(self, cut: Cut) -> Page[Endpoint]:
+    async def page(self, page_request: PageRequest) -> Page[Endpoint]:
         """The tenant's endpoints."""
         ...
 
@@ -50,7 +52,7 @@ class WebhookStore(Protocol):
         """One delivery of the endpoint."""
         ...
 
-    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, cut: Cut) -> Page[Delivery]:
+    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
         """The endpoint's deliveries."""
         ...
 
@@ -85,7 +87,7 @@ class Subscriber:
     tenant: Tenant
     endpoint: Endpoint
     secrets: SealedSecrets
-    routed: int
+    checkpoint: int
     fat: bool
     """The plan includes fat payloads."""
 
@@ -94,18 +96,18 @@ class Subscriber:
 class Progress:
     """What delivering came to since it was last recorded.
 
-    `routed`: (tenant, endpoint) to the position up to which every event has a delivery or needs none. `succeeded`: to
+    `checkpoint`: (tenant, endpoint) to the position up to which every event has a delivery or needs none. `succeeded`: to
     the time of the last success. `failing`: to the first failure since, None once one succeeded.
     """
 
     deliveries: list[tuple[Tenant, Delivery]] = field(default_factory=list)
-    routed: dict[tuple[Tenant, str], int] = field(default_factory=dict)
+    checkpoint: dict[tuple[Tenant, str], int] = field(default_factory=dict)
     succeeded: dict[tuple[Tenant, str], datetime] = field(default_factory=dict)
     failing: dict[tuple[Tenant, str], datetime | None] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether there is anything to record."""
-        return bool(self.deliveries or self.routed or self.succeeded or self.failing)
+        return bool(self.deliveries or self.checkpoint or self.succeeded or self.failing)
 
 
 class DeliveryLog(Protocol):

@@ -7,7 +7,7 @@ from typing import Final
 from adapters.memory.table import Table, Transaction
 from domain.audit.model import Change
 from domain.kernel.ids import new_id
-from domain.kernel.tenancy import Call
+from domain.kernel.tenancy import AuditContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class AuditEntry:
     """A change, who made it and when."""
 
     id: str
-    call: Call
+    context: AuditContext
     change: Change
     created_at: datetime
 
@@ -26,11 +26,11 @@ AUDIT: Final = Table[AuditEntry]("audit", lambda entry: entry.id)
 class MemoryAudit:
     """AuditLog."""
 
-    def __init__(self, transaction: Transaction, call: Call) -> None:
-        self._transaction, self._call = transaction, call
+    def __init__(self, transaction: Transaction, context: AuditContext) -> None:
+        self._transaction, self._context = transaction, context
         self._rows = transaction.rows(AUDIT)
 
     async def add(self, change: Change) -> None:
         """Keep one entry."""
-        await self._rows.add(AuditEntry(new_id("aud"), self._call, change, self._transaction.now))
+        await self._rows.add(AuditEntry(new_id("aud"), self._context, change, self._transaction.now))
         self._transaction.recorded.changes.append(change)

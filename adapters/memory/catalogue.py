@@ -7,11 +7,11 @@ from hashlib import blake2b
 from typing import Final
 
 from adapters.memory.events import MemoryEvents
-from adapters.memory.marks import MemoryMarks
 from adapters.memory.orgs import ORGS
+from adapters.memory.row_fingerprints import MemoryFingerprints
 from adapters.memory.table import EVERYWHERE, Table, Transaction, page_of
 from domain.catalogue import search
-from domain.catalogue.batch import Batch, Compared, Mark, Span
+from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.model import (
     STREAM_BITS,
     Document,
@@ -22,7 +22,7 @@ from domain.catalogue.model import (
     ProductFilter,
     Variant,
 )
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from ports.catalogue import Rendering
 
 PRODUCTS: Final = Table[Product]("products", lambda product: product.id)
@@ -51,32 +51,32 @@ class MemoryCatalogue:
     ) -> None:
         self._transaction, self._rendering, self._below = transaction, rendering, below
         self._products, self._documents = transaction.rows(PRODUCTS), transaction.rows(DOCUMENTS)
-        self._marks, self._events = MemoryMarks(transaction), MemoryEvents(transaction)
+        self._fingerprints, self._events = MemoryFingerprints(transaction), MemoryEvents(transaction)
 
-    async def products(self, filter: ProductFilter, cut: Cut) -> Page[Document]:
+    async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         """A page of the products that the tenant sees, newest first."""
         if filter.catalogue not in (None, self._own_catalogue()):
             return Page((), False, None)
         chosen = {product.id for product in self._products.where(lambda one: search.matches(one, filter, self._below))}
-        return self._documents.page(cut, lambda document: document.id in chosen)
+        return self._documents.page(page_request, lambda document: document.id in chosen)
 
     async def product(self, id: str) -> Document | None:
         """One product's document."""
         return self._documents.get(id)
 
-    async def offers(self, filter: OfferFilter, cut: Cut) -> Page[OfferLine]:
+    async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
         """A page of offers, newest first."""
         lines = [line for product in self._products.where() for line in _lines(product)]
-        return page_of((line for line in lines if search.offer_matches(line.offer, filter)), cut, _line_key)
+        return page_of((line for line in lines if search.offer_matches(line.offer, filter)), page_request, _line_key)
 
     def _own_catalogue(self) -> str | None:
         tenant = self._transaction.tenant
         org = self._transaction.rows(ORGS, EVERYWHERE).get(tenant.org)
         return org.catalogue(tenant.livemode) if org else None
 
-    async def compare(self, span: Span, marks: Sequence[Mark]) -> Compared:
-        """Hold marks against the store."""
-        return self._marks.compare(span, marks)
+    async def compare(self, key_range: KeyRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
+        """Hold fingerprints against the store."""
+        return self._fingerprints.compare(key_range, fingerprints)
 
     async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
         """Whole products by the source's product keys, and those that own one of the variant keys."""
@@ -103,7 +103,7 @@ class MemoryCatalogue:
         loaded = {product.id: copied(product) for product in self._products.where(lambda one: one.id in wanted)}
         return {key: (loaded[id], loaded[id].variants[index]) for key, (id, index) in found.items()}
 
-    async def save(self, span: Span, batch: Batch, now: datetime) -> None:
+    async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         """Write the batch."""
         touched = {product.id: product for product in (*batch.new_products, *batch.changed_products)} | batch.touched
         written = {thing.id for thing in (*batch.new_variants, *batch.changed_variants)}
@@ -112,7 +112,7 @@ class MemoryCatalogue:
             await self._products.put(_stamped(copied(product), written, now))
         for product in batch.touched.values():
             await self._documents.put(self._document(product))
-        await self._marks.save(span, batch, now)
+        await self._fingerprints.save(key_range, batch, now)
         await self._events.append(batch.events)
 
     def _document(self, product: Product) -> Document:
@@ -142,7 +142,7 @@ class MemoryCatalogue:
     async def age_absent(self, source: str, now: datetime) -> Sequence[str]:
         """Keys whose absence is due for the next rung of the ladder."""
         due = []
-        for mark, since in self._marks.aged(source, now):
+        for mark, since in self._fingerprints.aged(source, now):
             found = self._products.get(mark.product)
             status = found.status if found else "discontinued"
             if status == "active" or (status != "discontinued" and now - since >= DISCONTINUED_AFTER):

@@ -10,7 +10,7 @@ from domain.changes.model import NETWORK_GROUPS, EventFilter, Licence, Reader
 from domain.events.model import Event, LoggedEvent
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from ports.events import EventRendering, Reach, Splice
+from ports.events import EventRendering, LogBounds, Splice
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class MemoryEvents:
         if events:
             self._transaction.channels.add(("events", tenant.word))
 
-    async def horizon(self) -> int:
+    async def high_watermark(self) -> int:
         """The horizon now: what is appended from here on stands above it."""
         return _last(self._transaction.store)
 
@@ -89,14 +89,14 @@ class MemoryEventReader:
         self._store = store
         self._render = rendering.event
 
-    async def horizon(self) -> int:
+    async def high_watermark(self) -> int:
         """The position of the last committed event."""
         return _last(self._store)
 
-    async def reach(self) -> Reach:
+    async def bounds(self) -> LogBounds:
         """How far the log goes now."""
         last = _last(self._store)
-        return Reach(last, last, self._store.floor)
+        return LogBounds(last, last, self._store.low_watermark)
 
     async def log(self) -> Sequence[KeptEvent]:
         """Everything below the horizon, in order."""
@@ -114,7 +114,9 @@ class MemoryEventReader:
                 found[key] = found.get(key, NETWORK_GROUPS) | grant.groups
         return [Licence(owner, catalogue, groups) for (owner, catalogue), groups in sorted(found.items(), key=repr)]
 
-    async def stirred(self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None) -> frozenset[Tenant]:
+    async def tenants_with_new_events(
+        self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None
+    ) -> frozenset[Tenant]:
         """Those of the tenants that have own events after their position."""
         events = [kept for _, kept in self._store.everyone(EVENTS) if kept.tenant in positions]
         return frozenset(kept.tenant for kept in events if positions[kept.tenant] < kept.position <= up_to)

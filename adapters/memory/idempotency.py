@@ -44,13 +44,13 @@ class MemoryIdempotency:
         await self._rows.put(Kept(key, answer, self._transaction.now + KEPT))
 
 
-class MemoryIdempotencyUpkeep:
+class MemoryIdempotencyMaintenance:
     """IdempotencyUpkeep."""
 
     def __init__(self, store: MemoryStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    async def forget_expired(self) -> int:
+    async def purge_expired(self) -> int:
         """Drop answers older than 24 hours."""
         now = self._clock.now()
         expired = [(tenant, kept.key) for tenant, kept in self._store.everyone(ANSWERS) if kept.until <= now]

@@ -151,7 +151,7 @@ class MemoryDispatch:
             self._write(row.again(run_at))
             self._store.tell("jobs", "")
 
-    async def forget_dispatched(self) -> None:
+    async def reset_dispatched(self) -> None:
         """Every wake was lost."""
         for row in self._open():
             if row.dispatched and row.lease_until is None:

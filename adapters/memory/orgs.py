@@ -5,7 +5,7 @@ from typing import Final
 
 from adapters.memory.table import EVERYWHERE, MemoryStore, Table, Transaction
 from domain.kernel.errors import NotFound
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Member, Organisation, Plan
 
 
@@ -48,10 +48,10 @@ class MemoryOrgs:
         sought = (self._org, email.casefold())
         return next(iter(self._members.where(lambda member: (member.org, member.email.casefold()) == sought)), None)
 
-    async def of_user(self, user: str, cut: Cut) -> Page[Organisation]:
+    async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
         """The organisations a user is a member of, by id."""
         orgs = {member.org for member in self._members.where(lambda member: member.user == user)}
-        return self._orgs.page(cut, lambda org: org.id in orgs)
+        return self._orgs.page(page_request, lambda org: org.id in orgs)
 
     async def plans(self) -> Sequence[Plan]:
         """Every plan, cheapest first."""

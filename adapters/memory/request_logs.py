@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adapters.memory.table import MemoryStore, Table, Transaction
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.request_logs.model import RequestLog
 
 
@@ -35,9 +35,9 @@ class MemoryRequestLogs:
         newest = max(self._rows.where(lambda kept: kept.log.id == id), key=_key, default=None)
         return newest.log if newest else None
 
-    async def page(self, cut: Cut) -> Page[RequestLog]:
+    async def page(self, page_request: PageRequest) -> Page[RequestLog]:
         """Newest first."""
-        page = self._rows.page(cut)
+        page = self._rows.page(page_request)
         return Page(tuple(kept.log for kept in page.items), page.has_more, page.next_key)
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from adapters.memory.table import Table, Transaction
 from domain.kernel.errors import NotFound
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.runs.model import OPEN, Run
 
 
@@ -39,9 +39,9 @@ class MemoryRuns:
             raise NotFound
         await self._rows.put(run)
 
-    async def page(self, source: str, cut: Cut) -> Page[Run]:
+    async def page(self, source: str, page_request: PageRequest) -> Page[Run]:
         """A source's runs, newest first."""
-        return self._rows.page(cut, lambda run: run.source == source)
+        return self._rows.page(page_request, lambda run: run.source == source)
 
     def _newest(self, matches: Callable[[Run], bool]) -> Run | None:
         return max(self._rows.where(matches), key=lambda run: run.id, default=None)

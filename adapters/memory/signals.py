@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 
-class _Subscription:
+class _SignalListener:
     def __init__(self) -> None:
         self.said = asyncio.Event()
         self._words: set[str] = set()
@@ -15,7 +15,7 @@ class _Subscription:
         self._words.add(word)
         self.said.set()
 
-    def words(self) -> frozenset[str]:
+    def payloads(self) -> frozenset[str]:
         """What was said since this was last asked."""
         words, self._words = frozenset(self._words), set()
         return words
@@ -35,19 +35,19 @@ class MemorySignals:
     """Signals (ports/signals.py); `tell` is the other side."""
 
     def __init__(self) -> None:
-        self._listeners: dict[str, list[_Subscription]] = {}
+        self._listeners: dict[str, list[_SignalListener]] = {}
 
     @contextlib.asynccontextmanager
-    async def subscribe(self, channel: str) -> AsyncIterator[_Subscription]:
+    async def subscribe(self, channel: str) -> AsyncIterator[_SignalListener]:
         """Listen from now on."""
-        subscription = _Subscription()
-        self._listeners.setdefault(channel, []).append(subscription)
+        listener = _SignalListener()
+        self._listeners.setdefault(channel, []).append(listener)
         try:
-            yield subscription
+            yield listener
         finally:
-            self._listeners[channel].remove(subscription)
+            self._listeners[channel].remove(listener)
 
     def tell(self, channel: str, word: str = "") -> None:
         """Say something to everyone who listens on the channel."""
-        for subscription in self._listeners.get(channel, ()):
-            subscription.hear(word)
+        for listener in self._listeners.get(channel, ()):
+            listener.hear(word)

@@ -7,7 +7,7 @@ from typing import Final
 
 from adapters.memory.table import MemoryStore, Table, Transaction
 from domain.kernel.errors import NotFound, PreconditionFailed
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
 
@@ -61,9 +61,9 @@ class MemorySources:
             raise PreconditionFailed(f"The source is at version {stored.version} by now.")
         await self._rows.put(source)
 
-    async def page(self, cut: Cut) -> Page[Source]:
+    async def page(self, page_request: PageRequest) -> Page[Source]:
         """The tenant's sources, newest first."""
-        page = self._rows.page(cut)
+        page = self._rows.page(page_request)
         return Page(tuple(self._told(source) for source in page.items), page.has_more, page.next_key)
 
     async def seal(self, id: str, sealed: bytes | None) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from domain.kernel.errors import Conflict
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import Recorded
 
@@ -41,16 +41,18 @@ class Table(Generic[R]):
     conflict: str = "There is such an entry already."
 
 
-def page_of(rows: Iterable[R], cut: Cut, order: Callable[[R], str], *, descending: bool = True) -> Page[R]:
+def page_of(
+    rows: Iterable[R], page_request: PageRequest, order: Callable[[R], str], *, descending: bool = True
+) -> Page[R]:
     """Cut one page out of the rows (ports' lists; keyset paging, so rows may come and go between pages)."""
     ordered = sorted(rows, key=order, reverse=descending)
-    if cut.key is not None:
-        before = cut.backwards != descending
-        edge = cut.key
+    if page_request.key is not None:
+        before = page_request.backwards != descending
+        edge = page_request.key
         ordered = [row for row in ordered if (order(row) < edge if before else order(row) > edge)]
-    has_more = len(ordered) > cut.limit
-    items = ordered[-cut.limit :] if cut.backwards else ordered[: cut.limit]
-    next_key = order(items[0 if cut.backwards else -1]) if has_more else None
+    has_more = len(ordered) > page_request.limit
+    items = ordered[-page_request.limit :] if page_request.backwards else ordered[: page_request.limit]
+    next_key = order(items[0 if page_request.backwards else -1]) if has_more else None
     return Page(tuple(items), has_more, next_key)
 
 
@@ -63,7 +65,7 @@ class MemoryStore:
         self._sequence = 0
         self.writer: Transaction | None = None
         self.holds: dict[tuple[Tenant, str], Transaction] = {}
-        self.floor = 0
+        self.low_watermark = 0
         """Up to which number events have been dropped."""
         self.listeners: list[Callable[[str, str], None]] = []
 
@@ -194,9 +196,9 @@ class Rows(Generic[R]):
         """The rows that match, in the table's order."""
         return sorted(self.where(matches), key=self._order, reverse=self._table.descending)
 
-    def page(self, cut: Cut, matches: Callable[[R], bool] | None = None) -> Page[R]:
+    def page(self, page_request: PageRequest, matches: Callable[[R], bool] | None = None) -> Page[R]:
         """A page of the rows that match."""
-        return page_of(self.where(matches), cut, self._order, descending=self._table.descending)
+        return page_of(self.where(matches), page_request, self._order, descending=self._table.descending)
 
     async def add(self, row: R) -> None:
         """Keep a new row. Raises Conflict when its key, or what must be unique, is taken."""

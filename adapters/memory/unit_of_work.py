@@ -20,12 +20,12 @@ from adapters.memory.table import MemoryStore, Transaction
 from adapters.memory.uploads import MemoryUploads
 from adapters.memory.webhooks import MemoryWebhooks
 from domain.catalogue import categories
-from domain.kernel.tenancy import Actor, Call, Tenant
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from ports.catalogue import Rendering
 from ports.clock import Clock
 from ports.unit_of_work import Tx
 
-READING: Final = Call(Actor("service", "reader"), "read")
+READING: Final = AuditContext(Actor("service", "reader"), "read")
 
 
 @dataclass(slots=True)
@@ -51,10 +51,10 @@ class MemoryUnitOfWork:
         self._store, self._clock, self._rendering, self._below = store, clock, rendering, below
 
     @asynccontextmanager
-    async def begin(self, tenant: Tenant, call: Call) -> AsyncIterator[Tx]:
+    async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
         """A transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
         transaction = Transaction(self._store, tenant, self._clock.now())
-        tx = self._stores(transaction, call)
+        tx = self._stores(transaction, context)
         commit = False
         try:
             yield tx
@@ -68,7 +68,7 @@ class MemoryUnitOfWork:
         yield self._stores(Transaction(self._store, tenant, self._clock.now(), read_only=True), READING)
 
     @asynccontextmanager
-    async def attempt(self, tx: Tx) -> AsyncIterator[None]:
+    async def savepoint(self, tx: Tx) -> AsyncIterator[None]:
         """A savepoint in `tx`, undone on an exception."""
         if not isinstance(tx, MemoryTx) or tx.transaction is None:
             raise TypeError("This transaction was not begun here.")
@@ -79,10 +79,10 @@ class MemoryUnitOfWork:
             tx.transaction.restore(savepoint)
             raise
 
-    def _stores(self, transaction: Transaction, call: Call) -> MemoryTx:
+    def _stores(self, transaction: Transaction, context: AuditContext) -> MemoryTx:
         return MemoryTx(
             tenant=transaction.tenant,
-            call=call,
+            context=context,
             now=transaction.now,
             recorded=transaction.recorded,
             keys=MemoryKeys(transaction),
@@ -94,7 +94,7 @@ class MemoryUnitOfWork:
             catalogue=MemoryCatalogue(transaction, self._rendering, self._below),
             events=MemoryEvents(transaction),
             jobs=MemoryJobs(transaction),
-            audit=MemoryAudit(transaction, call),
+            audit=MemoryAudit(transaction, context),
             idempotency=MemoryIdempotency(transaction),
             request_logs=MemoryRequestLogs(transaction),
             webhooks=MemoryWebhooks(transaction, self._below),

@@ -40,7 +40,7 @@ class MemoryDeliveryLog:
             return None
         organisation = self._store.committed(ORGS, EVERYWHERE).get(tenant.org)
         fat = organisation is not None and FAT in organisation.plan.features
-        return Subscriber(tenant, kept.endpoint, kept.secrets, kept.routed, fat)
+        return Subscriber(tenant, kept.endpoint, kept.secrets, kept.checkpoint, fat)
 
     def _of(self, tenant: Tenant, endpoint: str) -> list[Delivery]:
         rows = self._store.committed(DELIVERIES, tenant).values()
@@ -75,7 +75,7 @@ class MemoryDeliveryLog:
             kept = self._store.committed(ENDPOINTS, tenant).get(told.endpoint)
             if kept is not None:
                 self._keep(tenant, told, enabled=kept.endpoint.status == "enabled")
-        for key in progress.routed.keys() | progress.succeeded.keys() | progress.failing.keys():
+        for key in progress.checkpoint.keys() | progress.succeeded.keys() | progress.failing.keys():
             self._progress(key, progress)
 
     def _keep(self, tenant: Tenant, told: Delivery, *, enabled: bool) -> None:
@@ -101,8 +101,8 @@ class MemoryDeliveryLog:
             state = replace(state, last_success_at=progress.succeeded[key])
         if key in progress.failing:
             state = replace(state, failing_since=progress.failing[key])
-        routed = max(kept.routed, progress.routed.get(key, 0))
-        self._store.write(ENDPOINTS, tenant, replace(kept, endpoint=state, routed=routed))
+        checkpoint = max(kept.checkpoint, progress.checkpoint.get(key, 0))
+        self._store.write(ENDPOINTS, tenant, replace(kept, endpoint=state, checkpoint=checkpoint))
 
 
 class MemoryShards:

@@ -9,10 +9,10 @@ from adapters.memory.catalogue import PRODUCTS
 from adapters.memory.events import EVENTS, KeptEvent, logged
 from adapters.memory.table import Table, Transaction
 from domain.kernel.errors import NotFound, PreconditionFailed
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import peak_per_minute, posts
 from domain.webhooks.model import OPEN, Delivery, DeliveryFilter, Endpoint, Forecast, Recovery, SealedSecrets
-from domain.webhooks.wanting import wants
+from domain.webhooks.subscription import matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class KeptEndpoint:
 
     endpoint: Endpoint
     secrets: SealedSecrets
-    routed: int
+    checkpoint: int
 
 
 ENDPOINTS: Final = Table[KeptEndpoint]("webhook_endpoints", lambda kept: kept.endpoint.id)
@@ -54,19 +54,23 @@ class MemoryWebhooks:
         kept = self._endpoints.get(id)
         return kept.endpoint if kept else None
 
-    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, routed: int) -> None:
+    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
         """Keep a new endpoint."""
-        await self._endpoints.add(KeptEndpoint(endpoint, secrets, routed))
+        await self._endpoints.add(KeptEndpoint(endpoint, secrets, checkpoint))
         self._tell(endpoint.id)
 
-    async def save(self, endpoint: Endpoint, *, expected_version: int | None = None, routed: int | None = None) -> None:
+    async def save(
+        self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
+    ) -> None:
         """Keep the new state."""
         await self._transaction.lock()
         kept = self._kept(endpoint.id)
         stored = kept.endpoint.version
         if expected_version not in (None, stored):
             raise PreconditionFailed(f"The endpoint is at version {stored} by now.")
-        await self._endpoints.put(replace(kept, endpoint=endpoint, routed=kept.routed if routed is None else routed))
+        await self._endpoints.put(
+            replace(kept, endpoint=endpoint, checkpoint=kept.checkpoint if checkpoint is None else checkpoint)
+        )
         self._tell(endpoint.id)
 
     async def remove(self, id: str) -> None:
@@ -75,9 +79,9 @@ class MemoryWebhooks:
         await self._endpoints.remove(id)
         self._tell(id)
 
-    async def page(self, cut: Cut) -> Page[Endpoint]:
+    async def page(self, page_request: PageRequest) -> Page[Endpoint]:
         """The tenant's endpoints, newest first."""
-        page = self._endpoints.page(cut)
+        page = self._endpoints.page(page_request)
         return Page(tuple(kept.endpoint for kept in page.items), page.has_more, page.next_key)
 
     async def secrets(self, id: str) -> SealedSecrets | None:
@@ -98,9 +102,9 @@ class MemoryWebhooks:
         found = self._deliveries.get(id)
         return copied(found) if found and found.endpoint == endpoint else None
 
-    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, cut: Cut) -> Page[Delivery]:
+    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
         """The endpoint's deliveries, newest first."""
-        page = self._deliveries.page(cut, lambda one: one.endpoint == endpoint and wanted.matches(one))
+        page = self._deliveries.page(page_request, lambda one: one.endpoint == endpoint and wanted.matches(one))
         return Page(tuple(map(copied, page.items)), page.has_more, page.next_key)
 
     async def add_delivery(self, delivery: Delivery) -> None:
@@ -150,7 +154,7 @@ class MemoryWebhooks:
         )
 
     def _wanted(self, endpoint: Endpoint, kept: KeptEvent) -> bool:
-        return wants(endpoint, logged(kept), self._filed(endpoint, kept.event.product))
+        return matches(endpoint, logged(kept), self._filed(endpoint, kept.event.product))
 
     def _filed(self, endpoint: Endpoint, product: str | None) -> bool:
         found = self._transaction.rows(PRODUCTS).get(product) if product else None

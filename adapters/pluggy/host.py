@@ -16,7 +16,8 @@ from connectors.sdk import context as sdk
 from connectors.sdk import tables as sdk_tables
 from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater
 from connectors.sdk.spec import Connector, Fetched
-from domain.ingestion.model import Problem, Row, Table
+from domain.ingestion.model import Row, Table
+from domain.kernel.problems import Problem
 from ports.connectors import Answer, ConnectorInfo, FetchFailed, Job, ParseFailed, Validators
 
 Reported = Callable[[str, sdk_tables.Report], None]

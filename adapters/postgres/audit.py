@@ -23,13 +23,13 @@ class PostgresAuditLog:
         await session.run(
             SQL["add"],
             id=new_id("aud"),
-            actor=jsonb(asdict(session.call.actor)),
-            action=session.call.operation,
+            actor=jsonb(asdict(session.context.actor)),
+            action=session.context.operation,
             target=change.object,
             target_id=change.id,
             change=change.action,
             before=jsonb(change.before),
             after=jsonb(change.after),
-            request_id=session.call.request_id,
+            request_id=session.context.request_id,
             created_at=session.now,
         )

@@ -6,16 +6,16 @@ from typing import Any
 
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
-from adapters.postgres.catalogue_batch import BatchWriter, availabilities, stage_marks
+from adapters.postgres.catalogue_batch import BatchWriter, availabilities, stage_fingerprints
 from adapters.postgres.catalogue_query import offers_query, products_query
 from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.listing import page_of
 from adapters.postgres.session import Fetched, Session, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
-from domain.catalogue.batch import Batch, Compared, Mark, Span
+from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.model import STREAM_BITS, Document, OfferFilter, OfferLine, Product, ProductFilter, Variant
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from ports.catalogue import Rendering
 
 SQL = statements("catalogue")
@@ -31,46 +31,46 @@ class PostgresCatalogueStore:
         self._rendering = rendering
         self._known: dict[str, frozenset[str]] = {}
 
-    async def products(self, filter: ProductFilter, cut: Cut) -> Page[Document]:
+    async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         """A page of the products that the tenant sees, newest first."""
         if filter.catalogue is not None and not await self._sees(filter.catalogue):
             return Page((), False, None)
-        sql, values = products_query(filter, cut)
+        sql, values = products_query(filter, page_request)
         found = await self._session.all(sql, **values)
-        return page_of([Document._make(row) for row in found], cut, _id)
+        return page_of([Document._make(row) for row in found], page_request, _id)
 
     async def product(self, id: str) -> Document | None:
         """One product's document."""
         row = await self._session.one(SQL["product"], id=id)
         return Document(*row) if row else None
 
-    async def offers(self, filter: OfferFilter, cut: Cut) -> Page[OfferLine]:
+    async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
         """A page of offers, newest first."""
-        sql, values = offers_query(filter, cut)
+        sql, values = offers_query(filter, page_request)
         found = await self._session.all(sql, **values)
-        page = page_of(found, cut, lambda row: str(row[0]))
+        page = page_of(found, page_request, lambda row: str(row[0]))
         return Page(tuple(_line(row) for row in page.items), page.has_more, page.next_key)
 
     async def _sees(self, catalogue: str) -> bool:
         row = await self._session.one(SQL["own_catalogue"])
         return row is not None and row[0] == catalogue
 
-    async def compare(self, span: Span, marks: Sequence[Mark]) -> Compared:
-        """Hold marks against the store."""
+    async def compare(self, key_range: KeyRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
+        """Hold fingerprints against the store."""
         session = self._session
         await session.stage(BATCH["staging"])
-        await stage_marks(session, marks)
+        await stage_fingerprints(session, fingerprints)
         found = await session.all(
-            BATCH["compared"], source=span.source, stream=span.stream, low=span.low, high=span.high
+            BATCH["compared"], source=key_range.source, stream=key_range.stream, low=key_range.low, high=key_range.high
         )
         told = [(key, same) for key, _, same, _ in found if key is not None]
         gone = [(key, newly) for read, key, _, newly in found if read is None]
-        return Compared(
+        return FingerprintDiff(
             changed=frozenset(key for key, same in told if not same),
             returned=frozenset(key for key, same in told if same),
             absent=frozenset(key for key, newly in gone if newly),
             lingering=frozenset(key for key, newly in gone if not newly),
-            unchanged=len(marks) - len(told),
+            unchanged=len(fingerprints) - len(told),
         )
 
     async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
@@ -116,10 +116,10 @@ class PostgresCatalogueStore:
         for product in products.values():
             self._known[product.id] = availabilities(product)
 
-    async def save(self, span: Span, batch: Batch, now: datetime) -> None:
+    async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         """Write the batch, its events last: they hold the feed's horizon back until the commit."""
         await self._session.stage(BATCH["staging"])
-        await BatchWriter(self._session, self._rendering, self._known).write(span, batch, now)
+        await BatchWriter(self._session, self._rendering, self._known).write(key_range, batch, now)
         await self._events.append(batch.events)
 
     async def stated_offers(self, source: str, stream: str) -> int:

@@ -11,13 +11,13 @@ from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.session import Session, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
-from domain.catalogue.batch import Batch, Mark, Span
+from domain.catalogue.batch import Batch, KeyRange, RowFingerprint
 from domain.catalogue.categories import above
 from domain.catalogue.model import Offer, Product, Variant
 from ports.catalogue import Rendering
 
 SQL = statements("catalogue_batch")
-_MARKS = ("int4", "text", "bytea", "text")
+_FINGERPRINTS = ("int4", "text", "bytea", "text")
 _DOCUMENTS = ("text", "bytea", "text")
 _TERMS = ("text", "text")
 
@@ -56,9 +56,14 @@ async def stage(session: Session, name: str, content: Iterable[tuple[Any, ...]],
     await session.copy(SQL["copy_" + name], content, types)
 
 
-async def stage_marks(session: Session, marks: Iterable[Mark]) -> None:
+async def stage_fingerprints(session: Session, fingerprints: Iterable[RowFingerprint]) -> None:
     """Fill `new_marks`, to be compared or kept."""
-    await stage(session, "marks", ((mark.slot, mark.key, mark.fingerprint, mark.product) for mark in marks), _MARKS)
+    await stage(
+        session,
+        "fingerprints",
+        ((row.slot, row.key, row.fingerprint, row.product) for row in fingerprints),
+        _FINGERPRINTS,
+    )
 
 
 class BatchWriter:
@@ -69,21 +74,21 @@ class BatchWriter:
         self._rendering = rendering
         self._known = known
 
-    async def write(self, span: Span, batch: Batch, now: datetime) -> None:
+    async def write(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         """Everything but the events."""
-        await self._products(span, batch, now)
-        await self._variants(span, batch, now)
-        await self._offers(span, batch, now)
+        await self._products(key_range, batch, now)
+        await self._variants(key_range, batch, now)
+        await self._offers(key_range, batch, now)
         await self._documents(batch)
-        await self._marks(span, batch, now)
+        await self._fingerprints(key_range, batch, now)
 
-    async def _products(self, span: Span, batch: Batch, now: datetime) -> None:
+    async def _products(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         changed = _only(batch.changed_products, batch.new_products)
         stated = [*batch.new_products, *changed]
         whole = {product.id: terms(product, product.data) for product in stated}
         if stated:
             await stage(self._session, "products", map(self._product_row, stated), rows.PRODUCT_TYPES)
-            await self._session.run(SQL["save_products"], source=span.source, now=now)
+            await self._session.run(SQL["save_products"], source=key_range.source, now=now)
         touched = [id_ for id_ in batch.touched if id_ not in whole]
         if touched:
             await self._session.run(SQL["touch_products"], ids=texts(touched), now=now)
@@ -102,17 +107,17 @@ class BatchWriter:
             await self._session.run(SQL["drop_availabilities"], ids=texts(moved))
         await self._session.run(SQL["add_terms"])
 
-    async def _variants(self, span: Span, batch: Batch, now: datetime) -> None:
+    async def _variants(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         stated = [*batch.new_variants, *_only(batch.changed_variants, batch.new_variants)]
         if stated:
             await stage(self._session, "variants", map(self._variant_row, stated), rows.VARIANT_TYPES)
-            await self._session.run(SQL["save_variants"], source=span.source, now=now)
+            await self._session.run(SQL["save_variants"], source=key_range.source, now=now)
 
-    async def _offers(self, span: Span, batch: Batch, now: datetime) -> None:
+    async def _offers(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         stated = [*batch.new_offers, *_only(batch.changed_offers, batch.new_offers)]
         if stated:
             await stage(self._session, "offers", map(rows.offer_row, stated), rows.OFFER_TYPES)
-            await self._session.run(SQL["save_offers"], source=span.source, now=now)
+            await self._session.run(SQL["save_offers"], source=key_range.source, now=now)
 
     async def _documents(self, batch: Batch) -> None:
         if batch.touched:
@@ -124,14 +129,14 @@ class BatchWriter:
             body = self._rendering.product(product)
             yield product.id, body, etag_of(body)
 
-    async def _marks(self, span: Span, batch: Batch, now: datetime) -> None:
-        where = {"source": span.source, "stream": span.stream}
-        if batch.marks:
-            await stage_marks(self._session, batch.marks)
-            await self._session.run(SQL["save_marks"], **where)
+    async def _fingerprints(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
+        where = {"source": key_range.source, "stream": key_range.stream}
+        if batch.fingerprints:
+            await stage_fingerprints(self._session, batch.fingerprints)
+            await self._session.run(SQL["save_fingerprints"], **where)
         if batch.absent:
             await self._session.run(
-                SQL["save_absent"], **where, low=span.low, high=span.high, keys=texts(batch.absent), now=now
+                SQL["save_absent"], **where, low=key_range.low, high=key_range.high, keys=texts(batch.absent), now=now
             )
 
     def _product_row(self, product: Product) -> tuple[Any, ...]:

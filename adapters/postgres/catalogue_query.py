@@ -2,11 +2,11 @@
 
 from typing import Any, LiteralString
 
-from adapters.postgres.listing import cut_params, newest_first
+from adapters.postgres.listing import newest_first, page_params
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
 from domain.catalogue.model import OfferFilter, ProductFilter
-from domain.kernel.paging import Cut
+from domain.kernel.paging import PageRequest
 
 SQL = statements("catalogue")
 Query = tuple[LiteralString, dict[str, Any]]
@@ -58,23 +58,23 @@ def _values(filter: ProductFilter) -> dict[str, Any]:
     return values
 
 
-def products_query(filter: ProductFilter, cut: Cut) -> Query:
+def products_query(filter: ProductFilter, page_request: PageRequest) -> Query:
     """The statement of GET /v1/products and its parameters. Without filters it reads documents alone."""
     values = _values(filter)
     pieces: LiteralString = ""
     for name in values:
         pieces += _PRODUCT_PIECES[name]
-    params = values | cut_params(cut)
+    params = values | page_params(page_request)
     if filter.q is None and not values:
-        where, order = newest_first(cut, "product")
+        where, order = newest_first(page_request, "product")
         return SQL["documents"] + where + order, params
-    where, order = newest_first(cut, "p.id")
+    where, order = newest_first(page_request, "p.id")
     inner = pieces + where
     if filter.q is None:
         chosen: LiteralString = SQL["filtered"] + inner + order
     else:
         chosen = _searched(filter.q, inner, order, params)
-    final_order: LiteralString = "ASC" if cut.backwards else "DESC"
+    final_order: LiteralString = "ASC" if page_request.backwards else "DESC"
     return chosen + " " + SQL["filtered_end"] + " ORDER BY d.product " + final_order, params
 
 
@@ -96,14 +96,14 @@ def _searched(q: str, inner: LiteralString, order: LiteralString, params: dict[s
     )  # fmt: skip
 
 
-def offers_query(filter: OfferFilter, cut: Cut) -> Query:
+def offers_query(filter: OfferFilter, page_request: PageRequest) -> Query:
     """The statement of GET /v1/offers and its parameters."""
-    params: dict[str, Any] = cut_params(cut)
+    params: dict[str, Any] = page_params(page_request)
     pieces: LiteralString = ""
     for name, piece in _OFFER_PIECES.items():
         value = getattr(filter, name)
         if value is not None:
             pieces += piece
             params[name] = value
-    where, order = newest_first(cut, "o.id")
+    where, order = newest_first(page_request, "o.id")
     return SQL["offers"] + pieces + where + order, params

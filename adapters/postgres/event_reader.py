@@ -6,12 +6,12 @@ from datetime import datetime
 from heapq import merge
 from typing import Any, LiteralString, cast
 
-from adapters.postgres.events import SQL, reach_of
+from adapters.postgres.events import SQL, bounds_of
 from adapters.postgres.pool import Pool
 from domain.changes.model import NETWORK_GROUPS, EventFilter, Licence, Reader
 from domain.events.model import OFF_THE_FEED, LoggedEvent
 from domain.kernel.tenancy import Tenant
-from ports.events import Reach, Splice
+from ports.events import LogBounds, Splice
 
 _HIDDEN = list(OFF_THE_FEED)
 
@@ -61,16 +61,16 @@ class PostgresEventReader:
         self._pool = pool
         self._highest = 0
 
-    async def horizon(self) -> int:
+    async def high_watermark(self) -> int:
         """The position up to which every event is visible and none can appear later."""
-        return (await self.reach()).horizon
+        return (await self.bounds()).high_watermark
 
-    async def reach(self) -> Reach:
+    async def bounds(self) -> LogBounds:
         """How far the log goes now; the horizon told never goes back."""
         async with self._pool.system() as link:
-            reach = await reach_of(link)
-        self._highest = max(self._highest, reach.horizon)
-        return replace(reach, horizon=self._highest)
+            bounds = await bounds_of(link)
+        self._highest = max(self._highest, bounds.high_watermark)
+        return replace(bounds, high_watermark=self._highest)
 
     async def licences(self, tenants: Sequence[Tenant]) -> Mapping[Tenant, Sequence[Licence]]:
         """What each tenant may read of others' catalogues; a grant by name adds to what everybody is granted."""
@@ -91,7 +91,9 @@ class PostgresEventReader:
             for tenant, held in found.items()
         }
 
-    async def stirred(self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None) -> frozenset[Tenant]:
+    async def tenants_with_new_events(
+        self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None
+    ) -> frozenset[Tenant]:
         """Those of the tenants that have own events after their position."""
         told = {
             "orgs": [tenant.org for tenant in positions],

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import psycopg
 
-from adapters.postgres.pool import Link
+from adapters.postgres.pool import PooledConnection
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
 from domain.events.model import Event
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
-from ports.events import EventRendering, Reach
+from ports.events import EventRendering, LogBounds
 
 SQL = statements("events")
 _TYPES = ("int4", "text", "text", "text", "text", "text", "text", "int4", "bool", "bytea")
@@ -19,7 +19,7 @@ _SMALL = 40
 CHANNEL = "joinery_events"
 
 
-async def reach_of(link: Link) -> Reach:
+async def bounds_of(link: PooledConnection) -> LogBounds:
     """How far the log goes.
 
     Two statements in this order: whoever takes a position below the first answer holds a lock that the second sees, or
@@ -30,7 +30,7 @@ async def reach_of(link: Link) -> Reach:
     if last is None:
         raise Unavailable
     writer = oldest[0] if oldest and oldest[0] is not None else last[0]
-    return Reach(min(last[0], writer), last[0], last[1], last[2])
+    return LogBounds(min(last[0], writer), last[0], last[1], last[2])
 
 
 class PostgresEventLog:
@@ -72,9 +72,9 @@ class PostgresEventLog:
             with contextlib.suppress(psycopg.Error):
                 await self._session.link.cursor.execute(SQL["tell"], {"word": self._session.tenant.word})
 
-    async def horizon(self) -> int:
+    async def high_watermark(self) -> int:
         """The horizon now: what is appended from here on stands above it."""
-        return (await reach_of(self._session.link)).horizon
+        return (await bounds_of(self._session.link)).high_watermark
 
     async def _stage(self, events: Sequence[Event]) -> None:
         """Everything slow comes before the lock that holds the horizon back."""

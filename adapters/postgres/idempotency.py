@@ -48,14 +48,14 @@ class PostgresIdempotencyStore:
         )
 
 
-class PostgresIdempotencyUpkeep:
+class PostgresIdempotencyMaintenance:
     """Across tenants, for the scheduler."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def forget_expired(self) -> int:
+    async def purge_expired(self) -> int:
         """Drop answers older than 24 hours; answers how many."""
         async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["forget_expired"], {"since": datetime.now(UTC) - LIFETIME})
+            cursor = await link.cursor.execute(SQL["purge_expired"], {"since": datetime.now(UTC) - LIFETIME})
             return int(cursor.rowcount)

@@ -104,9 +104,9 @@ class PostgresDispatch:
         await self._count(SQL["put_off"], _of(job) | {"run_at": run_at})
         await self._count("NOTIFY " + CHANNEL, {})
 
-    async def forget_dispatched(self) -> None:
+    async def reset_dispatched(self) -> None:
         """Every wake was lost: have all waiting jobs dispatched anew."""
-        await self._count(SQL["forget_dispatched"], {})
+        await self._count(SQL["reset_dispatched"], {})
 
     async def _rows(self, sql: Any, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         async with self._pool.system() as link:

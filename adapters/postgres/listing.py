@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, LiteralString, TypeVar, cast
 
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 
 T = TypeVar("T")
 
@@ -11,34 +11,34 @@ _LIMITS = cast(tuple[LiteralString, ...], tuple(f" LIMIT {limit + 1}" for limit 
 """By the limit asked for: one row more tells whether there are more."""
 
 
-def newest_first(cut: Cut, column: LiteralString = "id") -> tuple[LiteralString, LiteralString]:
-    """(condition, order and limit) of a list from the highest key down; the parameter is `cut_key`.
+def newest_first(page_request: PageRequest, column: LiteralString = "id") -> tuple[LiteralString, LiteralString]:
+    """(condition, order and limit) of a list from the highest key down; the parameter is `page_key`.
 
     The limit is written out: as a parameter it would have PostgreSQL plan every page anew (measured: 55 µs of 140).
     """
     where: LiteralString = ""
-    if cut.key is not None:
-        sign: LiteralString = ">" if cut.backwards else "<"
-        where = " AND " + column + " " + sign + " %(cut_key)s"
-    order: LiteralString = "ASC" if cut.backwards else "DESC"
-    return where, " ORDER BY " + column + " " + order + _LIMITS[cut.limit]
+    if page_request.key is not None:
+        sign: LiteralString = ">" if page_request.backwards else "<"
+        where = " AND " + column + " " + sign + " %(page_key)s"
+    order: LiteralString = "ASC" if page_request.backwards else "DESC"
+    return where, " ORDER BY " + column + " " + order + _LIMITS[page_request.limit]
 
 
-def oldest_first(cut: Cut, column: LiteralString = "id") -> tuple[LiteralString, LiteralString]:
+def oldest_first(page_request: PageRequest, column: LiteralString = "id") -> tuple[LiteralString, LiteralString]:
     """(condition, order and limit) of a list from the lowest key up; parameters as `newest_first`."""
-    return newest_first(Cut(cut.limit, cut.key, not cut.backwards), column)
+    return newest_first(PageRequest(page_request.limit, page_request.key, not page_request.backwards), column)
 
 
-def cut_params(cut: Cut) -> dict[str, Any]:
+def page_params(page_request: PageRequest) -> dict[str, Any]:
     """The parameters of `newest_first`."""
-    return {"cut_key": cut.key}
+    return {"page_key": page_request.key}
 
 
-def page_of(rows: list[T], cut: Cut, key: Callable[[T], str]) -> Page[T]:
+def page_of(rows: list[T], page_request: PageRequest, key: Callable[[T], str]) -> Page[T]:
     """The page in list order; its next key continues in the direction asked."""
-    more = len(rows) > cut.limit
-    rows = rows[: cut.limit]
+    more = len(rows) > page_request.limit
+    rows = rows[: page_request.limit]
     next_key = key(rows[-1]) if more else None
-    if cut.backwards:
+    if page_request.backwards:
         rows.reverse()
     return Page(tuple(rows), more, next_key)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from adapters.postgres.listing import cut_params, oldest_first, page_of
+from adapters.postgres.listing import oldest_first, page_of, page_params
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Member, Meter, Organisation, Plan
 
 SQL = statements("orgs")
@@ -54,12 +54,12 @@ class PostgresOrgStore:
         row = await self._session.one(SQL["member"], email_key=email.casefold())
         return Member(*row) if row else None
 
-    async def of_user(self, user: str, cut: Cut) -> Page[Organisation]:
+    async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
         """The organisations a user is a member of, by id."""
-        where, order = oldest_first(cut, "o.id")
+        where, order = oldest_first(page_request, "o.id")
         async with self._session.across():
-            rows = await self._session.all(SQL["of_user"] + where + order, user=user, **cut_params(cut))
-        return page_of([organisation_of(row) for row in rows], cut, lambda organisation: organisation.id)
+            rows = await self._session.all(SQL["of_user"] + where + order, user=user, **page_params(page_request))
+        return page_of([organisation_of(row) for row in rows], page_request, lambda organisation: organisation.id)
 
     async def plans(self) -> Sequence[Plan]:
         """Every plan on offer, cheapest first."""

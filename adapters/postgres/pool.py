@@ -18,7 +18,7 @@ _IDLE = psycopg.pq.TransactionStatus.IDLE
 _SCOPE = b"SELECT set_config('joinery.org', %b, false), set_config('joinery.livemode', %b, false)"
 
 
-class Link:
+class PooledConnection:
     """One connection in autocommit mode, its kept cursor and the tenant that its session is set to."""
 
     __slots__ = ("connection", "cursor", "scope", "staged")
@@ -48,7 +48,7 @@ class Lease:
         self._org = org
         self._livemode = livemode
 
-    async def __aenter__(self) -> Link:
+    async def __aenter__(self) -> PooledConnection:
         """Take one. Raises Unavailable."""
         self._link = await self._pool.take(self._org, self._livemode)
         return self._link
@@ -69,21 +69,21 @@ class Pool:
         self._conninfo = conninfo
         self._patience = patience
         self._application = application
-        self._idle: list[Link] = []
+        self._idle: list[PooledConnection] = []
         self._slots = asyncio.Semaphore(size)
         self.waiting = 0
         self._closed = False
 
-    async def _connect(self) -> Link:
+    async def _connect(self) -> PooledConnection:
         connection = await connect(self._conninfo, self._application)
         await connection.execute("SET ROLE " + ROLE)
         await connection.execute(
             "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '60s'"
         )
         connection.prepare_threshold = 3
-        return Link(connection)
+        return PooledConnection(connection)
 
-    async def _acquire(self, org: str, livemode: bool) -> Link:
+    async def _acquire(self, org: str, livemode: bool) -> PooledConnection:
         """The link last used by this tenant if there is one, else the last used, else a new one."""
         scope = (org, livemode)
         for index in range(len(self._idle) - 1, -1, -1):
@@ -97,7 +97,7 @@ class Pool:
         """A connection set to the tenant (`*` for across all), as an async context. Raises Unavailable."""
         return Lease(self, org, livemode)
 
-    async def take(self, org: str, livemode: bool) -> Link:
+    async def take(self, org: str, livemode: bool) -> PooledConnection:
         """Take a connection out, set to the tenant. Raises Unavailable."""
         await self._take_slot()
         try:
@@ -106,7 +106,7 @@ class Pool:
             self._slots.release()
             raise translate(error) from error
 
-    async def give_back(self, link: Link) -> None:
+    async def give_back(self, link: PooledConnection) -> None:
         """Have it again, unless it broke or was left in a transaction."""
         self._slots.release()
         connection = link.connection
@@ -118,7 +118,7 @@ class Pool:
         else:
             self._idle.append(link)
 
-    async def _ready(self, org: str, livemode: bool) -> Link:
+    async def _ready(self, org: str, livemode: bool) -> PooledConnection:
         """A usable link; one that the server closed meanwhile is replaced once."""
         link = await self._acquire(org, livemode)
         try:
@@ -156,7 +156,7 @@ class Pool:
         """A connection that sees every tenant: for operators, scheduler and relay only."""
         return self.link("*", True)
 
-    async def apart(self) -> Link:
+    async def dedicated(self) -> PooledConnection:
         """A connection beside the pool that sees every tenant, for whoever holds locks in its session. Raises Unavailable."""
         with translated():
             link = await self._connect()
@@ -164,12 +164,12 @@ class Pool:
             return link
 
     @asynccontextmanager
-    async def owner(self) -> AsyncIterator[Link]:
+    async def owner(self) -> AsyncIterator[PooledConnection]:
         """A connection of its own with the login's full rights: for making and dropping partitions only."""
         with translated():
             connection = await connect(self._conninfo, "joinery upkeep")
             async with connection:
-                yield Link(connection)
+                yield PooledConnection(connection)
 
     async def close(self) -> None:
         """Close what is idle; what is in use is closed when given back."""

@@ -4,11 +4,11 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from adapters.postgres.listing import cut_params, newest_first, page_of
+from adapters.postgres.listing import newest_first, page_of, page_params
 from adapters.postgres.session import Fetched, Session, jsonb
 from adapters.postgres.sqlfile import statements
-from domain.ingestion.model import Problem
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
+from domain.kernel.problems import Problem
 from domain.runs.model import Run, RunError, Waiting
 
 SQL = statements("runs")
@@ -72,12 +72,12 @@ class PostgresRunStore:
         """Keep the run's new state."""
         await self._session.run(SQL["save"], **_values(run))
 
-    async def page(self, source: str, cut: Cut) -> Page[Run]:
+    async def page(self, source: str, page_request: PageRequest) -> Page[Run]:
         """A source's runs, newest first."""
-        where, order = newest_first(cut)
+        where, order = newest_first(page_request)
         statement = SQL["columns"] + " AND source = %(source)s" + where + order
-        rows = await self._session.all(statement, source=source, **cut_params(cut))
-        return page_of([_run(row) for row in rows], cut, lambda run: run.id)
+        rows = await self._session.all(statement, source=source, **page_params(page_request))
+        return page_of([_run(row) for row in rows], page_request, lambda run: run.id)
 
     async def open(self, source: str, stream: str | None = None) -> Run | None:
         """The source's open run of that stream, or of any."""

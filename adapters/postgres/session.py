@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.pool import Link
-from domain.kernel.tenancy import Call, Tenant
+from adapters.postgres.pool import PooledConnection
+from domain.kernel.tenancy import AuditContext, Tenant
 from ports.unit_of_work import Recorded
 
 Fetched = tuple[Any, ...]
@@ -21,9 +21,9 @@ Fetched = tuple[Any, ...]
 class Session:
     """A tenant's connection. Every statement is given `org` and `livemode`; security policies stand behind it."""
 
-    link: Link
+    link: PooledConnection
     tenant: Tenant
-    call: Call
+    context: AuditContext
     now: datetime
     recorded: Recorded
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import psycopg
 
-from adapters.postgres.pool import Link, Pool
+from adapters.postgres.pool import Pool, PooledConnection
 from domain.kernel.errors import LeaseLost
 
 _SPACE: Final = 721_590_844
@@ -26,15 +26,15 @@ class PostgresShards:
 
     def __init__(self, pool: Pool, shards: int) -> None:
         self._pool, self._shards = pool, shards
-        self._link: Link | None = None
+        self._link: PooledConnection | None = None
         self._using = asyncio.Lock()
         self._held: set[int] = set()
         self._fair = shards
         self._lost = False
 
-    async def _opened(self) -> Link:
+    async def _opened(self) -> PooledConnection:
         if self._link is None:
-            self._link = await self._pool.apart()
+            self._link = await self._pool.dedicated()
             await self._link.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_SPACE, _MEMBER))
         return self._link
 
@@ -59,13 +59,13 @@ class PostgresShards:
             return frozenset(self._held)
 
     @staticmethod
-    async def _standing(link: Link) -> tuple[set[int], int]:
+    async def _standing(link: PooledConnection) -> tuple[set[int], int]:
         """The shards that anybody holds, and how many take part."""
         rows: list[tuple[Any, ...]] = await (await link.cursor.execute(_STANDING, (_SPACE,))).fetchall()
         members = sum(mode == "ShareLock" for _, mode in rows)
         return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, members
 
-    async def _take(self, link: Link, shard: int) -> None:
+    async def _take(self, link: PooledConnection, shard: int) -> None:
         cursor = await link.cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", (_SPACE, shard))
         row = await cursor.fetchone()
         if row and row[0]:
@@ -105,7 +105,7 @@ class PostgresShards:
         self._held = set()
 
     @asynccontextmanager
-    async def fenced(self) -> AsyncIterator[Link]:
+    async def fenced(self) -> AsyncIterator[PooledConnection]:
         """The connection that holds the locks, in a transaction. Raises LeaseLost when it is gone."""
         async with self._using:
             if self._link is None:

@@ -15,7 +15,7 @@ _CHANNELS: dict[str, LiteralString] = {"jobs": jobs.CHANNEL, "events": events.CH
 _MOST_WORDS = 10_000
 
 
-class _Subscription:
+class _SignalListener:
     """Set by the listening task, cleared by whoever waits."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class _Subscription:
         self._words.add(word)
         self.said.set()
 
-    def words(self) -> frozenset[str]:
+    def payloads(self) -> frozenset[str]:
         """What was said since this was last asked."""
         words, self._words = frozenset(self._words), set()
         return words
@@ -52,28 +52,28 @@ class PostgresSignals:
         self._conninfo = conninfo
 
     @asynccontextmanager
-    async def subscribe(self, channel: str) -> AsyncIterator[_Subscription]:
+    async def subscribe(self, channel: str) -> AsyncIterator[_SignalListener]:
         """Listen on `jobs`, `events` or `webhooks` from now on."""
-        subscription, listening = _Subscription(), asyncio.Event()
-        task = asyncio.create_task(self._listen(_CHANNELS[channel], subscription, listening))
+        listener, listening = _SignalListener(), asyncio.Event()
+        task = asyncio.create_task(self._listen(_CHANNELS[channel], listener, listening))
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(5):
                     await listening.wait()
-            yield subscription
+            yield listener
         finally:
             task.cancel()
             await asyncio.wait((task,))
 
-    async def _listen(self, channel: LiteralString, subscription: _Subscription, listening: asyncio.Event) -> None:
+    async def _listen(self, channel: LiteralString, listener: _SignalListener, listening: asyncio.Event) -> None:
         while True:
             try:
                 connection = await connect(self._conninfo, "joinery signals")
                 async with connection:
                     await connection.execute("LISTEN " + channel)
                     listening.set()
-                    subscription.hear("")
+                    listener.hear("")
                     async for notice in connection.notifies():
-                        subscription.hear(notice.payload)
+                        listener.hear(notice.payload)
             except psycopg.Error:
                 await asyncio.sleep(1)

@@ -5,12 +5,12 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from adapters.postgres.listing import cut_params, newest_first, page_of
+from adapters.postgres.listing import newest_first, page_of, page_params
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Fetched, Session, jsonb
 from adapters.postgres.sqlfile import statements
 from domain.kernel.errors import PreconditionFailed
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Schedule, Source, StatusReason
 
@@ -77,11 +77,11 @@ class PostgresSourceStore:
         if not await self.session.run(SQL["save"], expected=expected_version, **_values(source)):
             raise PreconditionFailed("The source has changed since it was read; read it again and retry.")
 
-    async def page(self, cut: Cut) -> Page[Source]:
+    async def page(self, page_request: PageRequest) -> Page[Source]:
         """The tenant's sources, newest first."""
-        where, order = newest_first(cut)
-        rows = await self.session.all(SQL["columns"] + where + order, **cut_params(cut))
-        return page_of([_source(row) for row in rows], cut, lambda source: source.id)
+        where, order = newest_first(page_request)
+        rows = await self.session.all(SQL["columns"] + where + order, **page_params(page_request))
+        return page_of([_source(row) for row in rows], page_request, lambda source: source.id)
 
     async def seal(self, id: str, sealed: bytes | None) -> None:
         """Keep sealed credentials, or forget them (None)."""

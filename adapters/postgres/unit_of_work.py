@@ -13,7 +13,7 @@ from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
 from adapters.postgres.orgs import PostgresOrgStore
-from adapters.postgres.pool import Link, Pool
+from adapters.postgres.pool import Pool, PooledConnection
 from adapters.postgres.pushes import PostgresPushStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
 from adapters.postgres.runs import PostgresRunStore
@@ -21,13 +21,13 @@ from adapters.postgres.session import Session
 from adapters.postgres.sources import PostgresSourceStore
 from adapters.postgres.uploads import PostgresUploadStore
 from adapters.postgres.webhooks import PostgresWebhookStore
-from domain.kernel.tenancy import Actor, Call, Tenant
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from ports.catalogue import Rendering
 from ports.clock import Clock
 from ports.events import EventRendering
 from ports.unit_of_work import Recorded, Tx
 
-_READER = Call(Actor("service", "reader"), "read")
+_READER = AuditContext(Actor("service", "reader"), "read")
 
 
 class _Undone(Exception):
@@ -44,10 +44,10 @@ class PostgresUnitOfWork:
         self._event_rendering = event_rendering
 
     @asynccontextmanager
-    async def begin(self, tenant: Tenant, call: Call) -> AsyncIterator[Tx]:
+    async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
         """A transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
         async with self._pool.tenant(tenant) as link:
-            tx = self.assemble(link, tenant, call)
+            tx = self.assemble(link, tenant, context)
             try:
                 async with link.connection.transaction():
                     yield tx
@@ -66,7 +66,7 @@ class PostgresUnitOfWork:
         return Reading(self, self._pool, tenant)
 
     @asynccontextmanager
-    async def attempt(self, tx: Tx) -> AsyncIterator[None]:
+    async def savepoint(self, tx: Tx) -> AsyncIterator[None]:
         """A savepoint: undone on an exception, which goes on."""
         before = replace(
             tx.recorded, events=[*tx.recorded.events], changes=[*tx.recorded.changes], jobs=[*tx.recorded.jobs]
@@ -83,14 +83,14 @@ class PostgresUnitOfWork:
             tx.recorded.jobs[:] = before.jobs
             raise
 
-    def assemble(self, link: Link, tenant: Tenant, call: Call) -> Tx:
+    def assemble(self, link: PooledConnection, tenant: Tenant, context: AuditContext) -> Tx:
         """The stores of a tenant on a connection that is set to it."""
         recorded = Recorded()
-        session = Session(link, tenant, call, self._clock.now(), recorded)
+        session = Session(link, tenant, context, self._clock.now(), recorded)
         events = PostgresEventLog(session, self._event_rendering)
         return Tx(
             tenant=tenant,
-            call=call,
+            context=context,
             now=session.now,
             recorded=recorded,
             keys=PostgresKeyStore(session),

@@ -25,8 +25,8 @@ _NONE: Final = Jsonb([], dumps=_ENCODE)
 
 
 def _subscriber(row: tuple[Any, ...]) -> Subscriber:
-    org, livemode, *endpoint, secret, previous, routed, fat = row
-    return Subscriber(Tenant(org, livemode), endpoint_of(endpoint), SealedSecrets(secret, previous), routed, fat)
+    org, livemode, *endpoint, secret, previous, checkpoint, fat = row
+    return Subscriber(Tenant(org, livemode), endpoint_of(endpoint), SealedSecrets(secret, previous), checkpoint, fat)
 
 
 def _told(tenant: Tenant, delivery: Delivery) -> tuple[Any, ...]:
@@ -109,14 +109,14 @@ class PostgresDeliveryLog:
 
 def _health(progress: Progress) -> dict[str, list[Any]]:
     keys = sorted(
-        progress.routed.keys() | progress.succeeded.keys() | progress.failing.keys(),
+        progress.checkpoint.keys() | progress.succeeded.keys() | progress.failing.keys(),
         key=lambda key: (key[0].org, key[0].livemode, key[1]),
     )
     return {
         "orgs": [tenant.org for tenant, _ in keys],
         "livemodes": [tenant.livemode for tenant, _ in keys],
         "ids": [endpoint for _, endpoint in keys],
-        "routed": [progress.routed.get(key, 0) for key in keys],
+        "checkpoint": [progress.checkpoint.get(key, 0) for key in keys],
         "succeeded": [progress.succeeded.get(key) for key in keys],
         "health": [key in progress.failing for key in keys],
         "failing": [progress.failing.get(key) for key in keys],

@@ -5,7 +5,7 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres.sqlfile import statements
 from domain.webhooks.model import EVERY_TYPE, Endpoint
-from domain.webhooks.wanting import FILED, OF_A_SOURCE, ON_REQUEST, WEBHOOKS_ONLY
+from domain.webhooks.subscription import FILED, OF_A_SOURCE, ON_REQUEST, WEBHOOKS_ONLY
 
 SQL = statements("webhooks")
 _CATALOGUES: Final[LiteralString] = " AND (e.catalogue = ANY(%(catalogues)s) OR e.type = ANY(%(webhooks_only)s))"
@@ -36,7 +36,7 @@ def forecast_query(endpoint: Endpoint, since: datetime) -> tuple[LiteralString, 
 
 
 def _narrowed(endpoint: Endpoint) -> tuple[LiteralString, dict[str, Any]]:
-    """The conditions that domain.webhooks.wanting states, and their parameters."""
+    """The conditions that domain.webhooks.subscription states, and their parameters."""
     filters = endpoint.filters
     pieces: LiteralString = " AND e.type <> ALL(%(types)s)"
     values: dict[str, Any] = {"types": sorted(ON_REQUEST)}

@@ -5,12 +5,12 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.listing import cut_params, newest_first, page_of
+from adapters.postgres.listing import newest_first, page_of, page_params
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
 from adapters.postgres.webhook_forecast import forecast_query
 from domain.kernel.errors import PreconditionFailed
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import posts
 from domain.webhooks.model import (
     Attempt,
@@ -126,21 +126,23 @@ class PostgresWebhookStore:
         row = await self._session.one(statement + " FOR UPDATE" if lock else statement, id=id)
         return endpoint_of(row) if row else None
 
-    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, routed: int) -> None:
-        """Keep a new endpoint, which gets events after the position `routed`."""
+    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
+        """Keep a new endpoint, which gets events after the position `checkpoint`."""
         await self._session.run(
             SQL["add"],
             shard=shard_of(endpoint.id),
             secret=secrets.current,
             previous_secret=secrets.previous,
-            routed=routed,
+            checkpoint=checkpoint,
             **_values(endpoint),
         )
         await self._tell(endpoint.id)
 
-    async def save(self, endpoint: Endpoint, *, expected_version: int | None = None, routed: int | None = None) -> None:
+    async def save(
+        self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
+    ) -> None:
         """Keep the new state. Raises PreconditionFailed for another version."""
-        values = {"expected": expected_version, "routed": routed, **_values(endpoint)}
+        values = {"expected": expected_version, "checkpoint": checkpoint, **_values(endpoint)}
         if not await self._session.run(SQL["save"], **values):
             raise PreconditionFailed("The endpoint has changed since it was read; read it again and retry.")
         await self._tell(endpoint.id)
@@ -150,11 +152,11 @@ class PostgresWebhookStore:
         await self.fail_open(id, self._session.now)
         await self._session.run(SQL["remove"], id=id)
 
-    async def page(self, cut: Cut) -> Page[Endpoint]:
+    async def page(self, page_request: PageRequest) -> Page[Endpoint]:
         """The tenant's endpoints, newest first."""
-        where, order = newest_first(cut)
-        rows = await self._session.all(_SELECT_ENDPOINTS + where + order, **cut_params(cut))
-        return page_of([endpoint_of(row) for row in rows], cut, lambda endpoint: endpoint.id)
+        where, order = newest_first(page_request)
+        rows = await self._session.all(_SELECT_ENDPOINTS + where + order, **page_params(page_request))
+        return page_of([endpoint_of(row) for row in rows], page_request, lambda endpoint: endpoint.id)
 
     async def secrets(self, id: str) -> SealedSecrets | None:
         """The sealed secrets."""
@@ -172,15 +174,15 @@ class PostgresWebhookStore:
         row = await self._session.one(statement + " FOR UPDATE" if lock else statement, endpoint=endpoint, id=id)
         return delivery_of(row) if row else None
 
-    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, cut: Cut) -> Page[Delivery]:
+    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
         """The endpoint's deliveries, newest first."""
-        where, order = newest_first(cut)
+        where, order = newest_first(page_request)
         given = {name: value for name, value in asdict(wanted).items() if value is not None}
         for name in given:
             where = _DELIVERY_PIECES[name] + where
-        params = given | cut_params(cut)
+        params = given | page_params(page_request)
         rows = await self._session.all(_SELECT_DELIVERIES + where + order, endpoint=endpoint, **params)
-        return page_of([delivery_of(row) for row in rows], cut, lambda delivery: delivery.id)
+        return page_of([delivery_of(row) for row in rows], page_request, lambda delivery: delivery.id)
 
     async def add_delivery(self, delivery: Delivery) -> None:
         """Have something sent that is no event of the log (a test)."""

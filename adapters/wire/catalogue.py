@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from adapters.wire.words import instant
+from adapters.wire.schema import instant
 from domain.catalogue.model import Offer, OfferLine, Product, Variant
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.wire import words
+from adapters.wire import schema
 from domain.changes.model import ChangePage
 from domain.events.model import OFF_THE_FEED, TYPES, LoggedEvent
 
@@ -17,54 +17,54 @@ HEARTBEAT: Final = b": \n"
 """A comment. No empty line follows: some clients would take that for an event."""
 
 _CURSOR: Final = "q83vASNFZ4mrze8BMTIzNA"
-EVENT: Final = words.record(
+EVENT: Final = schema.record(
     None,
     {
-        "id": words.id_of("evt", "Deduplicate by it."),
-        "type": words.text("offer.changed", description="Ignore types that you do not know."),
-        "spec_version": words.text("1.0"),
-        "source": words.text("service/catalog", description="The emitting area."),
-        "subject": words.text("ofr_01J8ZQ5T3V7XK2M9RB4CDW", description="What changed."),
-        "time": words.timestamp(),
-        "tenant_id": words.id_of("org"),
-        "version": words.integer(7, least=1, description="The subject's version with this change; apply by version."),
-        "schema_version": words.integer(1, least=1),
-        "livemode": words.flag(),
-        "data": words.map_of(
+        "id": schema.id_of("evt", "Deduplicate by it."),
+        "type": schema.text("offer.changed", description="Ignore types that you do not know."),
+        "spec_version": schema.text("1.0"),
+        "source": schema.text("service/catalog", description="The emitting area."),
+        "subject": schema.text("ofr_01J8ZQ5T3V7XK2M9RB4CDW", description="What changed."),
+        "time": schema.timestamp(),
+        "tenant_id": schema.id_of("org"),
+        "version": schema.integer(7, least=1, description="The subject's version with this change; apply by version."),
+        "schema_version": schema.integer(1, least=1),
+        "livemode": schema.flag(),
+        "data": schema.map_of(
             {},
             {"id": "ofr_01J8ZQ5T3V7XK2M9RB4CDW", "version": 7, "previous_version": 6, "facets": ["stock"]},
             "The ids of the subject and its parents, its `version`, `previous_version` where every version is told, and "
             "`fields`: each change as `path`, `old`, `new` and `provenance`.",
         ),
-        "correlation_id": words.text("run_01J8ZQ5T3V7XK2M9RB4CDW"),
-        "causation_id": words.nullable(words.text("evt_01J8ZQ5T3V7XK2M9RB4CDW")),
+        "correlation_id": schema.text("run_01J8ZQ5T3V7XK2M9RB4CDW"),
+        "causation_id": schema.nullable(schema.text("evt_01J8ZQ5T3V7XK2M9RB4CDW")),
     },
     optional=("correlation_id",),
     description="One change.",
 ) | {"title": "event"}
-EVENTS: Final = words.list_of(EVENT)
-CHANGE_PAGE: Final = words.record(
+EVENTS: Final = schema.list_of(EVENT)
+CHANGE_PAGE: Final = schema.record(
     "change_page",
     {
-        "data": words.array(EVENT, most=1000, description="Oldest first."),
-        "next_cursor": words.text(_CURSOR, description="Go on from here; keep it as long as you like, up to 30 days."),
-        "caught_up": words.flag(description="Whether this was all there is; false means: ask again at once."),
+        "data": schema.array(EVENT, most=1000, description="Oldest first."),
+        "next_cursor": schema.text(_CURSOR, description="Go on from here; keep it as long as you like, up to 30 days."),
+        "caught_up": schema.flag(description="Whether this was all there is; false means: ask again at once."),
     },
     description="A page of the change feed.",
 )
-CURSOR: Final = words.text(
+CURSOR: Final = schema.text(
     _CURSOR,
     longest=1024,
     shortest=0,
     description="Where to go on: a `next_cursor`, an event's id on the stream, an export's `changes_cursor`, or `now`.",
 )
-TYPES_ASKED: Final = words.array(
+TYPES_ASKED: Final = schema.array(
     {"type": "string", "enum": list(FEED_TYPES), "examples": ["offer.changed"]},
     least=1,
     description="Only events of these types.",
 )
-CATALOGUES_ASKED: Final = words.array(
-    words.id_of("cat"), least=1, most=50, description="Only events of these catalogues; one you cannot see has none."
+CATALOGUES_ASKED: Final = schema.array(
+    schema.id_of("cat"), least=1, most=50, description="Only events of these catalogues; one you cannot see has none."
 )
 STREAM: Final = {
     "type": "string",

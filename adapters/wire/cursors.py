@@ -9,7 +9,7 @@ from hmac import compare_digest
 from typing import Any, Final
 
 from domain.kernel.errors import FieldError, InvalidRequest
-from domain.kernel.paging import Cut
+from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 
 PAGING: Final = frozenset({"limit", "starting_after", "ending_before"})
@@ -54,12 +54,12 @@ class Cursors:
     def _mac(self, context: bytes, key: bytes) -> bytes:
         return blake2b(len(context).to_bytes(4, "big") + context + key, key=self._key, digest_size=_MAC).digest()
 
-    def cut(self, context: bytes, query: Mapping[str, Any]) -> Cut:
+    def page_request(self, context: bytes, query: Mapping[str, Any]) -> PageRequest:
         """The page that the query asks for. Raises InvalidRequest with code invalid_cursor, or for both directions."""
         after, before = query.get("starting_after"), query.get("ending_before")
         limit = query.get("limit", 20)
         if after is None and before is None:
-            return Cut(limit)
+            return PageRequest(limit)
         if after is not None and before is not None:
             detail = "Give starting_after or ending_before, not both."
             raise InvalidRequest(detail, fields=(FieldError("query.ending_before", "invalid_value", detail),))
@@ -68,7 +68,7 @@ class Cursors:
         if key is None:
             detail = "This list did not issue the cursor with these filters."
             raise InvalidRequest(detail, fields=(FieldError(f"query.{name}", "invalid_cursor", detail),))
-        return Cut(limit, key, backwards=before is not None)
+        return PageRequest(limit, key, backwards=before is not None)
 
 
 class FeedCursors:

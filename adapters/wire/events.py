@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from adapters.wire.words import instant
+from adapters.wire.schema import instant
 from domain.catalogue.differences import facets
 from domain.changes.model import GROUP_OF
 from domain.events.model import Event, LoggedEvent, Provenance

@@ -2,51 +2,51 @@
 
 from typing import Any, Final
 
-from adapters.wire import words
+from adapters.wire import schema
 from domain.orgs.model import FEATURES, KINDS, Organisation, Plan
 
-METER: Final = words.record(
+METER: Final = schema.record(
     None,
     {
-        "included": words.integer(100000, least=0, description="What a month includes."),
-        "per": words.integer(1000, least=1),
-        "amount": words.minor(50, "Minor units for each further `per`."),
+        "included": schema.integer(100000, least=0, description="What a month includes."),
+        "per": schema.integer(1000, least=1),
+        "amount": schema.minor(50, "Minor units for each further `per`."),
     },
 )
-PLAN: Final = words.record(
+PLAN: Final = schema.record(
     "plan",
     {
-        "code": words.text("standard"),
-        "name": words.text("Standard"),
-        "tier": words.word("standard", "high", "max"),
-        "currency": words.currency(),
-        "monthly": words.minor(9900, "Minor units a month."),
-        "features": words.array(words.word(*sorted(FEATURES))),
-        "meters": words.map_of(METER, {"export_rows": {"included": 100000, "per": 1000, "amount": 50}}),
-        "delivery_days": words.integer(30, least=1, description="How long webhook deliveries are kept."),
-        "request_log_days": words.integer(30, least=1, description="How long request logs are kept."),
+        "code": schema.text("standard"),
+        "name": schema.text("Standard"),
+        "tier": schema.word("standard", "high", "max"),
+        "currency": schema.currency(),
+        "monthly": schema.minor(9900, "Minor units a month."),
+        "features": schema.array(schema.word(*sorted(FEATURES))),
+        "meters": schema.map_of(METER, {"export_rows": {"included": 100000, "per": 1000, "amount": 50}}),
+        "delivery_days": schema.integer(30, least=1, description="How long webhook deliveries are kept."),
+        "request_log_days": schema.integer(30, least=1, description="How long request logs are kept."),
     },
     description="A plan on offer.",
 )
-ORGANISATION: Final = words.record(
+ORGANISATION: Final = schema.record(
     "organisation",
     {
-        "id": words.id_of("org"),
-        "name": words.text("Fjord & Oak"),
-        "kind": words.word(*KINDS),
-        "plan": words.text("standard", description="The plan's code."),
-        "tier": words.word("standard", "high", "max"),
-        "features": words.array(words.word(*sorted(FEATURES)), description="What the plan includes."),
-        "catalogue": words.id_of("cat", "The organisation's own catalogue in this mode."),
-        "api_version": words.text("2026-10-04", description="The version pinned by the first request."),
-        "livemode": words.flag(),
-        "created_at": words.timestamp(),
+        "id": schema.id_of("org"),
+        "name": schema.text("Fjord & Oak"),
+        "kind": schema.word(*KINDS),
+        "plan": schema.text("standard", description="The plan's code."),
+        "tier": schema.word("standard", "high", "max"),
+        "features": schema.array(schema.word(*sorted(FEATURES)), description="What the plan includes."),
+        "catalogue": schema.id_of("cat", "The organisation's own catalogue in this mode."),
+        "api_version": schema.text("2026-10-04", description="The version pinned by the first request."),
+        "livemode": schema.flag(),
+        "created_at": schema.timestamp(),
     },
     optional=("api_version",),
     description="An organisation: a retailer or a vendor.",
 )
-PLANS: Final = words.list_of(PLAN)
-ORGANISATIONS: Final = words.list_of(ORGANISATION)
+PLANS: Final = schema.list_of(PLAN)
+ORGANISATIONS: Final = schema.list_of(ORGANISATION)
 
 
 def plan_to_wire(plan: Plan) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def plan_to_wire(plan: Plan) -> dict[str, Any]:
 
 def to_wire(organisation: Organisation, *, livemode: bool) -> dict[str, Any]:
     """An organisation as one of its modes sees it."""
-    return words.present(
+    return schema.present(
         object="organisation",
         id=organisation.id,
         name=organisation.name,
@@ -79,5 +79,5 @@ def to_wire(organisation: Organisation, *, livemode: bool) -> dict[str, Any]:
         catalogue=organisation.catalogue(livemode),
         api_version=organisation.api_version,
         livemode=livemode,
-        created_at=words.instant(organisation.created_at),
+        created_at=schema.instant(organisation.created_at),
     )

@@ -2,27 +2,27 @@
 
 from typing import Any, Final
 
-from adapters.wire import words
+from adapters.wire import schema
 from domain.platform.model import COMPONENTS, STATES, Component
 from domain.platform.usecases import PlatformStatus
 
-UPTIME: Final = words.record(
-    None, {"day": words.date(), "uptime": words.number(0.9993, "The share of the day's checks that passed, 0 to 1.")}
+UPTIME: Final = schema.record(
+    None, {"day": schema.date(), "uptime": schema.number(0.9993, "The share of the day's checks that passed, 0 to 1.")}
 )
-COMPONENT: Final = words.record(
+COMPONENT: Final = schema.record(
     None,
     {
-        "name": words.word(*COMPONENTS),
-        "state": words.word(*STATES),
-        "days": words.array(UPTIME, description="The last 90 days, oldest first; days without checks are left out."),
+        "name": schema.word(*COMPONENTS),
+        "state": schema.word(*STATES),
+        "days": schema.array(UPTIME, description="The last 90 days, oldest first; days without checks are left out."),
     },
 )
-STATUS: Final = words.record(
+STATUS: Final = schema.record(
     "platform_status",
     {
-        "state": words.word(*STATES),
-        "components": words.array(COMPONENT),
-        "checked_at": words.timestamp("When the newest check was made."),
+        "state": schema.word(*STATES),
+        "components": schema.array(COMPONENT),
+        "checked_at": schema.timestamp("When the newest check was made."),
     },
     optional=("checked_at",),
     description="How the service is doing, from checks made every minute.",
@@ -36,9 +36,9 @@ def _component(component: Component) -> dict[str, Any]:
 
 def to_wire(status: PlatformStatus) -> dict[str, Any]:
     """The status."""
-    return words.present(
+    return schema.present(
         object="platform_status",
         state=status.state,
         components=[_component(component) for component in status.components],
-        checked_at=words.instant(status.checked_at) if status.checked_at else None,
+        checked_at=schema.instant(status.checked_at) if status.checked_at else None,
     )

@@ -2,30 +2,32 @@
 
 from typing import Any, Final
 
-from adapters.wire import words
+from adapters.wire import schema
 
 MEDIA_TYPE: Final = "application/problem+json"
 
-FIELD_ERROR: Final = words.record(
+FIELD_ERROR: Final = schema.record(
     None,
     {
-        "field": words.text("query.limit", description="Dotted path; query.… and header.… for parameters and headers."),
-        "code": words.text("too_large"),
-        "detail": words.text("101 is more than 100."),
+        "field": schema.text(
+            "query.limit", description="Dotted path; query.… and header.… for parameters and headers."
+        ),
+        "code": schema.text("too_large"),
+        "detail": schema.text("101 is more than 100."),
     },
 )
-PROBLEM: Final = words.record(
+PROBLEM: Final = schema.record(
     None,
     {
-        "type": words.url("https://docs.example/errors/not_found"),
-        "title": words.text("Not found"),
-        "status": words.integer(404),
-        "code": words.text("not_found"),
-        "detail": words.text("There is no such resource."),
-        "request_id": words.id_of("req"),
-        "doc_url": words.url("https://docs.example/errors/not_found"),
-        "errors": words.array(FIELD_ERROR, description="Present on invalid_request."),
-        "violated-policies": words.array(words.text("standard.read"), description="Present on rate_limited."),
+        "type": schema.url("https://docs.example/errors/not_found"),
+        "title": schema.text("Not found"),
+        "status": schema.integer(404),
+        "code": schema.text("not_found"),
+        "detail": schema.text("There is no such resource."),
+        "request_id": schema.id_of("req"),
+        "doc_url": schema.url("https://docs.example/errors/not_found"),
+        "errors": schema.array(FIELD_ERROR, description="Present on invalid_request."),
+        "violated-policies": schema.array(schema.text("standard.read"), description="Present on rate_limited."),
     },
     optional=("errors", "violated-policies"),
 )

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from adapters.wire.words import (
+from adapters.wire.schema import (
     Schema,
     array,
     constant,

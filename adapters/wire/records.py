@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.wire.words import Schema, array, closed, date, flag, integer, map_of, text
+from adapters.wire.schema import Schema, array, closed, date, flag, integer, map_of, text
 
 BODY_LIMIT: Final = 5 * 1024 * 1024
 MOST_RECORDS: Final = 1000

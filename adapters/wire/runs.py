@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.wire.words import (
+from adapters.wire.schema import (
     array,
     closed,
     flag,
@@ -19,7 +19,7 @@ from adapters.wire.words import (
     timestamp,
     word,
 )
-from domain.ingestion.model import Problem
+from domain.kernel.problems import Problem
 from domain.runs.model import STAGES, STATUSES, STREAMS, TRIGGERS, Run
 
 _PROBLEMS: Final = (

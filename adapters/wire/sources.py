@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from adapters.wire.words import (
+from adapters.wire.schema import (
     Schema,
     array,
     closed,

@@ -9,8 +9,7 @@ import msgspec
 
 from adapters.wire import events
 from adapters.wire.changes import EVENT
-from adapters.wire.versions import SUPPORTED, Versions
-from adapters.wire.words import (
+from adapters.wire.schema import (
     Schema,
     array,
     closed,
@@ -28,10 +27,11 @@ from adapters.wire.words import (
     url,
     word,
 )
+from adapters.wire.versions import SUPPORTED, Versions
 from domain.events.model import Event
 from domain.kernel.tenancy import Tenant
 from domain.webhooks import payload
-from domain.webhooks.facts import filters_told
+from domain.webhooks.audit_fields import filters_told
 from domain.webhooks.model import (
     DELIVERY_STATUSES,
     EVERY_TYPE,
@@ -44,7 +44,7 @@ from domain.webhooks.model import (
     Endpoint,
 )
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
-from domain.webhooks.wanting import SUBSCRIBABLE
+from domain.webhooks.subscription import SUBSCRIBABLE
 
 _decode = msgspec.json.Decoder(dict, float_hook=Decimal).decode
 """Exact: a number is sent with the digits that the log has."""

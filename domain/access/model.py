@@ -99,6 +99,11 @@ class Principal:
     session: bool = False
     mode_fixed: bool = True
 
+    @property
+    def user(self) -> str | None:
+        """The person behind it; None for a key or an app of the organisation itself."""
+        return (self.actor.on_behalf_of or self.actor.id) if self.person or self.session else None
+
 
 def effective_scopes(scopes: frozenset[str], role: str) -> frozenset[str]:
     """A credential never holds a permission that its member's role lacks at this moment."""

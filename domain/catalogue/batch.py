@@ -1,4 +1,4 @@
-"""What one chunk of a run compares and writes: marks, spans of them, and the batch of changes."""
+"""What one chunk of a run compares and writes: fingerprints, ranges of keys, and the batch of changes."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ SLOTS = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class RowFingerprint:
     """What a source last stated under a key of a stream: a fingerprint, so that the unchanged is known unread.
 
     `slot` (0 to 2³¹−1) is a hash of the key: ranges of slots divide the keys into chunks. `product` is what it became.
@@ -23,7 +23,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class KeyRange:
     """The slots from `low` to below `high` of one source and stream."""
 
     source: str
@@ -33,12 +33,12 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """Marks held against what is stored in a span.
+class FingerprintDiff:
+    """Fingerprints held against what is stored in a range.
 
     `changed`: keys that are new or whose fingerprint differs. `returned`: keys that were absent and are back with the
-    same fingerprint. `absent`: keys stored as present and not among the marks. `lingering`: keys that are absent still,
-    for fewer than three complete runs. `unchanged` counts the rest of the marks.
+    same fingerprint. `absent`: keys stored as present and not among them. `lingering`: keys that are absent still,
+    for fewer than three complete runs. `unchanged` counts the rest of them.
     """
 
     changed: frozenset[str]
@@ -59,6 +59,6 @@ class Batch:
     new_offers: list[Offer] = field(default_factory=list)
     changed_offers: list[Offer] = field(default_factory=list)
     touched: dict[str, Product] = field(default_factory=dict)
-    marks: list[Mark] = field(default_factory=list)
+    fingerprints: list[RowFingerprint] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)

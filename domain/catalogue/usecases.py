@@ -7,7 +7,7 @@ from domain.catalogue import categories, search
 from domain.catalogue.categories import Category
 from domain.catalogue.model import Document, OfferFilter, OfferLine, ProductFilter
 from domain.kernel.errors import FieldError, InvalidRequest, NotFound
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from ports.unit_of_work import Tx
 
 
@@ -15,11 +15,11 @@ from ports.unit_of_work import Tx
 class CatalogueService:
     """Reads; writing is what runs do."""
 
-    async def products(self, tx: Tx, filter: ProductFilter, cut: Cut) -> Page[Document]:
+    async def products(self, tx: Tx, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         """A page of products, newest first. Raises InvalidRequest for a query without a word or with too many."""
         if filter.q is not None:
             refuse_query(filter.q)
-        return await tx.catalogue.products(filter, cut)
+        return await tx.catalogue.products(filter, page_request)
 
     async def product(self, tx: Tx, id: str) -> Document:
         """One product; the id of a merged product answers with its survivor. Raises NotFound."""
@@ -28,9 +28,9 @@ class CatalogueService:
             raise NotFound
         return document
 
-    async def offers(self, tx: Tx, filter: OfferFilter, cut: Cut) -> Page[OfferLine]:
+    async def offers(self, tx: Tx, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
         """A page of offers, newest first."""
-        return await tx.catalogue.offers(filter, cut)
+        return await tx.catalogue.offers(filter, page_request)
 
     def categories(self) -> Iterable[Category]:
         """The whole taxonomy, in the order of the tree."""

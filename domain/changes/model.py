@@ -67,7 +67,7 @@ ALL: Final = EventFilter(everything=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class EventBatch:
     """A stretch of the log: every event asked for up to `position`. `caught_up`: the log's horizon is reached."""
 
     events: Sequence[LoggedEvent]

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from domain.catalogue.data import Carton, Dimensions, OfferData, ProductData, Rug, VariantData
+from domain.catalogue.statements import VariantStatement
 from domain.ingestion.dimensions import Spread
-from domain.ingestion.model import Problem, VariantStatement
 from domain.ingestion.reading import Fault, Reading
+from domain.kernel.problems import Problem
 
 NO_PLACE: Final = ""
 """The location of offer facts whose column and row name none."""

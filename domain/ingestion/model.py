@@ -5,11 +5,9 @@ share a product key form a group; normalising a group gives one `ProductStatemen
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
-
-from domain.catalogue.data import OfferData, ProductData, VariantData
 
 Cell: TypeAlias = "str | int | Decimal | bool | list[Any] | dict[str, Any] | None"
 Row: TypeAlias = "tuple[int, list[Cell]]"
@@ -27,18 +25,6 @@ class Table:
     headers: tuple[str, ...]
     rows: Iterator[Row]
     given: tuple[str | None, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What could not be read, and where. `problem` is one of decisions.md §2 (run.problems[].problem)."""
-
-    field: str
-    problem: str
-    detail: str
-    line: int | None = None
-    column: str | None = None
-    sheet: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,33 +71,6 @@ class HeaderMapping:
     columns: tuple[Column, ...]
     unmapped: tuple[Unmapped, ...]
     missing: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class OfferStatement:
-    """A source's offer of one variant at one location; `data` holds only what this feed states."""
-
-    location: str
-    data: OfferData
-
-
-@dataclass(slots=True)
-class VariantStatement:
-    """A source's statement of one variant; `key` is the source's own key for it, unique within the source."""
-
-    key: str
-    data: VariantData
-    offers: list[OfferStatement] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class ProductStatement:
-    """A source's statement of one product; `key` is the source's own key for it."""
-
-    key: str
-    data: ProductData
-    variants: list[VariantStatement] = field(default_factory=list)
-    discontinued: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from typing import Any, Final
 
 from domain.catalogue.data import OfferData
+from domain.catalogue.statements import OfferStatement
 from domain.ingestion.drafts import NO_PLACE, RowDraft
-from domain.ingestion.model import OfferStatement, Problem
 from domain.ingestion.offer_columns import conflict, settled_incoming
 from domain.ingestion.stock import availability_of
+from domain.kernel.problems import Problem
 
 _KEPT: Final = ("cost", "msrp", "map", "price", "compare_at", "quantity", "availability", "lead_time_days")
 

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion import record_values as values
 from domain.ingestion.fields import CARTON_PARTS, DIMENSION_PARTS
-from domain.ingestion.model import Context, OfferStatement, Problem, ProductStatement, VariantStatement
+from domain.ingestion.model import Context
 from domain.ingestion.reading import Reading, refused
 from domain.ingestion.record_values import Check
 from domain.ingestion.rugs import CONSTRUCTIONS, SHAPES
 from domain.ingestion.stock import availability_of
+from domain.kernel.problems import Problem
 
 _MONEY: Final = ("cost", "msrp", "map", "price", "compare_at")
 

@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class PageRequest:
     """Which page of a list: at most `limit` items (1 to 100) after, or before, the item with key `key`.
 
     `key` is the list's sort key of one item (for most lists its id), or None for the first page.

@@ -26,7 +26,7 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AuditContext:
     """One request or job as the audit log and events name it."""
 
     actor: Actor

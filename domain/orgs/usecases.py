@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from domain.access.model import Principal
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Organisation, Plan
 from ports.unit_of_work import Tx
 
@@ -15,13 +14,15 @@ class OrgService:
         """The caller's organisation."""
         return await tx.orgs.own()
 
-    async def of_caller(self, tx: Tx, principal: Principal, cut: Cut) -> Page[Organisation]:
-        """The organisations that a person is a member of; for a key or an app, the one it belongs to."""
-        if principal.person or principal.session:
-            return await tx.orgs.of_user(principal.actor.on_behalf_of or principal.actor.id, cut)
+    async def of_caller(self, tx: Tx, user: str | None, page_request: PageRequest) -> Page[Organisation]:
+        """The organisations that the user is a member of; without one (a key or an app), the one it belongs to."""
+        if user is not None:
+            return await tx.orgs.of_user(user, page_request)
         own = await tx.orgs.own()
-        before = cut.key is not None and (own.id < cut.key if cut.backwards else own.id > cut.key)
-        return Page((own,) if cut.key is None or before else (), has_more=False, next_key=None)
+        before = page_request.key is not None and (
+            own.id < page_request.key if page_request.backwards else own.id > page_request.key
+        )
+        return Page((own,) if page_request.key is None or before else (), has_more=False, next_key=None)
 
     async def plans(self, tx: Tx) -> Sequence[Plan]:
         """Every plan on offer, cheapest first."""

@@ -42,7 +42,7 @@ class PlatformService:
         seen = zip(self._probes, states, strict=True)
         await self._checks.record([Check(name, now, state != "down", state == "degraded") for name, state in seen])
 
-    async def forget_old(self) -> int:
+    async def purge_old(self) -> int:
         """Drop checks that no page shows any more."""
         return await self._checks.forget(self._clock.now() - timedelta(days=DAYS + 1))
 

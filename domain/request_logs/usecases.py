@@ -1,7 +1,7 @@
 """Reading the log of an organisation's requests."""
 
 from domain.kernel.errors import NotFound
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from domain.request_logs.model import RequestLog
 from ports.unit_of_work import Tx
 
@@ -9,9 +9,9 @@ from ports.unit_of_work import Tx
 class RequestLogService:
     """Request logs are written at the edge, many at a time; here they are only read."""
 
-    async def page(self, tx: Tx, cut: Cut) -> Page[RequestLog]:
+    async def page(self, tx: Tx, page_request: PageRequest) -> Page[RequestLog]:
         """The tenant's requests, newest first."""
-        return await tx.request_logs.page(cut)
+        return await tx.request_logs.page(page_request)
 
     async def get(self, tx: Tx, id: str) -> RequestLog:
         """The newest log with that Request-Id. Raises NotFound."""

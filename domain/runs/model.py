@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from domain.ingestion.model import Problem
+from domain.kernel.problems import Problem
 
 TRIGGERS: Final = (
     "schedule", "manual", "upload", "push", "mail", "replay", "mapping", "category_rules", "proposal", "stock_check",
@@ -14,6 +14,8 @@ STREAMS: Final = ("catalogue", "stock")
 STATUSES: Final = ("queued", "running", "waiting", "needs_mapping", "succeeded", "failed", "cancelled")
 STAGES: Final = ("fetch", "parse", "map", "normalise", "store", "match", "done")
 OPEN: Final = frozenset({"queued", "running", "waiting"})
+SNAPSHOT_LIMIT: Final = 2 * 1024**3
+"""The largest file that is taken, in bytes (2 GiB)."""
 KEPT_PROBLEMS: Final = 1000
 """How many problems a run keeps word by word; `stats.problems` counts them all."""
 

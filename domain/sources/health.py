@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 from domain.events.model import Event, FieldChange
-from domain.runs.model import Run
 from domain.sources.model import Source
 
 _MOVES: Final = {
@@ -14,12 +13,12 @@ _MOVES: Final = {
 }
 
 
-def outcome_events(before: Source, after: Source, run: Run) -> list[Event]:
+def outcome_events(before: Source, after: Source, run: str) -> list[Event]:
     """The events of a run's outcome: at most one, none while the status stands."""
     name = _MOVES.get((before.status, after.status))
     if name is None:
         return []
-    data: dict[str, Any] = {"id": after.id, "catalogue": after.catalogue, "status": after.status, "run": run.id}
+    data: dict[str, Any] = {"id": after.id, "catalogue": after.catalogue, "status": after.status, "run": run}
     if after.status_reason:
         data["status_reason"] = {"code": after.status_reason.code, "message": after.status_reason.message}
     return [
@@ -31,7 +30,7 @@ def outcome_events(before: Source, after: Source, run: Run) -> list[Event]:
             fields=(FieldChange("status", before.status, after.status),),
             source=after.id,
             catalogue=after.catalogue,
-            correlation_id=run.id,
+            correlation_id=run,
             area="service/sources",
         )
     ]

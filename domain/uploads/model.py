@@ -5,8 +5,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 TARGET_LIFETIME: Final = timedelta(minutes=15)
-SNAPSHOT_LIMIT: Final = 2 * 1024**3
-"""The largest file that is taken, in bytes (2 GiB)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from domain.audit.model import Change
 from domain.kernel.errors import Conflict, NotFound, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from domain.runs.model import SNAPSHOT_LIMIT
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import Source
-from domain.uploads.model import SNAPSHOT_LIMIT, TARGET_LIFETIME, Upload
+from domain.uploads.model import TARGET_LIFETIME, Upload
 from domain.uploads.standing import as_of
 from ports.objects import ObjectMissing, Objects, SignedPut
 from ports.unit_of_work import Tx

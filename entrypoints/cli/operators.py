@@ -12,7 +12,7 @@ from domain.access.model import SCOPES, ApiKey
 from domain.access.usecases import KeyRequest
 from domain.audit.model import Change
 from domain.kernel.ids import new_id
-from domain.kernel.tenancy import Actor, Call, Tenant
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Member, Organisation
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
@@ -75,9 +75,9 @@ async def found_organisation(parts: Container, id_or_name: str) -> Organisation:
     return organisation
 
 
-def operator_call(operation: str) -> Call:
+def operator_call(operation: str) -> AuditContext:
     """Operators act as the service itself."""
-    return Call(Actor("service", "operator"), operation)
+    return AuditContext(Actor("service", "operator"), operation)
 
 
 async def add_member(options: argparse.Namespace) -> int:

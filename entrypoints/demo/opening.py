@@ -6,7 +6,7 @@ from typing import Final
 
 from domain.access.usecases import KeyRequest
 from domain.audit.model import Change
-from domain.kernel.tenancy import Actor, Call, Tenant
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from entrypoints import settings
 from entrypoints.cli.operators import new_organisation
 from entrypoints.container import Container, opened
@@ -30,7 +30,7 @@ async def new_tenant(env: Mapping[str, str], port: int) -> Kept:
 
 
 async def _new_key(parts: Container, tenant: Tenant) -> tuple[str, str]:
-    async with parts.uow().begin(tenant, Call(Actor("service", "operator"), "keys.create")) as tx:
+    async with parts.uow().begin(tenant, AuditContext(Actor("service", "operator"), "keys.create")) as tx:
         key, secret = await parts.access().issue_key(tx, KeyRequest(name="demo"))
         after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
         await tx.audit.add(Change("api_key", key.id, "create", {}, after))

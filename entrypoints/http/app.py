@@ -18,8 +18,8 @@ from domain.kernel.ids import new_id
 from entrypoints.http import health
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import Response, from_scope
+from entrypoints.http.fast_path import FastPathMiddleware, is_api
 from entrypoints.http.health import Readiness
-from entrypoints.http.lane import Lane, is_api
 from entrypoints.http.metrics import Metrics
 from entrypoints.http.objects import ObjectEdge, ObjectServer
 from entrypoints.http.open_streams import OpenStreams
@@ -83,7 +83,7 @@ def create_app(parts: Parts) -> Quart:
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False
     edge = ObjectEdge(parts.objects, parts.clock, pipeline.problems) if parts.objects is not None else None
-    app.asgi_app = Lane(app.asgi_app, pipeline, edge)  # type: ignore[assignment,method-assign]
+    app.asgi_app = FastPathMiddleware(app.asgi_app, pipeline, edge)  # type: ignore[assignment,method-assign]
     _mount_api(app, pipeline)
     _mount_pages(app, Pages(pipeline.services.table, parts.base_url, parts.docs_url))
     _mount_health(app, parts, pipeline.services)
@@ -206,18 +206,18 @@ def _mount_health(app: Quart, parts: Parts, services: Services) -> None:
 
 def _mount_lifecycle(app: Quart, parts: Parts, services: Services) -> None:
     servers: list[Any] = []
-    follower = parts.use.changes.follower
+    tailer = parts.use.changes.tailer
     following: list[asyncio.Task[None]] = []
 
     async def start() -> None:
-        following.append(asyncio.create_task(follower.run(), name="follower"))
+        following.append(asyncio.create_task(tailer.run(), name="follower"))
         await services.logs.start()
         await services.pressure.start()
         if parts.metrics_port:
             servers.append(start_http_server(parts.metrics_port, "127.0.0.1", services.metrics.registry))
 
     async def stop() -> None:
-        follower.close()
+        tailer.close()
         for task in following:
             task.cancel()
         await asyncio.gather(*following, return_exceptions=True)

@@ -6,7 +6,7 @@ from html import escape
 from itertools import groupby
 from typing import Any, Final
 
-from adapters.wire import words
+from adapters.wire import schema as words
 from entrypoints.http.codes import CODES
 from entrypoints.http.docs_schema import bounds_of, fields, note_of, type_of
 from entrypoints.http.docs_style import page

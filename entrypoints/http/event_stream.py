@@ -6,8 +6,8 @@ from typing import Final
 
 from adapters.wire import changes as wire
 from adapters.wire.cursors import FeedCursors
-from domain.changes.following import Follower, Following
 from domain.changes.model import EventFilter
+from domain.changes.usecases.tailing import LogTailer, Subscription
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
 
@@ -22,45 +22,45 @@ class EventStream:
 
     def __init__(
         self,
-        follower: Follower,
+        tailer: LogTailer,
         tenant: Tenant,
         after: int,
         wanted: EventFilter,
         cursors: FeedCursors,
     ) -> None:
-        self._follower, self._tenant, self._after, self._wanted = follower, tenant, after, wanted
+        self._tailer, self._tenant, self._after, self._wanted = tailer, tenant, after, wanted
         self._cursors = cursors
-        self._following: Following | None = None
+        self._subscription: Subscription | None = None
         self._reason: str | None = None
 
     def end(self, reason: str) -> None:
         """Come to an end, telling this reason; the first one counts."""
         self._reason = self._reason or reason
-        if self._following is not None:
-            self._following.wake()
+        if self._subscription is not None:
+            self._subscription.wake()
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """What to send, piece by piece. Whoever takes them too slowly for the log is told to come again."""
         loop = asyncio.get_running_loop()
         yield wire.opening()
-        async with self._follower.follow(self._tenant, self._after, self._wanted) as following:
-            self._following = following
+        async with self._tailer.follow(self._tenant, self._after, self._wanted) as subscription:
+            self._subscription = subscription
             due = loop.time() + HEARTBEAT
-            while not self._over(following):
-                stretch = await following.next(AT_ONCE, max(0.0, due - loop.time()))
-                if not stretch.events and loop.time() < due:
+            while not self._over(subscription):
+                read_batch = await subscription.next(AT_ONCE, max(0.0, due - loop.time()))
+                if not read_batch.events and loop.time() < due:
                     continue
-                yield self._written(stretch.events) or wire.HEARTBEAT
+                yield self._written(read_batch.events) or wire.HEARTBEAT
                 due = loop.time() + HEARTBEAT
-            yield wire.ending(self._reason or "shutdown", self._cursor(following.position))
+            yield wire.ending(self._reason or "shutdown", self._cursor(subscription.position))
 
     def _written(self, events: Iterable[LoggedEvent]) -> bytes:
         return b"".join(wire.streamed(event, self._cursor(event.position)) for event in events)
 
-    def _over(self, following: Following) -> bool:
-        if following.overflowed:
+    def _over(self, subscription: Subscription) -> bool:
+        if subscription.overflowed:
             self.end("slow_consumer")
-        return self._reason is not None or self._follower.closing
+        return self._reason is not None or self._tailer.closing
 
     def _cursor(self, position: int) -> str:
         return self._cursors.sign(self._tenant, position)

@@ -13,8 +13,8 @@ from domain.access.usecases import AccessService, Proof
 from domain.kernel.errors import DomainError
 from entrypoints.http.event_stream import EventStream
 from entrypoints.http.operation import Operation
+from entrypoints.http.request_state import RequestState
 from entrypoints.http.steps.permission import permit
-from entrypoints.http.visit import Visit
 from ports.clock import Clock
 
 LIFETIME: Final = (3_300.0, 3_600.0)
@@ -49,10 +49,10 @@ class OpenStreams:
         """How many streams are open."""
         return len(self._open)
 
-    async def kept(self, visit: Visit, stream: EventStream) -> AsyncGenerator[bytes, None]:
+    async def kept(self, state: RequestState, stream: EventStream) -> AsyncGenerator[bytes, None]:
         """The stream's pieces; from the first one on it is watched, until they end or nobody takes them any more."""
         until = asyncio.get_running_loop().time() + random.uniform(*self._lifetime)  # noqa: S311  spreads load
-        entry = _Open(stream, visit.operation, visit.credential, visit.address, until)
+        entry = _Open(stream, state.operation, state.credential, state.address, until)
         self._open.add(entry)
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._look_again_and_again(), name="open-streams")

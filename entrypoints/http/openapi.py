@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.wire import problems, words
+from adapters.wire import problems
+from adapters.wire import schema as words
 from adapters.wire.changes import EVENT
 from adapters.wire.versions import SUPPORTED
 from entrypoints.http.openapi_answers import (

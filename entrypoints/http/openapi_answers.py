@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.wire import problems, words
+from adapters.wire import problems
+from adapters.wire import schema as words
 from entrypoints.http.codes import CODES
 from entrypoints.http.operation import Operation
 from entrypoints.http.query_string import parameters_of
-from entrypoints.http.steps.answer import PREVIEW_TYPE
+from entrypoints.http.steps.respond import PREVIEW_TYPE
 
 Json = dict[str, Any]
 

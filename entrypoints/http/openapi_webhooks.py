@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from adapters.wire import words
+from adapters.wire import schema as words
 from adapters.wire.changes import EVENT
 from adapters.wire.versions import SUPPORTED
 from entrypoints.http.openapi_answers import Json

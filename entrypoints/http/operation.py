@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from adapters.wire.cursors import FeedCursors
 from domain.access.model import SCOPES, Principal
 from domain.kernel import ids as kernel_ids
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import Page, PageRequest
 from ports.unit_of_work import Tx
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Call:
+class RequestContext:
     """What a handler is given: parsed, permitted and inside a transaction (a plain read for GET; none for GETs `outside`)."""
 
     operation: "Operation"
@@ -56,7 +56,7 @@ class Call:
     """The filters given: no paging parameters; `date-time` ones are aware datetimes in UTC."""
     body: Any
     """JSON values; numbers that are not whole are Decimal."""
-    cut: Cut
+    page_request: PageRequest
     base_url: str
     cursor: Callable[[str | None], str | None]
     """Signs a page's next key into the opaque cursor of this list."""
@@ -89,7 +89,7 @@ class Tool:
     approval: bool = False
 
 
-Handler = Callable[[Call], Awaitable[Reply]]
+Handler = Callable[[RequestContext], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)

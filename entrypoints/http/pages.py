@@ -11,7 +11,7 @@ from entrypoints.http.docs_errors import one, overview
 from entrypoints.http.docs_style import POLICY
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.http.openapi import document
-from entrypoints.http.steps.answer import hash_of, is_unchanged
+from entrypoints.http.steps.respond import hash_of, is_unchanged
 from entrypoints.http.table import Table
 
 HTML: Final = b"text/html; charset=utf-8"

@@ -15,25 +15,25 @@ from entrypoints.http.open_streams import OpenStreams
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.problems import Problems
 from entrypoints.http.request_log_queue import RequestLogQueue
+from entrypoints.http.request_state import RequestState, Step
 from entrypoints.http.route import CROSS_ORIGIN
-from entrypoints.http.steps.answer import Answers
 from entrypoints.http.steps.authenticate import Authenticate
-from entrypoints.http.steps.budget import SpendBudget
 from entrypoints.http.steps.dry_run import read_dry_run
+from entrypoints.http.steps.execute import Execute
 from entrypoints.http.steps.idempotency_key import read_idempotency_key
-from entrypoints.http.steps.known import find_operation
 from entrypoints.http.steps.mode import choose_mode
 from entrypoints.http.steps.parameters import ReadParameters
-from entrypoints.http.steps.perform import Perform
 from entrypoints.http.steps.permission import check_permission
+from entrypoints.http.steps.rate_limit import RateLimit
 from entrypoints.http.steps.request_id import give_request_id
 from entrypoints.http.steps.request_line import read_request_line
 from entrypoints.http.steps.request_log import LogRequest
+from entrypoints.http.steps.require_route import require_route
+from entrypoints.http.steps.respond import ResponseBuilder
 from entrypoints.http.steps.shedding import ShedLoad
 from entrypoints.http.steps.version import ChooseVersion
 from entrypoints.http.table import Table
 from entrypoints.http.use_cases import UseCases
-from entrypoints.http.visit import Step, Visit
 from ports.clock import Clock
 from ports.limits import Limits
 from ports.secrets import Vault
@@ -70,9 +70,9 @@ def checks(services: Services, cursors: Cursors) -> tuple[Step, ...]:
         Authenticate(services.access, services.proxies),
         choose_mode,
         ChooseVersion(services.access, services.versions),
-        SpendBudget(services.limits),
+        RateLimit(services.limits),
         ShedLoad(services.pressure),
-        find_operation,
+        require_route,
         check_permission,
         ReadParameters(cursors),
         read_dry_run,
@@ -88,8 +88,8 @@ class Pipeline:
         self.services = services
         self.problems = Problems(services.docs_url, services.base_url)
         self._checks = checks(services, cursors)
-        answers = Answers(services.versions)
-        self._perform = Perform(
+        answers = ResponseBuilder(services.versions)
+        self._execute = Execute(
             services.uow,
             services.use,
             cursors,
@@ -108,47 +108,47 @@ class Pipeline:
         """The response, whatever happens; only a cancelled request has none."""
         if request.method == "OPTIONS":
             return preflight(self._table, request)
-        visit = Visit(request, self._table.find(request.method, request.path), self._clock.now())
+        state = RequestState(request, self._table.find(request.method, request.path), self._clock.now())
         self._pressure.in_flight += 1
         try:
-            response = await self._response(visit)
+            response = await self._response(state)
         finally:
             self._pressure.in_flight -= 1
-        self._finish(visit, response)
-        waiting = self._log(visit, response)
+        self._finish(state, response)
+        waiting = self._log(state, response)
         if waiting is not None:
             await waiting
         return response
 
-    async def _response(self, visit: Visit) -> Response:
+    async def _response(self, state: RequestState) -> Response:
         try:
             for step in self._checks:
-                pending: Awaitable[None] | None = step(visit)
+                pending: Awaitable[None] | None = step(state)
                 if pending is not None:
                     await pending
-            return await self._perform(visit)
+            return await self._execute(state)
         except Exception as error:
-            if not visit.request_id:
-                give_request_id(visit)
-            known = self.problems.known(error, visit.request_id)
-            visit.error_code = known.code
-            return self.problems.answer(known, visit.request_id)
+            if not state.request_id:
+                give_request_id(state)
+            known = self.problems.known(error, state.request_id)
+            state.error_code = known.code
+            return self.problems.answer(known, state.request_id)
 
-    def _finish(self, visit: Visit, response: Response) -> None:
+    def _finish(self, state: RequestState, response: Response) -> None:
         """What every answer carries, and what is counted about it."""
         headers, status = response.headers, response.status
-        headers.append((b"request-id", visit.request_id.encode()))
-        headers += visit.budget
-        if "origin" in visit.request.headers:
+        headers.append((b"request-id", state.request_id.encode()))
+        headers += state.budget
+        if "origin" in state.request.headers:
             headers += CROSS_ORIGIN
-        if visit.stream is not None:
-            response.stream = self.services.streams.kept(visit, visit.stream)
+        if state.stream is not None:
+            response.stream = self.services.streams.kept(state, state.stream)
         elif status not in (204, 304) and not (
-            visit.match.route and visit.match.route.operation.stream and status == 200
+            state.match.route and state.match.route.operation.stream and status == 200
         ):
             headers.append((b"content-length", str(len(response.body)).encode()))
-        if visit.request.method == "HEAD":
+        if state.request.method == "HEAD":
             response.body = b""
-        route = visit.match.route
+        route = state.match.route
         name = route.operation.path if route is not None else "unknown"
-        self._metrics.seen(visit.request.method, name, status, perf_counter() - visit.started)
+        self._metrics.seen(state.request.method, name, status, perf_counter() - state.started)

@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from adapters.wire import words
+from adapters.wire import schema as words
 from adapters.wire.cursors import PAGING
 from domain.kernel.errors import FieldError
 from entrypoints.http.operation import Operation

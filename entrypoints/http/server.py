@@ -12,9 +12,9 @@ from hypercorn.config import Config
 from adapters.files.objects import FileObjects
 from entrypoints.container import Container
 from entrypoints.http.app import Parts, create_app
-from entrypoints.http.lane import SEND_SECONDS
+from entrypoints.http.fast_path import SEND_SECONDS
 from entrypoints.settings import Settings
-from entrypoints.worker.process import stopping_on_signals
+from entrypoints.stopping import stopping_on_signals
 
 BACKLOG: Final = 1024
 
@@ -82,6 +82,6 @@ async def serve(container: Container, settings: Settings) -> None:
 
         async def stopped() -> None:
             await stop.wait()
-            container.follower().close()
+            container.tailer().close()
 
         await hypercorn_serve(app, config, shutdown_trigger=stopped)

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from domain.catalogue.usecases import CatalogueService
-from domain.changes.usecases import ChangesService
+from domain.changes.usecases.service import ChangesService
 from domain.orgs.usecases import OrgService
 from domain.platform.usecases import PlatformService
 from domain.request_logs.usecases import RequestLogService
-from domain.runs.usecases import RunService
-from domain.sources.usecases import SourceService
+from domain.runs.usecases.service import RunService
+from domain.sources.usecases.service import SourceService
 from domain.uploads.usecases import UploadService
-from domain.webhooks.usecases import WebhookService
+from domain.webhooks.usecases.service import WebhookService
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def probes(dispatch: Dispatch, events: EventReader, shards: Shards, api: str) ->
         return "degraded" if waits > LATE else "operational"
 
     async def feeds() -> str:
-        await events.horizon()
+        await events.high_watermark()
         return "operational"
 
     async def delivers() -> str:

@@ -5,12 +5,13 @@ import gc
 from typing import Final
 
 from adapters.arq.worker import ArqWorker, quiet
+from domain.jobs.usecases.draining import Drain
+from domain.jobs.usecases.polling import Polling
+from domain.jobs.usecases.working import through, work
 from domain.runs.queueing import EXECUTE
 from entrypoints.container import Container
 from entrypoints.settings import Settings
-from entrypoints.worker.drain import Drain
-from entrypoints.worker.polling import Polling
-from entrypoints.worker.process import stopping_on_signals, through, work
+from entrypoints.stopping import stopping_on_signals
 from entrypoints.worker.webhooks import deliverer_of
 
 
@@ -34,7 +35,7 @@ async def _run_runs(container: Container, settings: Settings, stop: asyncio.Even
 
 
 async def _deliver(container: Container, _settings: Settings, stop: asyncio.Event) -> None:
-    following = asyncio.create_task(container.follower().run(), name="following the log")
+    following = asyncio.create_task(container.tailer().run(), name="following the log")
     try:
         await deliverer_of(container).run(stop)
     finally:

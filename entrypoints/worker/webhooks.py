@@ -1,21 +1,21 @@
 """The worker's part that delivers webhooks, put together."""
 
-from domain.kernel.tenancy import Actor, Call, Tenant
-from domain.webhooks.delivering import Deliverer
-from domain.webhooks.posting import Posting
-from domain.webhooks.sending import Disable
-from domain.webhooks.usecases import WebhookService
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.webhooks.usecases.deliverer import Deliverer
+from domain.webhooks.usecases.posting import Posting
+from domain.webhooks.usecases.sending import Disable
+from domain.webhooks.usecases.service import WebhookService
 from entrypoints.container import Container, product_version
 from ports.unit_of_work import UnitOfWork
 
-_CALL = Call(Actor("service", "webhooks"), "webhooks.disable")
+_CONTEXT = AuditContext(Actor("service", "webhooks"), "webhooks.disable")
 
 
 def disabling(uow: UnitOfWork, service: WebhookService) -> Disable:
     """Disables an endpoint in a transaction of its own, in the service's name."""
 
     async def disable(tenant: Tenant, endpoint: str, reason: str) -> None:
-        async with uow.begin(tenant, _CALL) as tx:
+        async with uow.begin(tenant, _CONTEXT) as tx:
             await service.disable(tx, endpoint, reason)
 
     return disable
@@ -26,7 +26,7 @@ def deliverer_of(container: Container) -> Deliverer:
     service = container.use_cases().webhooks
     log, clock = container.delivery_log(), container.clock()
     posting = Posting(
-        container.follower().log,
+        container.tailer().log,
         log,
         container.sender(),
         container.payloads(),
@@ -37,4 +37,4 @@ def deliverer_of(container: Container) -> Deliverer:
         f"Joinery/{product_version()}",
     )
     disable = disabling(container.uow(), service)
-    return Deliverer(container.follower(), log, container.shards(), posting, disable, container.signals(), clock)
+    return Deliverer(container.tailer(), log, container.shards(), posting, disable, container.signals(), clock)

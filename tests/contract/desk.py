@@ -12,15 +12,15 @@ from typing import Any
 from adapters.wire.codec import JsonCodec
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import WirePayloadRendering
-from domain.changes.following import Follower
+from domain.changes.usecases.tailing import LogTailer
 from domain.events.model import Event, Provenance
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.delivering import Deliverer
+from domain.webhooks.usecases.deliverer import Deliverer
 from domain.webhooks.model import Delivery, DeliveryFilter, Endpoint, SealedSecrets
-from domain.webhooks.objects import ObjectsAsOf
-from domain.webhooks.posting import Posting
-from domain.kernel.paging import Cut
+from domain.webhooks.usecases.objects import ObjectsAsOf
+from domain.webhooks.usecases.posting import Posting
+from domain.kernel.paging import PageRequest
 from ports.webhooks import DeliveryLog, Sent, Shards
 from tests.support import builders
 from tests.support.backend import Backend
@@ -98,7 +98,7 @@ class Desk:
         endpoint = builders.endpoint(**{"url": f"https://{new_id('whe')}.example/", **changes})
         self.receivers.urls.add(endpoint.url)
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), await tx.events.horizon())
+            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), await tx.events.high_watermark())
         return endpoint
 
     def changed(self, subject: str, **changes: Any) -> Event:
@@ -127,7 +127,7 @@ class Desk:
     async def deliveries(self, endpoint: Endpoint) -> list[Delivery]:
         """What the store knows, oldest first."""
         async with self.backend.uow.read(self.tenant) as tx:
-            page = await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), Cut(100))
+            page = await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), PageRequest(100))
         return list(reversed(page.items))
 
     async def stored(self, endpoint: Endpoint) -> Endpoint:
@@ -152,14 +152,14 @@ class Desk:
         """A deliverer that runs until left, and is then killed: it records nothing more."""
         log, shards = log or self.backend.delivery_log, shards or self.backend.shards()
         backend, clock = self.backend, _Clock(self.backend.now)
-        follower = Follower(backend.events, WireEventRendering(), backend.signals, idle=1.0)
+        tailer = LogTailer(backend.events, WireEventRendering(), backend.signals, idle=1.0)
         posting = Posting(
-            follower.log, log, self.receivers, WirePayloadRendering(),
+            tailer.log, log, self.receivers, WirePayloadRendering(),
             ObjectsAsOf(backend.uow, backend.events, JsonCodec()), keys, lambda tenant, position: f"{tenant.org}:{position}",
             clock, "Joinery/1", DELAYS,
         )  # fmt: skip
-        deliverer = Deliverer(follower, log, shards, posting, self.disable, backend.signals, clock, 0.05)
-        tasks = [asyncio.create_task(follower.run()), asyncio.create_task(deliverer.run(asyncio.Event()))]
+        deliverer = Deliverer(tailer, log, shards, posting, self.disable, backend.signals, clock, 0.05)
+        tasks = [asyncio.create_task(tailer.run()), asyncio.create_task(deliverer.run(asyncio.Event()))]
         try:
             yield deliverer
         finally:

@@ -10,7 +10,7 @@ import pytest
 from domain.catalogue import categories, search
 from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter
 from domain.kernel.ids import new_id
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
 from tests.support import builders, catalogues
 from tests.support.backend import Backend
@@ -32,9 +32,9 @@ def _newest(products: list[Product]) -> list[str]:
 def products_of(backend: Backend, tenant: Tenant, filter: ProductFilter) -> Fetch[Document]:
     """The list of products under that filter."""
 
-    async def fetch(cut: Cut) -> Page[Document]:
+    async def fetch(page_request: PageRequest) -> Page[Document]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.catalogue.products(filter, cut)
+            return await tx.catalogue.products(filter, page_request)
 
     return fetch
 
@@ -42,9 +42,9 @@ def products_of(backend: Backend, tenant: Tenant, filter: ProductFilter) -> Fetc
 def offers_of(backend: Backend, tenant: Tenant, filter: OfferFilter) -> Fetch[OfferLine]:
     """The list of offers under that filter."""
 
-    async def fetch(cut: Cut) -> Page[OfferLine]:
+    async def fetch(page_request: PageRequest) -> Page[OfferLine]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.catalogue.offers(filter, cut)
+            return await tx.catalogue.offers(filter, page_request)
 
     return fetch
 
@@ -77,8 +77,8 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
             assert await tx.catalogue.product(product.id) is None
-            assert (await tx.catalogue.products(ProductFilter(), Cut())).items == ()
-            assert (await tx.catalogue.offers(OfferFilter(), Cut())).items == ()
+            assert (await tx.catalogue.products(ProductFilter(), PageRequest())).items == ()
+            assert (await tx.catalogue.offers(OfferFilter(), PageRequest())).items == ()
             assert await tx.catalogue.load(SOURCES[0], ["k"]) == {}
             assert await tx.catalogue.load_by_variant(SOURCES[0], ["k/1"]) == {}
             assert await tx.catalogue.stated_offers(SOURCES[0], "catalogue") == 0

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from domain.catalogue.batch import Batch, Compared, Span
+from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange
 from domain.catalogue.model import STOCK_STREAM, Product, ProductFilter
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import new_id
-from domain.kernel.paging import Cut
+from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
@@ -22,13 +22,15 @@ SOURCE = "src_0000000000000000000001"
 OTHER = "src_0000000000000000000002"
 
 
-async def _compare(uow: UnitOfWork, tenant: Tenant, span: Span, *marks: tuple[str, bytes]) -> Compared:
+async def _compare(
+    uow: UnitOfWork, tenant: Tenant, key_range: KeyRange, *fingerprints: tuple[str, bytes]
+) -> FingerprintDiff:
     async with uow.begin(tenant, CALL) as tx:
-        return await tx.catalogue.compare(span, [mark(key, fingerprint) for key, fingerprint in marks])
+        return await tx.catalogue.compare(key_range, [mark(key, fingerprint) for key, fingerprint in fingerprints])
 
 
-def _said(**sets: set[str] | int) -> Compared:
-    return Compared(
+def _said(**sets: set[str] | int) -> FingerprintDiff:
+    return FingerprintDiff(
         **{  # type: ignore[arg-type]
             name: sets.get(name, 0) if name == "unchanged" else frozenset(sets.get(name, set()))  # type: ignore[arg-type]
             for name in ("changed", "returned", "absent", "lingering", "unchanged")
@@ -48,36 +50,36 @@ def _table(key: str = "k", source: str = SOURCE) -> Product:
 
 
 async def test_marks_tell_changed_returned_absent_and_lingering(uow: UnitOfWork, tenant: Tenant) -> None:
-    span = whole(SOURCE)
-    assert await _compare(uow, tenant, span, ("a", b"1"), ("b", b"1")) == _said(changed={"a", "b"})
-    await store(uow, tenant, Batch(marks=[mark("a"), mark("b"), mark("c")]), span)
-    found = await _compare(uow, tenant, span, ("a", b"1"), ("b", b"2"), ("d", b"1"))
+    key_range = whole(SOURCE)
+    assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _said(changed={"a", "b"})
+    await store(uow, tenant, Batch(fingerprints=[mark("a"), mark("b"), mark("c")]), key_range)
+    found = await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"2"), ("d", b"1"))
     assert found == _said(changed={"b", "d"}, absent={"c"}, unchanged=1)
-    await store(uow, tenant, Batch(absent=["c"]), span)
-    assert await _compare(uow, tenant, span, ("a", b"1"), ("b", b"1")) == _said(lingering={"c"}, unchanged=2)
-    assert (await _compare(uow, tenant, span, ("c", b"1"))).returned == {"c"}
-    assert (await _compare(uow, tenant, span, ("c", b"2"))).changed == {"c"}
-    await store(uow, tenant, Batch(marks=[mark("c")]), span)
-    assert (await _compare(uow, tenant, span, ("c", b"1"))).unchanged == 1
+    await store(uow, tenant, Batch(absent=["c"]), key_range)
+    assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _said(lingering={"c"}, unchanged=2)
+    assert (await _compare(uow, tenant, key_range, ("c", b"1"))).returned == {"c"}
+    assert (await _compare(uow, tenant, key_range, ("c", b"2"))).changed == {"c"}
+    await store(uow, tenant, Batch(fingerprints=[mark("c")]), key_range)
+    assert (await _compare(uow, tenant, key_range, ("c", b"1"))).unchanged == 1
 
 
 async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenant: Tenant) -> None:
-    span = whole(SOURCE)
-    await store(uow, tenant, Batch(marks=[mark("a")]), span)
+    key_range = whole(SOURCE)
+    await store(uow, tenant, Batch(fingerprints=[mark("a")]), key_range)
     for _ in range(3):
-        found = await _compare(uow, tenant, span)
+        found = await _compare(uow, tenant, key_range)
         assert found.absent | found.lingering == {"a"}
-        await store(uow, tenant, Batch(absent=["a"]), span)
-    assert await _compare(uow, tenant, span) == _said()
-    assert await _compare(uow, tenant, span, ("a", b"1")) == _said(returned={"a"})
+        await store(uow, tenant, Batch(absent=["a"]), key_range)
+    assert await _compare(uow, tenant, key_range) == _said()
+    assert await _compare(uow, tenant, key_range, ("a", b"1")) == _said(returned={"a"})
 
 
 async def test_marks_are_of_one_source_stream_and_span(uow: UnitOfWork, tenant: Tenant) -> None:
     low, high = mark("low", slot=10), mark("high", slot=1000)
-    await store(uow, tenant, Batch(marks=[low, high]), whole(SOURCE))
+    await store(uow, tenant, Batch(fingerprints=[low, high]), whole(SOURCE))
     async with uow.begin(tenant, CALL) as tx:
-        assert (await tx.catalogue.compare(Span(SOURCE, "catalogue", 0, 1000), [])).absent == {"low"}
-        assert (await tx.catalogue.compare(Span(SOURCE, "catalogue", 1000, 1001), [])).absent == {"high"}
+        assert (await tx.catalogue.compare(KeyRange(SOURCE, "catalogue", 0, 1000), [])).absent == {"low"}
+        assert (await tx.catalogue.compare(KeyRange(SOURCE, "catalogue", 1000, 1001), [])).absent == {"high"}
         assert (await tx.catalogue.compare(whole(SOURCE, "stock"), [low])).changed == {"low"}
         assert (await tx.catalogue.compare(whole(OTHER), [low])).changed == {"low"}
         assert (await tx.catalogue.compare(whole(SOURCE), [low, high])).unchanged == 2
@@ -155,13 +157,13 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
         assert set(offers) == {"main", "east", "north"}
         assert (offers["main"].withdrawn_at, offers["main"].stated, offers["main"].version) == (later, 0, 2)
     async with uow.read(tenant) as tx:
-        found = await tx.catalogue.products(ProductFilter(q="xy9"), Cut())
+        found = await tx.catalogue.products(ProductFilter(q="xy9"), PageRequest())
         assert [document.id for document in found.items] == [product.id]
         assert b"Round table" in found.items[0].body
-        assert (await tx.catalogue.products(ProductFilter(q="oak"), Cut())).items == ()
-        assert (await tx.catalogue.products(ProductFilter(q="ab1"), Cut())).items == ()
-        assert (await tx.catalogue.products(ProductFilter(brand="lindgren"), Cut())).items == ()
-        assert len((await tx.catalogue.products(ProductFilter(availability="out_of_stock"), Cut())).items) == 1
+        assert (await tx.catalogue.products(ProductFilter(q="oak"), PageRequest())).items == ()
+        assert (await tx.catalogue.products(ProductFilter(q="ab1"), PageRequest())).items == ()
+        assert (await tx.catalogue.products(ProductFilter(brand="lindgren"), PageRequest())).items == ()
+        assert len((await tx.catalogue.products(ProductFilter(availability="out_of_stock"), PageRequest())).items) == 1
 
 
 async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -190,7 +192,7 @@ async def test_nothing_of_an_undone_chunk_stays(uow: UnitOfWork, tenant: Tenant)
     product = _table()
     with pytest.raises(NotFound):
         async with uow.begin(tenant, CALL) as tx:
-            batch = Batch(new_products=[product], touched={product.id: product}, marks=[mark("k")])
+            batch = Batch(new_products=[product], touched={product.id: product}, fingerprints=[mark("k")])
             await tx.catalogue.save(whole(SOURCE), batch, NOW)
             raise NotFound
     async with uow.begin(tenant, CALL) as tx:
@@ -221,23 +223,23 @@ async def test_stock_is_stated_under_the_marks_own_key(uow: UnitOfWork, tenant: 
 
 
 async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
-    uow, span = backend.uow, whole(SOURCE)
+    uow, key_range = backend.uow, whole(SOURCE)
     rows = {status: builders.product(SOURCE, "cat_1", status, status=status) for status in
             ("active", "probably_discontinued", "discontinued")}  # fmt: skip
     await add(uow, tenant, *rows.values())
-    marks = [mark(status, product=product.id) for status, product in rows.items()]
-    await store(uow, tenant, Batch(marks=[*marks, mark("gone", product=new_id("prod"))]), span)
+    fingerprints = [mark(status, product=product.id) for status, product in rows.items()]
+    await store(uow, tenant, Batch(fingerprints=[*fingerprints, mark("gone", product=new_id("prod"))]), key_range)
 
     async def due(after: timedelta) -> set[str]:
         async with uow.begin(tenant, CALL) as tx:
             return set(await tx.catalogue.age_absent(SOURCE, NOW + after))
 
     for _ in range(2):
-        await store(uow, tenant, Batch(absent=list(rows)), span)
+        await store(uow, tenant, Batch(absent=list(rows)), key_range)
     assert await due(timedelta(days=40)) == set()
-    await store(uow, tenant, Batch(absent=list(rows)), span, NOW + timedelta(hours=1))
+    await store(uow, tenant, Batch(absent=list(rows)), key_range, NOW + timedelta(hours=1))
     assert await due(timedelta(hours=71)) == set()
     assert await due(timedelta(hours=72)) == {"active"}
     assert await due(timedelta(days=30)) == {"active", "probably_discontinued"}
-    await store(uow, tenant, Batch(marks=marks), span)
+    await store(uow, tenant, Batch(fingerprints=fingerprints), key_range)
     assert await due(timedelta(days=40)) == set()

@@ -1,4 +1,4 @@
-"""Delivering events to endpoints (domain/webhooks/delivering.py), on every backend."""
+"""Delivering events to endpoints (domain/webhooks/usecases/deliverer.py), on every backend."""
 
 import asyncio
 from dataclasses import replace
@@ -11,7 +11,7 @@ from domain.changes.model import ALL, Reader
 from domain.events.model import Event
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.webhooks import lane
+from domain.webhooks.usecases import endpoint_queue as lane
 from domain.webhooks.model import Filters, Recovery
 from domain.webhooks.signing import signature
 from ports.webhooks import Sent
@@ -187,9 +187,12 @@ async def test_the_cursor_goes_back_to_what_is_not_delivered(desk: Desk) -> None
         [third] = await desk.publish(desk.changed("ofr_3"))
         await settled(desk, endpoint, 3)
     cursors = {post.id: int(post.headers["Service-Feed-Cursor"].split(":")[1]) for post in desk.receivers.posts}
-    horizon = await desk.backend.events.horizon()
+    high_watermark = await desk.backend.events.high_watermark()
     replayed = [
-        [event.id for event in await desk.backend.events.page(Reader(desk.tenant), cursors[id_], horizon, 10, ALL)]
+        [
+            event.id
+            for event in await desk.backend.events.page(Reader(desk.tenant), cursors[id_], high_watermark, 10, ALL)
+        ]
         for id_ in (first, second, third)
     ]
     assert replayed == [[first, second, third], [first, second, third], [third]]

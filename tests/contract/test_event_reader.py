@@ -149,22 +149,24 @@ async def test_licences(backend: Backend, tenant: Tenant) -> None:
 
 async def test_who_has_events_after_a_position(backend: Backend, tenant: Tenant) -> None:
     other, idle = await backend.tenant(), await backend.tenant()
-    await backend.events.reach()
+    await backend.events.bounds()
     for owner in (tenant, other):
         async with backend.uow.begin(owner, builders.CALL) as tx:
             await tx.events.append([builders.event("src_1")])
-    reach = await backend.events.reach()
+    bounds = await backend.events.bounds()
     before = dict.fromkeys((tenant, other, idle, Tenant(tenant.org, False)), 0)
-    assert await backend.events.stirred(before, reach.last, reach.since) == {tenant, other}
-    assert await backend.events.stirred(before, 0, None) == frozenset()
-    assert await backend.events.stirred({tenant: reach.last, other: 0}, reach.last, reach.since) == {other}
+    assert await backend.events.tenants_with_new_events(before, bounds.last, bounds.since) == {tenant, other}
+    assert await backend.events.tenants_with_new_events(before, 0, None) == frozenset()
+    assert await backend.events.tenants_with_new_events({tenant: bounds.last, other: 0}, bounds.last, bounds.since) == {
+        other
+    }
 
 
 async def test_days_before_the_bound_are_not_looked_into(backend: Backend, tenant: Tenant) -> None:
     async with backend.uow.begin(tenant, builders.CALL) as tx:
         await tx.events.append([builders.event("src_1")])
-    reach = await backend.events.reach()
-    found = await backend.events.page(Reader(tenant), 0, reach.last, 10, ALL, since=reach.since)
+    bounds = await backend.events.bounds()
+    found = await backend.events.page(Reader(tenant), 0, bounds.last, 10, ALL, since=bounds.since)
     assert [event.subject for event in found] == ["src_1"]
 
 
@@ -199,5 +201,5 @@ async def test_a_holder_reads_the_networks_share_among_its_own(backend: Backend,
 
 async def test_reach_tells_what_was_dropped(backend: Backend, tenant: Tenant) -> None:
     await written(backend, tenant)
-    reach = await backend.events.reach()
-    assert 0 <= reach.floor <= reach.horizon <= reach.last
+    bounds = await backend.events.bounds()
+    assert 0 <= bounds.low_watermark <= bounds.high_watermark <= bounds.last

@@ -23,18 +23,18 @@ async def test_events_are_given_ids(backend: Backend, tenant: Tenant) -> None:
 
 
 async def test_the_horizon_moves_with_commits_and_never_back(backend: Backend, tenant: Tenant) -> None:
-    before = await backend.events.horizon()
+    before = await backend.events.high_watermark()
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx.events.append([builders.event("src_1")])
-        while_open = await backend.events.horizon()
+        while_open = await backend.events.high_watermark()
         assert while_open >= before
-    after = await backend.events.horizon()
+    after = await backend.events.high_watermark()
     assert after > before and after > while_open
     with pytest.raises(LookupError):
         async with backend.uow.begin(tenant, CALL) as tx:
             await tx.events.append([builders.event("src_1")])
             raise LookupError
-    assert await backend.events.horizon() >= after
+    assert await backend.events.high_watermark() >= after
 
 
 async def test_the_horizon_waits_for_whoever_appended_first(backend: Backend, tenant: Tenant) -> None:
@@ -43,8 +43,8 @@ async def test_the_horizon_waits_for_whoever_appended_first(backend: Backend, te
     other = await backend.tenant()
     async with backend.uow.begin(tenant, CALL) as slow:
         await slow.events.append([builders.event("src_1")])
-        held = await backend.events.horizon()
+        held = await backend.events.high_watermark()
         async with backend.uow.begin(other, CALL) as quick:
             await quick.events.append([builders.event("src_2")])
-        assert await backend.events.horizon() == held
-    assert await backend.events.horizon() > held
+        assert await backend.events.high_watermark() == held
+    assert await backend.events.high_watermark() > held

@@ -42,7 +42,7 @@ async def test_a_key_is_held_until_the_transaction_ends(uow: UnitOfWork, tenant:
         assert await first.idempotency.hold("k") is None
         async with uow.begin(tenant, CALL) as second:
             with pytest.raises(RequestInProgress) as refusal:
-                async with uow.attempt(second):
+                async with uow.savepoint(second):
                     await second.idempotency.hold("k")
             assert refusal.value.retry_after == 1
             assert await second.idempotency.hold("another") is None
@@ -75,9 +75,9 @@ async def test_answers_are_forgotten_after_a_day(backend: Backend, tenant: Tenan
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx.idempotency.keep("k", ANSWER)
     await backend.pass_time(timedelta(hours=23, minutes=59))
-    assert await backend.upkeep.forget_expired() == 0
+    assert await backend.maintenance.purge_expired() == 0
     await backend.pass_time(timedelta(minutes=1))
     async with backend.uow.begin(tenant, CALL) as tx:
         assert await tx.idempotency.hold("k") is None
-    assert await backend.upkeep.forget_expired() == 1
-    assert await backend.upkeep.forget_expired() == 0
+    assert await backend.maintenance.purge_expired() == 1
+    assert await backend.maintenance.purge_expired() == 0

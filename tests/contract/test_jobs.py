@@ -110,7 +110,7 @@ async def test_a_lapsed_lease_passes_the_job_on(backend: Backend, tenant: Tenant
     async with backend.uow.begin(tenant, CALL) as tx:
         for refused in (tx.jobs.finish(old), tx.jobs.put_off(old, backend.now()), tx.jobs.hold(old, LEASE)):
             with pytest.raises(LeaseLost):
-                async with backend.uow.attempt(tx):
+                async with backend.uow.savepoint(tx):
                     await refused
     await backend.dispatch.release(old, backend.now())
     assert list(await backend.dispatch.claim(lane, 1, LEASE)) == []
@@ -175,7 +175,7 @@ async def test_a_due_lane_is_told_once(backend: Backend, tenant: Tenant) -> None
     await _add(backend, NewJob("a", lane, tenant), NewJob("b", lane, tenant))
     assert list(await backend.dispatch.lanes_due(10_000)).count(lane) == 1
     assert lane not in await backend.dispatch.lanes_due(10_000)
-    await backend.dispatch.forget_dispatched()
+    await backend.dispatch.reset_dispatched()
     assert lane in await backend.dispatch.lanes_due(10_000)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
 from tests.support import builders
@@ -56,7 +56,7 @@ async def test_members_by_address(backend: Backend) -> None:
     async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
         await tx.orgs.add_member(member)
         with pytest.raises(Conflict):
-            async with backend.uow.attempt(tx):
+            async with backend.uow.savepoint(tx):
                 await tx.orgs.add_member(_member(org.id, "anna.öst@fjord.EXAMPLE"))
         assert await tx.orgs.member("ANNA.ÖST@fjord.example") == member
         assert await tx.orgs.member("bo@fjord.example") is None
@@ -73,8 +73,8 @@ async def test_organisations_of_a_user(backend: Backend) -> None:
             await tx.orgs.add_member(_member(org.id, "anna@fjord.example", user=user))
             await tx.orgs.add_member(_member(org.id, "bo@fjord.example"))
 
-    async def fetch(cut: Cut) -> Page[Organisation]:
+    async def fetch(page_request: PageRequest) -> Page[Organisation]:
         async with backend.uow.read(Tenant(orgs[0].id, True)) as tx:
-            return await tx.orgs.of_user(user, cut)
+            return await tx.orgs.of_user(user, page_request)
 
     await check_both_ways(fetch, sorted(orgs, key=lambda org: org.id), lambda org: org.id)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from domain.kernel.ids import new_id
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog
 from tests.support import builders
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.asyncio
 
 
 async def _all(backend: Backend, tenant: Tenant, limit: int = 100) -> list[RequestLog]:
-    async def fetch(cut: Cut) -> Page[RequestLog]:
+    async def fetch(page_request: PageRequest) -> Page[RequestLog]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.request_logs.page(cut)
+            return await tx.request_logs.page(page_request)
 
     return await walk(fetch, limit)
 
@@ -74,11 +74,11 @@ async def test_pages_backwards(backend: Backend, tenant: Tenant, limit: int) -> 
     logs = [builders.request_log(tenant, created_at=builders.MOMENT + timedelta(seconds=n)) for n in range(7)]
     await backend.sink.write(logs)
 
-    async def fetch(cut: Cut) -> Page[RequestLog]:
+    async def fetch(page_request: PageRequest) -> Page[RequestLog]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.request_logs.page(cut)
+            return await tx.request_logs.page(page_request)
 
-    page = await fetch(Cut(5))
+    page = await fetch(PageRequest(5))
     assert page.next_key is not None
     assert await walk(fetch, limit, start=page.next_key, backwards=True) == logs[::-1][:4]
     assert await walk(fetch, limit, start=page.next_key) == logs[::-1][5:]

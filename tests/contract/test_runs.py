@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from domain.ingestion.model import Problem
+from domain.kernel.problems import Problem
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import Run, RunError, Waiting
 from ports.unit_of_work import UnitOfWork
@@ -66,7 +66,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
         async with backend.uow.read(other) as tx:
             assert await tx.runs.get(run.id) is None
             assert await tx.runs.open("src_1") is None
-            assert (await tx.runs.page("src_1", Cut())).items == ()
+            assert (await tx.runs.page("src_1", PageRequest())).items == ()
         await _add(backend.uow, other, builders.run("src_1"))
 
 
@@ -85,7 +85,7 @@ async def test_one_open_run_of_a_source_and_stream(uow: UnitOfWork, tenant: Tena
 async def test_pushed_runs_queue_up(uow: UnitOfWork, tenant: Tenant) -> None:
     await _add(uow, tenant, *(builders.run("src_1", trigger="push") for _ in range(3)))
     async with uow.read(tenant) as tx:
-        assert len((await tx.runs.page("src_1", Cut())).items) == 3
+        assert len((await tx.runs.page("src_1", PageRequest())).items) == 3
 
 
 async def test_save(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -128,9 +128,9 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
     runs = [_ended("src_1") for _ in range(17)]
     await _add(uow, tenant, *runs, *(_ended("src_2") for _ in range(3)))
 
-    async def fetch(cut: Cut) -> Page[Run]:
+    async def fetch(page_request: PageRequest) -> Page[Run]:
         async with uow.read(tenant) as tx:
-            return await tx.runs.page("src_1", cut)
+            return await tx.runs.page("src_1", page_request)
 
     async def insert() -> None:
         await _add(uow, tenant, _ended("src_1"), _ended("src_2"))

@@ -7,7 +7,7 @@ import pytest
 
 from domain.kernel.errors import PreconditionFailed
 from domain.kernel.ids import new_id
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Schedule, Source, StatusReason
 from ports.unit_of_work import UnitOfWork
@@ -49,7 +49,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
     await _add(uow, tenant, source)
     async with uow.read(tenant) as tx:
         assert await tx.sources.get(source.id) == source
-        assert (await tx.sources.page(Cut())).items == (source,)
+        assert (await tx.sources.page(PageRequest())).items == (source,)
 
 
 async def test_an_unknown_one_is_none(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -64,7 +64,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
         async with backend.uow.begin(other, CALL) as tx:
             assert await tx.sources.get(source.id) is None
             assert await tx.sources.get(source.id, lock=True) is None
-            assert (await tx.sources.page(Cut())).items == ()
+            assert (await tx.sources.page(PageRequest())).items == ()
             assert await tx.sources.sealed(source.id) is None
 
 
@@ -75,7 +75,7 @@ async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx.sources.save(changed, expected_version=3)
         with pytest.raises(PreconditionFailed):
-            async with uow.attempt(tx):
+            async with uow.savepoint(tx):
                 await tx.sources.save(changed, expected_version=3)
         await tx.sources.save(replace(changed, name="again"))
         found = await tx.sources.get(source.id)
@@ -114,9 +114,9 @@ async def test_pages_stand_while_sources_come(uow: UnitOfWork, tenant: Tenant) -
     sources = [builders.source() for _ in range(9)]
     await _add(uow, tenant, *sources)
 
-    async def fetch(cut: Cut) -> Page[Source]:
+    async def fetch(page_request: PageRequest) -> Page[Source]:
         async with uow.read(tenant) as tx:
-            return await tx.sources.page(cut)
+            return await tx.sources.page(page_request)
 
     async def insert() -> None:
         await _add(uow, tenant, builders.source())

@@ -6,7 +6,7 @@ import pytest
 
 from domain.audit.model import Change
 from domain.jobs.model import NewJob
-from domain.kernel.paging import Cut
+from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
@@ -17,13 +17,13 @@ CALL = builders.CALL
 
 async def _names(uow: UnitOfWork, tenant: Tenant) -> set[str]:
     async with uow.read(tenant) as tx:
-        return {source.name for source in (await tx.sources.page(Cut(100))).items}
+        return {source.name for source in (await tx.sources.page(PageRequest(100))).items}
 
 
 async def test_commits_on_leaving(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx.sources.add(builders.source(name="kept"))
-        assert (await tx.sources.page(Cut())).items[0].name == "kept"
+        assert (await tx.sources.page(PageRequest())).items[0].name == "kept"
         assert await _names(uow, tenant) == set()
     assert await _names(uow, tenant) == {"kept"}
 
@@ -50,11 +50,11 @@ async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> No
     async with uow.begin(tenant, CALL) as tx:
         await tx.sources.add(builders.source(name="before"))
         with pytest.raises(LookupError):
-            async with uow.attempt(tx):
+            async with uow.savepoint(tx):
                 await tx.sources.add(builders.source(name="undone"))
                 await tx.audit.add(Change("source", "src_x", "create", {}, {}))
                 raise LookupError
-        async with uow.attempt(tx):
+        async with uow.savepoint(tx):
             await tx.sources.add(builders.source(name="kept"))
         await tx.sources.add(builders.source(name="after"))
         assert tx.recorded.changes == []
@@ -64,8 +64,8 @@ async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> No
 async def test_attempts_nest(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         with pytest.raises(LookupError):
-            async with uow.attempt(tx):
-                async with uow.attempt(tx):
+            async with uow.savepoint(tx):
+                async with uow.savepoint(tx):
                     await tx.sources.add(builders.source(name="inner"))
                 raise LookupError
         await tx.sources.add(builders.source(name="outer"))
@@ -77,7 +77,7 @@ async def test_an_attempt_undoes_changes_to_a_row(uow: UnitOfWork, tenant: Tenan
     async with uow.begin(tenant, CALL) as tx:
         await tx.sources.add(source)
         with pytest.raises(LookupError):
-            async with uow.attempt(tx):
+            async with uow.savepoint(tx):
                 await tx.sources.save(source.changed(tx.now, name="changed"))
                 raise LookupError
         again = await tx.sources.get(source.id)
@@ -96,7 +96,7 @@ async def test_remembers_what_it_did(uow: UnitOfWork, tenant: Tenant) -> None:
         assert tx.recorded.changes == [change]
         assert [one.subject for one in tx.recorded.events] == [source.id]
         assert tx.recorded.jobs == [job]
-        assert tx.tenant == tenant and tx.call == CALL
+        assert tx.tenant == tenant and tx.context == CALL
 
 
 async def test_a_lock_makes_others_wait(uow: UnitOfWork, tenant: Tenant) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from domain.kernel.tenancy import Tenant
-from domain.uploads.model import SNAPSHOT_LIMIT
+from domain.runs.model import SNAPSHOT_LIMIT
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend

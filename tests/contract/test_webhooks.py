@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.kernel.errors import PreconditionFailed
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import (
     Attempt,
@@ -61,7 +61,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
     await _add(uow, tenant, endpoint)
     async with uow.read(tenant) as tx:
         assert await tx.webhooks.get(endpoint.id) == endpoint
-        assert (await tx.webhooks.page(Cut())).items == (endpoint,)
+        assert (await tx.webhooks.page(PageRequest())).items == (endpoint,)
         assert await tx.webhooks.secrets(endpoint.id) == SECRETS
         assert await tx.webhooks.get("whe_0000000000000000000000") is None
         assert await tx.webhooks.secrets("whe_0000000000000000000000") is None
@@ -79,8 +79,8 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
             assert await tx.webhooks.get(endpoint.id, lock=True) is None
             assert await tx.webhooks.secrets(endpoint.id) is None
             assert await tx.webhooks.delivery(endpoint.id, delivery.id) is None
-            assert (await tx.webhooks.page(Cut())).items == ()
-            assert (await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), Cut())).items == ()
+            assert (await tx.webhooks.page(PageRequest())).items == ()
+            assert (await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), PageRequest())).items == ()
             far = MOMENT + timedelta(days=9)
             assert await tx.webhooks.recover(endpoint.id, MOMENT - timedelta(days=9), far, MOMENT, 9) == Recovery(
                 0, False
@@ -98,9 +98,9 @@ async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx.webhooks.save(changed, expected_version=3)
         with pytest.raises(PreconditionFailed):
-            async with uow.attempt(tx):
+            async with uow.savepoint(tx):
                 await tx.webhooks.save(changed, expected_version=3)
-        await tx.webhooks.save(replace(changed, coalesce_seconds=9), routed=12)
+        await tx.webhooks.save(replace(changed, coalesce_seconds=9), checkpoint=12)
         assert await tx.webhooks.get(endpoint.id, lock=True) == replace(changed, coalesce_seconds=9)
 
 
@@ -206,9 +206,9 @@ async def test_deliveries_are_listed(uow: UnitOfWork, tenant: Tenant, wanted: De
     await _add(uow, tenant, endpoint, other)
     await _deliver(uow, tenant, *made, *_various(other.id))
 
-    async def fetch(cut: Cut) -> Page[Delivery]:
+    async def fetch(page_request: PageRequest) -> Page[Delivery]:
         async with uow.read(tenant) as tx:
-            return await tx.webhooks.deliveries(endpoint.id, wanted, cut)
+            return await tx.webhooks.deliveries(endpoint.id, wanted, page_request)
 
     expected = [delivery for delivery in reversed(made) if wanted.matches(delivery)]
     await check_both_ways(fetch, expected, lambda delivery: delivery.id)
@@ -220,9 +220,9 @@ async def test_pages_of_deliveries_stand_while_others_come(uow: UnitOfWork, tena
     await _add(uow, tenant, endpoint)
     await _deliver(uow, tenant, *made)
 
-    async def fetch(cut: Cut) -> Page[Delivery]:
+    async def fetch(page_request: PageRequest) -> Page[Delivery]:
         async with uow.read(tenant) as tx:
-            return await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), cut)
+            return await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), page_request)
 
     await check_inserts(
         fetch, lambda: _deliver(uow, tenant, builders.delivery(endpoint.id)), made[::-1], lambda one: one.id
@@ -262,7 +262,9 @@ async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant
         assert await tx.webhooks.recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(3, False)
         assert await tx.webhooks.recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(0, False)
     async with uow.read(tenant) as tx:
-        now = {one.id: one for one in (await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), Cut())).items}
+        now = {
+            one.id: one for one in (await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), PageRequest())).items
+        }
         for delivery in failed[1:4]:
             expected = replace(delivery, status="pending", tries=0, next_attempt_at=at, completed_at=None)
             assert now[delivery.id] == expected

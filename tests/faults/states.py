@@ -25,7 +25,7 @@ WHERE o.source = %(source)s ORDER BY v.key, o.location
 """
 _MARKS = """
 SELECT stream, slot, key, encode(fingerprint, 'hex'), absent_since IS NOT NULL, absent_runs
-FROM marks WHERE source = %(source)s ORDER BY stream, key
+FROM row_fingerprints WHERE source = %(source)s ORDER BY stream, key
 """
 _EVENTS = """
 SELECT coalesce('product ' || p.key, 'variant ' || v.key, 'offer ' || ov.key, e.subject), e.type, e.version,
@@ -42,7 +42,7 @@ def state(stage: Stage, source: str) -> dict[str, Any]:
         "products": [_parsed(row, 5, 6) for row in stage.rows(_PRODUCTS, source=source)],
         "variants": [_parsed(row, 5) for row in stage.rows(_VARIANTS, source=source)],
         "offers": stage.rows(_OFFERS, source=source),
-        "marks": stage.rows(_MARKS, source=source),
+        "row_fingerprints": stage.rows(_MARKS, source=source),
         "events": events(stage, source),
     }
 

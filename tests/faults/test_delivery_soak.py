@@ -131,14 +131,14 @@ def _logged(ground: Ground, tenancy: Tenancy) -> list[Seen]:
 def _left(ground: Ground, at: Receiving) -> Iterator[str]:
     """What is still open, endpoint by endpoint."""
     rows = ground.rows(
-        "SELECT e.url, e.status, e.routed, (SELECT max(position) FROM events v WHERE v.org = e.org), d.status, count(d), "
+        "SELECT e.url, e.status, e.checkpoint, (SELECT max(position) FROM events v WHERE v.org = e.org), d.status, count(d), "
         "min(d.tries), max(d.tries), min(d.next_attempt_at) - now(), max(d.next_attempt_at) - now() "
         "FROM webhook_endpoints e LEFT JOIN webhook_deliveries d ON d.endpoint = e.id AND d.status <> 'succeeded' "
-        "GROUP BY e.url, e.org, e.status, e.routed, d.status ORDER BY 1"
+        "GROUP BY e.url, e.org, e.status, e.checkpoint, d.status ORDER BY 1"
     )
-    for url, status, routed, last, *open in rows:
-        if status != "enabled" or routed < last or open[1]:
-            yield f"{url}: {status}, served up to {routed} of {last}; open: {' '.join(map(str, open))}"
+    for url, status, checkpoint, last, *open in rows:
+        if status != "enabled" or checkpoint < last or open[1]:
+            yield f"{url}: {status}, served up to {checkpoint} of {last}; open: {' '.join(map(str, open))}"
 
 
 def _report(ground: Ground, tenancies: list[Tenancy], hooks: dict[str, list[Hook]]) -> Report:

@@ -12,8 +12,8 @@ import pytest
 from adapters.files.spool import FileSpools
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import LeaseLost
-from domain.kernel.tenancy import Call, Tenant
-from domain.runs.execution import RunExecution
+from domain.kernel.tenancy import AuditContext, Tenant
+from domain.runs.usecases.execution import RunExecution
 from domain.runs.queueing import lane
 from ports.unit_of_work import Tx
 from tests.flows.bench import Bench, bench
@@ -35,7 +35,7 @@ class Drowsy:
         return getattr(self._inner, name)
 
     @asynccontextmanager
-    async def begin(self, tenant: Tenant, call: Call) -> AsyncIterator[Tx]:
+    async def begin(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
         """The transaction, in its time."""
         self._left -= 1
         if self._left == 0:

@@ -22,17 +22,19 @@ from adapters.arq.worker import ArqWorker, quiet
 from adapters.files.spool import FileSpools
 from domain.ingestion.model import Table
 from domain.jobs.model import ClaimedJob
-from domain.kernel.tenancy import Call, Tenant
-from domain.runs import execution, reading
+from domain.kernel.tenancy import AuditContext, Tenant
+from domain.runs.usecases import reading
+from domain.runs.usecases import execution
 from domain.runs.model import Run
 from domain.runs.queueing import EXECUTE
 from entrypoints.container import Container, opened
 from entrypoints.http.server import serve
 from entrypoints.logs import configure
 from entrypoints.settings import Settings, from_environment
-from entrypoints.worker.drain import Drain
-from entrypoints.worker.polling import Polling
-from entrypoints.worker.process import stopping_on_signals, through, work
+from domain.jobs.usecases.draining import Drain
+from domain.jobs.usecases.polling import Polling
+from domain.jobs.usecases.working import through, work
+from entrypoints.stopping import stopping_on_signals
 from ports.unit_of_work import Tx
 
 LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
@@ -99,7 +101,7 @@ class Units(_Wrapped):
     """Units of work with traps around their commits."""
 
     @asynccontextmanager
-    async def begin(self, tenant: Tenant, call: Call) -> AsyncIterator[Tx]:
+    async def begin(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
         async with self._inner.begin(tenant, call) as tx:
             runs = tx.runs = Runs(tx.runs, self._trap)
             jobs = tx.jobs = Jobs(tx.jobs, self._trap)

@@ -18,7 +18,7 @@ from connectors.sdk.context import MIB, Limits
 from domain.kernel.tenancy import Tenant
 from domain.runs.queueing import lane
 from entrypoints.container import Container
-from entrypoints.worker.drain import Drain
+from domain.jobs.usecases.draining import Drain
 from tests.flows.stage import FEEDS, ROOT
 from tests.http.client import Client
 from tests.support.postgres import database
@@ -95,7 +95,7 @@ class Bench:
         return sorted((product["data"] for product in products), key=lambda data: str(data.get("title")))
 
 
-_CATALOGUE = ("products", "variants", "offers", "product_documents", "product_terms", "marks", "events")
+_CATALOGUE = ("products", "variants", "offers", "product_documents", "product_terms", "row_fingerprints", "events")
 
 
 @asynccontextmanager

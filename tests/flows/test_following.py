@@ -55,7 +55,7 @@ class Cutter:
         finally:
             writer.close()
 
-    def cut(self) -> None:
+    def page_request(self) -> None:
         """Without a word, as a broken network does."""
         for writer in self._writers:
             writer.transport.abort()
@@ -71,7 +71,7 @@ async def cutter(port: int) -> AsyncIterator[Cutter]:
     try:
         yield made
     finally:
-        made.cut()
+        made.page_request()
         server.close()
 
 
@@ -187,7 +187,7 @@ def test_a_python_client_resumes_across_cut_connections(stage: Stage, fjord: Ten
             for _ in range(5):
                 while len(seen) < len(written):
                     await asyncio.sleep(0.01)
-                between.cut()
+                between.page_request()
                 written += await write(container, fjord.tenant, 10)
             following.cancel() if len(seen) >= 60 else None
             while len(seen) < 60:
@@ -242,7 +242,7 @@ def test_the_standard_eventsource_resumes_across_cut_connections(stage: Stage, f
             written = await write(container, fjord.tenant, 10)
             seen = [await line() for _ in range(10)]
             for _ in range(2):
-                between.cut()
+                between.page_request()
                 written += await write(container, fjord.tenant, 10)
                 seen += [await line() for _ in range(10)]
             assert seen == written and between.connections >= 3

@@ -10,11 +10,11 @@ from typing import Any
 
 from adapters.memory.clock import SystemClock
 from entrypoints.http.exchange import from_scope, no_body
-from entrypoints.http.lane import Lane
-from entrypoints.http.operation import Call, Operation, Reply
+from entrypoints.http.fast_path import FastPathMiddleware
+from entrypoints.http.operation import RequestContext, Operation, Reply
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.table import Table
-from entrypoints.http.visit import Visit
+from entrypoints.http.request_state import RequestState
 from ports.limits import Budget, Take
 from tests.http import toys
 from tests.http.fakes import World, running
@@ -46,7 +46,7 @@ class BareUnitOfWork:
         yield None
 
 
-async def hot(call: Call) -> Reply:
+async def hot(call: RequestContext) -> Reply:
     """A handler as the catalogue's: bytes, a cursor, a known ETag."""
     cursor = call.cursor("prod_01J8ZQ5T3V7XK2M9RB4CDW") or ""
     return Reply(BODY + cursor.encode() + b'"}', etag="0123456789abcdef01234567")
@@ -91,7 +91,7 @@ async def timed(work: Callable[[], Awaitable[Any] | Any]) -> float:
 
 async def whole(pipeline: Pipeline, secret: str, query: bytes) -> float:
     """The lane from scope to sent response."""
-    lane = Lane(pipeline.answer, pipeline)  # type: ignore[arg-type]
+    lane = FastPathMiddleware(pipeline.answer, pipeline)  # type: ignore[arg-type]
     scope = scope_of(secret, query)
 
     async def send(_: Any) -> None:
@@ -107,8 +107,8 @@ async def steps(pipeline: Pipeline, world: World, secret: str, query: bytes) -> 
     now = world.clock.now()
     print(f"{await timed(lambda: from_scope(scope_of(secret, query), no_body)):7.2f}  request from scope (and scope)")
     print(f"{await timed(lambda: pipeline.services.table.find('GET', '/v1/hot')):7.2f}  routing")
-    print(f"{await timed(lambda: Visit(request, match, now)):7.2f}  visit")
-    visit = Visit(request, match, now)
+    print(f"{await timed(lambda: RequestState(request, match, now)):7.2f}  visit")
+    visit = RequestState(request, match, now)
     for step in pipeline._checks:
         name = getattr(step, "__name__", type(step).__name__)
 
@@ -118,8 +118,8 @@ async def steps(pipeline: Pipeline, world: World, secret: str, query: bytes) -> 
                 await pending
 
         print(f"{await timed(once):7.2f}  {name} (0.2 of it for measuring)")
-    print(f"{await timed(lambda: pipeline._perform(visit)):7.2f}  perform: unit of work, handler, cursor, answer, ETag")
-    response = await pipeline._perform(visit)
+    print(f"{await timed(lambda: pipeline._execute(visit)):7.2f}  perform: unit of work, handler, cursor, answer, ETag")
+    response = await pipeline._execute(visit)
     plain = list(response.headers)
 
     def finish() -> None:

@@ -19,11 +19,11 @@ from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.wire.events import WireEventRendering
 from domain.access.model import ApiKey, Principal
 from domain.access.usecases import AccessService, KeyRequest
-from domain.changes.following import Follower
-from domain.changes.usecases import ChangesService
+from domain.changes.usecases.tailing import LogTailer
+from domain.changes.usecases.service import ChangesService
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
-from domain.kernel.tenancy import Actor, Call, Tenant
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Meter, Organisation, Plan
 from domain.orgs.usecases import OrgService
 from domain.platform.usecases import PlatformService
@@ -40,7 +40,7 @@ from tests.http.client import Client
 SECRET = b"a secret of at least thirty-two characters"
 BASE = "https://api.joinery.test"
 DOCS = "https://docs.joinery.test"
-OPERATOR = Call(Actor("service", "operator"), "tests")
+OPERATOR = AuditContext(Actor("service", "operator"), "tests")
 
 
 def plan_of(code: str, tier: str, *features: str) -> Plan:
@@ -157,7 +157,7 @@ def changes_of(store: MemoryStore) -> ChangesService:
     signals, rendering = MemorySignals(), WireEventRendering()
     store.listeners.append(signals.tell)
     events = MemoryEventReader(store, rendering)
-    return ChangesService(events, Follower(events, rendering, signals))
+    return ChangesService(events, LogTailer(events, rendering, signals))
 
 
 def use_cases(world: World) -> UseCases:

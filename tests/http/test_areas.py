@@ -102,6 +102,6 @@ async def test_status(world: World, client: Client) -> None:
     world.clock.advance(timedelta(minutes=6))
     assert (await client.get("/v1/status")).json()["state"] == "degraded", "stale checks claim nothing"
     world.clock.advance(timedelta(days=200))
-    assert await service.forget_old() == len(states) * 6
+    assert await service.purge_old() == len(states) * 6
     await world.checks.record([Check("api", world.clock.now(), True)])
     assert (await (await world.client()).get("/v1/status")).json()["state"] == "operational"

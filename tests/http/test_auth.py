@@ -100,8 +100,8 @@ async def test_asked_once_in_half_a_second(world: World, monkeypatch: pytest.Mon
 async def test_what_is_remembered_is_bounded_and_asked_for_once() -> None:
     import asyncio
 
-    from entrypoints.http import remembered
-    from entrypoints.http.remembered import Remembered
+    from entrypoints.http import ttl_cache as remembered
+    from entrypoints.http.ttl_cache import TtlCache
 
     now, asked = [0.0], []
 
@@ -110,7 +110,7 @@ async def test_what_is_remembered_is_bounded_and_asked_for_once() -> None:
         await asyncio.sleep(0)
         return answer
 
-    known: Remembered[str] = Remembered(lambda: now[0])
+    known: TtlCache[str] = TtlCache(lambda: now[0])
     assert await asyncio.gather(*(known.ask(b"a", lambda: find("x")) for _ in range(9))) == ["x"] * 9
     assert asked == ["x"]
     assert known.get(b"a") == ("x", remembered.LIFETIME)
@@ -124,9 +124,9 @@ async def test_what_is_remembered_is_bounded_and_asked_for_once() -> None:
 
 async def test_failures_are_not_remembered() -> None:
     from domain.kernel.errors import Unavailable
-    from entrypoints.http.remembered import Remembered
+    from entrypoints.http.ttl_cache import TtlCache
 
-    known: Remembered[str] = Remembered()
+    known: TtlCache[str] = TtlCache()
 
     async def fail() -> str | None:
         raise Unavailable

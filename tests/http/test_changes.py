@@ -162,7 +162,7 @@ async def test_nobody_hears_of_another_tenant(world: World, client: Client, log:
 async def test_a_cursor_older_than_what_is_kept(world: World, client: Client, log: Log) -> None:
     old = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
     await log.write(3)
-    world.store.floor = 2
+    world.store.low_watermark = 2
     rows = world.store.committed(EVENTS, log.tenant)
     for key in sorted(rows)[:2]:
         del rows[key]
@@ -217,7 +217,7 @@ async def test_who_waits_presses_nobody(world: World, client: Client, log: Log) 
 async def test_stopping_answers_who_waits_at_once(world: World, client: Client) -> None:
     waiting = asyncio.create_task(client.get("/v1/changes?cursor=now&wait=30"))
     await asyncio.sleep(0.1)
-    world.app.asgi_app._pipeline.services.use.changes.follower.close()
+    world.app.asgi_app._pipeline.services.use.changes.tailer.close()
     answer = await asyncio.wait_for(waiting, 10)
     assert ids(answer) == []
     assert ids(await client.get("/v1/changes?cursor=now&wait=30")) == []

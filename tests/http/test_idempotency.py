@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from domain.kernel.errors import Conflict, NotFound, PermissionDenied, QuotaExceeded, Unavailable, Unprocessable
-from entrypoints.http.operation import Call, Reply
+from entrypoints.http.operation import RequestContext, Reply
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import World
@@ -46,7 +46,7 @@ async def test_reuse_is_refused(client: Client) -> None:
 async def test_in_progress(world: World, client: Client) -> None:
     started, release = asyncio.Event(), asyncio.Event()
 
-    async def slow(call: Call) -> Reply:
+    async def slow(call: RequestContext) -> Reply:
         started.set()
         await release.wait()
         return Reply({"object": "slow"})

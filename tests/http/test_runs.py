@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.ingestion.model import Problem
+from domain.kernel.problems import Problem
 from domain.runs.model import RunError, Waiting
 from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, Shop, shop

@@ -57,7 +57,7 @@ async def test_create(shop: Shop) -> None:
     }
     [entry] = shop.audited(source["id"])
     assert entry.change.action == "create" and entry.change.after["name"] == "Lindgren"
-    assert entry.call.operation == "sources.create"
+    assert entry.context.operation == "sources.create"
 
 
 @pytest.mark.parametrize(

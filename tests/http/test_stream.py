@@ -9,7 +9,8 @@ import pytest_asyncio
 
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from entrypoints.http import event_stream, lane, open_streams
+from entrypoints.http import event_stream, open_streams
+from entrypoints.http import fast_path as lane
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World
 from tests.http.streams import opened
@@ -88,7 +89,7 @@ async def test_refusals(world: World, client: Client, log: Log) -> None:
     answer = await (await world.client("Fjord")).get("/v1/stream")
     assert (answer.status, answer.code) == (403, "feature_unavailable")
     await log.write(3)
-    world.store.floor = 2
+    world.store.low_watermark = 2
     await world.app.asgi_app._pipeline.services.use.changes.now()
     answer = await client.get("/v1/stream", last_event_id=cursor)
     assert (answer.status, answer.code) == (410, "cursor_expired")
@@ -115,7 +116,7 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(world: World, clien
         assert len(services.streams) == 2
         assert services.pressure.in_flight == 0
     assert len(services.streams) == 0
-    assert services.use.changes.follower._channels == {}
+    assert services.use.changes.tailer._channels == {}
 
 
 async def test_heartbeats_also_while_filtered_events_go_by(
@@ -146,7 +147,7 @@ async def _ended(world: World, client: Client, log: Log, reason: str, make: obje
 
 async def test_stopping_ends_streams(world: World, client: Client, log: Log) -> None:
     async def stop() -> None:
-        world.app.asgi_app._pipeline.services.use.changes.follower.close()
+        world.app.asgi_app._pipeline.services.use.changes.tailer.close()
 
     await _ended(world, client, log, "shutdown", stop)
 
@@ -209,7 +210,7 @@ async def test_an_outage_of_the_store_ends_no_stream(world: World, client: Clien
 
 
 async def test_a_slow_consumer_is_told_to_come_again(world: World, client: Client, log: Log) -> None:
-    world.app.asgi_app._pipeline.services.use.changes.follower._most = 50
+    world.app.asgi_app._pipeline.services.use.changes.tailer._most = 50
     async with opened(client) as stream:
         written = await log.write(2)
         await stream.next(2)

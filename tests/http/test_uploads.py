@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.uploads.model import SNAPSHOT_LIMIT
+from domain.runs.model import SNAPSHOT_LIMIT
 from tests.http.client import Answer
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, Shop, shop
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
-from adapters.wire import words
+from adapters.wire import schema as words
 from entrypoints.http.table import whole
 from entrypoints.http.validation import CODES, FORMATS, Validator, is_day, is_moment
 from tests.http.toys import CREATE

@@ -92,7 +92,7 @@ async def test_resend(desk: Desk, status: str) -> None:
     assert (again["next_attempt_at"], again["event"]) == ("2026-11-20T14:08:00.000Z", delivery.event)
     [kept] = desk.kept_deliveries()
     assert (kept.tries, kept.body) == (0, delivery.body)
-    assert desk.audited(delivery.id)[-1].call.operation == "webhooks.resend"
+    assert desk.audited(delivery.id)[-1].context.operation == "webhooks.resend"
 
 
 @pytest.mark.parametrize("status", ["pending", "sending"])

@@ -70,7 +70,7 @@ async def test_create(desk: Desk) -> None:
     assert len(key_in(secret)) == 32
     assert desk.keys(made["id"]) == (key_in(secret),)
     [entry] = desk.audited(made["id"])
-    assert (entry.change.action, entry.call.operation) == ("create", "webhooks.create")
+    assert (entry.change.action, entry.context.operation) == ("create", "webhooks.create")
     assert secret not in str(entry)
 
 
@@ -97,11 +97,11 @@ async def test_the_version_is_the_requests(desk: Desk) -> None:
 async def test_it_begins_at_the_logs_horizon(desk: Desk) -> None:
     async with desk.world.uow.begin(desk.tenant(), OPERATOR) as tx:
         await tx.events.append([builders.event("src_1"), builders.event("src_2")])
-        horizon = await tx.events.horizon()
+        high_watermark = await tx.events.high_watermark()
     async with desk.world.uow.read(desk.tenant()) as tx:
-        horizon = await tx.events.horizon()
+        high_watermark = await tx.events.high_watermark()
     made = await desk.create()
-    assert desk.kept(made["id"]).routed == horizon > 0
+    assert desk.kept(made["id"]).checkpoint == high_watermark > 0
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ async def test_enabling_starts_anew(desk: Desk) -> None:
     assert enabled["status"] == "enabled"
     assert "status_reason" not in enabled and "failing_since" not in enabled
     async with desk.world.uow.read(desk.tenant()) as tx:
-        assert desk.kept(made["id"]).routed == await tx.events.horizon() > 0
+        assert desk.kept(made["id"]).checkpoint == await tx.events.high_watermark() > 0
 
 
 async def test_delete(desk: Desk) -> None:
@@ -316,5 +316,5 @@ async def test_the_service_disables(desk: Desk, reason: str) -> None:
     )  # fmt: skip
     assert dict(event.data) == now
     assert (await desk.delivery(made["id"], waiting.id))["status"] == "failed"
-    assert desk.audited(made["id"])[-1].call == OPERATOR
+    assert desk.audited(made["id"])[-1].context == OPERATOR
     await desk.disable("whe_0000000000000000000000")

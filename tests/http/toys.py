@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from adapters.wire import words
+from adapters.wire import schema as words
 from domain.audit.model import Change
 from domain.jobs.model import NewJob
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page
 from domain.orgs.model import Member
-from entrypoints.http.operation import Call, Operation, Reply
+from entrypoints.http.operation import RequestContext, Operation, Reply
 
 THING = words.record("thing", {"id": words.id_of("src"), "name": words.text("oak"), "version": words.integer(1)})
 CREATE = words.closed(
@@ -40,7 +40,7 @@ class Kept:
 
 MINUTE = timedelta(minutes=1)
 KEPT: dict[str, Kept] = {}
-CALLS: list[Call] = []
+CALLS: list[RequestContext] = []
 DOINGS: dict[str, Any] = {}
 
 
@@ -56,7 +56,7 @@ def to_wire(thing: Kept) -> dict[str, Any]:
     return {"object": "thing", "id": thing.id, "name": thing.name, "version": thing.version}
 
 
-def _own(call: Call) -> Kept:
+def _own(call: RequestContext) -> Kept:
     thing = KEPT.get(call.ids["id"])
     tenant = call.principal.tenant
     if thing is None or (thing.org, thing.livemode) != (tenant.org, tenant.livemode):
@@ -71,7 +71,7 @@ def keep(org: str, name: str = "oak", *, livemode: bool = True) -> Kept:
     return thing
 
 
-async def create(call: Call) -> Reply:
+async def create(call: RequestContext) -> Reply:
     """Adds a member named like the thing: an effect that a rollback undoes."""
     CALLS.append(call)
     name, tenant, tx = call.body["name"], call.principal.tenant, call.tx
@@ -87,24 +87,24 @@ async def create(call: Call) -> Reply:
     return Reply(to_wire(thing), headers={"Location": f"{call.base_url}/v1/things/{thing.id}"})
 
 
-async def read(call: Call) -> Reply:
+async def read(call: RequestContext) -> Reply:
     """One thing."""
     thing = _own(call)
     return Reply(to_wire(thing), version=thing.version)
 
 
-async def list_all(call: Call) -> Reply:
+async def list_all(call: RequestContext) -> Reply:
     """A page of numbers."""
     CALLS.append(call)
-    start = int(call.cut.key) if call.cut.key else (101 if call.cut.backwards else 0)
-    step = range(start - 1, 0, -1) if call.cut.backwards else range(start + 1, 101)
-    found = list(step[: call.cut.limit])
+    start = int(call.page_request.key) if call.page_request.key else (101 if call.page_request.backwards else 0)
+    step = range(start - 1, 0, -1) if call.page_request.backwards else range(start + 1, 101)
+    found = list(step[: call.page_request.limit])
     more = len(step) > len(found)
     page = Page(tuple(sorted(found)), more, str(found[-1]) if more else None)
     return call.listing(page, lambda number: {"object": "number", "number": number})
 
 
-async def update(call: Call) -> Reply:
+async def update(call: RequestContext) -> Reply:
     """Rename a thing when the version is the expected one."""
     thing = _own(call)
     if call.expected_version not in (None, thing.version):
@@ -114,7 +114,7 @@ async def update(call: Call) -> Reply:
     return Reply(to_wire(thing), version=thing.version)
 
 
-async def remove(call: Call) -> Reply:
+async def remove(call: RequestContext) -> Reply:
     """Forget a thing."""
     thing = _own(call)
     if not call.tx.dry:
@@ -122,7 +122,7 @@ async def remove(call: Call) -> Reply:
     return Reply()
 
 
-async def poke(call: Call) -> Reply:
+async def poke(call: RequestContext) -> Reply:
     """Does what the test says, without any ids."""
     CALLS.append(call)
     if DOINGS.get("then"):
@@ -130,7 +130,7 @@ async def poke(call: Call) -> Reply:
     return Reply({"object": "poke", "size": Decimal("1.50"), "body": call.body})
 
 
-async def tell(call: Call) -> Reply:
+async def tell(call: RequestContext) -> Reply:
     """Fails as the test says."""
     if DOINGS.get("then"):
         raise DOINGS["then"]

@@ -18,7 +18,7 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.usecases import OrgService
 from domain.request_logs.usecases import RequestLogService
 from domain.webhooks.model import Delivery
-from domain.webhooks.usecases import WebhookService
+from domain.webhooks.usecases.service import WebhookService
 from entrypoints.http.table import Table, whole
 from entrypoints.http.use_cases import UseCases
 from tests.http.client import Answer, Client

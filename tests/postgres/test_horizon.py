@@ -66,7 +66,7 @@ class Writers:
         return count
 
 
-class Follower:
+class LogTailer:
     """Reads on from where it was, never beyond the horizon."""
 
     def __init__(self, address: str, events: Any, org: str) -> None:
@@ -79,15 +79,15 @@ class Follower:
         async with await psycopg.AsyncConnection.connect(self._address, autocommit=True) as connection:
             while True:
                 last = writing.done()
-                horizon = await self._events.horizon()
-                assert horizon >= reached
+                high_watermark = await self._events.high_watermark()
+                assert high_watermark >= reached
                 cursor = await connection.execute(
                     "SELECT position, subject, version FROM events WHERE org = %s AND position > %s AND position <= %s "
                     "ORDER BY position",
-                    (self._org, reached, horizon),
+                    (self._org, reached, high_watermark),
                 )
                 self.seen += [(row[0], row[1], row[2]) for row in await cursor.fetchall()]
-                reached = horizon
+                reached = high_watermark
                 if last:
                     return
 
@@ -97,16 +97,16 @@ async def test_followers_miss_nothing_and_see_each_subject_in_order() -> None:
         tenant = await backend.tenant()
         writers = Writers(backend.uow, tenant, await _sources(backend, tenant, 5))
         address = await database()
-        followers = [Follower(address, backend.events, tenant.org) for _ in range(2)]
+        followers = [LogTailer(address, backend.events, tenant.org) for _ in range(2)]
         until = asyncio.get_running_loop().time() + SECONDS
         writing = asyncio.gather(*(writers.write(seed, until) for seed in range(WRITERS)))
         async with asyncio.timeout(SECONDS * 6):
-            await asyncio.gather(writing, *(follower.follow(writing) for follower in followers))
+            await asyncio.gather(writing, *(tailer.follow(writing) for tailer in followers))
         stored = await _stored(address, tenant.org)
     assert writers.committed > 200 and writers.undone > 0
     assert len(stored) == writers.committed
-    for follower in followers:
-        assert follower.seen == stored
+    for tailer in followers:
+        assert tailer.seen == stored
     versions: dict[str, int] = {}
     for _, subject, version in stored:
         assert version == versions.get(subject, 1) + 1
@@ -182,12 +182,12 @@ async def test_a_writer_between_the_two_looks_is_not_overtaken() -> None:
             pool = Pool(await database(), size=2)
             try:
                 meddling: Any = Meddling(pool, append)
-                horizon = await PostgresEventReader(meddling).horizon()
+                high_watermark = await PostgresEventReader(meddling).high_watermark()
             finally:
                 await pool.close()
         assert looks == 2
         taken = await _stored(await database(), tenant.org)
-        assert [position > horizon for position, _, _ in taken] == [True]
+        assert [position > high_watermark for position, _, _ in taken] == [True]
 
 
 async def test_the_first_event_of_all_is_not_visible_before_it_is_there() -> None:
@@ -195,12 +195,12 @@ async def test_the_first_event_of_all_is_not_visible_before_it_is_there() -> Non
     async with database_alone("first") as address:
         pool = Pool(address, size=2)
         try:
-            assert await PostgresEventReader(pool).horizon() == 0
+            assert await PostgresEventReader(pool).high_watermark() == 0
             async with await psycopg.AsyncConnection.connect(address) as writer:
                 await _lock_and_take(writer)
-                assert await PostgresEventReader(pool).horizon() == 0
+                assert await PostgresEventReader(pool).high_watermark() == 0
                 await writer.commit()
-            assert await PostgresEventReader(pool).horizon() == 1
+            assert await PostgresEventReader(pool).high_watermark() == 1
         finally:
             await pool.close()
 

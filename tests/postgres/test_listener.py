@@ -15,7 +15,7 @@ from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
-from domain.changes.following import Follower
+from domain.changes.usecases.tailing import LogTailer
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
@@ -30,7 +30,7 @@ class Log:
 
     address: str
     uow: PostgresUnitOfWork
-    follower: Follower
+    tailer: LogTailer
     tenant: Tenant
 
     async def write(self, count: int = 1) -> list[str]:
@@ -40,7 +40,7 @@ class Log:
             await tx.events.append(events)
         return [event.id for event in events]
 
-    async def cut(self, name: str) -> int:
+    async def page_request(self, name: str) -> int:
         """End the connections of that name."""
         async with await psycopg.AsyncConnection.connect(self.address, autocommit=True) as connection:
             cursor = await connection.execute(
@@ -57,12 +57,12 @@ async def running(idle: float) -> AsyncIterator[Log]:
     async with database_alone("listener") as address:
         pool = Pool(address, size=4)
         rendering = WireEventRendering()
-        follower = Follower(PostgresEventReader(pool), rendering, PostgresSignals(address), idle=idle)
+        tailer = LogTailer(PostgresEventReader(pool), rendering, PostgresSignals(address), idle=idle)
         uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), rendering)
-        task = asyncio.create_task(follower.run())
+        task = asyncio.create_task(tailer.run())
         try:
             async with asyncio.timeout(60):
-                yield Log(address, uow, follower, Tenant(new_id("org"), True))
+                yield Log(address, uow, tailer, Tenant(new_id("org"), True))
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -70,7 +70,7 @@ async def running(idle: float) -> AsyncIterator[Log]:
 
 
 async def test_a_cut_listener_hears_again_and_misses_nothing() -> None:
-    async with running(idle=600) as log, log.follower.follow(log.tenant, 0) as following:
+    async with running(idle=600) as log, log.tailer.follow(log.tenant, 0) as following:
         written, seen = [], []
 
         async def take() -> None:
@@ -80,7 +80,7 @@ async def test_a_cut_listener_hears_again_and_misses_nothing() -> None:
         for name in ("joinery signals", "joinery", "joinery signals"):
             written += await log.write(2)
             await take()
-            assert await log.cut(name) >= 1
+            assert await log.page_request(name) >= 1
             for _ in range(20):
                 try:
                     written += await log.write()
@@ -92,7 +92,7 @@ async def test_a_cut_listener_hears_again_and_misses_nothing() -> None:
 
 
 async def test_a_writer_held_open_holds_the_horizon_and_then_everything_comes_in_order() -> None:
-    async with running(idle=600) as log, log.follower.follow(log.tenant, 0) as following:
+    async with running(idle=600) as log, log.tailer.follow(log.tenant, 0) as following:
         first = await log.write()
         assert [event.id for event in (await following.next()).events] == first
         other = Tenant(new_id("org"), True)
@@ -100,7 +100,7 @@ async def test_a_writer_held_open_holds_the_horizon_and_then_everything_comes_in
             await slow.events.append([builders.event(new_id("src"))])
             second = await log.write(2)
             assert (await following.next(timeout=0.3)).events == []
-            assert following.position < await log.follower.horizon.fresh() + 1
+            assert following.position < await log.tailer.high_watermark.fresh() + 1
         seen: list[str] = []
         while len(seen) < 2:
             seen += [event.id for event in (await following.next()).events]

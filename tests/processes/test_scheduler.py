@@ -11,9 +11,9 @@ import pytest
 from adapters.memory.queue import MemoryQueue
 from adapters.memory.signals import MemorySignals
 from domain.jobs.model import ClaimedJob
-from entrypoints.scheduler.process import lead
-from entrypoints.scheduler.relay import Relay
-from entrypoints.scheduler.ticks import Tick, Ticks
+from domain.jobs.usecases.leading import lead
+from domain.jobs.usecases.relay import Relay
+from domain.jobs.usecases.ticks import Tick, Ticks
 
 pytestmark = pytest.mark.asyncio
 
@@ -43,7 +43,7 @@ class Due:
         self.asked += 1
         return min((at for lane, at in self.lanes.items() if lane not in self.dispatched), default=None)
 
-    async def forget_dispatched(self) -> None:
+    async def reset_dispatched(self) -> None:
         self.forgotten += 1
         self.dispatched.clear()
 

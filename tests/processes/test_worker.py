@@ -13,10 +13,10 @@ from adapters.memory.signals import MemorySignals
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
-from entrypoints.worker.drain import Drain, delay
-from entrypoints.worker.lanes import Lanes
-from entrypoints.worker.polling import Polling
-from entrypoints.worker.process import through, work
+from domain.jobs.usecases.draining import Drain, delay
+from domain.jobs.usecases.lanes import Lanes
+from domain.jobs.usecases.polling import Polling
+from domain.jobs.usecases.working import through, work
 
 pytestmark = pytest.mark.asyncio
 
@@ -82,7 +82,7 @@ class Board:
         row.released.append(run_at - datetime.now(UTC))
         row.run_at, row.lease_until, row.dispatched = run_at.timestamp(), None, False
 
-    async def forget_dispatched(self) -> None:
+    async def reset_dispatched(self) -> None:
         self.forgotten += 1
         for row in self.rows:
             row.dispatched = row.dispatched and row.lease_until is not None

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from adapters.memory.access import MemoryCredentials
 from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
-from adapters.memory.idempotency import MemoryIdempotencyUpkeep
+from adapters.memory.idempotency import MemoryIdempotencyMaintenance
 from adapters.memory.jobs import MemoryDispatch
 from adapters.memory.orgs import MemoryOrgRegistry
 from adapters.memory.request_logs import MemoryRequestLogSink
@@ -24,7 +24,7 @@ from domain.orgs.model import Organisation
 from domain.webhooks.model import SHARDS
 from ports.access import Credentials
 from ports.events import EventReader
-from ports.idempotency import IdempotencyUpkeep
+from ports.idempotency import IdempotencyMaintenance
 from ports.jobs import Dispatch
 from ports.orgs import OrgRegistry
 from ports.request_logs import RequestLogSink
@@ -50,7 +50,7 @@ class Backend:
     dispatch: Dispatch
     schedule: SourceSchedule
     sink: RequestLogSink
-    upkeep: IdempotencyUpkeep
+    maintenance: IdempotencyMaintenance
     events: EventReader
     signals: Signals
     delivery_log: DeliveryLog
@@ -87,7 +87,7 @@ def memory_backend() -> Backend:
         dispatch=MemoryDispatch(store, clock),
         schedule=MemorySourceSchedule(store),
         sink=MemoryRequestLogSink(store),
-        upkeep=MemoryIdempotencyUpkeep(store, clock),
+        maintenance=MemoryIdempotencyMaintenance(store, clock),
         events=MemoryEventReader(store, WireEventRendering()),
         signals=signals,
         delivery_log=MemoryDeliveryLog(store, clock, categories.below),

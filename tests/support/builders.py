@@ -7,7 +7,7 @@ from domain.access.model import SCOPES, ApiKey
 from domain.catalogue.model import CATALOGUE_STREAM, Offer, Product, Variant
 from domain.events.model import Event
 from domain.kernel.ids import new_id
-from domain.kernel.tenancy import Actor, Call, Tenant
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Meter, Organisation, Plan
 from domain.request_logs.model import RequestLog
 from domain.runs.model import Run
@@ -16,7 +16,7 @@ from domain.uploads.model import Upload
 from domain.webhooks.model import Attempt, Delivery, Endpoint, Filters
 
 MOMENT: Final = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
-CALL: Final = Call(Actor("api_key", "key_0123456789abcdefghijkl"), "tests.call", "req_0123456789abcdefghijkl")
+CALL: Final = AuditContext(Actor("api_key", "key_0123456789abcdefghijkl"), "tests.call", "req_0123456789abcdefghijkl")
 
 
 def plan(code: str = "standard", **changes: Any) -> Plan:

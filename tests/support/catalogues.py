@@ -5,7 +5,7 @@ import random
 from datetime import datetime
 
 from domain.catalogue import categories
-from domain.catalogue.batch import SLOTS, Batch, Mark, Span
+from domain.catalogue.batch import SLOTS, Batch, RowFingerprint, KeyRange
 from domain.catalogue.model import AVAILABILITIES, STATUSES, OfferFilter, Product, ProductFilter
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
@@ -17,9 +17,9 @@ CODES = ("AB-12/c", "ab12C", "LM 1001", "lm-1001.x", "Ö-7")
 LOCATIONS = ("main", "east")
 
 
-def whole(source: str, stream: str = "catalogue") -> Span:
+def whole(source: str, stream: str = "catalogue") -> KeyRange:
     """Every slot of the source's stream."""
-    return Span(source, stream, 0, SLOTS)
+    return KeyRange(source, stream, 0, SLOTS)
 
 
 def batch_of(*products: Product) -> Batch:
@@ -30,10 +30,12 @@ def batch_of(*products: Product) -> Batch:
     return batch
 
 
-async def store(uow: UnitOfWork, tenant: Tenant, batch: Batch, span: Span, now: datetime = builders.MOMENT) -> None:
+async def store(
+    uow: UnitOfWork, tenant: Tenant, batch: Batch, key_range: KeyRange, now: datetime = builders.MOMENT
+) -> None:
     """Write the batch in a transaction of its own."""
     async with uow.begin(tenant, builders.CALL) as tx:
-        await tx.catalogue.save(span, batch, now)
+        await tx.catalogue.save(key_range, batch, now)
 
 
 async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime = builders.MOMENT) -> list[Product]:
@@ -51,9 +53,9 @@ async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime
     return copies
 
 
-def mark(key: str, fingerprint: bytes = b"1", product: str = "", slot: int | None = None) -> Mark:
+def mark(key: str, fingerprint: bytes = b"1", product: str = "", slot: int | None = None) -> RowFingerprint:
     """A mark of that key."""
-    return Mark(hash(key) % SLOTS if slot is None else slot, key, fingerprint, product)
+    return RowFingerprint(hash(key) % SLOTS if slot is None else slot, key, fingerprint, product)
 
 
 def random_product(dice: random.Random, source: str, catalogue: str, key: str) -> Product:

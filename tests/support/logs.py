@@ -12,13 +12,13 @@ from adapters.memory.table import MemoryStore
 from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.memory.clock import SettableClock
 from adapters.wire.events import WireEventRendering
-from domain.changes.following import Follower
+from domain.changes.usecases.tailing import LogTailer
 from domain.changes.model import EventFilter, Reader
-from domain.changes.usecases import ChangesService
+from domain.changes.usecases.service import ChangesService
 from domain.events.model import LoggedEvent
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from ports.events import Reach
+from ports.events import LogBounds
 from tests.support import builders
 
 
@@ -31,12 +31,16 @@ class HeldEvents(MemoryEventReader):
         self.down = False
         self.reached = self.read = self.furthest = 0
 
-    async def reach(self) -> Reach:
+    async def bounds(self) -> LogBounds:
         self.reached += 1
         if self.down:
             raise ConnectionError("the database is down")
-        reach = await super().reach()
-        return reach if self.held is None else Reach(min(self.held - 1, reach.last), reach.last, reach.floor)
+        bounds = await super().bounds()
+        return (
+            bounds
+            if self.held is None
+            else LogBounds(min(self.held - 1, bounds.last), bounds.last, bounds.low_watermark)
+        )
 
     async def page(
         self,
@@ -57,13 +61,13 @@ class HeldEvents(MemoryEventReader):
 class Log:
     """A log in memory with its follower running."""
 
-    def __init__(self, **follower: Any) -> None:
+    def __init__(self, **tailer: Any) -> None:
         self.store, self.signals = MemoryStore(), MemorySignals()
         self.store.listeners.append(self.signals.tell)
         self.uow = MemoryUnitOfWork(self.store, SettableClock())
         self.events = HeldEvents(self.store)
-        self.follower = Follower(self.events, WireEventRendering(), self.signals, **follower)
-        self.service = ChangesService(self.events, self.follower)
+        self.tailer = LogTailer(self.events, WireEventRendering(), self.signals, **tailer)
+        self.service = ChangesService(self.events, self.tailer)
         self.tenant = Tenant(new_id("org"), True)
 
     async def write(self, count: int = 1, tenant: Tenant | None = None, **changes: Any) -> list[str]:
@@ -83,10 +87,10 @@ class Log:
 
 
 @asynccontextmanager
-async def running(**follower: Any) -> AsyncIterator[Log]:
+async def running(**tailer: Any) -> AsyncIterator[Log]:
     """A log whose follower runs."""
-    log = Log(**follower)
-    task = asyncio.create_task(log.follower.run())
+    log = Log(**tailer)
+    task = asyncio.create_task(log.tailer.run())
     await asyncio.sleep(0)
     try:
         async with asyncio.timeout(60):

@@ -20,7 +20,7 @@ import psycopg
 from adapters.memory.clock import SystemClock
 from adapters.postgres.access import PostgresCredentials
 from adapters.postgres.event_reader import PostgresEventReader
-from adapters.postgres.idempotency import PostgresIdempotencyUpkeep
+from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.migrate import migrate
 from adapters.postgres.orgs import PostgresOrgRegistry
@@ -109,7 +109,7 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
             dispatch=PostgresDispatch(pool),
             schedule=PostgresSourceSchedule(pool),
             sink=PostgresRequestLogSink(pool),
-            upkeep=PostgresIdempotencyUpkeep(pool),
+            maintenance=PostgresIdempotencyMaintenance(pool),
             events=PostgresEventReader(pool),
             signals=PostgresSignals(address),
             delivery_log=PostgresDeliveryLog(pool, shards, clock),

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.objects import MemoryObjects
-from domain.runs.usecases import RunService
-from domain.sources.usecases import SourceService
+from domain.runs.usecases.service import RunService
+from domain.sources.usecases.service import SourceService
 from domain.uploads.usecases import UploadService
 from entrypoints.schemas import SchemaFaults
 from tests.support.connectors import FakeConnectors

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from domain.kernel.paging import Cut, Page
+from domain.kernel.paging import PageRequest, Page
 
 T = TypeVar("T")
-Fetch = Callable[[Cut], Awaitable[Page[T]]]
+Fetch = Callable[[PageRequest], Awaitable[Page[T]]]
 LIMITS = (1, 2, 3, 7, 100)
 
 
@@ -27,7 +27,7 @@ async def walk(
     pages: list[tuple[T, ...]] = []
     key = start
     while True:
-        page = await fetch(Cut(limit, key, backwards))
+        page = await fetch(PageRequest(limit, key, backwards))
         assert len(page.items) <= limit
         assert page.has_more == (page.next_key is not None)
         assert not page.has_more or len(page.items) == limit

@@ -13,7 +13,7 @@ from psycopg import errors, sql
 from adapters.postgres.migrate import migrate
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Session
-from adapters.postgres.upkeep import PostgresUpkeep
+from adapters.postgres.maintenance import PostgresMaintenance
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import Recorded
 from tests.postgres.databases import database_alone
@@ -92,7 +92,7 @@ async def test_partitions_made_later_are_closed_too() -> None:
     async with database_alone("parts") as address:
         pool = Pool(address, size=1)
         try:
-            await PostgresUpkeep(pool).partitions(date.today() + timedelta(days=1))
+            await PostgresMaintenance(pool).partitions(date.today() + timedelta(days=1))
             await migrate(address)
             async with await psycopg.AsyncConnection.connect(address) as owner:
                 parts = [table for table in await tenant_tables(owner) if table.partition]

@@ -17,11 +17,11 @@ ACROSS = {
     "events.stirred": "one listener reads for every organisation; each is named with its position",
     "events.licensed": "what other organisations' licences open; each licence names its owner and catalogue",
     "events.licensed_stride": "how much there is of that",
-    "idempotency.forget_expired": "upkeep by age alone",
+    "idempotency.purge_expired": "upkeep by age alone",
     "jobs.lanes_due": "the relay serves every organisation's jobs",
     "jobs.next_due": "the relay serves every organisation's jobs",
     "jobs.claim": "a worker serves every organisation's jobs; each claimed job names its tenant",
-    "jobs.forget_dispatched": "the relay serves every organisation's jobs",
+    "jobs.reset_dispatched": "the relay serves every organisation's jobs",
     "orgs.of_user": "a person's own organisations, by their memberships",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
     "webhook_deliveries.hold": "a worker serves every organisation's endpoints",
@@ -32,15 +32,18 @@ ACROSS = {
     "sources.next_due": "the scheduler serves every organisation's sources",
 }
 WITHOUT_MODE = {"members"}
-INLINE_ACROSS = {"upkeep.py": "request logs and deliveries are forgotten by each organisation's plan"}
+INLINE_ACROSS = {"maintenance.py": "request logs and deliveries are forgotten by each organisation's plan"}
 _TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?([a-z_]+)\b", re.IGNORECASE)
+_RENAMED = re.compile(r"^ALTER TABLE ([a-z_]+) RENAME TO ([a-z_]+);", re.MULTILINE)
 _CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
 
 
 def _tenant_tables() -> frozenset[str]:
     """By the migrations' own text: every table with a column `org`."""
     text = "\n".join(script for _, script in available())
-    return frozenset(name for name, body in _CREATED.findall(text) if re.search(r"^\s+org text", body, re.MULTILINE))
+    renamed = dict(_RENAMED.findall(text))
+    created = [name for name, body in _CREATED.findall(text) if re.search(r"^\s+org text", body, re.MULTILINE)]
+    return frozenset(renamed.get(name, name) for name in created)
 
 
 TABLES = _tenant_tables()

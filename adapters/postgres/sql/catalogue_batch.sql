@@ -3,7 +3,7 @@
 -- by ON CONFLICT instead of joins, and the one comparison as a full join, which is never a nested loop.
 
 -- staging --
-CREATE TEMPORARY TABLE IF NOT EXISTS new_marks (slot integer, key text COLLATE "C", fingerprint bytea,
+CREATE TEMPORARY TABLE IF NOT EXISTS new_fingerprints (slot integer, key text COLLATE "C", fingerprint bytea,
     product text COLLATE "C") ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_products (id text COLLATE "C", catalogue text, key text COLLATE "C", status text,
     version integer, visibility text, brand_key text COLLATE "C", data bytea, created_at timestamptz)
@@ -17,8 +17,8 @@ CREATE TEMPORARY TABLE IF NOT EXISTS new_offers (id text COLLATE "C", variant te
 CREATE TEMPORARY TABLE IF NOT EXISTS new_documents (product text COLLATE "C", body bytea, etag text) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_terms (product text COLLATE "C", term text COLLATE "C") ON COMMIT DELETE ROWS
 
--- copy_marks --
-COPY new_marks (slot, key, fingerprint, product) FROM STDIN (FORMAT binary)
+-- copy_fingerprints --
+COPY new_fingerprints (slot, key, fingerprint, product) FROM STDIN (FORMAT binary)
 
 -- copy_products --
 COPY new_products (id, catalogue, key, status, version, visibility, brand_key, data, created_at) FROM STDIN (FORMAT binary)
@@ -37,9 +37,9 @@ COPY new_documents (product, body, etag) FROM STDIN (FORMAT binary)
 COPY new_terms (product, term) FROM STDIN (FORMAT binary)
 
 -- compared --
-SELECT n.key, m.key, m.fingerprint = n.fingerprint, m.absent_since IS NULL FROM new_marks n
+SELECT n.key, m.key, m.fingerprint = n.fingerprint, m.absent_since IS NULL FROM new_fingerprints n
 FULL JOIN (
-    SELECT slot, key, fingerprint, absent_since, absent_runs FROM marks
+    SELECT slot, key, fingerprint, absent_since, absent_runs FROM row_fingerprints
     WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stream = %(stream)s
         AND slot >= %(low)s AND slot < %(high)s
 ) m ON n.slot = m.slot AND n.key = m.key
@@ -49,14 +49,14 @@ WHERE CASE
     ELSE m.fingerprint <> n.fingerprint OR m.absent_since IS NOT NULL
 END
 
--- save_marks --
-INSERT INTO marks (org, livemode, source, stream, slot, key, fingerprint, product)
-SELECT %(org)s, %(livemode)s, %(source)s, %(stream)s, slot, key, fingerprint, product FROM new_marks
+-- save_fingerprints --
+INSERT INTO row_fingerprints (org, livemode, source, stream, slot, key, fingerprint, product)
+SELECT %(org)s, %(livemode)s, %(source)s, %(stream)s, slot, key, fingerprint, product FROM new_fingerprints
 ON CONFLICT (org, livemode, source, stream, slot, key) DO UPDATE
 SET fingerprint = excluded.fingerprint, product = excluded.product, absent_since = NULL, absent_runs = 0
 
 -- save_absent --
-UPDATE marks SET absent_since = coalesce(absent_since, %(now)s), absent_runs = absent_runs + 1
+UPDATE row_fingerprints SET absent_since = coalesce(absent_since, %(now)s), absent_runs = absent_runs + 1
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stream = %(stream)s
     AND slot >= %(low)s AND slot < %(high)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s))) AND absent_runs < 3
 
@@ -172,7 +172,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND variant = ANY(ARRAY(SELECT j
     AND source = %(source)s AND stated & %(bit)s <> 0
 
 -- aged --
-SELECT m.key, p.status, m.absent_since FROM marks m
+SELECT m.key, p.status, m.absent_since FROM row_fingerprints m
 JOIN products p ON p.org = m.org AND p.livemode = m.livemode AND p.id = m.product
 WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AND m.stream = 'catalogue'
     AND m.absent_since <= %(before)s AND m.absent_runs >= 3 AND p.status <> 'discontinued'

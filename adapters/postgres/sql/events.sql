@@ -26,7 +26,7 @@ FROM (SELECT * FROM new_events ORDER BY n) AS event
 SELECT pg_notify('joinery_events', %(word)s)
 
 -- last_position --
-SELECT last_value - (NOT is_called)::integer, (SELECT position FROM event_floor), now() - interval '1 day'
+SELECT last_value - (NOT is_called)::integer, (SELECT position FROM event_low_watermark), now() - interval '1 day'
 FROM event_position
 
 -- oldest_writer --

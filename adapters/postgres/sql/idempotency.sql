@@ -13,5 +13,5 @@ VALUES (%(org)s, %(livemode)s, %(key)s, %(fingerprint)s, %(status)s, %(headers)s
 DELETE FROM idempotency_keys
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND created_at <= %(since)s
 
--- forget_expired --
+-- purge_expired --
 DELETE FROM idempotency_keys WHERE created_at <= %(since)s

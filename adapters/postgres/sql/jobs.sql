@@ -46,5 +46,5 @@ RETURNING j.id, j.kind, j.lane, j.org, j.livemode, j.args, j.attempt
 UPDATE jobs SET lease_until = now() + %(lease)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s AND attempt = %(attempt)s
 
--- forget_dispatched --
+-- reset_dispatched --
 UPDATE jobs SET dispatched_at = NULL WHERE dispatched_at IS NOT NULL AND lease_until IS NULL

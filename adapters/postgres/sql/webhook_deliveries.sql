@@ -2,7 +2,7 @@
 SELECT e.org, e.livemode, e.id, e.url, e.event_types, e.sources, e.categories, e.catalogues, e.payload,
     e.coalesce_seconds, e.api_version, e.description, e.status, e.disabled_for, e.secret_last4, e.previous_last4,
     e.rotation_expires_at, e.version, e.created_at, e.updated_at, e.last_success_at, e.failing_since,
-    e.secret, e.previous_secret, e.routed, 'fat_webhooks' = ANY(p.features)
+    e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
 FROM webhook_endpoints e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
 WHERE e.status = 'enabled' AND e.shard = ANY(%(shards)s)
 
@@ -10,7 +10,7 @@ WHERE e.status = 'enabled' AND e.shard = ANY(%(shards)s)
 SELECT e.org, e.livemode, e.id, e.url, e.event_types, e.sources, e.categories, e.catalogues, e.payload,
     e.coalesce_seconds, e.api_version, e.description, e.status, e.disabled_for, e.secret_last4, e.previous_last4,
     e.rotation_expires_at, e.version, e.created_at, e.updated_at, e.last_success_at, e.failing_since,
-    e.secret, e.previous_secret, e.routed, 'fat_webhooks' = ANY(p.features)
+    e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
 FROM webhook_endpoints e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
 WHERE e.status = 'enabled' AND e.org = %(org)s AND e.livemode = %(livemode)s AND e.id = %(endpoint)s
 
@@ -66,10 +66,10 @@ ON CONFLICT (org, livemode, id) DO UPDATE SET event = excluded.event, type = exc
 WHERE d.status IN ('pending', 'sending') OR excluded.status = 'succeeded'
 
 -- progress --
-UPDATE webhook_endpoints e SET routed = greatest(e.routed, n.routed),
+UPDATE webhook_endpoints e SET checkpoint = greatest(e.checkpoint, n.checkpoint),
     last_success_at = coalesce(n.succeeded, e.last_success_at),
     failing_since = CASE WHEN n.health THEN n.failing ELSE e.failing_since END
-FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[], %(ids)s::text[], %(routed)s::bigint[],
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[], %(ids)s::text[], %(checkpoint)s::bigint[],
     %(succeeded)s::timestamptz[], %(health)s::boolean[], %(failing)s::timestamptz[])
-    AS n (org, livemode, id, routed, succeeded, health, failing)
+    AS n (org, livemode, id, checkpoint, succeeded, health, failing)
 WHERE e.org = n.org AND e.livemode = n.livemode AND e.id = n.id

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from adapters.wire import catalogue as documents
 from adapters.wire import products as wire
-from adapters.wire.words import id_of, text, timestamp, word
+from adapters.wire.schema import id_of, text, timestamp, word
 from domain.catalogue.model import AVAILABILITIES, STATUSES, Document, OfferFilter, ProductFilter
 from domain.kernel.paging import Page
-from entrypoints.http.operation import Call, Operation, Reply, Tool
+from entrypoints.http.operation import Operation, Reply, RequestContext, Tool
 
 _PRODUCT_FILTERS: Final = {
     "updated_since": timestamp("Products changed at or after this moment; a variant or offer change counts."),
@@ -48,26 +48,26 @@ def spliced(page: Page[Document], cursor: str | None) -> Reply:
     )
 
 
-async def products(call: Call) -> Reply:
+async def products(call: RequestContext) -> Reply:
     """A page of products."""
-    page = await call.use.catalogue.products(call.tx, ProductFilter(**call.query), call.cut)
+    page = await call.use.catalogue.products(call.tx, ProductFilter(**call.query), call.page_request)
     return spliced(page, call.cursor(page.next_key))
 
 
-async def product(call: Call) -> Reply:
+async def product(call: RequestContext) -> Reply:
     """One product."""
     document = await call.use.catalogue.product(call.tx, call.ids["id"])
     return Reply(document.body, etag=document.etag)
 
 
-async def offers(call: Call) -> Reply:
+async def offers(call: RequestContext) -> Reply:
     """A page of offers."""
     return call.listing(
-        await call.use.catalogue.offers(call.tx, OfferFilter(**call.query), call.cut), documents.offer_line
+        await call.use.catalogue.offers(call.tx, OfferFilter(**call.query), call.page_request), documents.offer_line
     )
 
 
-async def categories(call: Call) -> Reply:
+async def categories(call: RequestContext) -> Reply:
     """The taxonomy, whole."""
     if not _CATEGORY_TREE:
         listed = [wire.category(entry) for entry in call.use.catalogue.categories()]

@@ -3,22 +3,22 @@
 from typing import Any, Final
 
 from adapters.wire import changes as wire
-from adapters.wire import words
+from adapters.wire import schema as words
 from domain.changes.model import EventFilter
 from domain.kernel.errors import FieldError, InvalidRequest
 from entrypoints.http.event_stream import EventStream
-from entrypoints.http.operation import Call, Operation, Reply, Tool
+from entrypoints.http.operation import Operation, Reply, RequestContext, Tool
 
 _FILTERS: Final = {"types": wire.TYPES_ASKED, "catalogues": wire.CATALOGUES_ASKED}
 LIMIT: Final = 100
 
 
-def _filter(call: Call) -> EventFilter:
+def _filter(call: RequestContext) -> EventFilter:
     types, catalogues = call.query.get("types"), call.query.get("catalogues")
     return EventFilter(frozenset(types) if types else None, frozenset(catalogues) if catalogues else None)
 
 
-async def _position(call: Call, text: str | None, field: str) -> int:
+async def _position(call: RequestContext, text: str | None, field: str) -> int:
     """The position that a cursor means. Raises InvalidRequest with code invalid_cursor, or CursorExpired."""
     if text == wire.NOW:
         return await call.use.changes.now()
@@ -29,7 +29,7 @@ async def _position(call: Call, text: str | None, field: str) -> int:
     return await call.use.changes.start(after)
 
 
-async def page(call: Call) -> Reply:
+async def page(call: RequestContext) -> Reply:
     """A page of the feed, now or when there is one."""
     changes, tenant, wanted = call.use.changes, call.principal.tenant, _filter(call)
     limit, wait = call.query.get("limit", LIMIT), call.query.get("wait", 0)
@@ -37,7 +37,7 @@ async def page(call: Call) -> Reply:
     async def later() -> Any:
         after = await _position(call, call.query.get("cursor"), "query.cursor")
         if wait:
-            found = await changes.rest(tenant, after, limit, wanted, wait, call.idle)
+            found = await changes.long_poll(tenant, after, limit, wanted, wait, call.idle)
         else:
             found = await changes.page(tenant, after, limit, wanted)
         return wire.to_wire(found, call.feed.sign(tenant, found.position))
@@ -45,17 +45,17 @@ async def page(call: Call) -> Reply:
     return Reply(later=later)
 
 
-async def recent(call: Call) -> Reply:
+async def recent(call: RequestContext) -> Reply:
     """The newest events."""
-    tenant, cut, wanted = call.principal.tenant, call.cut, _filter(call)
+    tenant, page_request, wanted = call.principal.tenant, call.page_request, _filter(call)
 
     async def later() -> Any:
-        return call.listing(await call.use.changes.recent(tenant, cut, wanted), wire.raw).body
+        return call.listing(await call.use.changes.recent(tenant, page_request, wanted), wire.raw).body
 
     return Reply(later=later)
 
 
-async def stream(call: Call) -> Reply:
+async def stream(call: RequestContext) -> Reply:
     """The events from some position on, as they come."""
     tenant, resumed = call.principal.tenant, call.last_event_id
 
@@ -64,7 +64,7 @@ async def stream(call: Call) -> Reply:
             after = await _position(call, resumed, "header.Last-Event-ID")
         else:
             after = await _position(call, call.query.get("cursor", wire.NOW), "query.cursor")
-        made = EventStream(call.use.changes.follower, tenant, after, _filter(call), call.feed)
+        made = EventStream(call.use.changes.tailer, tenant, after, _filter(call), call.feed)
         return Reply(stream=made, headers={"Service-Stream-From": call.feed.sign(tenant, after)})
 
     return Reply(later=later)

@@ -4,26 +4,26 @@ from typing import Final
 
 from adapters.wire import orgs as wire
 from domain.orgs.model import Organisation
-from entrypoints.http.operation import Call, Operation, Reply, Tool
+from entrypoints.http.operation import Operation, Reply, RequestContext, Tool
 
 
-async def read_own(call: Call) -> Reply:
+async def read_own(call: RequestContext) -> Reply:
     """The caller's organisation."""
     organisation = await call.use.orgs.own(call.tx)
     return Reply(wire.to_wire(organisation, livemode=call.principal.tenant.livemode))
 
 
-async def list_of_caller(call: Call) -> Reply:
+async def list_of_caller(call: RequestContext) -> Reply:
     """The organisations that the caller can act in."""
     livemode = call.principal.tenant.livemode
 
     def to_wire(organisation: Organisation) -> dict[str, object]:
         return wire.to_wire(organisation, livemode=livemode)
 
-    return call.listing(await call.use.orgs.of_caller(call.tx, call.principal, call.cut), to_wire)
+    return call.listing(await call.use.orgs.of_caller(call.tx, call.principal.user, call.page_request), to_wire)
 
 
-async def list_plans(call: Call) -> Reply:
+async def list_plans(call: RequestContext) -> Reply:
     """Every plan on offer, as one page."""
     data = [wire.plan_to_wire(plan) for plan in await call.use.orgs.plans(call.tx)]
     return Reply({"object": "list", "data": data, "has_more": False, "next_cursor": None})

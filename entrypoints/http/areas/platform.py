@@ -3,10 +3,10 @@
 from typing import Final
 
 from adapters.wire import platform as wire
-from entrypoints.http.operation import Call, Operation, Reply, Tool
+from entrypoints.http.operation import Operation, Reply, RequestContext, Tool
 
 
-async def read_status(call: Call) -> Reply:
+async def read_status(call: RequestContext) -> Reply:
     """The service's state as it was measured."""
     return Reply(wire.to_wire(await call.use.platform.status()))
 

@@ -3,15 +3,15 @@
 from typing import Final
 
 from adapters.wire import request_logs as wire
-from entrypoints.http.operation import Call, Operation, Reply, Tool
+from entrypoints.http.operation import Operation, Reply, RequestContext, Tool
 
 
-async def list_all(call: Call) -> Reply:
+async def list_all(call: RequestContext) -> Reply:
     """The organisation's requests in this mode."""
-    return call.listing(await call.use.request_logs.page(call.tx, call.cut), wire.to_wire)
+    return call.listing(await call.use.request_logs.page(call.tx, call.page_request), wire.to_wire)
 
 
-async def read(call: Call) -> Reply:
+async def read(call: RequestContext) -> Reply:
     """One request."""
     return Reply(wire.to_wire(await call.use.request_logs.get(call.tx, call.ids["id"])))
 

@@ -5,20 +5,20 @@ from typing import Final
 from adapters.wire import records as wire_records
 from adapters.wire import runs as wire
 from domain.runs.model import Run
-from domain.runs.usecases import Push
-from entrypoints.http.operation import Call, Operation, Reply, Tool
+from domain.runs.usecases.service import Push
+from entrypoints.http.operation import Operation, Reply, RequestContext, Tool
 
 
-def _accepted(call: Call, run: Run) -> Reply:
+def _accepted(call: RequestContext, run: Run) -> Reply:
     return Reply(wire.to_wire(run), status=202, headers={"Location": f"{call.base_url}/v1/runs/{run.id}"})
 
 
-async def list_of_source(call: Call) -> Reply:
+async def list_of_source(call: RequestContext) -> Reply:
     """A source's runs."""
-    return call.listing(await call.use.runs.page(call.tx, call.ids["id"], call.cut), wire.to_wire)
+    return call.listing(await call.use.runs.page(call.tx, call.ids["id"], call.page_request), wire.to_wire)
 
 
-async def start(call: Call) -> Reply:
+async def start(call: RequestContext) -> Reply:
     """Queue a pull now."""
     body = call.body or {}
     stream, accept = body.get("stream", "catalogue"), body.get("accept_shrink", False)
@@ -26,7 +26,7 @@ async def start(call: Call) -> Reply:
     return _accepted(call, run)
 
 
-async def push(call: Call) -> Reply:
+async def push(call: RequestContext) -> Reply:
     """Take records."""
     body = call.body
     part = Push(
@@ -39,7 +39,7 @@ async def push(call: Call) -> Reply:
     return _accepted(call, await call.use.runs.push(call.tx, call.ids["id"], part))
 
 
-async def read(call: Call) -> Reply:
+async def read(call: RequestContext) -> Reply:
     """One run."""
     return Reply(wire.to_wire(await call.use.runs.get(call.tx, call.ids["id"])))
 

@@ -4,23 +4,23 @@ from typing import Any, Final
 
 from adapters.wire import sources as wire
 from domain.sources.model import Source
-from entrypoints.http.operation import Call, Operation, Reply, Tool
+from entrypoints.http.operation import Operation, Reply, RequestContext, Tool
 
 
-def _reply(call: Call, source: Source, status: int = 200) -> Reply:
+def _reply(call: RequestContext, source: Source, status: int = 200) -> Reply:
     return Reply(wire.to_wire(source, call.tx.now), status=status, version=source.version)
 
 
-async def list_all(call: Call) -> Reply:
+async def list_all(call: RequestContext) -> Reply:
     """The tenant's sources."""
 
     def to_wire(source: Source) -> dict[str, Any]:
         return wire.to_wire(source, call.tx.now)
 
-    return call.listing(await call.use.sources.page(call.tx, call.cut), to_wire)
+    return call.listing(await call.use.sources.page(call.tx, call.page_request), to_wire)
 
 
-async def create(call: Call) -> Reply:
+async def create(call: RequestContext) -> Reply:
     """Connect a source."""
     source = await call.use.sources.create(call.tx, call.body)
     reply = _reply(call, source, 201)
@@ -28,29 +28,29 @@ async def create(call: Call) -> Reply:
     return reply
 
 
-async def read(call: Call) -> Reply:
+async def read(call: RequestContext) -> Reply:
     """One source."""
     return _reply(call, await call.use.sources.get(call.tx, call.ids["id"]))
 
 
-async def update(call: Call) -> Reply:
+async def update(call: RequestContext) -> Reply:
     """Change a source."""
     source = await call.use.sources.update(call.tx, call.ids["id"], call.body, call.expected_version)
     return _reply(call, source)
 
 
-async def put_credentials(call: Call) -> Reply:
+async def put_credentials(call: RequestContext) -> Reply:
     """Store credentials."""
     credentials = call.body["credentials"]
     return _reply(call, await call.use.sources.put_credentials(call.tx, call.ids["id"], credentials))
 
 
-async def delete_credentials(call: Call) -> Reply:
+async def delete_credentials(call: RequestContext) -> Reply:
     """Forget credentials."""
     return _reply(call, await call.use.sources.delete_credentials(call.tx, call.ids["id"]))
 
 
-async def test(call: Call) -> Reply:
+async def test(call: RequestContext) -> Reply:
     """Reach the source once, after letting the database go."""
     attempt = await call.use.sources.test(call.tx, call.ids["id"])
 

@@ -4,22 +4,22 @@ from typing import Final
 
 from adapters.wire import uploads as wire
 from domain.uploads.usecases import Announced
-from entrypoints.http.operation import Call, Operation, Reply
+from entrypoints.http.operation import Operation, Reply, RequestContext
 
 
-async def announce(call: Call) -> Reply:
+async def announce(call: RequestContext) -> Reply:
     """Stage a file."""
     announced = await call.use.uploads.announce(call.tx, call.ids["id"], **call.body)
     address = f"{call.base_url}/v1/uploads/{announced.upload.id}"
     return Reply(wire.to_wire(announced), status=201, headers={"Location": address})
 
 
-async def read(call: Call) -> Reply:
+async def read(call: RequestContext) -> Reply:
     """One upload."""
     return Reply(wire.to_wire(await call.use.uploads.get(call.tx, call.ids["id"])))
 
 
-async def complete(call: Call) -> Reply:
+async def complete(call: RequestContext) -> Reply:
     """Start the run that reads the file."""
     upload = await call.use.uploads.complete(call.tx, call.ids["id"])
     return Reply(wire.to_wire(Announced(upload, None)))

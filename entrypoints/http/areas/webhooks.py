@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from adapters.wire import webhooks as wire
-from adapters.wire.words import id_of, text, word
+from adapters.wire.schema import id_of, text, word
 from domain.webhooks.model import DELIVERY_STATUSES, DeliveryFilter, Endpoint
-from entrypoints.http.operation import Call, Operation, Reply, Schema, Tool
+from entrypoints.http.operation import Operation, Reply, RequestContext, Schema, Tool
 
 _FILTERS: Final[dict[str, Schema]] = {
     "status": word(*DELIVERY_STATUSES) | {"description": "Only deliveries in this state."},
@@ -18,60 +18,62 @@ _ONE: Final = {"id": "whe"}
 _DELIVERY: Final = {"id": "whe", "delivery": "dlv"}
 
 
-def _told(call: Call, endpoint: Endpoint) -> dict[str, Any]:
+def _told(call: RequestContext, endpoint: Endpoint) -> dict[str, Any]:
     return wire.to_wire(endpoint, call.tx.tenant.livemode, call.tx.now)
 
 
-async def list_all(call: Call) -> Reply:
+async def list_all(call: RequestContext) -> Reply:
     """The tenant's endpoints."""
-    return call.listing(await call.use.webhooks.page(call.tx, call.cut), lambda endpoint: _told(call, endpoint))
+    return call.listing(
+        await call.use.webhooks.page(call.tx, call.page_request), lambda endpoint: _told(call, endpoint)
+    )
 
 
-async def create(call: Call) -> Reply:
+async def create(call: RequestContext) -> Reply:
     """A new endpoint with its secret."""
     endpoint, secret = await call.use.webhooks.create(call.tx, call.body, call.version)
     headers = {"Location": f"{call.base_url}/v1/webhook-endpoints/{endpoint.id}"}
     return Reply(_told(call, endpoint) | {"secret": secret}, headers=headers, version=endpoint.version)
 
 
-async def read(call: Call) -> Reply:
+async def read(call: RequestContext) -> Reply:
     """One endpoint."""
     endpoint = await call.use.webhooks.get(call.tx, call.ids["id"])
     return Reply(_told(call, endpoint), version=endpoint.version)
 
 
-async def update(call: Call) -> Reply:
+async def update(call: RequestContext) -> Reply:
     """Change an endpoint."""
     endpoint = await call.use.webhooks.update(call.tx, call.ids["id"], call.body, call.expected_version)
     return Reply(_told(call, endpoint), version=endpoint.version)
 
 
-async def delete(call: Call) -> Reply:
+async def delete(call: RequestContext) -> Reply:
     """Forget an endpoint."""
     await call.use.webhooks.delete(call.tx, call.ids["id"])
     return Reply()
 
 
-async def list_deliveries(call: Call) -> Reply:
+async def list_deliveries(call: RequestContext) -> Reply:
     """An endpoint's deliveries."""
     wanted = DeliveryFilter(**call.query)
-    page = await call.use.webhooks.deliveries(call.tx, call.ids["id"], wanted, call.cut)
+    page = await call.use.webhooks.deliveries(call.tx, call.ids["id"], wanted, call.page_request)
     return call.listing(page, wire.delivery_to_wire)
 
 
-async def read_delivery(call: Call) -> Reply:
+async def read_delivery(call: RequestContext) -> Reply:
     """One delivery."""
     found = await call.use.webhooks.delivery(call.tx, call.ids["id"], call.ids["delivery"])
     return Reply(wire.delivery_to_wire(found))
 
 
-async def resend(call: Call) -> Reply:
+async def resend(call: RequestContext) -> Reply:
     """Send a finished delivery again."""
     found = await call.use.webhooks.resend(call.tx, call.ids["id"], call.ids["delivery"])
     return Reply(wire.delivery_to_wire(found))
 
 
-async def recover(call: Call) -> Reply:
+async def recover(call: RequestContext) -> Reply:
     """Send again what failed."""
     since = datetime.fromisoformat(call.body["since"]).astimezone(UTC)
     until = datetime.fromisoformat(call.body["until"]).astimezone(UTC) if "until" in call.body else None
@@ -79,21 +81,21 @@ async def recover(call: Call) -> Reply:
     return Reply({"object": "webhook_recovery", "endpoint": call.ids["id"], **asdict(recovery)})
 
 
-async def rotate_secret(call: Call) -> Reply:
+async def rotate_secret(call: RequestContext) -> Reply:
     """A new secret."""
     hours = (call.body or {}).get("overlap_hours", wire.USUAL_OVERLAP)
     endpoint, secret = await call.use.webhooks.rotate_secret(call.tx, call.ids["id"], hours)
     return Reply(_told(call, endpoint) | {"secret": secret}, version=endpoint.version)
 
 
-async def test(call: Call) -> Reply:
+async def test(call: RequestContext) -> Reply:
     """Send a test event."""
     delivery = await call.use.webhooks.test(call.tx, call.ids["id"])
     place = f"{call.base_url}/v1/webhook-endpoints/{delivery.endpoint}/deliveries/{delivery.id}"
     return Reply(wire.delivery_to_wire(delivery), headers={"Location": place})
 
 
-async def emit_sample(call: Call) -> Reply:
+async def emit_sample(call: RequestContext) -> Reply:
     """Append a sample event to the sandbox's log."""
     event = await call.use.webhooks.emit_sample(call.tx, call.body["type"])
     return Reply(wire.sample_to_wire(event, call.tx.tenant, call.tx.now))

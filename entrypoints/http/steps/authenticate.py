@@ -5,8 +5,8 @@ from collections.abc import Awaitable
 from domain.access.usecases import AccessService, Proof
 from domain.kernel.errors import AuthenticationRequired
 from entrypoints.http.addresses import Proxies
-from entrypoints.http.remembered import Remembered
-from entrypoints.http.visit import Visit
+from entrypoints.http.request_state import RequestState
+from entrypoints.http.ttl_cache import TtlCache
 
 
 def bearer(header: str | None) -> str:
@@ -25,20 +25,20 @@ class Authenticate:
     def __init__(self, access: AccessService, proxies: Proxies) -> None:
         self._access = access
         self._proxies = proxies
-        self._known: Remembered[Proof] = Remembered()
+        self._known: TtlCache[Proof] = TtlCache()
 
-    def __call__(self, visit: Visit) -> Awaitable[None] | None:
+    def __call__(self, state: RequestState) -> Awaitable[None] | None:
         """Set the principal and the client's address. Raises AuthenticationRequired."""
-        request = visit.request
-        visit.address = self._proxies.client(request.client, request.headers)
+        request = state.request
+        state.address = self._proxies.client(request.client, request.headers)
         text = bearer(request.headers.get("authorization"))
-        digest = visit.credential = self._access.digest(text)
+        digest = state.credential = self._access.digest(text)
         entry = self._known.get(digest)
         if entry is None:
-            return self._ask(visit, text, digest)
-        visit.principal = self._access.judge(entry[0], visit.address, visit.now)
+            return self._ask(state, text, digest)
+        state.principal = self._access.judge(entry[0], state.address, state.now)
         return None
 
-    async def _ask(self, visit: Visit, text: str, digest: bytes) -> None:
+    async def _ask(self, state: RequestState, text: str, digest: bytes) -> None:
         proof = await self._known.ask(digest, lambda: self._access.find(text, digest))
-        visit.principal = self._access.judge(proof, visit.address, visit.now)
+        state.principal = self._access.judge(proof, state.address, state.now)

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from domain.kernel.errors import FieldError, InvalidRequest
-from entrypoints.http.visit import Visit
+from entrypoints.http.request_state import RequestState
 
 LONGEST: Final = 257
 _QUOTED: Final = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
@@ -24,18 +24,18 @@ def unquoted(text: str) -> str:
     return text
 
 
-def read_idempotency_key(visit: Visit) -> None:
+def read_idempotency_key(state: RequestState) -> None:
     """Set the key where one is required; elsewhere the header means nothing."""
-    if not visit.operation.idempotent:
+    if not state.operation.idempotent:
         return
-    text = visit.request.headers.get("idempotency-key")
+    text = state.request.headers.get("idempotency-key")
     if text is None:
         raise _refuse("required", "This operation needs an Idempotency-Key header.")
-    if "idempotency-key" in visit.request.repeated:
+    if "idempotency-key" in state.request.repeated:
         raise _refuse("duplicate", "Send one Idempotency-Key header.")
     key = unquoted(text.strip())
     if not key:
         raise _refuse("too_short", "The Idempotency-Key is empty.")
     if len(key) > LONGEST:
         raise _refuse("too_long", f"An Idempotency-Key has at most {LONGEST} characters.")
-    visit.idempotency_key = key
+    state.idempotency_key = key

@@ -4,24 +4,24 @@ from dataclasses import replace
 
 from domain.kernel.errors import FieldError, InvalidRequest
 from domain.kernel.tenancy import Tenant
-from entrypoints.http.visit import Visit
+from entrypoints.http.request_state import RequestState
 
 
 def _refuse(detail: str) -> InvalidRequest:
     return InvalidRequest(detail, fields=(FieldError("header.Service-Mode", "invalid_value", detail),))
 
 
-def choose_mode(visit: Visit) -> None:
+def choose_mode(state: RequestState) -> None:
     """A key's mode is fixed, and naming the other one is refused; other tokens are live unless they ask for test."""
-    named = visit.request.headers.get("service-mode")
+    named = state.request.headers.get("service-mode")
     if named is None:
         return
     if named not in ("live", "test"):
         raise _refuse("Service-Mode is `live` or `test`.")
-    caller = visit.caller
+    caller = state.caller
     livemode = named == "live"
     if caller.tenant.livemode == livemode:
         return
     if caller.mode_fixed:
         raise _refuse("This key belongs to the other mode.")
-    visit.principal = replace(caller, tenant=Tenant(caller.tenant.org, livemode))
+    state.principal = replace(caller, tenant=Tenant(caller.tenant.org, livemode))

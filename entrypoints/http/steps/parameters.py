@@ -7,7 +7,7 @@ from typing import Any
 from adapters.wire.cursors import Cursors, context_of
 from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from entrypoints.http.json_body import decode
-from entrypoints.http.visit import FIRST_PAGE, Visit
+from entrypoints.http.request_state import FIRST_PAGE, RequestState
 
 
 @lru_cache(maxsize=64)
@@ -27,47 +27,47 @@ class ReadParameters:
     def __init__(self, cursors: Cursors) -> None:
         self._cursors = cursors
 
-    def __call__(self, visit: Visit) -> Awaitable[None] | None:
+    def __call__(self, state: RequestState) -> Awaitable[None] | None:
         """Raises InvalidRequest, UnsupportedMediaType or PayloadTooLarge."""
-        if visit.route.reads:
-            self._read_query(visit, ())
+        if state.route.reads:
+            self._read_query(state, ())
             return None
-        return self._read_body(visit)
+        return self._read_body(state)
 
-    async def _read_body(self, visit: Visit) -> None:
-        raw = await _receive(visit)
-        validator = visit.route.body
+    async def _read_body(self, state: RequestState) -> None:
+        raw = await _receive(state)
+        validator = state.route.body
         faults: tuple[FieldError, ...] = ()
         if raw:
-            if not is_json(visit.request.headers.get("content-type", "")):
+            if not is_json(state.request.headers.get("content-type", "")):
                 raise UnsupportedMediaType
-            visit.body = decode(raw)
-        if validator is not None and (raw or visit.operation.body_required):
-            faults = validator.faults(visit.body) if raw else (_required(),)
+            state.body = decode(raw)
+        if validator is not None and (raw or state.operation.body_required):
+            faults = validator.faults(state.body) if raw else (_required(),)
         elif validator is None and raw:
-            faults = _unexpected(visit.body)
-            visit.body = None
-        self._read_query(visit, faults)
+            faults = _unexpected(state.body)
+            state.body = None
+        self._read_query(state, faults)
 
-    def _read_query(self, visit: Visit, of_body: tuple[FieldError, ...]) -> None:
-        reader = visit.route.query
-        values, faults = reader.read(visit.request.query)
+    def _read_query(self, state: RequestState, of_body: tuple[FieldError, ...]) -> None:
+        reader = state.route.query
+        values, faults = reader.read(state.request.query)
         if faults or of_body:
             raise InvalidRequest(_summary(faults + of_body), fields=faults + of_body)
-        operation = visit.operation
+        operation = state.operation
         if values:
-            visit.query = reader.filters(values)
+            state.query = reader.filters(values)
         if operation.paging in ("both", "forward"):
-            visit.cursor_context = context_of(operation.id, visit.caller.tenant, visit.match.ids, visit.query)
-            visit.cut = self._cursors.cut(visit.cursor_context, values) if values else FIRST_PAGE
+            state.cursor_context = context_of(operation.id, state.caller.tenant, state.match.ids, state.query)
+            state.page_request = self._cursors.page_request(state.cursor_context, values) if values else FIRST_PAGE
 
 
-async def _receive(visit: Visit) -> bytes:
-    limit = visit.operation.body_limit
-    length = visit.request.headers.get("content-length", "")
+async def _receive(state: RequestState) -> bytes:
+    limit = state.operation.body_limit
+    length = state.request.headers.get("content-length", "")
     if length.isdigit() and int(length) > limit:
         raise PayloadTooLarge(f"The body has more than {limit} bytes.")
-    return await visit.request.read_body(limit)
+    return await state.request.read_body(limit)
 
 
 def _unexpected(body: Any) -> tuple[FieldError, ...]:

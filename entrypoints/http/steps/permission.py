@@ -3,7 +3,7 @@
 from domain.access.model import Principal
 from domain.kernel.errors import FeatureUnavailable, PermissionDenied
 from entrypoints.http.operation import Operation
-from entrypoints.http.visit import Visit
+from entrypoints.http.request_state import RequestState
 
 
 def _is_who(who: str, caller: Principal) -> bool:
@@ -31,6 +31,6 @@ def permit(operation: Operation, caller: Principal) -> None:
         raise FeatureUnavailable(f"The plan {caller.organisation.plan.code} does not include {operation.feature}.")
 
 
-def check_permission(visit: Visit) -> None:
+def check_permission(state: RequestState) -> None:
     """Ask `permit` about this request."""
-    permit(visit.operation, visit.caller)
+    permit(state.operation, state.caller)

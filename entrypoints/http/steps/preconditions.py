@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from domain.kernel.errors import FieldError, InvalidRequest, PreconditionRequired
-from entrypoints.http.visit import Visit
+from entrypoints.http.request_state import RequestState
 
 MOST_TAGS: Final = 8
 NONE_MATCHES: Final = (0,)
@@ -46,11 +46,11 @@ def versions_of(header: str) -> tuple[int, ...] | None:
     return tuple(sorted(versions, reverse=True)) or NONE_MATCHES
 
 
-def read_preconditions(visit: Visit) -> None:
+def read_preconditions(state: RequestState) -> None:
     """Set the versions asked for. Raises PreconditionRequired when If-Match is missing where it must be."""
-    header = visit.request.headers.get("if-match")
-    if not visit.operation.if_match:
+    header = state.request.headers.get("if-match")
+    if not state.operation.if_match:
         return
     if header is None:
         raise PreconditionRequired
-    visit.expected_versions = versions_of(header)
+    state.expected_versions = versions_of(header)

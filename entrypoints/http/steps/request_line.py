@@ -3,15 +3,15 @@
 from typing import Final
 
 from domain.kernel.errors import FieldError, InvalidRequest
-from entrypoints.http.visit import Visit
+from entrypoints.http.request_state import RequestState
 
 LONGEST: Final = 8192
 """Characters of path and query together (RFC 9110 §4.1 asks for at least 8,000)."""
 
 
-def read_request_line(visit: Visit) -> None:
+def read_request_line(state: RequestState) -> None:
     """Refuse a request line over LONGEST or with characters that may not stand in one."""
-    request = visit.request
+    request = state.request
     if len(request.path) + len(request.query) > LONGEST:
         detail = f"Path and query have more than {LONGEST} characters."
         raise InvalidRequest(detail, fields=(FieldError("query", "too_long", detail),))

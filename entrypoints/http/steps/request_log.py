@@ -8,7 +8,7 @@ from typing import Final
 from domain.request_logs.model import RequestLog
 from entrypoints.http.exchange import Response
 from entrypoints.http.request_log_queue import RequestLogQueue
-from entrypoints.http.visit import Visit
+from entrypoints.http.request_state import RequestState
 
 LONGEST: Final = 500
 _SECRET: Final = re.compile(r"(svc_(?:rk_)?(?:live|test)_)[0-9A-Za-z]+")
@@ -26,30 +26,30 @@ class LogRequest:
         self._queue = queue
         self._latest = latest
 
-    def __call__(self, visit: Visit, response: Response) -> Awaitable[None] | None:
+    def __call__(self, state: RequestState, response: Response) -> Awaitable[None] | None:
         """A 401 has no organisation and is not logged. Answers an awaitable while the queue is full."""
-        caller, request, route = visit.principal, visit.request, visit.match.route
+        caller, request, route = state.principal, state.request, state.match.route
         if caller is None or response.status == 401:
             return None
         headers = request.headers
         key, agent = headers.get("idempotency-key"), headers.get("user-agent")
         return self._queue.put(
             RequestLog(
-                id=visit.request_id,
+                id=state.request_id,
                 tenant=caller.tenant,
                 method=request.method,
                 path=without_secrets(request.path),
                 route=route.operation.path if route is not None else None,
                 query=without_secrets(request.query) or None,
                 status=response.status,
-                error_code=visit.error_code,
-                duration_ms=int((perf_counter() - visit.started) * 1000),
+                error_code=state.error_code,
+                duration_ms=int((perf_counter() - state.started) * 1000),
                 actor=caller.actor,
                 via=caller.via,
-                api_version=visit.version or caller.organisation.api_version or self._latest,
+                api_version=state.version or caller.organisation.api_version or self._latest,
                 idempotency_key=without_secrets(key[:LONGEST]) if key else None,
-                ip=visit.address or None,
+                ip=state.address or None,
                 user_agent=without_secrets(agent[:LONGEST]) if agent else None,
-                created_at=visit.now,
+                created_at=state.now,
             )
         )

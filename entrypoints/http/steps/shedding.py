@@ -4,7 +4,7 @@ from typing import Final
 
 from domain.kernel.errors import Overloaded
 from entrypoints.http.pressure import Pressure
-from entrypoints.http.visit import Visit
+from entrypoints.http.request_state import RequestState
 
 FIRST: Final = {"export": 1, "expensive": 2, "stream": 2}
 """The pressure from which requests of a class are shed (specification, Load shedding)."""
@@ -27,12 +27,12 @@ class ShedLoad:
     def __init__(self, pressure: Pressure) -> None:
         self._pressure = pressure
 
-    def __call__(self, visit: Visit) -> None:
+    def __call__(self, state: RequestState) -> None:
         """Raises Overloaded."""
         level = self._pressure.level
         if level == 0:
             return
-        route = visit.match.route
+        route = state.match.route
         rate = route.operation.rate if route else "read"
-        if level >= shed_from(rate, visit.caller.organisation.plan.tier):
+        if level >= shed_from(rate, state.caller.organisation.plan.tier):
             raise Overloaded(retry_after=RETRY[level])

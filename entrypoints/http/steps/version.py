@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from adapters.wire.versions import Versions
 from domain.access.usecases import AccessService
 from domain.kernel.errors import FieldError, InvalidRequest
-from entrypoints.http.visit import Visit
+from entrypoints.http.request_state import RequestState
 
 
 class ChooseVersion:
@@ -15,21 +15,21 @@ class ChooseVersion:
         self._access = access
         self._versions = versions
 
-    def __call__(self, visit: Visit) -> Awaitable[None] | None:
+    def __call__(self, state: RequestState) -> Awaitable[None] | None:
         """Set the version. Raises InvalidRequest for one that is not supported."""
-        named = visit.request.headers.get("service-version")
+        named = state.request.headers.get("service-version")
         if named is not None and not self._versions.supports(named):
             detail = f"Supported versions are {' and '.join(self._versions.dates)}."
             raise InvalidRequest(detail, fields=(FieldError("header.Service-Version", "invalid_value", detail),))
-        pinned = visit.caller.organisation.api_version
+        pinned = state.caller.organisation.api_version
         if pinned is None:
-            return self._pin(visit, named)
-        visit.version = named or self._supported(pinned)
+            return self._pin(state, named)
+        state.version = named or self._supported(pinned)
         return None
 
-    async def _pin(self, visit: Visit, named: str | None) -> None:
-        pinned = await self._access.pin_version(visit.caller.tenant.org, named or self._versions.latest)
-        visit.version = named or self._supported(pinned)
+    async def _pin(self, state: RequestState, named: str | None) -> None:
+        pinned = await self._access.pin_version(state.caller.tenant.org, named or self._versions.latest)
+        state.version = named or self._supported(pinned)
 
     def _supported(self, pinned: str) -> str:
         return pinned if self._versions.supports(pinned) else self._versions.latest

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from domain.changes import following as listening
-from domain.changes import reading
-from domain.changes.following import Following
+from domain.changes.usecases import tailing as listening
+from domain.changes.usecases import reading
+from domain.changes.usecases.tailing import Subscription
 from domain.changes.model import EventFilter
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -19,34 +19,34 @@ pytestmark = pytest.mark.asyncio
 BLOCKED = EventFilter(types=frozenset({"source.blocked"}))
 
 
-async def take(following: Following, count: int, within: float = 10.0) -> list[str]:
+async def take(subscription: Subscription, count: int, within: float = 10.0) -> list[str]:
     """The ids of the next events."""
     seen: list[str] = []
     async with asyncio.timeout(within):
         while len(seen) < count:
-            stretch = await following.next()
-            assert all(event.position <= stretch.position for event in stretch.events)
-            seen += [event.id for event in stretch.events]
+            read_batch = await subscription.next()
+            assert all(event.position <= read_batch.position for event in read_batch.events)
+            seen += [event.id for event in read_batch.events]
     return seen
 
 
-async def quiet(following: Following, seconds: float = 0.15) -> None:
+async def quiet(subscription: Subscription, seconds: float = 0.15) -> None:
     """Nothing comes for a while."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while (left := until - loop.time()) > 0:
-        assert (await following.next(timeout=left)).events == []
+        assert (await subscription.next(timeout=left)).events == []
 
 
 async def test_what_was_written_before_and_after() -> None:
     async with running() as log:
         written = await log.write(3)
-        async with log.follower.follow(log.tenant, 0) as following:
-            assert await take(following, 3) == written
+        async with log.tailer.follow(log.tenant, 0) as subscription:
+            assert await take(subscription, 3) == written
             for _ in range(5):
                 written = await log.write(2)
-                assert await take(following, 2) == written
-            assert following.position == await log.events.horizon()
+                assert await take(subscription, 2) == written
+            assert subscription.position == await log.events.high_watermark()
 
 
 async def test_joining_while_events_come_misses_and_repeats_nothing() -> None:
@@ -62,10 +62,10 @@ async def test_joining_while_events_come_misses_and_repeats_nothing() -> None:
         async def follow(delay: float) -> list[str]:
             await asyncio.sleep(delay)
             seen: list[str] = []
-            async with log.follower.follow(log.tenant, 0) as following:
+            async with log.tailer.follow(log.tenant, 0) as subscription:
                 while not writing.done() or len(seen) < len(written):
-                    stretch = await following.next(dice.randrange(1, 50), 0.05)
-                    seen += [event.id for event in stretch.events]
+                    read_batch = await subscription.next(dice.randrange(1, 50), 0.05)
+                    seen += [event.id for event in read_batch.events]
             return seen
 
         writing = asyncio.create_task(write())
@@ -79,9 +79,9 @@ async def test_the_first_follower_of_a_long_log_has_nobody_read_it_from_its_begi
         await log.write(2_000)
         end = await log.service.now()
         log.events.read = 0
-        async with log.follower.follow(log.tenant, end) as following:
+        async with log.tailer.follow(log.tenant, end) as subscription:
             written = await log.write()
-            assert await take(following, 1) == written
+            assert await take(subscription, 1) == written
         assert log.events.read <= 3
 
 
@@ -89,26 +89,26 @@ async def test_one_reading_serves_all_followers_of_a_tenant() -> None:
     async with running() as log:
         end = await log.service.now()
         async with asyncio.timeout(20):
-            followers = [log.follower.follow(log.tenant, end) for _ in range(50)]
-            followings = [await follower.__aenter__() for follower in followers]
-            for following in followings:
-                await following.next(timeout=0.01)
+            followers = [log.tailer.follow(log.tenant, end) for _ in range(50)]
+            subscriptions = [await tailer.__aenter__() for tailer in followers]
+            for subscription in subscriptions:
+                await subscription.next(timeout=0.01)
             log.events.read = 0
             written = await log.write(3)
-            assert all([await take(following, 3) == written for following in followings])
+            assert all([await take(subscription, 3) == written for subscription in subscriptions])
             assert log.events.read == 1
-            for follower in followers:
-                await follower.__aexit__(None, None, None)
-        assert log.follower._channels == {}
+            for tailer in followers:
+                await tailer.__aexit__(None, None, None)
+        assert log.tailer._channels == {}
 
 
 async def test_a_tenant_that_writes_a_lot_leaves_others_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "PAGE", 20)
     async with running(idle=600) as log:
         end, other = await log.service.now(), Tenant(new_id("org"), True)
-        async with log.follower.follow(log.tenant, end) as busy, log.follower.follow(other, end) as calm:
-            for following in (busy, calm):
-                await following.next(timeout=0.01)
+        async with log.tailer.follow(log.tenant, end) as busy, log.tailer.follow(other, end) as calm:
+            for subscription in (busy, calm):
+                await subscription.next(timeout=0.01)
             log.events.read = 0
             many, few = await log.write(2_000), await log.write(1, other)
             assert await take(calm, 1) == few
@@ -120,21 +120,21 @@ async def test_a_writer_that_is_not_done_holds_back_what_came_after_it() -> None
     async with running(idle=600) as log:
         before = await log.write()
         log.events.held = 2
-        async with log.follower.follow(log.tenant, 0) as following:
+        async with log.tailer.follow(log.tenant, 0) as subscription:
             after = await log.write(2)
-            assert await take(following, 1) == before
-            await quiet(following)
+            assert await take(subscription, 1) == before
+            await quiet(subscription)
             log.events.held = None
-            assert await take(following, 2) == after
+            assert await take(subscription, 2) == after
 
 
 async def test_one_who_is_ahead_of_the_listener_hears_nothing_twice() -> None:
-    async with running(idle=600) as log, log.follower.follow(log.tenant, 0) as early:
+    async with running(idle=600) as log, log.tailer.follow(log.tenant, 0) as early:
         assert (await early.next(timeout=0.1)).events == []
         tell = log.store.listeners.pop()
         first = await log.write(4)
-        await log.follower.horizon.fresh()
-        async with log.follower.follow(log.tenant, 2) as late:
+        await log.tailer.high_watermark.fresh()
+        async with log.tailer.follow(log.tenant, 2) as late:
             assert await take(late, 2) == first[2:]
             second = await log.write(2)
             tell("events", f"{log.tenant.org} t")
@@ -146,13 +146,13 @@ async def test_a_filter_leaves_events_out_and_the_position_moves_on() -> None:
     async with running() as log:
         await log.write(5)
         wanted = await log.write(1, type="source.blocked")
-        async with log.follower.follow(log.tenant, 0, BLOCKED) as following:
-            assert await take(following, 1) == wanted
+        async with log.tailer.follow(log.tenant, 0, BLOCKED) as subscription:
+            assert await take(subscription, 1) == wanted
             await log.write(5)
-            await quiet(following)
-            assert following.position == await log.events.horizon()
+            await quiet(subscription)
+            assert subscription.position == await log.events.high_watermark()
             wanted = await log.write(1, type="source.blocked")
-            assert await take(following, 1) == wanted
+            assert await take(subscription, 1) == wanted
 
 
 async def test_a_rare_type_is_looked_for_window_by_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,49 +160,49 @@ async def test_a_rare_type_is_looked_for_window_by_window(monkeypatch: pytest.Mo
     async with running() as log:
         await log.write(95)
         wanted = await log.write(1, type="source.blocked")
-        async with log.follower.follow(log.tenant, 0, BLOCKED) as following:
-            stretches = [await following.next() for _ in range(10)]
-        assert [stretch.position for stretch in stretches] == [*range(10, 100, 10), 96]
-        assert [stretch.caught_up for stretch in stretches] == [False] * 9 + [True]
+        async with log.tailer.follow(log.tenant, 0, BLOCKED) as subscription:
+            stretches = [await subscription.next() for _ in range(10)]
+        assert [read_batch.position for read_batch in stretches] == [*range(10, 100, 10), 96]
+        assert [read_batch.caught_up for read_batch in stretches] == [False] * 9 + [True]
         assert [event.id for event in stretches[-1].events] == wanted
 
 
 async def test_who_is_too_slow_reads_the_log_itself_and_misses_nothing() -> None:
     async with running(most_waiting=20) as log:
-        async with log.follower.follow(log.tenant, 0) as following:
+        async with log.tailer.follow(log.tenant, 0) as subscription:
             written = await log.write()
-            seen = await take(following, 1)
+            seen = await take(subscription, 1)
             for _ in range(10):
                 written += await log.write(10)
                 await asyncio.sleep(0.02)
-            assert following.overflowed > 0 and len(following._waiting) <= 20
-            assert seen + await take(following, 100) == written
+            assert subscription.overflowed > 0 and len(subscription._waiting) <= 20
+            assert seen + await take(subscription, 100) == written
             written = await log.write()
-            assert await take(following, 1) == written
+            assert await take(subscription, 1) == written
 
 
 async def test_a_database_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "_RETRY", 0.05)
-    async with running() as log, log.follower.follow(log.tenant, 0) as following:
-        assert (await following.next(timeout=0.05)).events == []
+    async with running() as log, log.tailer.follow(log.tenant, 0) as subscription:
+        assert (await subscription.next(timeout=0.05)).events == []
         log.events.down = True
         written = await log.write(2)
-        await quiet(following)
+        await quiet(subscription)
         log.events.down = False
-        assert await take(following, 2) == written
+        assert await take(subscription, 2) == written
 
 
 async def test_a_lost_signal_costs_time_but_no_event() -> None:
-    async with running(idle=0.2) as log, log.follower.follow(log.tenant, 0) as following:
-        assert (await following.next(timeout=0.05)).events == []
+    async with running(idle=0.2) as log, log.tailer.follow(log.tenant, 0) as subscription:
+        assert (await subscription.next(timeout=0.05)).events == []
         log.store.listeners.clear()
         written = await log.write(2)
-        assert await take(following, 2) == written
+        assert await take(subscription, 2) == written
 
 
 async def test_others_signals_do_not_keep_a_lost_one_from_being_noticed() -> None:
-    async with running(idle=0.2) as log, log.follower.follow(log.tenant, 0) as following:
-        assert (await following.next(timeout=0.05)).events == []
+    async with running(idle=0.2) as log, log.tailer.follow(log.tenant, 0) as subscription:
+        assert (await subscription.next(timeout=0.05)).events == []
         log.store.listeners.clear()
         written = await log.write(2)
 
@@ -213,7 +213,7 @@ async def test_others_signals_do_not_keep_a_lost_one_from_being_noticed() -> Non
 
         talking = asyncio.create_task(others())
         try:
-            assert await take(following, 2) == written
+            assert await take(subscription, 2) == written
         finally:
             talking.cancel()
 
@@ -221,25 +221,25 @@ async def test_others_signals_do_not_keep_a_lost_one_from_being_noticed() -> Non
 async def test_asking_together_asks_once_and_never_too_early() -> None:
     log = Log()
     await log.write()
-    await asyncio.gather(*(log.follower.horizon.fresh() for _ in range(100)))
+    await asyncio.gather(*(log.tailer.high_watermark.fresh() for _ in range(100)))
     assert log.events.reached <= 2
-    first = asyncio.create_task(log.follower.horizon.fresh())
+    first = asyncio.create_task(log.tailer.high_watermark.fresh())
     await asyncio.sleep(0)
     await log.write()
-    assert await log.follower.horizon.fresh() == 2
+    assert await log.tailer.high_watermark.fresh() == 2
     await first
 
 
 async def test_tenants_do_not_hear_each_other() -> None:
     async with running() as log:
         other, sandbox = Tenant(new_id("org"), True), Tenant(log.tenant.org, False)
-        async with log.follower.follow(log.tenant, 0) as following, log.follower.follow(sandbox, 0) as testing:
+        async with log.tailer.follow(log.tenant, 0) as subscription, log.tailer.follow(sandbox, 0) as testing:
             await log.write(3, other)
             in_test = await log.write(1, sandbox)
             mine = await log.write()
-            assert await take(following, 1) == mine
+            assert await take(subscription, 1) == mine
             assert await take(testing, 1) == in_test
-            await quiet(following, 0.05)
+            await quiet(subscription, 0.05)
 
 
 def _data(stretch_events: Any) -> list[dict[str, Any]]:
@@ -259,8 +259,8 @@ async def test_a_holder_hears_what_the_licence_covers_and_nothing_else() -> None
         owner, published, closed = Tenant(new_id("org"), True), new_id("cat"), new_id("cat")
         log.grant(owner, published, "*")
         log.grant(owner, closed, new_id("org"), "trade")
-        async with log.follower.follow(log.tenant, 0) as following:
-            assert (await following.next(timeout=0.05)).events == []
+        async with log.tailer.follow(log.tenant, 0) as subscription:
+            assert (await subscription.next(timeout=0.05)).events == []
             await _offer(log, owner, closed, "price")
             await _offer(log, owner, published, "quantity", "cost")
             await log.write(1, owner, catalogue=published)
@@ -269,13 +269,13 @@ async def test_a_holder_hears_what_the_licence_covers_and_nothing_else() -> None
             own = await _offer(log, log.tenant, published, "cost", "quantity")
             events: list[Any] = []
             while len(events) < 2:
-                events += (await following.next()).events
+                events += (await subscription.next()).events
             assert [event.id for event in events] == [*shown, *own]
             told, whole = _data(events)
             assert [field["path"] for field in told["fields"]] == ["price", "availability"]
             assert "stock" not in told["facets"] and "previous_version" not in told
             assert [field["path"] for field in whole["fields"]] == ["cost", "quantity"]
-            await quiet(following, 0.05)
+            await quiet(subscription, 0.05)
 
 
 async def test_a_grant_by_name_adds_groups() -> None:
@@ -284,8 +284,8 @@ async def test_a_grant_by_name_adds_groups() -> None:
         log.grant(owner, catalogue, "*")
         log.grant(owner, catalogue, log.tenant.org, "stock")
         await _offer(log, owner, catalogue, "price", "quantity", "cost")
-        async with log.follower.follow(log.tenant, 0) as following:
-            [told] = _data((await following.next()).events)
+        async with log.tailer.follow(log.tenant, 0) as subscription:
+            [told] = _data((await subscription.next()).events)
         assert [field["path"] for field in told["fields"]] == ["price", "quantity"]
         assert b"cost" not in (await log.service.page(log.tenant, 0, 10, EventFilter())).body
 
@@ -294,51 +294,51 @@ async def test_a_licence_granted_while_following_opens_what_comes_with_it() -> N
     """Even when the very first event of the catalogue is written together with the grant."""
     async with running(idle=0.3) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
-        async with log.follower.follow(log.tenant, 0) as following:
+        async with log.tailer.follow(log.tenant, 0) as subscription:
             own = await log.write()
-            assert await take(following, 1) == own
+            assert await take(subscription, 1) == own
             log.grant(owner, catalogue, "*")
             first = await _offer(log, owner, catalogue, "price")
             own = await log.write()
             second = await _offer(log, owner, catalogue, "price")
-            assert await take(following, 3) == [*first, *own, *second]
+            assert await take(subscription, 3) == [*first, *own, *second]
             log.revoke(owner, catalogue, "*")
             await _offer(log, owner, catalogue, "price")
             own = await log.write()
-            assert await take(following, 1) == own
+            assert await take(subscription, 1) == own
 
 
 async def test_one_who_joins_late_reads_with_the_licences_of_the_horizon() -> None:
     """Another reader moved the horizon on; the channel's own licences are older than that."""
     async with running() as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
-        async with log.follower.follow(log.tenant, 0) as early:
+        async with log.tailer.follow(log.tenant, 0) as early:
             own = await log.write()
             assert await take(early, 1) == own
             log.grant(owner, catalogue, "*")
             log.store.listeners.clear()
             first = await _offer(log, owner, catalogue, "price")
-            await log.follower.horizon.fresh()
-            async with log.follower.follow(log.tenant, 0) as late:
+            await log.tailer.high_watermark.fresh()
+            async with log.tailer.follow(log.tenant, 0) as late:
                 assert await take(late, 2) == [*own, *first]
 
 
 async def test_closing_wakes_everyone() -> None:
-    async with running() as log, log.follower.follow(log.tenant, 0) as following:
-        assert (await following.next(timeout=0.05)).events == []
-        waiting = asyncio.create_task(following.next())
+    async with running() as log, log.tailer.follow(log.tenant, 0) as subscription:
+        assert (await subscription.next(timeout=0.05)).events == []
+        waiting = asyncio.create_task(subscription.next())
         await asyncio.sleep(0.05)
-        log.follower.close()
-        assert (await asyncio.wait_for(waiting, 5)).events == [] and log.follower.closing
+        log.tailer.close()
+        assert (await asyncio.wait_for(waiting, 5)).events == [] and log.tailer.closing
 
 
 async def test_who_rests_at_the_end_of_the_log_is_told_without_asking_it() -> None:
     async with running(idle=0.05) as log:
         end = await log.service.now()
         log.events.read = 0
-        page = await log.service.rest(log.tenant, end, 10, EventFilter(), 0.5)
+        page = await log.service.long_poll(log.tenant, end, 10, EventFilter(), 0.5)
         assert (page.count, page.caught_up, log.events.read) == (0, True, 0)
-        resting = asyncio.create_task(log.service.rest(log.tenant, page.position, 10, EventFilter(), 20))
+        resting = asyncio.create_task(log.service.long_poll(log.tenant, page.position, 10, EventFilter(), 20))
         await asyncio.sleep(0.05)
         await log.write(2)
         assert (await resting).count == 2
@@ -349,9 +349,9 @@ async def test_who_rests_is_not_told_of_an_end_that_nobody_has_looked_at() -> No
         end = await log.service.now()
         tell = log.store.listeners.pop()
         written = asyncio.create_task(log.write(2))
-        page = await log.service.rest(log.tenant, end, 10, EventFilter(), 0.1)
+        page = await log.service.long_poll(log.tenant, end, 10, EventFilter(), 0.1)
         assert (page.count, len(await written)) == (2, 2)
         log.events.down = True
         with pytest.raises(ConnectionError):
-            await log.service.rest(log.tenant, page.position, 10, EventFilter(), 0.1)
+            await log.service.long_poll(log.tenant, page.position, 10, EventFilter(), 0.1)
         log.store.listeners.append(tell)

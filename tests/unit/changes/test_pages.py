@@ -1,15 +1,15 @@
-"""Pages of the feed (domain/changes/usecases.py)."""
+"""Pages of the feed (domain/changes/usecases/service.py)."""
 
 import asyncio
 import json
 
 import pytest
 
-from domain.changes import reading as module
+from domain.changes.usecases import reading as module
 from domain.changes.model import EventFilter
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
-from domain.kernel.paging import Cut
+from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from tests.support.logs import Log, running
 
@@ -39,8 +39,8 @@ async def test_full_pages_of_a_long_log_ask_for_its_reach_once() -> None:
     log.events.reached = 0
     page = await log.service.page(log.tenant, 0, 40, FEED)
     assert log.events.reached == 1 and page.count == 40 and not page.caught_up
-    rest = await log.service.page(log.tenant, page.position, 60, FEED)
-    assert ids(page.body) + ids(rest.body) == written and rest.caught_up and log.events.reached == 2
+    long_poll = await log.service.page(log.tenant, page.position, 60, FEED)
+    assert ids(page.body) + ids(long_poll.body) == written and long_poll.caught_up and log.events.reached == 2
 
 
 async def test_no_page_goes_beyond_the_horizon() -> None:
@@ -49,7 +49,11 @@ async def test_no_page_goes_beyond_the_horizon() -> None:
         log.events.held = 4
         page = await log.service.page(log.tenant, 0, 10, FEED)
         assert (page.count, page.position, page.caught_up) == (3, 3, True)
-        assert [event.position for event in (await log.service.recent(log.tenant, Cut(10), FEED)).items] == [3, 2, 1]
+        assert [event.position for event in (await log.service.recent(log.tenant, PageRequest(10), FEED)).items] == [
+            3,
+            2,
+            1,
+        ]
 
 
 async def test_a_rare_type_moves_the_cursor_and_is_not_caught_up_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,17 +75,21 @@ async def test_recent_looks_further_and_further_back() -> None:
     async with running() as log:
         wanted = await log.write(3, type="source.blocked")
         await log.write(50)
-        page = await log.service.recent(log.tenant, Cut(2), BLOCKED)
+        page = await log.service.recent(log.tenant, PageRequest(2), BLOCKED)
         assert [event.id for event in page.items] == wanted[:0:-1] and page.has_more
-        rest = await log.service.recent(log.tenant, Cut(2, page.next_key), BLOCKED)
-        assert [event.id for event in rest.items] == wanted[:1] and not rest.has_more and rest.next_key is None
+        long_poll = await log.service.recent(log.tenant, PageRequest(2, page.next_key), BLOCKED)
+        assert (
+            [event.id for event in long_poll.items] == wanted[:1]
+            and not long_poll.has_more
+            and long_poll.next_key is None
+        )
 
 
 async def test_what_is_dropped_while_it_is_read_is_told() -> None:
     async with running() as log:
         await log.write(5)
         assert await log.service.start(None) == 0
-        log.store.floor = 3
+        log.store.low_watermark = 3
         with pytest.raises(CursorExpired):
             await log.service.page(log.tenant, 0, 10, FEED)
         with pytest.raises(CursorExpired):
@@ -112,7 +120,7 @@ async def test_licensed_events_stand_among_ones_own_on_pages() -> None:
             seen += ids(page.body)
             position, caught_up = page.position, page.caught_up
         assert seen == written
-        recent = await log.service.recent(log.tenant, Cut(10), FEED)
+        recent = await log.service.recent(log.tenant, PageRequest(10), FEED)
         assert [event.id for event in recent.items] == written[::-1] and not recent.has_more
 
 

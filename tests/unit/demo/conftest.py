@@ -9,16 +9,9 @@ import pytest
 from connectors.sdk.spec import ConnectorSpec
 from connectors.sdk.testing import FakeContext, read
 from domain.ingestion.mapping import from_given, propose
-from domain.ingestion.model import (
-    Context,
-    Group,
-    HeaderMapping,
-    Problem,
-    ProductStatement,
-    Row,
-    Table,
-    VariantStatement,
-)
+from domain.catalogue.statements import ProductStatement, VariantStatement
+from domain.ingestion.model import Context, Group, HeaderMapping, Row, Table
+from domain.kernel.problems import Problem
 from domain.ingestion.normalise import normalise
 from domain.ingestion.plan import compile_plan
 from domain.ingestion.vocabulary import score_header

@@ -5,7 +5,9 @@ from decimal import Decimal
 from typing import Any
 
 from domain.ingestion.mapping import from_given, propose
-from domain.ingestion.model import Context, Group, Problem, ProductStatement
+from domain.catalogue.statements import ProductStatement
+from domain.ingestion.model import Context, Group
+from domain.kernel.problems import Problem
 from domain.ingestion.normalise import normalise
 from domain.ingestion.plan import compile_plan
 

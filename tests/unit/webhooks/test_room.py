@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from domain.webhooks import lane as module
-from domain.webhooks.lane import AHEAD, FAILING_AFTER, Item, Lane
-from tests.unit.webhooks.test_lane import event, lane, take
+from domain.webhooks.usecases import endpoint_queue as module
+from domain.webhooks.usecases.endpoint_queue import AHEAD, FAILING_AFTER, Item, EndpointQueue
+from tests.unit.webhooks.test_endpoint_queue import event, queue, take
 
 pytestmark = pytest.mark.asyncio
 
 
-async def has_room(made: Lane) -> int | None:
+async def has_room(made: EndpointQueue) -> int | None:
     """How many events may be taken, None if it has to be waited for."""
     try:
         return await asyncio.wait_for(made.room(), 0.05)
@@ -19,12 +19,12 @@ async def has_room(made: Lane) -> int | None:
         return None
 
 
-def fill(made: Lane, count: int, first: int = 1) -> list[Item]:
+def fill(made: EndpointQueue, count: int, first: int = 1) -> list[Item]:
     """Take in that many events of as many subjects."""
     return [take(made, event(number, f"ofr_{number}")) for number in range(first, first + count)]
 
 
-def attempt(made: Lane, *, succeeds: bool) -> Item:
+def attempt(made: EndpointQueue, *, succeeds: bool) -> Item:
     """Send what is next."""
     item = made.next()
     assert item is not None
@@ -35,7 +35,7 @@ def attempt(made: Lane, *, succeeds: bool) -> Item:
 
 async def test_first_attempts_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_UNSENT", 3)
-    made = lane()
+    made = queue()
     fill(made, 2)
     assert await has_room(made) == AHEAD
     fill(made, 1, first=3)
@@ -49,7 +49,7 @@ async def test_first_attempts_are_waited_for(monkeypatch: pytest.MonkeyPatch) ->
 async def test_what_waits_its_window_keeps_nobody_from_waiting_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_UNSENT", 3)
     monkeypatch.setattr(module, "MOST_OPEN", 6)
-    made = lane(coalesce_seconds=300)
+    made = queue(coalesce_seconds=300)
     fill(made, 5)
     assert await has_room(made) == AHEAD
     fill(made, 1, first=6)
@@ -57,7 +57,7 @@ async def test_what_waits_its_window_keeps_nobody_from_waiting_too(monkeypatch: 
 
 
 async def test_the_window_begins_when_it_happened() -> None:
-    made = lane(coalesce_seconds=300)
+    made = queue(coalesce_seconds=300)
     dues = []
     for number, age in enumerate((0.0, 100.0, 1_000.0), start=1):
         logged = event(number, f"ofr_{number}")
@@ -69,7 +69,7 @@ async def test_the_window_begins_when_it_happened() -> None:
 async def test_one_that_fails_is_given_less_but_now_and_then_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_OPEN_FAILING", FAILING_AFTER)
     monkeypatch.setattr(module, "PROBE", 0.01)
-    made = lane()
+    made = queue()
     fill(made, FAILING_AFTER)
     for _ in range(FAILING_AFTER - 1):
         attempt(made, succeeds=False)

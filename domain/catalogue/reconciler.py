@@ -1,0 +1,335 @@
+"""What a source states becomes products, variants and offers; every change becomes an event."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from domain.catalogue import differences
+from domain.catalogue.batch import Batch
+from domain.catalogue.model import STREAM_BITS, Offer, Product, Variant
+from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
+from domain.events.model import Changed, Event, FieldChange, Provenance
+from domain.kernel.ids import new_id
+from domain.kernel.problems import Problem
+from domain.sources.model import Source
+
+
+@dataclass(slots=True)
+class CatalogueReconciler:
+    """Applies statements of one chunk of a run; what they change gathers in `batch`.
+
+    `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
+    `present` tells whether the feed that is being read names a product key; `line` is where the present statement starts.
+    `places` are the locations that a stock sheet can speak of, None where its rows name them.
+    """
+
+    source: Source
+    run: str
+    stream: str
+    now: datetime
+    complete: bool
+    products: dict[str, Product]
+    present: Callable[[str], bool]
+    places: frozenset[str] | None = None
+    line: int | None = None
+    batch: Batch = field(default_factory=Batch)
+    problems: list[Problem] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    _owners: dict[str, Product] = field(default_factory=dict)
+    _provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        """Know which product owns which variant key."""
+        self._provenance = Provenance(self.source.id, "mapped", 1.0, self.now)
+        for product in self.products.values():
+            for variant in product.variants:
+                self._owners[variant.key] = product
+
+    def product(self, statement: ProductStatement) -> Product:
+        """The catalogue stream states a product: it is made, or brought to what the source says now."""
+        product = self.products.get(statement.key)
+        if product is None:
+            product = self._new_product(statement)
+        else:
+            self._update_product(product, statement)
+        unstated = {variant.key: variant for variant in product.variants}
+        for stated in statement.variants:
+            self._keep_apart(product, stated)
+            unstated.pop(stated.key, None)
+            self._variant(product, stated)
+        if self.complete:
+            for variant in unstated.values():
+                self.withdraw(product, variant.offers)
+        return product
+
+    def _keep_apart(self, product: Product, stated: VariantStatement) -> None:
+        """An item that another product of the feed states as well becomes one of its own, under a longer key."""
+        owner = self._owners.get(stated.key)
+        if owner is None or owner is product or not self.present(owner.key):
+            return
+        variant = next(entry for entry in owner.variants if entry.key == stated.key)
+        if any(offer.withdrawn_at is None for offer in variant.offers) or not variant.offers:
+            detail = f"The item {stated.key} is stated under {owner.key} as well; both are kept."
+            self.problems.append(Problem("sku", "duplicate", detail, line=self.line))
+            stated.key = f"{stated.key} / {product.key}"
+
+    def stock(self, product: Product, statement: VariantStatement) -> None:
+        """The stock stream states offers of a variant that the catalogue knows.
+
+        A complete sheet that has lost a location withdraws what it stated there. A single blank or unreadable cell of a
+        location it still has says nothing.
+        """
+        variant = next(entry for entry in product.variants if entry.key == statement.key)
+        self._offers(product, variant, statement.offers)
+        places = self.places
+        if self.complete and places is not None:
+            self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
+
+    def withdraw(self, product: Product, offers: Iterable[Offer]) -> None:
+        """A complete run no longer states these offers; one that no stream states is withdrawn."""
+        bit = STREAM_BITS[self.stream]
+        for offer in offers:
+            if offer.source != self.source.id or not offer.stated & bit:
+                continue
+            offer.stated &= ~bit
+            if offer.stated:
+                self._stated_by_another(product, offer)
+                continue
+            old = offer.data
+            offer.data = {name: value for name, value in old.items() if name != "incoming"}
+            offer.data |= {"quantity": 0, "availability": "out_of_stock"}
+            offer.withdrawn_at = self.now
+            changes = differences.changed(old, offer.data, "")
+            changes.append(FieldChange("withdrawn_at", None, self.now))
+            self._offer_changed(product, offer, changes, ["stock", "availability"])
+            self._count("withdrawn")
+
+    def _stated_by_another(self, product: Product, offer: Offer) -> None:
+        """The other stream still states the offer: a price stays as last stated, stock that nobody states is unknown."""
+        old = offer.data
+        if self.stream == "stock":
+            stock = (*differences.STOCK_FIELDS, "availability")
+            kept = {name: value for name, value in old.items() if name not in stock}
+            offer.data = {**kept, "availability": "unknown"}
+        if changes := differences.changed(old, offer.data, ""):
+            self._offer_changed(product, offer, changes, differences.facets(changes))
+        else:
+            self._keep_offer(product, offer)
+
+    def absent(self, product: Product) -> None:
+        """A complete run no longer lists the product at all."""
+        for variant in product.variants:
+            self.withdraw(product, variant.offers)
+
+    def status(self, product: Product, status: str) -> None:
+        """The product's lifecycle moves (the absence ladder, or a flag of the source)."""
+        change = FieldChange("status", product.status, status)
+        product.status = status
+        kind = "product.discontinued" if status == "discontinued" else "product.updated"
+        self._product_changed(product, [change], kind)
+
+    def _new_product(self, statement: ProductStatement) -> Product:
+        product = Product(
+            id=new_id("prod"),
+            catalogue=self.source.catalogue,
+            source=self.source.id,
+            key=statement.key,
+            status="discontinued" if statement.discontinued else "active",
+            version=1,
+            visibility="unlisted",
+            data=statement.data,
+            created_at=self.now,
+            updated_at=self.now,
+        )
+        self.products[statement.key] = product
+        self.batch.new_products.append(product)
+        self.batch.touched[product.id] = product
+        self._count("products_created")
+        self._event(
+            "product.created", product.id, product.version, {"id": product.id}, differences.created(product.data)
+        )
+        return product
+
+    def _update_product(self, product: Product, statement: ProductStatement) -> None:
+        changes = differences.changed(product.data, statement.data)
+        product.data = statement.data
+        wanted = "discontinued" if statement.discontinued else "active"
+        if product.status != wanted:
+            self.status(product, wanted)
+        if changes:
+            self._product_changed(product, changes, "product.updated")
+
+    def _product_changed(self, product: Product, changes: list[Changed], kind: str) -> None:
+        product.version += 1
+        self.batch.changed_products.append(product)
+        self._touch(product)
+        self._count("products_changed")
+        self._event(kind, product.id, product.version, {"id": product.id}, changes)
+
+    def _variant(self, product: Product, stated: VariantStatement) -> None:
+        owner = self._owners.get(stated.key)
+        if owner is None:
+            variant = self._new_variant(product, stated)
+        else:
+            variant = next(entry for entry in owner.variants if entry.key == stated.key)
+            self._update_variant(product, owner, variant, stated)
+        self._offers(product, variant, stated.offers)
+        if self.complete:
+            places = {offer.location for offer in stated.offers}
+            self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
+
+    def _new_variant(self, product: Product, stated: VariantStatement) -> Variant:
+        variant = Variant(
+            id=new_id("var"),
+            product=product.id,
+            source=self.source.id,
+            key=stated.key,
+            status="discontinued" if stated.data.get("discontinued") else "active",
+            version=1,
+            data=stated.data,
+            updated_at=self.now,
+        )
+        product.variants.append(variant)
+        self._owners[stated.key] = product
+        self.batch.new_variants.append(variant)
+        self._touch(product)
+        self._count("variants_created")
+        ids = {"id": variant.id, "product": product.id}
+        self._event("variant.created", variant.id, 1, ids, differences.created(stated.data))
+        return variant
+
+    def _update_variant(self, product: Product, owner: Product, variant: Variant, stated: VariantStatement) -> None:
+        changes = differences.changed(variant.data, stated.data)
+        status = "discontinued" if stated.data.get("discontinued") else "active"
+        if status != variant.status:
+            changes.append(FieldChange("status", variant.status, status))
+        if owner is not product:
+            changes.append(FieldChange("product", owner.id, product.id))
+            self._move(variant, owner, product)
+        if not changes:
+            return
+        variant.data, variant.status = stated.data, status
+        variant.version += 1
+        variant.updated_at = self.now
+        self.batch.changed_variants.append(variant)
+        self._touch(product)
+        self._count("variants_changed")
+        self._event("variant.updated", variant.id, variant.version, {"id": variant.id, "product": product.id}, changes)
+
+    def _move(self, variant: Variant, owner: Product, product: Product) -> None:
+        """The source files an item it had under one product under another now; its offers go with it."""
+        owner.variants.remove(variant)
+        product.variants.append(variant)
+        variant.product = product.id
+        self._owners[variant.key] = product
+        self._touch(owner)
+        for offer in variant.offers:
+            offer.product = product.id
+            self._keep_offer(product, offer)
+
+    def _offers(self, product: Product, variant: Variant, stated: list[OfferStatement]) -> None:
+        known = {offer.location: offer for offer in variant.offers if offer.source == self.source.id}
+        for statement in stated:
+            offer = known.get(statement.location)
+            if offer is None:
+                known[statement.location] = self._new_offer(product, variant, statement)
+            else:
+                self._update_offer(product, offer, statement)
+
+    def _new_offer(self, product: Product, variant: Variant, statement: OfferStatement) -> Offer:
+        offer = Offer(
+            id=new_id("ofr"),
+            variant=variant.id,
+            product=product.id,
+            source=self.source.id,
+            location=statement.location,
+            data={"availability": "unknown", **statement.data},
+            version=1,
+            stated=STREAM_BITS[self.stream],
+            observed_at=self.now,
+            updated_at=self.now,
+        )
+        variant.offers.append(offer)
+        self.batch.new_offers.append(offer)
+        self._touch(product)
+        self._count("offers_created")
+        self._event("offer.created", offer.id, 1, self._offer_ids(offer), differences.created(offer.data, ""))
+        return offer
+
+    def _update_offer(self, product: Product, offer: Offer, statement: OfferStatement) -> None:
+        bit = STREAM_BITS[self.stream]
+        data = merged(offer.data, statement.data, shared=bool(offer.stated & ~bit))
+        changes = differences.changed(offer.data, data, "")
+        if offer.withdrawn_at is not None:
+            changes.append(FieldChange("withdrawn_at", offer.withdrawn_at, None))
+            offer.withdrawn_at = None
+        if changes:
+            offer.data = data
+            offer.stated |= bit
+            self._offer_changed(product, offer, changes, differences.facets(changes) or ["availability"])
+        elif not offer.stated & bit:
+            offer.stated |= bit
+            self._keep_offer(product, offer)
+
+    def _offer_changed(self, product: Product, offer: Offer, changes: list[Changed], facets: list[str]) -> None:
+        offer.version += 1
+        offer.observed_at = self.now
+        self._keep_offer(product, offer)
+        self._count("offers_changed")
+        ids = self._offer_ids(offer)
+        self._event("offer.changed", offer.id, offer.version, ids, changes, facets)
+
+    def _keep_offer(self, product: Product, offer: Offer) -> None:
+        offer.updated_at = self.now
+        self.batch.changed_offers.append(offer)
+        self._touch(product)
+
+    def _touch(self, product: Product) -> None:
+        product.updated_at = self.now
+        self.batch.touched[product.id] = product
+
+    def _offer_ids(self, offer: Offer) -> dict[str, Any]:
+        return {
+            "id": offer.id,
+            "variant": offer.variant,
+            "product": offer.product,
+            "source": offer.source,
+            "catalogue": self.source.catalogue,
+            "location": offer.location,
+            "availability": offer.data["availability"],
+        }
+
+    def _count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+    def _event(
+        self,
+        kind: str,
+        subject: str,
+        version: int,
+        ids: Mapping[str, Any],
+        changes: list[Changed],
+        facets: list[str] | None = None,
+    ) -> None:
+        self.batch.events.append(
+            Event(
+                kind, subject, version, ids,
+                fields=changes, provenance=self._provenance, facets=facets,
+                source=self.source.id, catalogue=self.source.catalogue, correlation_id=self.run,
+            )
+        )  # fmt: skip
+
+
+def merged(old: Mapping[str, Any], stated: Mapping[str, Any], *, shared: bool) -> dict[str, Any]:
+    """An offer's facts after a stream states some of them.
+
+    Prices and stock are two groups. A statement that names anything of a group replaces the group; a group it does not
+    name stays when another stream states the offer too, and goes when none does.
+    """
+    data: dict[str, Any] = {}
+    for group in (differences.PRICE_FIELDS, (*differences.STOCK_FIELDS, "availability")):
+        names = stated if any(name in stated for name in group) or not shared else old
+        data |= {name: names[name] for name in group if name in names}
+    data.setdefault("availability", "unknown")
+    return data

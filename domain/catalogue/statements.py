@@ -1,0 +1,32 @@
+"""What a source states: a product with its variants and their offers, as a feed or a pushed record gave them."""
+
+from dataclasses import dataclass, field
+
+from domain.catalogue.data import OfferData, ProductData, VariantData
+
+
+@dataclass(slots=True)
+class OfferStatement:
+    """A source's offer of one variant at one location; `data` holds only what this feed states."""
+
+    location: str
+    data: OfferData
+
+
+@dataclass(slots=True)
+class VariantStatement:
+    """A source's statement of one variant; `key` is the source's own key for it, unique within the source."""
+
+    key: str
+    data: VariantData
+    offers: list[OfferStatement] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ProductStatement:
+    """A source's statement of one product; `key` is the source's own key for it."""
+
+    key: str
+    data: ProductData
+    variants: list[VariantStatement] = field(default_factory=list)
+    discontinued: bool = False

@@ -1,0 +1,1 @@
+"""What runs: serving the log to those who read it, and following it as it grows."""

@@ -1,0 +1,107 @@
+"""Getting a run's snapshot: fetched, uploaded, pushed or kept from before; it ends up in a local file and in the object store."""
+
+import hashlib
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from domain.kernel.tenancy import Tenant
+from domain.runs.model import SNAPSHOT_LIMIT, Run
+from domain.sources.model import Source
+from ports.codec import Codec
+from ports.connectors import Connectors, FetchFailed, Job, Validators
+from ports.objects import ObjectMissing, Objects
+from ports.unit_of_work import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The raw bytes of a feed. `key` is the object's key, content-addressed; `unchanged`: the source said so itself."""
+
+    path: Path | None
+    key: str | None
+    size: int
+    unchanged: bool = False
+    served_by: str | None = None
+    validators: Validators = field(default_factory=Validators)
+
+
+def settings_digest(source: Source, stream: str) -> str:
+    """Tells whether a snapshot would be read the same way as before."""
+    told = repr((source.connector, sorted(source.config.items(), key=str), stream))
+    return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Fetcher:
+    """Fetches snapshots into `folder`."""
+
+    uow: UnitOfWork
+    connectors: Connectors
+    objects: Objects
+    codec: Codec
+
+    async def snapshot(self, tenant: Tenant, run: Run, source: Source, job: Job, folder: Path) -> Snapshot:
+        """The run's snapshot. Raises FetchFailed."""
+        path = folder / "snapshot"
+        if run.snapshot is not None:
+            return Snapshot(path, run.snapshot, (await self._keep(path, self._stored(run.snapshot)))[0])
+        if "upload" in run.input:
+            chunks = self._stored(await self._upload_key(tenant, str(run.input["upload"])))
+            return await self._take(tenant, path, chunks)
+        if run.input.get("push"):
+            return await self._take(tenant, path, self._pushed(tenant, run))
+        return await self._fetch(tenant, source, job, path)
+
+    async def _fetch(self, tenant: Tenant, source: Source, job: Job, path: Path) -> Snapshot:
+        async with self.connectors.fetch(source.connector, job) as answer:
+            if answer.not_modified:
+                return Snapshot(None, None, 0, True, answer.served_by, answer.validators)
+            taken = await self._take(tenant, path, answer.chunks)
+            return Snapshot(taken.path, taken.key, taken.size, False, answer.served_by, answer.validators)
+
+    async def _take(self, tenant: Tenant, path: Path, chunks: AsyncIterator[bytes]) -> Snapshot:
+        size, digest = await self._keep(path, chunks)
+        mode = "live" if tenant.livemode else "test"
+        key = f"snapshots/{tenant.org}/{mode}/{digest}"
+        await self.objects.put_file(key, path)
+        return Snapshot(path, key, size)
+
+    async def _keep(self, path: Path, chunks: AsyncIterator[bytes]) -> tuple[int, str]:
+        digest, size = hashlib.sha256(), 0
+        with path.open("wb") as file:
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > SNAPSHOT_LIMIT:
+                    raise FetchFailed("fetch_failed", f"The feed is larger than {SNAPSHOT_LIMIT >> 20} MiB.")
+                digest.update(chunk)
+                file.write(chunk)
+        return size, digest.hexdigest()
+
+    async def _stored(self, key: str) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self.objects.read(key):
+                yield chunk
+        except ObjectMissing as error:
+            raise FetchFailed("fetch_failed", "The stored file is gone; hand it in again.") from error
+
+    async def _upload_key(self, tenant: Tenant, upload: str) -> str:
+        async with self.uow.read(tenant) as tx:
+            found = await tx.uploads.get(upload)
+        if found is None:
+            raise FetchFailed("fetch_failed", "The upload is gone; hand the file in again.")
+        return found.key
+
+    async def _pushed(self, tenant: Tenant, run: Run) -> AsyncIterator[bytes]:
+        """The parts of a batch, one JSON array a line."""
+        async with self.uow.read(tenant) as tx:
+            parts = await tx.pushes.parts(run.id)
+        for part in parts:
+            yield part.replace(b"\n", b" ") + b"\n"
+
+    def parts(self, path: Path) -> Iterator[Sequence[Mapping[str, Any]]]:
+        """The pushed records of a snapshot, part by part."""
+        with path.open("rb") as file:
+            for line in file:
+                yield self.codec.decode(line)

@@ -1,0 +1,123 @@
+"""What people do with runs: look at them, start one, push records into one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound, Unprocessable
+from domain.kernel.paging import Page, PageRequest
+from domain.runs.model import Run
+from domain.runs.queueing import execution, queued, started
+from domain.sources.model import FETCHED_KINDS, Source
+from ports.connectors import Connectors
+from ports.unit_of_work import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """One call's records: `records` is a JSON array in UTF-8, `count` how many there are.
+
+    `batch` names the run that several calls fill; `more` keeps it open for the next one; `complete` says that with the
+    last one the source's whole catalogue is there.
+    """
+
+    records: bytes
+    count: int
+    complete: bool = False
+    batch: str | None = None
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunService:
+    """Starting is all that happens here; workers carry runs out."""
+
+    connectors: Connectors
+
+    async def page(self, tx: Tx, source: str, page_request: PageRequest) -> Page[Run]:
+        """A source's runs, newest first. Raises NotFound for an unknown source."""
+        await _source(tx, source)
+        return await tx.runs.page(source, page_request)
+
+    async def get(self, tx: Tx, id: str) -> Run:
+        """One run. Raises NotFound."""
+        run = await tx.runs.get(id)
+        if run is None:
+            raise NotFound
+        return run
+
+    async def start(self, tx: Tx, source: str, *, stream: str = "catalogue", accept_shrink: bool = False) -> Run:
+        """Queue a pull now.
+
+        Raises NotFound; Unprocessable for sources that are not pulled and for a stock pull of a connector that does not
+        read stock apart; Conflict while a run of the stream is open or the source is not active.
+        """
+        found = await _source(tx, source, lock=True)
+        self._refuse_unless_pulled(found, stream)
+        found.refuse_unless_runnable()
+        if open_run := await tx.runs.open(source, stream):
+            raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; wait until it has ended.")
+        run = queued(source, "manual", tx.now, stream=stream, accept_shrink=accept_shrink)
+        await tx.runs.add(run)
+        await tx.jobs.add(execution(run, tx.tenant))
+        await tx.audit.add(started(run))
+        return run
+
+    async def push(self, tx: Tx, source: str, push: Push) -> Run:
+        """Take records; without `more` the run is queued, behind those already there.
+
+        Raises NotFound, Unprocessable unless the source is pushed, Conflict unless it is active, InvalidRequest for
+        `more` without a batch to keep open.
+        """
+        if push.more and push.batch is None:
+            fault = FieldError("batch", "required", "A batch that stays open needs a name.")
+            raise InvalidRequest(fault.detail, fields=(fault,))
+        found = await _source(tx, source, lock=True)
+        if found.kind != "push":
+            raise Unprocessable(f"A source of kind {found.kind} takes no records; only sources of kind push do.")
+        found.refuse_unless_runnable()
+        run = await self._collecting(tx, source, push)
+        part = int(run.input["parts"])
+        run = replace(run, input=_filled(run.input, push))
+        await tx.runs.save(run)
+        await tx.pushes.add_part(run.id, part, push.records)
+        if not push.more:
+            await tx.jobs.add(execution(run, tx.tenant))
+        return run
+
+    async def _collecting(self, tx: Tx, source: str, push: Push) -> Run:
+        """The run that this call fills: the one that collects its batch, or a new one."""
+        if push.batch is not None and (run := await tx.pushes.collecting(source, push.batch)):
+            return run
+        run = queued(source, "push", tx.now, input={"push": True, "parts": 0, "records": 0, "open": True})
+        await tx.runs.add(run)
+        await tx.audit.add(started(run))
+        return run
+
+    def _refuse_unless_pulled(self, source: Source, stream: str) -> None:
+        info = self.connectors.info(source.connector)
+        if source.kind not in FETCHED_KINDS:
+            raise Unprocessable(f"A source of kind {source.kind} is not pulled; its runs start when data is handed in.")
+        if info is None or not info.fetches:
+            raise Unprocessable(f"The connector {source.connector} cannot pull.")
+        if stream not in info.streams:
+            raise Unprocessable(f"The connector {source.connector} does not read {stream} apart.")
+
+
+async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:
+    source = await tx.sources.get(id, lock=lock)
+    if source is None:
+        raise NotFound
+    return source
+
+
+def _filled(input: Mapping[str, Any], push: Push) -> dict[str, Any]:
+    """The run's input with this call's part counted in; the last part decides whether the whole catalogue is there."""
+    filled = {
+        **input,
+        "parts": int(input["parts"]) + 1,
+        "records": int(input["records"]) + push.count,
+        "open": push.more,
+        "complete": push.complete and not push.more,
+    }
+    return filled if push.batch is None else filled | {"batch": push.batch}

@@ -1,0 +1,1 @@
+"""What runs: the use cases of endpoints and deliveries, and the engine that delivers."""

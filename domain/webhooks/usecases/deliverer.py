@@ -1,0 +1,226 @@
+"""Serves the endpoints that are this worker's: takes them up, hears what changes about them, gives them up."""
+
+import asyncio
+import contextlib
+import logging
+from typing import Final
+
+from domain.changes.usecases.tailing import LogTailer
+from domain.kernel.errors import LeaseLost
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import shard_of
+from domain.webhooks.usecases.endpoint_queue import EndpointQueue
+from domain.webhooks.usecases.intake import Intake
+from domain.webhooks.usecases.posting import Posting
+from domain.webhooks.usecases.recording import Recorder
+from domain.webhooks.usecases.sending import RETRY, Disable, Sending
+from ports.clock import Clock
+from ports.signals import Signals
+from ports.webhooks import DeliveryLog, Shards, Subscriber
+
+REBALANCE: Final = 10.0
+"""Seconds between two looks at which endpoints are this worker's."""
+GRACE: Final = 12.0
+"""Seconds that attempts in hand have to end when the process stops."""
+
+LOG: Final = logging.getLogger("joinery.webhooks")
+
+Key = tuple[Tenant, str]
+"""Whose endpoint, and which."""
+
+
+class Deliverer:
+    """One a process. It serves the endpoints of the shards that it holds, and starts anew when it loses them."""
+
+    def __init__(
+        self,
+        tailer: LogTailer,
+        log: DeliveryLog,
+        shards: Shards,
+        posting: Posting,
+        disable: Disable,
+        signals: Signals,
+        clock: Clock,
+        grace: float = GRACE,
+    ) -> None:
+        self._log, self._shards, self._signals, self._clock, self._grace = log, shards, signals, clock, grace
+        self._recorder = Recorder(log)
+        self._sending = Sending(posting, self._recorder, disable, clock, self._disabled)
+        self._intake = Intake(tailer, log, self._recorder, self._sending, clock)
+        self._queues: dict[Key, EndpointQueue] = {}
+        self._intakes: dict[Key, asyncio.Task[None]] = {}
+        self._held: frozenset[int] = frozenset()
+        self._calm = False
+        self._shaken = asyncio.Event()
+        self._serving = asyncio.Lock()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Deliver until `stop`; then let what is in hand end, record it, and give the endpoints up."""
+        recording = self._recorder.run(self._lost, lambda: self._sending.dispatch_all_ready(self._queues.values()))
+        duties = (self._mind_shards(), self._listen(), self._sending.run(), recording)
+        running = [asyncio.create_task(duty) for duty in duties]
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait((*running, stopped), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._sending.stop()
+            stopped.cancel()
+            await self._end(running)
+
+    async def _end(self, running: list[asyncio.Task[None]]) -> None:
+        for task in (*running, *self._intakes.values()):
+            task.cancel()
+        results = await asyncio.gather(*running, *self._intakes.values(), return_exceptions=True)
+        await self._sending.end(self._grace)
+        with contextlib.suppress(Exception):
+            await self._recorder.flush(everything=True)
+        with contextlib.suppress(Exception):
+            await self._shards.close()
+        for result in results[: len(running)]:
+            if isinstance(result, Exception):
+                raise result
+
+    async def _mind_shards(self) -> None:
+        while True:
+            try:
+                await self._rebalance()
+            except LeaseLost:
+                self._lost()
+                await asyncio.sleep(RETRY)
+            except Exception:
+                LOG.exception("endpoints could not be shared out, again in %.0f s", RETRY)
+                await asyncio.sleep(RETRY)
+            else:
+                self._shaken.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(REBALANCE if self._held and self._calm else RETRY):
+                        await self._shaken.wait()
+
+    async def _rebalance(self) -> None:
+        held = await self._shards.rebalance()
+        self._calm = held == self._held
+        if new := held - self._held:
+            self._held = held
+            try:
+                for subscriber in await self._log.subscribers(sorted(new)):
+                    await self._serve(subscriber)
+            except BaseException:
+                self._held -= new
+                raise
+        if surplus := await self._shards.surplus():
+            await self._give_up(surplus)
+
+    async def _give_up(self, shards: frozenset[int]) -> None:
+        """Stop serving these, wait for what is in hand, record it, then let others take them."""
+        async with self._serving:
+            self._held -= shards
+            queues = self._drop(*(key for key in self._queues if shard_of(key[1]) in shards))
+        await asyncio.gather(*(queue.quiet.wait() for queue in queues))
+        await self._recorder.flush(everything=True)
+        await self._shards.release(shards)
+
+    def _lost(self) -> None:
+        """The shards are others' by now: forget everything, the store has the truth."""
+        LOG.warning("the endpoints of this worker were lost, and are asked for again")
+        self._held = frozenset()
+        self._shaken.set()
+        self._recorder.drop_everything()
+        self._drop(*self._queues)
+
+    async def _listen(self) -> None:
+        async with self._signals.subscribe("webhooks") as listener:
+            while True:
+                await listener.wait(None)
+                words = listener.payloads()
+                while words:
+                    try:
+                        await self._hear(words)
+                        words = frozenset()
+                    except Exception:
+                        LOG.exception("changed endpoints could not be read, again in %.0f s", RETRY)
+                        words = frozenset(("",))
+                        await asyncio.sleep(RETRY)
+
+    async def _hear(self, words: frozenset[str]) -> None:
+        """Take up what changed about these endpoints, or about all of them for an empty text."""
+        if "" in words:
+            found = {(one.tenant, one.endpoint.id): one for one in await self._log.subscribers(sorted(self._held))}
+            await self._leave(*(self._queues.keys() - found.keys()))
+            for subscriber in found.values():
+                await self._serve(subscriber)
+            return
+        for word in words:
+            org, mode, endpoint = word.split(" ")
+            if shard_of(endpoint) in self._held:
+                tenant = Tenant(org, mode == "t")
+                found_one = await self._log.subscriber(tenant, endpoint)
+                if found_one is None:
+                    await self._leave((tenant, endpoint))
+                else:
+                    await self._serve(found_one)
+
+    async def _serve(self, subscriber: Subscriber) -> None:
+        """Begin to serve the endpoint, or go on with what changed about it and what was asked to be sent again."""
+        async with self._serving:
+            queue = self._queues.get((subscriber.tenant, subscriber.endpoint.id))
+            if queue is not None:
+                queue.subscriber = subscriber
+                await self._restore(queue)
+            else:
+                await self._begin(EndpointQueue(subscriber))
+
+    def _disabled(self, queue: EndpointQueue) -> None:
+        self._drop(queue.key)
+
+    async def _leave(self, *endpoints: Key) -> None:
+        """These are gone, or disabled."""
+        async with self._serving:
+            self._drop(*endpoints)
+
+    async def _begin(self, queue: EndpointQueue) -> None:
+        """Its shard may have been given up or lost before or while the store is asked: then it is another worker's."""
+        key = queue.key
+        await self._recorder.flush(everything=True)  # an earlier lane of the endpoint may have something left to tell
+        known = await self._log.known(*key, queue.subscriber.checkpoint)
+        if shard_of(key[1]) not in self._held:
+            return
+        self._queues[key] = queue
+        self._recorder.register(queue)
+        try:
+            await self._restore(queue)
+        except BaseException:
+            self._drop(key)
+            raise
+        if queue.served:
+            self._intakes[key] = asyncio.create_task(self._intake.run(queue, known), name=f"webhooks {key[1]}")
+
+    async def _restore(self, queue: EndpointQueue) -> None:
+        """Take up the open deliveries that the store knows of, once it knows what became of those in hand."""
+        queue.done = set()
+        try:
+            await self._recorder.flush(everything=True)
+            found = await self._log.open(*queue.key)
+            now, clock = asyncio.get_running_loop().time(), self._clock.now()
+            restored = []
+            for delivery in found:
+                waits = (delivery.next_attempt_at - clock).total_seconds() if delivery.next_attempt_at else 0.0
+                if (item := queue.restore(delivery, now, now + max(0.0, waits))) is not None:
+                    restored.append(item)
+        finally:
+            queue.done = None
+        for item in restored:
+            self._sending.schedule(queue, item)
+        self._sending.dispatch_ready(queue)
+
+    def _drop(self, *endpoints: Key) -> list[EndpointQueue]:
+        """Serve these no longer; answers the lanes of those that were served."""
+        queues = []
+        for key in endpoints:
+            if (intake := self._intakes.pop(key, None)) is not None:
+                intake.cancel()
+            if (queue := self._queues.pop(key, None)) is not None:
+                queue.served = False
+                self._recorder.leave(queue)
+                queues.append(queue)
+        self._sending.drop_unserved()
+        return queues

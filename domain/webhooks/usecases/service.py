@@ -1,0 +1,302 @@
+"""What people do with webhook endpoints and deliveries, and what the service does to endpoints that no longer answer."""
+
+import base64
+import secrets
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from domain.audit.model import Change
+from domain.catalogue import categories
+from domain.events.model import Event
+from domain.kernel.errors import (
+    Conflict,
+    FeatureUnavailable,
+    FieldError,
+    InvalidRequest,
+    NotFound,
+    PreconditionFailed,
+    Unprocessable,
+)
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Page, PageRequest
+from domain.webhooks import audit_fields, samples, settings
+from domain.webhooks.model import (
+    MOST_ENDPOINTS,
+    MOST_OPEN,
+    OPEN,
+    Delivery,
+    DeliveryFilter,
+    Endpoint,
+    Filters,
+    Recovery,
+    Rotation,
+    SealedSecrets,
+)
+from domain.webhooks.signing import PREFIX, key_of
+from ports.events import EventRendering
+from ports.secrets import Vault
+from ports.unit_of_work import Tx
+
+FORECAST: Final = timedelta(days=7)
+"""How far back a preview looks to tell what an endpoint would have got."""
+_SECRET_BYTES: Final = 32
+
+Describe = Callable[[Endpoint, bool, datetime], Mapping[str, Any]]
+"""An endpoint (its mode, now) as the resource that people read, without its secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookService:
+    """`allowed_hosts` (`host`, `host:port`) may be private ones; `describe` makes the resource that events carry."""
+
+    vault: Vault
+    rendering: EventRendering
+    describe: Describe
+    allowed_hosts: frozenset[str] = frozenset()
+
+    async def page(self, tx: Tx, page_request: PageRequest) -> Page[Endpoint]:
+        """The tenant's endpoints, newest first."""
+        return await tx.webhooks.page(page_request)
+
+    async def get(self, tx: Tx, id: str) -> Endpoint:
+        """One endpoint. Raises NotFound."""
+        return _found(await tx.webhooks.get(id))
+
+    async def create(self, tx: Tx, given: Mapping[str, Any], version: str) -> tuple[Endpoint, str]:
+        """A new endpoint and its secret, which is never told again; `given` is the body, `version` the request's.
+
+        It gets what is appended to the log from now on. Raises InvalidRequest for `*` beside other types; Unprocessable
+        for a URL that is never POSTed to and for filters that name unknown sources or categories; FeatureUnavailable
+        for fat payloads that the plan does not include; Conflict when there are as many endpoints as may be.
+        """
+        secret = _new_secret()
+        endpoint = Endpoint(
+            id=new_id("whe"),
+            url=given["url"],
+            event_types=settings.types_of(given["event_types"]),
+            filters=settings.filters_of(given.get("filters", {})),
+            payload=given.get("payload", "thin"),
+            coalesce_seconds=given.get("coalesce_seconds", 0),
+            api_version=given.get("api_version", version),
+            description=given.get("description"),
+            status="enabled",
+            disabled_for=None,
+            secret_last4=secret[-4:],
+            rotation=None,
+            version=1,
+            created_at=tx.now,
+            updated_at=tx.now,
+        )
+        await self._refuse(tx, endpoint, {"url", "payload", "filters"})
+        if await tx.webhooks.count() >= MOST_ENDPOINTS:
+            raise Conflict(f"There are {MOST_ENDPOINTS} endpoints already, the most there may be; delete one first.")
+        sealed = SealedSecrets(self._sealed(secret, endpoint.id))
+        await tx.webhooks.add(endpoint, sealed, await tx.events.high_watermark())
+        await tx.audit.add(audit_fields.created(endpoint))
+        await _forecast(tx, endpoint)
+        return endpoint, secret
+
+    async def update(self, tx: Tx, id: str, given: Mapping[str, Any], expected: int | None) -> Endpoint:
+        """Change an endpoint; `expected` is If-Match's version, or None.
+
+        Enabling it clears why it was disabled, and it gets what is appended from now on; disabling it fails what is on
+        its way. Raises NotFound, PreconditionFailed, and what `create` raises for settings.
+        """
+        before = _found(await tx.webhooks.get(id, lock=True))
+        if expected not in (None, before.version):
+            raise PreconditionFailed(f"The endpoint is at version {before.version} by now; read it again.")
+        changes = settings.changes(before, given)
+        after = _changed(before, tx.now, **changes) if changes else before
+        await self._refuse(tx, after, changes.keys())
+        await _forecast(tx, after)
+        if changes:
+            checkpoint = await tx.events.high_watermark() if changes.get("status") == "enabled" else None
+            await tx.webhooks.save(after, expected_version=before.version, checkpoint=checkpoint)
+            if changes.get("status") == "disabled":
+                await tx.webhooks.fail_open(id, tx.now)
+            await tx.audit.add(audit_fields.updated(before, after))
+        return after
+
+    async def delete(self, tx: Tx, id: str) -> None:
+        """Stop every delivery and forget the endpoint and its secrets. Raises NotFound."""
+        endpoint = _found(await tx.webhooks.get(id, lock=True))
+        await tx.webhooks.remove(id)
+        await tx.audit.add(audit_fields.deleted(endpoint))
+
+    async def rotate_secret(self, tx: Tx, id: str, overlap_hours: int) -> tuple[Endpoint, str]:
+        """A new secret, told this once; the present one signs beside it for the overlap, one before it no longer.
+
+        Raises NotFound.
+        """
+        before = _found(await tx.webhooks.get(id, lock=True))
+        sealed = await tx.webhooks.secrets(id)
+        secret, until = _new_secret(), tx.now + timedelta(hours=overlap_hours)
+        rotation = Rotation(until, before.secret_last4) if overlap_hours else None
+        after = _changed(before, tx.now, secret_last4=secret[-4:], rotation=rotation)
+        previous = sealed.current if sealed and rotation else None
+        await tx.webhooks.save(after, expected_version=before.version)
+        await tx.webhooks.seal(id, SealedSecrets(self._sealed(secret, id), previous))
+        await tx.audit.add(audit_fields.updated(before, after))
+        return after, secret
+
+    async def deliveries(self, tx: Tx, id: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
+        """The endpoint's deliveries, newest first. Raises NotFound."""
+        _found(await tx.webhooks.get(id))
+        return await tx.webhooks.deliveries(id, wanted, page_request)
+
+    async def delivery(self, tx: Tx, id: str, delivery: str) -> Delivery:
+        """One delivery of the endpoint. Raises NotFound."""
+        _found(await tx.webhooks.get(id))
+        return _delivery(await tx.webhooks.delivery(id, delivery))
+
+    async def resend(self, tx: Tx, id: str, delivery: str) -> Delivery:
+        """Have a finished delivery sent again at once, the same bytes under the same webhook-id, with a fresh schedule.
+
+        Raises NotFound; Conflict for a disabled endpoint and for a delivery that is still on its way.
+        """
+        endpoint = _found(await tx.webhooks.get(id, lock=True))
+        before = _delivery(await tx.webhooks.delivery(id, delivery, lock=True))
+        _refuse_disabled(endpoint)
+        if before.status in OPEN:
+            raise Conflict(f"The delivery is {before.status}: it is on its way already.")
+        await tx.webhooks.resend(before, tx.now)
+        told = {"status": "pending"}
+        await tx.audit.add(Change("webhook_delivery", delivery, "update", {"status": before.status}, told))
+        return _delivery(await tx.webhooks.delivery(id, delivery))
+
+    async def recover(self, tx: Tx, id: str, since: datetime, until: datetime | None) -> Recovery:
+        """Have what failed in [since, until] (until now) sent again, the oldest first, as much as may be under way.
+
+        Raises NotFound; InvalidRequest unless since lies before until; Conflict for a disabled endpoint.
+        """
+        endpoint, until = _found(await tx.webhooks.get(id, lock=True)), until or tx.now
+        if since >= until:
+            detail = "`since` must lie before `until`, which is now unless it is given."
+            raise InvalidRequest(detail, fields=(FieldError("since", "invalid_value", detail),))
+        _refuse_disabled(endpoint)
+        recovery = await tx.webhooks.recover(id, since, until, tx.now, MOST_OPEN)
+        told = {"since": since.isoformat(), "until": until.isoformat(), "requeued": recovery.requeued}
+        await tx.audit.add(Change("webhook_endpoint", id, "update", {}, {"recovered": told}))
+        return recovery
+
+    async def test(self, tx: Tx, id: str) -> Delivery:
+        """Have a `webhook.test` event sent now, whatever the endpoint subscribes to.
+
+        Raises NotFound; Conflict for a disabled endpoint.
+        """
+        endpoint = _found(await tx.webhooks.get(id, lock=True))
+        _refuse_disabled(endpoint)
+        data = {"id": id, "url": endpoint.url}
+        event = Event("webhook.test", id, endpoint.version, data, id=new_id("evt"), area="service/webhooks")
+        delivery = Delivery(
+            id=new_id("dlv"),
+            endpoint=id,
+            event=event.id,
+            type=event.type,
+            subject=id,
+            positions=(),
+            status="pending",
+            created_at=tx.now,
+            body=self.rendering.event(event, tx.tenant, tx.now),
+            next_attempt_at=tx.now,
+        )
+        await tx.webhooks.add_delivery(delivery)
+        told = {"endpoint": id, "type": event.type, "status": delivery.status}
+        await tx.audit.add(Change("webhook_delivery", delivery.id, "create", {}, told))
+        return delivery
+
+    async def emit_sample(self, tx: Tx, type: str) -> Event:
+        """Append a made-up event of the type to the sandbox's log: feed, stream and endpoints get it like a real one.
+
+        Raises Conflict in live mode, InvalidRequest for a type that there is no sample of.
+        """
+        if tx.tenant.livemode:
+            raise Conflict("Samples are sent in test mode only; use a key of test mode.")
+        if type not in samples.TYPES_WITH_SAMPLE:
+            detail = f"There is no sample of {type}."
+            raise InvalidRequest(detail, fields=(FieldError("type", "invalid_value", detail),))
+        org = await tx.orgs.own()
+        event = samples.sample(type, org.catalogue(livemode=False), tx.now)
+        await tx.events.append([event])
+        return event
+
+    async def disable(self, tx: Tx, id: str, reason: str) -> None:
+        """The service disables an endpoint (`gone` or `failing`): what is on its way fails, others are told of it.
+
+        Nothing happens to one that is gone or disabled already.
+        """
+        before = await tx.webhooks.get(id, lock=True)
+        if before is None or before.status != "enabled":
+            return
+        after = _changed(before, tx.now, status="disabled", disabled_for=reason)
+        await tx.webhooks.save(after, expected_version=before.version)
+        await tx.webhooks.fail_open(id, tx.now)
+        await tx.audit.add(audit_fields.updated(before, after))
+        data = self.describe(after, tx.tenant.livemode, tx.now)
+        await tx.events.append([Event("delivery.disabled", id, after.version, data, area="service/webhooks")])
+
+    def signing_keys(self, endpoint: Endpoint, sealed: SealedSecrets, now: datetime) -> tuple[bytes, ...]:
+        """The keys that sign now, the present one first; the one before while the overlap of a rotation lasts.
+
+        Raises ValueError when the secrets cannot be opened.
+        """
+        overlap = endpoint.rotation is not None and now < endpoint.rotation.expires_at
+        both = (sealed.current, sealed.previous if overlap else None)
+        return tuple(key_of(self.vault.open(one, endpoint.id)["secret"]) for one in both if one is not None)
+
+    def _sealed(self, secret: str, endpoint: str) -> bytes:
+        return self.vault.seal({"secret": secret}, endpoint)
+
+    async def _refuse(self, tx: Tx, endpoint: Endpoint, asked: Collection[str]) -> None:
+        """Refuse what of these settings cannot be."""
+        if "payload" in asked and endpoint.payload == "fat":
+            org = await tx.orgs.own()
+            if "fat_webhooks" not in org.plan.features:
+                raise FeatureUnavailable("The plan does not include fat payloads; ask for thin ones.")
+        if "url" in asked:
+            settings.refuse_url(endpoint.url, self.allowed_hosts, livemode=tx.tenant.livemode)
+        if "filters" in asked:
+            await _refuse_unknown(tx, endpoint.filters)
+
+
+async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
+    """Sources and categories must be there; a catalogue may be one that the tenant is yet to be granted a view of."""
+    for category in filters.categories:
+        if category not in categories.everything():
+            raise Unprocessable(f"filters.categories: there is no category {category}.")
+    for source in filters.sources:
+        if await tx.sources.get(source) is None:
+            raise Unprocessable(f"filters.sources: there is no source {source}.")
+
+
+async def _forecast(tx: Tx, endpoint: Endpoint) -> None:
+    """In a dry run, what the endpoint would have got lately."""
+    if tx.dry:
+        tx.recorded.forecast = await tx.webhooks.forecast(endpoint, tx.now - FORECAST)
+
+
+def _new_secret() -> str:
+    return PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+
+
+def _changed(before: Endpoint, now: datetime, **changes: Any) -> Endpoint:
+    return replace(before, version=before.version + 1, updated_at=now, **changes)
+
+
+def _found(endpoint: Endpoint | None) -> Endpoint:
+    if endpoint is None:
+        raise NotFound
+    return endpoint
+
+
+def _delivery(delivery: Delivery | None) -> Delivery:
+    if delivery is None:
+        raise NotFound
+    return delivery
+
+
+def _refuse_disabled(endpoint: Endpoint) -> None:
+    if endpoint.status != "enabled":
+        raise Conflict("The endpoint is disabled; set its status to enabled first.")

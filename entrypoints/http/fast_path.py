@@ -1,0 +1,84 @@
+"""The way in: reads go straight to the pipeline, everything else through Quart to the very same pipeline."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from entrypoints.http.exchange import Response, from_scope, no_body
+from entrypoints.http.pipeline import Pipeline
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+
+READS: Final = frozenset({"GET", "HEAD"})
+SEND_SECONDS: Final = 30.0
+"""How long one piece of a stream may take to leave; a client that reads none of it meanwhile is let go."""
+
+LOG: Final = logging.getLogger("joinery.http")
+
+
+async def send_response(response: Response, receive: Receive, send: Send) -> None:
+    """Send a response in one start and one body message, or piece by piece while the client is there."""
+    await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
+    if response.stream is not None:
+        await _send_stream(response.stream, receive, send)
+    await send({"type": "http.response.body", "body": response.body, "more_body": False})
+
+
+async def _send_stream(pieces: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
+    sending, gone = asyncio.create_task(_send_pieces(pieces, send)), asyncio.create_task(_disconnected(receive))
+    try:
+        await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, gone):
+            task.cancel()
+        ended, _ = await asyncio.gather(sending, gone, return_exceptions=True)
+    if isinstance(ended, Exception):
+        LOG.warning("a stream broke off: %r", ended)
+
+
+async def _send_pieces(pieces: AsyncGenerator[bytes, None], send: Send) -> None:
+    """Raises TimeoutError when the client takes nothing for too long."""
+    async with aclosing(pieces):
+        async for piece in pieces:
+            async with asyncio.timeout(SEND_SECONDS):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def is_api(path: str) -> bool:
+    """Whether the path belongs to the API."""
+    return path.startswith("/v1/") or path == "/v1"
+
+
+class FastPathMiddleware:
+    """ASGI middleware (`app.asgi_app = Lane(app.asgi_app, …)`, a documented hook of Quart).
+
+    GET and HEAD under /v1 have no body worth reading, so they need nothing that Quart adds. `objects`, when given,
+    answers /objects/ itself, because uploads must be read no faster than they can be stored.
+    """
+
+    def __init__(self, quart: Asgi, pipeline: Pipeline, objects: Asgi | None = None) -> None:
+        self._quart = quart
+        self._pipeline = pipeline
+        self._objects = objects
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection of the server."""
+        if scope["type"] == "http":
+            path = scope["path"]
+            if scope["method"] in READS and is_api(path):
+                await send_response(await self._pipeline.answer(from_scope(scope, no_body)), receive, send)
+                return
+            if self._objects is not None and path.startswith("/objects/"):
+                await self._objects(scope, receive, send)
+                return
+        await self._quart(scope, receive, send)

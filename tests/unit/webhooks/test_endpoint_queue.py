@@ -1,0 +1,154 @@
+"""A lane's promises under random arrivals, outcomes and recordings."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from domain.events.model import LoggedEvent
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.usecases.endpoint_queue import (
+    AT_ONCE,
+    AT_ONCE_FAILING,
+    FAILING_AFTER,
+    Item,
+    EndpointQueue,
+    delivery_of,
+)
+from domain.webhooks.model import SealedSecrets
+from ports.webhooks import Subscriber
+from tests.support import builders
+
+TENANT = Tenant("org_1", True)
+
+
+def queue(**changes: object) -> EndpointQueue:
+    """A new one."""
+    return EndpointQueue(Subscriber(TENANT, builders.endpoint(**changes), SealedSecrets(b""), 0, fat=False))
+
+
+def event(position: int, subject: str, kind: str = "offer.changed") -> LoggedEvent:
+    """An event at that position."""
+    return LoggedEvent(
+        position, f"evt_{position}", kind, subject, None, "src_1", "cat_1", position, builders.MOMENT, b"{}"
+    )  # fmt: skip
+
+
+def take(made: EndpointQueue, logged: LoggedEvent, now: float = 0.0) -> Item:
+    """Take it in; ready at once if its subject is free."""
+    item = made.take(logged, now, delivery_of(logged, made.subscriber, builders.MOMENT))
+    if item.due <= now:
+        made.make_ready(item)
+    made.pass_by(logged.position)
+    return item
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_order_within_subjects_and_nothing_lost(seed: int) -> None:
+    dice, made = random.Random(seed), queue()
+    sent: dict[str, list[int]] = {}
+    flying: list[Item] = []
+    stored: set[int] = set()
+    finished: set[int] = set()
+    position = 0
+    for step in range(2_000):
+        choice = dice.random()
+        if choice < 0.3 and position < 400:
+            position += 1
+            take(made, event(position, f"ofr_{dice.randrange(12)}"), float(step))
+        elif choice < 0.6 and (item := made.next()) is not None:
+            subject = item.delivery.subject
+            assert all(other.delivery.subject != subject for other in flying)
+            if not sent.get(subject) or sent[subject][-1] != item.delivery.position:
+                sent.setdefault(subject, []).append(item.delivery.position)
+            flying.append(item)
+        elif choice < 0.85 and flying:
+            item = flying.pop(dice.randrange(len(flying)))
+            done = dice.random() < 0.7
+            following = made.settle(item, done=done)
+            if done:
+                finished.add(item.delivery.position)
+            made.make_ready(item if not done else following or item)
+        else:
+            changed = made.unrecorded(dice.choice((float(step), float(step) - 50)))
+            told = [(item, replace(item.delivery)) for item in changed]
+            made.recorded(told)
+            stored.update(position for _, as_told in told for position in as_told.positions)
+        assert set(range(1, made.checkpoint + 1)) <= stored | (set() if made.checkpoint == 0 else stored)
+        undelivered = set(range(1, position + 1)) - finished
+        assert made.lowest_open == (min(undelivered) if undelivered else None)
+    assert all(positions == sorted(positions) for positions in sent.values())
+    assert set(range(1, made.checkpoint + 1)) <= stored
+
+
+def test_combining_waits_and_joins() -> None:
+    made = queue(coalesce_seconds=10)
+    first = take(made, event(1, "ofr_1"), 0.0)
+    assert made.next() is None
+    assert take(made, event(2, "ofr_1"), 3.0) is first and first.delivery.positions == (1, 2) and first.due == 10.0
+    assert take(made, event(3, "ofr_1", "product.merged"), 4.0) is not first
+    made.make_ready(first)
+    assert made.next() is first
+    assert take(made, event(4, "ofr_1"), 5.0) is not first
+
+
+def test_what_joins_while_the_store_is_told_is_told_again() -> None:
+    made = queue(coalesce_seconds=10)
+    item = take(made, event(1, "ofr_1"), 0.0)
+    [changed] = made.unrecorded(1.0)
+    told = [(changed, replace(changed.delivery))]
+    take(made, event(2, "ofr_1"), 0.5)
+    made.recorded(told)
+    assert made.checkpoint == 1 and not item.recorded
+    again = made.unrecorded(2.0)
+    made.recorded([(one, replace(one.delivery)) for one in again])
+    assert again == [item] and made.checkpoint == 2
+
+
+def test_a_failing_endpoint_is_asked_less() -> None:
+    made = queue()
+    for position in range(1, 100):
+        take(made, event(position, f"ofr_{position}"))
+    flying = [made.next() for _ in range(AT_ONCE + 1)]
+    assert flying[-1] is None and all(flying[:-1])
+    for item in flying[:-1]:
+        assert item is not None
+        made.settle(item, done=True)
+    made.failures = FAILING_AFTER
+    assert sum(made.next() is not None for _ in range(AT_ONCE)) == AT_ONCE_FAILING
+
+
+def test_what_is_asked_for_again_goes_before_what_waits_but_not_before_what_is_sent() -> None:
+    made = queue()
+    take(made, event(5, "ofr_1"))
+    take(made, event(6, "ofr_1"))
+    flying = made.next()
+    assert flying is not None
+    again = made.restore(builders.delivery("whe_1", subject="ofr_1", positions=(3,), made=1), 0.0, 0.0)
+    assert again is not None and made.restore(again.delivery, 0.0, 0.0) is None
+    assert made.settle(flying, done=True) is again
+
+
+def test_what_is_done_with_is_only_remembered_while_the_store_is_asked() -> None:
+    made = queue()
+    first, second = take(made, event(1, "ofr_1")), take(made, event(2, "ofr_2"))
+    assert made.next() is first
+    made.settle(first, done=True)
+    assert made.done is None
+    made.done = set()
+    assert made.next() is second
+    made.settle(second, done=True)
+    assert made.restore(second.delivery, 0.0, 0.0) is None
+    made.done = None
+    assert made.restore(second.delivery, 0.0, 0.0) is not None
+
+
+def test_what_is_made_ready_twice_is_sent_once() -> None:
+    made = queue()
+    item = take(made, event(1, "ofr_1"))
+    made.make_ready(item)
+    assert made.next() is item
+    made.settle(item, done=False)
+    assert made.next() is None, "its next attempt has its time"
+    made.make_ready(item)
+    assert made.next() is item
