@@ -70,7 +70,7 @@ class Stack:
             upload_id, source.id, path.name, "text/csv", path.stat().st_size, "completed", key, now, now, run.id, now
         )
         async with self.container.uow().begin(tenant, CALL) as tx:
-            await tx.uploads.add(upload)
+            await tx.store(Upload).add(upload)
             await tx.runs.add(run)
             await tx.jobs.add(execution(run, tenant))
         return run.id

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from adapters.memory.table import MemoryStore, Table, Transaction
+from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.changes.model import NETWORK_GROUPS, EventFilter, Licence, Reader
 from domain.events.model import Event, LoggedEvent
 from domain.kernel.ids import new_id
@@ -78,14 +78,14 @@ class MemoryEvents:
         return _last(self._transaction.store)
 
 
-def _last(store: MemoryStore) -> int:
+def _last(store: MemoryDatabase) -> int:
     return max((kept.position for _, kept in store.everyone(EVENTS)), default=0)
 
 
 class MemoryEventReader:
     """EventReader. One transaction writes at a time, so everything committed is below the horizon."""
 
-    def __init__(self, store: MemoryStore, rendering: EventRendering) -> None:
+    def __init__(self, store: MemoryDatabase, rendering: EventRendering) -> None:
         self._store = store
         self._render = rendering.event
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from adapters.memory.table import MemoryStore, Table, Transaction
+from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.jobs.model import ClaimedJob, NewJob
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
@@ -95,7 +95,7 @@ class MemoryJobs:
 class MemoryDispatch:
     """Dispatch."""
 
-    def __init__(self, store: MemoryStore, clock: Clock) -> None:
+    def __init__(self, store: MemoryDatabase, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     def _open(self) -> list[JobRow]:

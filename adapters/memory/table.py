@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from domain.kernel.errors import Conflict
-from domain.kernel.paging import Page, PageRequest
+from domain.kernel.errors import Conflict, NotFound, PreconditionFailed
+from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import Recorded
 
@@ -56,7 +56,7 @@ def page_of(
     return Page(tuple(items), has_more, next_key)
 
 
-class MemoryStore:
+class MemoryDatabase:
     """What is committed, and who may write now. `listeners` are told of channels and words (ports/signals.py) after a commit."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class MemoryStore:
 class Transaction:
     """The changes of one unit of work, in one tenant, until they are committed or dropped."""
 
-    def __init__(self, store: MemoryStore, tenant: Tenant, now: datetime, *, read_only: bool = False) -> None:
+    def __init__(self, store: MemoryDatabase, tenant: Tenant, now: datetime, *, read_only: bool = False) -> None:
         self.store, self.tenant, self.now = store, tenant, now
         self.changes: Changes = {}
         self.recorded = Recorded()
@@ -149,15 +149,12 @@ class Transaction:
 
     def savepoint(self) -> Savepoint:
         """What `restore` needs to come back to here."""
-        done = self.recorded
-        marks = (len(done.changes), len(done.events), len(done.jobs), len(done.warnings))
-        return {place: dict(rows) for place, rows in self.changes.items()}, marks
+        return {place: dict(rows) for place, rows in self.changes.items()}, self.recorded.lengths()
 
     def restore(self, savepoint: Savepoint) -> None:
         """Undo everything since the savepoint."""
-        self.changes, (changes, events, jobs, warnings) = savepoint
-        done = self.recorded
-        del done.changes[changes:], done.events[events:], done.jobs[jobs:], done.warnings[warnings:]
+        self.changes, lengths = savepoint
+        self.recorded.shorten(lengths)
 
     def end(self, *, commit: bool) -> None:
         """Commit or drop the changes, and let the next writer in."""
@@ -225,3 +222,48 @@ class Rows(Generic[R]):
         value = unique(row) if unique else None
         if unique and value is not None and self.where(lambda other: key(other) != key(row) and unique(other) == value):
             raise Conflict(self._table.conflict)
+
+
+def table_of(kind: type[R]) -> Table[R]:
+    """The table of a plain resource: by id, nothing unique beside it."""
+    return Table(kind.__name__, _id)
+
+
+def _id(row: Any) -> str:
+    return str(row.id)
+
+
+class TableStore(Generic[R]):
+    """ports.store.Store on a table."""
+
+    def __init__(self, transaction: Transaction, table: Table[R]) -> None:
+        self.transaction, self.rows = transaction, transaction.rows(table)
+        self._key = table.key
+
+    async def get(self, id: str, *, lock: bool = False) -> R | None:
+        """One row."""
+        if lock:
+            await self.transaction.lock()
+        return self.rows.get(id)
+
+    async def add(self, row: R) -> None:
+        """Keep a new row."""
+        await self.rows.add(row)
+
+    async def save(self, row: R, *, expected_version: int | None = None) -> None:
+        """Keep the new state."""
+        await self.transaction.lock()
+        stored: Any = self.rows.get(self._key(row))
+        if stored is None:
+            raise NotFound
+        if expected_version not in (None, getattr(stored, "version", None)):
+            raise PreconditionFailed("It has changed since it was read; read it again and retry.")
+        await self.rows.put(row)
+
+    async def remove(self, id: str) -> bool:
+        """Forget the row."""
+        return await self.rows.remove(id)
+
+    async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[R]:
+        """A page of the rows that the filter lets through."""
+        return self.rows.page(request, filter.matches if filter else None)

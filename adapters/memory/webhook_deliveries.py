@@ -6,7 +6,7 @@ from typing import Final
 
 from adapters.memory.catalogue import PRODUCTS
 from adapters.memory.orgs import ORGS
-from adapters.memory.table import EVERYWHERE, MemoryStore
+from adapters.memory.table import EVERYWHERE, MemoryDatabase
 from adapters.memory.webhooks import DELIVERIES, ENDPOINTS, KeptEndpoint, copied
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
@@ -20,7 +20,7 @@ FAT: Final = "fat_webhooks"
 class MemoryDeliveryLog:
     """DeliveryLog; `below` gives a category's id with those of all below it. `lost` makes recording fail as a lost lock does."""
 
-    def __init__(self, store: MemoryStore, clock: Clock, below: Callable[[str], frozenset[str]]) -> None:
+    def __init__(self, store: MemoryDatabase, clock: Clock, below: Callable[[str], frozenset[str]]) -> None:
         self._store, self._clock, self._below = store, clock, below
         self.lost = False
 

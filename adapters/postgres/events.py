@@ -61,6 +61,10 @@ class PostgresEventLog:
             await self._insert(events)
         self._appended = True
 
+    def lock_again(self) -> None:
+        """The lock may be gone: take it before appending anything more."""
+        self._locked = False
+
     async def tell(self) -> None:
         """Once committed: let readers know, if anything was appended.
 

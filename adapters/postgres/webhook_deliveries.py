@@ -9,13 +9,13 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.pool import Pool
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.sqlfile import statements
-from adapters.postgres.webhooks import attempts_json, endpoint_of
+from adapters.postgres.webhooks import ENDPOINTS, attempts_json
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery, SealedSecrets
 from ports.clock import Clock
 from ports.webhooks import Progress, Subscriber
 
-SQL = statements("webhook_deliveries")
+SQL = statements("webhook_deliveries", endpoint=ENDPOINTS.columns("e"))
 _TYPES: Final = (
     "text", "bool", "text", "text", "text", "text", "text", "int8[]", "text", "bytea", "jsonb", "int4", "int4",
     "timestamptz", "timestamptz", "timestamptz",
@@ -25,8 +25,9 @@ _NONE: Final = Jsonb([], dumps=_ENCODE)
 
 
 def _subscriber(row: tuple[Any, ...]) -> Subscriber:
-    org, livemode, *endpoint, secret, previous, checkpoint, fat = row
-    return Subscriber(Tenant(org, livemode), endpoint_of(endpoint), SealedSecrets(secret, previous), checkpoint, fat)
+    org, livemode, secret, previous, checkpoint, fat = row[ENDPOINTS.width :]
+    endpoint = ENDPOINTS.row_of(row)
+    return Subscriber(Tenant(org, livemode), endpoint, SealedSecrets(secret, previous), checkpoint, fat)
 
 
 def _told(tenant: Tenant, delivery: Delivery) -> tuple[Any, ...]:

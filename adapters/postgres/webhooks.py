@@ -5,11 +5,12 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
+from adapters.postgres.columns import Spread
 from adapters.postgres.listing import newest_first, page_of, page_params
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
+from adapters.postgres.table import Table, TableStore
 from adapters.postgres.webhook_forecast import forecast_query
-from domain.kernel.errors import PreconditionFailed
 from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import posts
 from domain.webhooks.model import (
@@ -27,35 +28,27 @@ from domain.webhooks.model import (
 
 SQL = statements("webhooks")
 CHANNEL: Final = "joinery_webhooks"
-ENDPOINT_COLUMNS: Final[LiteralString] = (
-    "id, url, event_types, sources, categories, catalogues, payload, coalesce_seconds, api_version, description, status, "
-    "disabled_for, secret_last4, previous_last4, rotation_expires_at, version, created_at, updated_at, last_success_at, "
-    "failing_since"
+ENDPOINTS: Final = Table(
+    Endpoint,
+    "webhook_endpoints",
+    spread={
+        "filters": Spread(Filters, {name: name for name in ("sources", "categories", "catalogues")}),
+        "rotation": Spread(Rotation, {"expires_at": "rotation_expires_at", "last4": "previous_last4"}),
+    },
+    beside={"shard": 0, "secret": b"", "previous_secret": None, "checkpoint": 0},
 )
-"""What `endpoint_of` reads."""
 DELIVERY_COLUMNS: Final[LiteralString] = (
     "id, endpoint, event, type, subject, positions, status, created_at, body, attempts, tries, next_attempt_at, "
     "completed_at"
 )
 """What `delivery_of` reads."""
-_ENDPOINT_NAMES: Final = tuple(ENDPOINT_COLUMNS.split(", "))
 _DELIVERY_NAMES: Final = tuple(DELIVERY_COLUMNS.split(", "))
-_SELECT_ENDPOINTS: Final[LiteralString] = "SELECT " + ENDPOINT_COLUMNS + " " + SQL["endpoints"]
 _SELECT_DELIVERIES: Final[LiteralString] = "SELECT " + DELIVERY_COLUMNS + " " + SQL["deliveries"]
 _DELIVERY_PIECES: Final[dict[str, LiteralString]] = {
     "status": " AND status = %(status)s",
     "type": " AND type = %(type)s",
     "event": " AND event = %(event)s",
 }
-
-
-def endpoint_of(row: Sequence[Any]) -> Endpoint:
-    """An endpoint out of ENDPOINT_COLUMNS."""
-    values = dict(zip(_ENDPOINT_NAMES, row, strict=True))
-    last4, expires_at = values.pop("previous_last4"), values.pop("rotation_expires_at")
-    values["filters"] = Filters(*(tuple(values.pop(name)) for name in ("sources", "categories", "catalogues")))
-    values["event_types"] = tuple(values["event_types"])
-    return Endpoint(**values, rotation=Rotation(expires_at, last4) if expires_at else None)
 
 
 def delivery_of(row: Sequence[Any]) -> Delivery:
@@ -81,37 +74,12 @@ def attempts_of(kept: Sequence[Mapping[str, Any]]) -> tuple[Attempt, ...]:
     return tuple(Attempt(**{**entry, "at": datetime.fromisoformat(entry["at"])}) for entry in kept)
 
 
-def _values(endpoint: Endpoint) -> dict[str, Any]:
-    rotation, filters = endpoint.rotation, endpoint.filters
-    return {
-        "id": endpoint.id,
-        "url": endpoint.url,
-        "event_types": list(endpoint.event_types),
-        "sources": list(filters.sources),
-        "categories": list(filters.categories),
-        "catalogues": list(filters.catalogues),
-        "payload": endpoint.payload,
-        "coalesce_seconds": endpoint.coalesce_seconds,
-        "api_version": endpoint.api_version,
-        "description": endpoint.description,
-        "status": endpoint.status,
-        "disabled_for": endpoint.disabled_for,
-        "secret_last4": endpoint.secret_last4,
-        "previous_last4": rotation.last4 if rotation else None,
-        "rotation_expires_at": rotation.expires_at if rotation else None,
-        "version": endpoint.version,
-        "created_at": endpoint.created_at,
-        "updated_at": endpoint.updated_at,
-        "last_success_at": endpoint.last_success_at,
-        "failing_since": endpoint.failing_since,
-    }
-
-
 class PostgresWebhookStore:
     """The tenant's endpoints and what was sent to them."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._endpoints = TableStore(session, ENDPOINTS)
 
     async def count(self) -> int:
         """How many endpoints there are; holds off others that are being added until the transaction ends."""
@@ -122,41 +90,30 @@ class PostgresWebhookStore:
 
     async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
         """One endpoint; `lock` keeps others from changing it until the transaction ends."""
-        statement = _SELECT_ENDPOINTS + " AND id = %(id)s"
-        row = await self._session.one(statement + " FOR UPDATE" if lock else statement, id=id)
-        return endpoint_of(row) if row else None
+        return await self._endpoints.get(id, lock=lock)
 
     async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
         """Keep a new endpoint, which gets events after the position `checkpoint`."""
-        await self._session.run(
-            SQL["add"],
-            shard=shard_of(endpoint.id),
-            secret=secrets.current,
-            previous_secret=secrets.previous,
-            checkpoint=checkpoint,
-            **_values(endpoint),
-        )
+        kept = {"secret": secrets.current, "previous_secret": secrets.previous, "checkpoint": checkpoint}
+        await self._endpoints.add(endpoint, shard=shard_of(endpoint.id), **kept)
         await self._tell(endpoint.id)
 
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
     ) -> None:
         """Keep the new state. Raises PreconditionFailed for another version."""
-        values = {"expected": expected_version, "checkpoint": checkpoint, **_values(endpoint)}
-        if not await self._session.run(SQL["save"], **values):
-            raise PreconditionFailed("The endpoint has changed since it was read; read it again and retry.")
+        more = {} if checkpoint is None else {"checkpoint": checkpoint}
+        await self._endpoints.save(endpoint, expected_version=expected_version, **more)
         await self._tell(endpoint.id)
 
     async def remove(self, id: str) -> None:
         """Forget the endpoint and its secrets; its open deliveries fail."""
         await self.fail_open(id, self._session.now)
-        await self._session.run(SQL["remove"], id=id)
+        await self._endpoints.remove(id)
 
     async def page(self, page_request: PageRequest) -> Page[Endpoint]:
         """The tenant's endpoints, newest first."""
-        where, order = newest_first(page_request)
-        rows = await self._session.all(_SELECT_ENDPOINTS + where + order, **page_params(page_request))
-        return page_of([endpoint_of(row) for row in rows], page_request, lambda endpoint: endpoint.id)
+        return await self._endpoints.page(page_request)
 
     async def secrets(self, id: str) -> SealedSecrets | None:
         """The sealed secrets."""

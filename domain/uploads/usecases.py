@@ -55,7 +55,7 @@ class UploadService:
             expires_at=tx.now + TARGET_LIFETIME,
             created_at=tx.now,
         )
-        await tx.uploads.add(upload)
+        await tx.store(Upload).add(upload)
         await tx.audit.add(Change("upload", id, "create", {}, _facts(upload)))
         return await self._with_target(upload)
 
@@ -83,7 +83,7 @@ class UploadService:
         await tx.runs.add(run)
         await tx.jobs.add(execution(run, tx.tenant))
         completed = upload.completed(run.id, tx.now)
-        await tx.uploads.save(completed)
+        await tx.store(Upload).save(completed)
         told = {"status": "completed", "run": run.id}
         await tx.audit.add(Change("upload", id, "update", {"status": "pending"}, told))
         await tx.audit.add(started(run))
@@ -114,7 +114,7 @@ async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:
 
 
 async def _upload(tx: Tx, id: str, *, lock: bool = False) -> Upload:
-    upload = await tx.uploads.get(id, lock=lock)
+    upload = await tx.store(Upload).get(id, lock=lock)
     if upload is None:
         raise NotFound
     return upload

@@ -1,9 +1,12 @@
 """Webhook endpoints and deliveries (specification, Webhook endpoint, Webhook delivery rules)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, TypedDict
+
+from domain.audit.model import Audited
+from domain.kernel.paging import Filter
 
 MOST_ENDPOINTS: Final = 20
 MOST_TYPES: Final = 50
@@ -48,20 +51,51 @@ class Endpoint:
     id: str
     url: str
     event_types: tuple[str, ...]
+    api_version: str
+    secret_last4: str
+    created_at: datetime
+    updated_at: datetime
+    filters: Filters = Filters()
+    payload: str = "thin"
+    coalesce_seconds: int = 0
+    description: str | None = None
+    status: str = "enabled"
+    disabled_for: str | None = None
+    rotation: Rotation | None = None
+    version: int = 1
+    last_success_at: datetime | None = None
+    failing_since: datetime | None = None
+
+    @property
+    def status_reason(self) -> Mapping[str, str] | None:
+        """Why the service disabled it."""
+        return {"code": self.disabled_for} if self.disabled_for is not None else None
+
+    def changed(self, now: datetime, **changes: Any) -> "Endpoint":
+        """The endpoint with those fields changed, one version on."""
+        return replace(self, version=self.version + 1, updated_at=now, **changes)
+
+
+class EndpointSettings(TypedDict, total=False):
+    """What people set of an endpoint; what is left out stays, or is filled in."""
+
+    url: str
+    event_types: tuple[str, ...]
     filters: Filters
     payload: str
     coalesce_seconds: int
     api_version: str
     description: str | None
     status: str
-    disabled_for: str | None
-    secret_last4: str
-    rotation: Rotation | None
-    version: int
-    created_at: datetime
-    updated_at: datetime
-    last_success_at: datetime | None = None
-    failing_since: datetime | None = None
+
+
+AUDITED: Final = Audited(
+    "webhook_endpoint",
+    (
+        "url", "event_types", "filters", "payload", "coalesce_seconds", "api_version", "status", "secret_last4",
+        "description", "status_reason",
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +153,13 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveryFilter:
+class DeliveryFilter(Filter):
     """Which deliveries a list shows; None means any."""
 
     status: str | None = None
     type: str | None = None
     event: str | None = None
-
-    def matches(self, delivery: Delivery) -> bool:
-        """Whether the delivery is asked for."""
-        return (
-            self.status in (None, delivery.status)
-            and self.type in (None, delivery.type)
-            and self.event in (None, delivery.event)
-        )
+    endpoint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from adapters.memory.orgs import MemoryOrgRegistry
 from adapters.memory.platform import MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.signals import MemorySignals
-from adapters.memory.table import MemoryStore
+from adapters.memory.table import MemoryDatabase
 from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.wire.events import WireEventRendering
 from domain.access.model import ApiKey, Principal
@@ -68,7 +68,7 @@ class BucketLimits:
 class CountingCredentials(MemoryCredentials):
     """Credentials that count how often they are asked, and may know further principals."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryDatabase) -> None:
         super().__init__(store)
         self.asked = 0
         self.changed: dict[str, dict[str, Any]] = {}
@@ -99,7 +99,7 @@ class CountingCredentials(MemoryCredentials):
 class SwitchableSink(MemoryRequestLogSink):
     """A sink that can be told to fail, and keeps what it was given."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryDatabase) -> None:
         super().__init__(store)
         self.down = False
         self.written: list[RequestLog] = []
@@ -116,7 +116,7 @@ class World:
     """One running application and handles on all that is behind it."""
 
     clock: SettableClock = field(default_factory=SettableClock)
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: MemoryDatabase = field(default_factory=MemoryDatabase)
     app: Any = None
     uow: Any = None
     access: Any = None
@@ -152,7 +152,7 @@ class World:
         return Client(self.app, secret)
 
 
-def changes_of(store: MemoryStore) -> ChangesService:
+def changes_of(store: MemoryDatabase) -> ChangesService:
     """The event log of a store, whose followers hear of commits."""
     signals, rendering = MemorySignals(), WireEventRendering()
     store.listeners.append(signals.tell)

@@ -7,7 +7,7 @@ from typing import Any
 
 from adapters.memory.audit import AUDIT
 from adapters.memory.jobs import JOBS
-from adapters.memory.table import MemoryStore
+from adapters.memory.table import MemoryDatabase
 from domain.kernel.tenancy import Tenant
 from domain.orgs.usecases import OrgService
 from domain.request_logs.usecases import RequestLogService
@@ -89,7 +89,7 @@ async def shop() -> AsyncIterator[Shop]:
         uploads=services.uploads,
         catalogue=nothing,
         webhooks=nothing,
-        changes=changes_of(MemoryStore()),
+        changes=changes_of(MemoryDatabase()),
     )
     table = Table(row for row in whole() if row.area in AREAS)
     async with running(use=use, table=table) as world:

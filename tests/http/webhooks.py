@@ -10,7 +10,7 @@ from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.audit import AUDIT
 from adapters.memory.events import EVENTS
 from adapters.memory.idempotency import ANSWERS
-from adapters.memory.table import MemoryStore
+from adapters.memory.table import MemoryDatabase
 from adapters.memory.webhooks import DELIVERIES, ENDPOINTS
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import to_wire
@@ -120,7 +120,7 @@ async def desk() -> AsyncIterator[Desk]:
         uploads=nothing,
         catalogue=nothing,
         webhooks=service,
-        changes=changes_of(MemoryStore()),
+        changes=changes_of(MemoryDatabase()),
     )
     table = Table(row for row in whole() if row.area in AREAS)
     async with running(use=use, table=table) as world:

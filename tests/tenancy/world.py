@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from domain.uploads.model import Upload
 from domain.access.model import ApiKey
 from domain.access.usecases import KeyRequest
 from domain.kernel.ids import new_id
@@ -98,7 +99,7 @@ class World:
         async with self.container.uow().begin(tenant, builders.CALL) as tx:
             await tx.sources.add(source)
             await tx.runs.add(run)
-            await tx.uploads.add(upload)
+            await tx.store(Upload).add(upload)
             await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), 0)
             await tx.webhooks.add_delivery(delivery)
         await catalogues.add(self.container.uow(), tenant, product)

@@ -1,16 +1,10 @@
 -- subscribers --
-SELECT e.org, e.livemode, e.id, e.url, e.event_types, e.sources, e.categories, e.catalogues, e.payload,
-    e.coalesce_seconds, e.api_version, e.description, e.status, e.disabled_for, e.secret_last4, e.previous_last4,
-    e.rotation_expires_at, e.version, e.created_at, e.updated_at, e.last_success_at, e.failing_since,
-    e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
+SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
 FROM webhook_endpoints e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
 WHERE e.status = 'enabled' AND e.shard = ANY(%(shards)s)
 
 -- subscriber --
-SELECT e.org, e.livemode, e.id, e.url, e.event_types, e.sources, e.categories, e.catalogues, e.payload,
-    e.coalesce_seconds, e.api_version, e.description, e.status, e.disabled_for, e.secret_last4, e.previous_last4,
-    e.rotation_expires_at, e.version, e.created_at, e.updated_at, e.last_success_at, e.failing_since,
-    e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
+SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
 FROM webhook_endpoints e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
 WHERE e.status = 'enabled' AND e.org = %(org)s AND e.livemode = %(livemode)s AND e.id = %(endpoint)s
 

@@ -51,7 +51,7 @@ class RunScheduler:
             return False
         run = queued(id, "schedule", tx.now, stream=stream)
         try:
-            async with self.uow.savepoint(tx):
+            async with tx.savepoint():
                 await tx.runs.add(run)
         except Conflict:
             return False

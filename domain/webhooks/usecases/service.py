@@ -274,7 +274,7 @@ async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
 async def _forecast(tx: Tx, endpoint: Endpoint) -> None:
     """In a dry run, what the endpoint would have got lately."""
     if tx.dry:
-        tx.recorded.forecast = await tx.webhooks.forecast(endpoint, tx.now - FORECAST)
+        tx.recorded.forecasts["forecast"] = await tx.webhooks.forecast(endpoint, tx.now - FORECAST)
 
 
 def _new_secret() -> str:

@@ -105,7 +105,7 @@ class Execute:
                 raise IdempotencyKeyReused
             return self.answers.replay(state, self._opened(state, key, stored))
         try:
-            async with self.uow.savepoint(tx):
+            async with tx.savepoint():
                 response = await self._act(state, tx)
         except DomainError as error:
             if not is_stored(error, self.problems.status(error)):
@@ -143,7 +143,7 @@ class Execute:
         handler, versions = state.operation.handler, state.expected_versions
         for version in versions[:-1] if versions else ():
             try:
-                async with self.uow.savepoint(tx):
+                async with tx.savepoint():
                     return await handler(self._call(state, tx, version))
             except PreconditionFailed:
                 continue
