@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from adapters.wire.schema import instant
 from domain.catalogue.differences import facets
 from domain.changes.model import GROUP_OF
 from domain.events.model import Event, LoggedEvent, Provenance
+from domain.kernel.plain import instant
 from domain.kernel.tenancy import Tenant
 
 _decode = msgspec.json.Decoder().decode

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 
+@lru_cache(maxsize=8192)
 def instant(moment: datetime) -> str:
     """RFC 3339 in UTC with milliseconds, as everything that is answered has it."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, TypedDict
 
 from domain.audit.model import Audited
@@ -31,6 +31,11 @@ class Filters:
     sources: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     catalogues: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Each id once, in the order given."""
+        for name in ("sources", "categories", "catalogues"):
+            object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +76,17 @@ class Endpoint:
         """Why the service disabled it."""
         return {"code": self.disabled_for} if self.disabled_for is not None else None
 
+    def rotation_at(self, now: datetime) -> Rotation | None:
+        """The rotation while its overlap lasts."""
+        return self.rotation if self.rotation and now < self.rotation.expires_at else None
+
     def changed(self, now: datetime, **changes: Any) -> "Endpoint":
         """The endpoint with those fields changed, one version on."""
         return replace(self, version=self.version + 1, updated_at=now, **changes)
 
 
 class EndpointSettings(TypedDict, total=False):
-    """What people set of an endpoint; what is left out stays, or is filled in."""
+    """What people set of an endpoint; what is left out stays, or is filled in. `event_types` and `filters` as wholes."""
 
     url: str
     event_types: tuple[str, ...]
@@ -160,6 +169,19 @@ class DeliveryFilter(Filter):
     type: str | None = None
     event: str | None = None
     endpoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryRange:
+    """Deliveries made in [since, until]; None for now."""
+
+    since: datetime
+    until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """In UTC."""
+        object.__setattr__(self, "since", self.since.astimezone(UTC))
+        object.__setattr__(self, "until", self.until and self.until.astimezone(UTC))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from adapters.arq.worker import ArqWorker, quiet
 from domain.jobs.usecases.draining import Drain
 from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.working import through, work
-from domain.runs.queueing import EXECUTE
+from entrypoints.areas.registry import AREAS
 from entrypoints.container import Container
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
@@ -28,8 +28,10 @@ async def run_worker(container: Container, settings: Settings, duties: frozenset
 
 
 async def _run_runs(container: Container, settings: Settings, stop: asyncio.Event) -> None:
-    drain = Drain(container.dispatch(), {EXECUTE: container.run_execution()})
-    database = Polling(container.dispatch(), container.signals()).serve
+    dependencies = container.assembled()
+    handlers = {kind: handler for area in AREAS for kind, handler in area.jobs(dependencies).items()}
+    drain = Drain(dependencies.dispatch, handlers)
+    database = Polling(dependencies.dispatch, dependencies.signals).serve
     source = through(ArqWorker(settings.redis_url).serve, database) if settings.redis_url else database
     await work(source, drain, lanes=settings.worker_lanes, stop=stop)
 

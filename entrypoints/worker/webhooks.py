@@ -5,6 +5,7 @@ from domain.webhooks.usecases.deliverer import Deliverer
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.sending import Disable
 from domain.webhooks.usecases.service import WebhookService
+from entrypoints.areas import webhooks
 from entrypoints.container import Container, product_version
 from ports.unit_of_work import UnitOfWork
 
@@ -23,7 +24,7 @@ def disabling(uow: UnitOfWork, service: WebhookService) -> Disable:
 
 def deliverer_of(container: Container) -> Deliverer:
     """The process's deliverer; its follower must be run beside it."""
-    service = container.use_cases().webhooks
+    service = webhooks.service(container.assembled())
     log, clock = container.delivery_log(), container.clock()
     posting = Posting(
         container.tailer().log,

@@ -130,9 +130,7 @@ async def test_filters_by_its_own_fields(uow: UnitOfWork, tenant: Tenant, table:
     made = rows(table, 6)
     await keep(uow, tenant, table, *made)
     names = [name for name, value in vars_of(made[0]).items() if isinstance(value, str) and name not in table.computed]
-    kind = dataclass(frozen=True)(
-        make_dataclass("Named", [(name, Any, None) for name in names], bases=(Filter,), frozen=True)
-    )
+    kind = make_dataclass("Named", [(name, Any, None) for name in names], bases=(Filter,), frozen=True)
     async with uow.read(tenant) as tx:
         for name in names:
             wanted = kind(**{name: getattr(made[0], name)})

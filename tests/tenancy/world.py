@@ -17,8 +17,7 @@ from entrypoints.container import Container, opened
 from entrypoints.http.app import create_app
 from entrypoints.http.operation import Operation
 from entrypoints.http.pressure import CALM
-from entrypoints.http.server import parts_of
-from entrypoints.http.table import whole
+from tests.support.table import whole
 from entrypoints.settings import from_environment
 from tests.http.client import Answer, Client
 from tests.support import builders, catalogues
@@ -127,7 +126,7 @@ async def serving(
     )
     async with opened(settings) as container:
         prepare(container)
-        app = create_app(replace(parts_of(container, settings), thresholds=CALM))
+        app = create_app(container.assembled(), thresholds=CALM)
         async with app.test_app():
             yield World(app, container)
 
@@ -147,7 +146,7 @@ def unknown_ids() -> dict[str, str]:
 
 async def ask(client: Client, operation: Operation, ids: Mapping[str, str], query: str = "", **headers: str) -> Answer:
     """The operation with a good body and all headers that it needs."""
-    if operation.body is not None and operation.body_required and operation.id not in BODIES:
+    if operation.body is not None and operation.body.required and operation.id not in BODIES:
         raise LookupError(f"add a good body for {operation.id} to BODIES")
     if operation.if_match:
         headers = {"if_match": "*"} | headers

@@ -29,12 +29,20 @@ class Push:
 
 
 @dataclass(frozen=True, slots=True)
+class StartRun:
+    """A pull to start now; `accept_shrink` lets a complete run withdraw as much as it finds gone."""
+
+    stream: str = "catalogue"
+    accept_shrink: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RunService:
     """Starting is all that happens here; workers carry runs out."""
 
     connectors: Connectors
 
-    async def page(self, tx: Tx, source: str, page_request: PageRequest) -> Page[Run]:
+    async def list_runs(self, tx: Tx, source: str, page_request: PageRequest) -> Page[Run]:
         """A source's runs, newest first. Raises NotFound for an unknown source."""
         await _source(tx, source)
         return await tx.runs.page(source, page_request)
@@ -46,18 +54,18 @@ class RunService:
             raise NotFound
         return run
 
-    async def start(self, tx: Tx, source: str, *, stream: str = "catalogue", accept_shrink: bool = False) -> Run:
+    async def start(self, tx: Tx, source: str, asked: StartRun) -> Run:
         """Queue a pull now.
 
         Raises NotFound; Unprocessable for sources that are not pulled and for a stock pull of a connector that does not
         read stock apart; Conflict while a run of the stream is open or the source is not active.
         """
         found = await _source(tx, source, lock=True)
-        self._refuse_unless_pulled(found, stream)
+        self._refuse_unless_pulled(found, asked.stream)
         found.refuse_unless_runnable()
-        if open_run := await tx.runs.open(source, stream):
+        if open_run := await tx.runs.open(source, asked.stream):
             raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; wait until it has ended.")
-        run = queued(source, "manual", tx.now, stream=stream, accept_shrink=accept_shrink)
+        run = queued(source, "manual", tx.now, stream=asked.stream, accept_shrink=asked.accept_shrink)
         await tx.runs.add(run)
         await tx.jobs.add(execution(run, tx.tenant))
         await tx.audit.add(started(run))

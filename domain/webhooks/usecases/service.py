@@ -3,7 +3,7 @@
 import base64
 import secrets
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -21,19 +21,23 @@ from domain.kernel.errors import (
 )
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
-from domain.webhooks import audit_fields, samples, settings
+from domain.webhooks import samples
 from domain.webhooks.model import (
+    AUDITED,
     MOST_ENDPOINTS,
     MOST_OPEN,
     OPEN,
     Delivery,
     DeliveryFilter,
     Endpoint,
+    EndpointSettings,
     Filters,
     Recovery,
+    RecoveryRange,
     Rotation,
     SealedSecrets,
 )
+from domain.webhooks.settings import differing, refuse_types, refuse_url
 from domain.webhooks.signing import PREFIX, key_of
 from ports.events import EventRendering
 from ports.secrets import Vault
@@ -56,7 +60,7 @@ class WebhookService:
     describe: Describe
     allowed_hosts: frozenset[str] = frozenset()
 
-    async def page(self, tx: Tx, page_request: PageRequest) -> Page[Endpoint]:
+    async def list_endpoints(self, tx: Tx, page_request: PageRequest) -> Page[Endpoint]:
         """The tenant's endpoints, newest first."""
         return await tx.webhooks.page(page_request)
 
@@ -64,42 +68,29 @@ class WebhookService:
         """One endpoint. Raises NotFound."""
         return _found(await tx.webhooks.get(id))
 
-    async def create(self, tx: Tx, given: Mapping[str, Any], version: str) -> tuple[Endpoint, str]:
-        """A new endpoint and its secret, which is never told again; `given` is the body, `version` the request's.
+    async def create(self, tx: Tx, new: EndpointSettings, version: str) -> tuple[Endpoint, str]:
+        """A new endpoint and its secret, which is never told again; events have the shape of `version` unless `new` says.
 
         It gets what is appended to the log from now on. Raises InvalidRequest for `*` beside other types; Unprocessable
         for a URL that is never POSTed to and for filters that name unknown sources or categories; FeatureUnavailable
         for fat payloads that the plan does not include; Conflict when there are as many endpoints as may be.
         """
         secret = _new_secret()
+        settings: dict[str, Any] = {"api_version": version, **new}
         endpoint = Endpoint(
-            id=new_id("whe"),
-            url=given["url"],
-            event_types=settings.types_of(given["event_types"]),
-            filters=settings.filters_of(given.get("filters", {})),
-            payload=given.get("payload", "thin"),
-            coalesce_seconds=given.get("coalesce_seconds", 0),
-            api_version=given.get("api_version", version),
-            description=given.get("description"),
-            status="enabled",
-            disabled_for=None,
-            secret_last4=secret[-4:],
-            rotation=None,
-            version=1,
-            created_at=tx.now,
-            updated_at=tx.now,
+            id=new_id("whe"), secret_last4=secret[-4:], created_at=tx.now, updated_at=tx.now, **settings
         )
-        await self._refuse(tx, endpoint, {"url", "payload", "filters"})
+        await self._refuse(tx, endpoint, {"url", "event_types", "payload", "filters"})
         if await tx.webhooks.count() >= MOST_ENDPOINTS:
             raise Conflict(f"There are {MOST_ENDPOINTS} endpoints already, the most there may be; delete one first.")
         sealed = SealedSecrets(self._sealed(secret, endpoint.id))
         await tx.webhooks.add(endpoint, sealed, await tx.events.high_watermark())
-        await tx.audit.add(audit_fields.created(endpoint))
+        await tx.audit.add(AUDITED.created(endpoint))
         await _forecast(tx, endpoint)
         return endpoint, secret
 
-    async def update(self, tx: Tx, id: str, given: Mapping[str, Any], expected: int | None) -> Endpoint:
-        """Change an endpoint; `expected` is If-Match's version, or None.
+    async def update(self, tx: Tx, id: str, asked: EndpointSettings, expected: int | None) -> Endpoint:
+        """Change an endpoint; `expected` is the version it must be at, or None for any.
 
         Enabling it clears why it was disabled, and it gets what is appended from now on; disabling it fails what is on
         its way. Raises NotFound, PreconditionFailed, and what `create` raises for settings.
@@ -107,8 +98,8 @@ class WebhookService:
         before = _found(await tx.webhooks.get(id, lock=True))
         if expected not in (None, before.version):
             raise PreconditionFailed(f"The endpoint is at version {before.version} by now; read it again.")
-        changes = settings.changes(before, given)
-        after = _changed(before, tx.now, **changes) if changes else before
+        changes = differing(before, asked)
+        after = before.changed(tx.now, **changes) if changes else before
         await self._refuse(tx, after, changes.keys())
         await _forecast(tx, after)
         if changes:
@@ -116,14 +107,14 @@ class WebhookService:
             await tx.webhooks.save(after, expected_version=before.version, checkpoint=checkpoint)
             if changes.get("status") == "disabled":
                 await tx.webhooks.fail_open(id, tx.now)
-            await tx.audit.add(audit_fields.updated(before, after))
+            await tx.audit.add(AUDITED.updated(before, after))
         return after
 
     async def delete(self, tx: Tx, id: str) -> None:
         """Stop every delivery and forget the endpoint and its secrets. Raises NotFound."""
         endpoint = _found(await tx.webhooks.get(id, lock=True))
         await tx.webhooks.remove(id)
-        await tx.audit.add(audit_fields.deleted(endpoint))
+        await tx.audit.add(AUDITED.deleted(endpoint))
 
     async def rotate_secret(self, tx: Tx, id: str, overlap_hours: int) -> tuple[Endpoint, str]:
         """A new secret, told this once; the present one signs beside it for the overlap, one before it no longer.
@@ -134,11 +125,11 @@ class WebhookService:
         sealed = await tx.webhooks.secrets(id)
         secret, until = _new_secret(), tx.now + timedelta(hours=overlap_hours)
         rotation = Rotation(until, before.secret_last4) if overlap_hours else None
-        after = _changed(before, tx.now, secret_last4=secret[-4:], rotation=rotation)
+        after = before.changed(tx.now, secret_last4=secret[-4:], rotation=rotation)
         previous = sealed.current if sealed and rotation else None
         await tx.webhooks.save(after, expected_version=before.version)
         await tx.webhooks.seal(id, SealedSecrets(self._sealed(secret, id), previous))
-        await tx.audit.add(audit_fields.updated(before, after))
+        await tx.audit.add(AUDITED.updated(before, after))
         return after, secret
 
     async def deliveries(self, tx: Tx, id: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
@@ -166,12 +157,13 @@ class WebhookService:
         await tx.audit.add(Change("webhook_delivery", delivery, "update", {"status": before.status}, told))
         return _delivery(await tx.webhooks.delivery(id, delivery))
 
-    async def recover(self, tx: Tx, id: str, since: datetime, until: datetime | None) -> Recovery:
-        """Have what failed in [since, until] (until now) sent again, the oldest first, as much as may be under way.
+    async def recover(self, tx: Tx, id: str, made: RecoveryRange) -> Recovery:
+        """Have what failed of what was made in that range sent again, the oldest first, as much as may be under way.
 
         Raises NotFound; InvalidRequest unless since lies before until; Conflict for a disabled endpoint.
         """
-        endpoint, until = _found(await tx.webhooks.get(id, lock=True)), until or tx.now
+        endpoint = _found(await tx.webhooks.get(id, lock=True))
+        since, until = made.since, made.until or tx.now
         if since >= until:
             detail = "`since` must lie before `until`, which is now unless it is given."
             raise InvalidRequest(detail, fields=(FieldError("since", "invalid_value", detail),))
@@ -230,10 +222,10 @@ class WebhookService:
         before = await tx.webhooks.get(id, lock=True)
         if before is None or before.status != "enabled":
             return
-        after = _changed(before, tx.now, status="disabled", disabled_for=reason)
+        after = before.changed(tx.now, status="disabled", disabled_for=reason)
         await tx.webhooks.save(after, expected_version=before.version)
         await tx.webhooks.fail_open(id, tx.now)
-        await tx.audit.add(audit_fields.updated(before, after))
+        await tx.audit.add(AUDITED.updated(before, after))
         data = self.describe(after, tx.tenant.livemode, tx.now)
         await tx.events.append([Event("delivery.disabled", id, after.version, data, area="service/webhooks")])
 
@@ -255,8 +247,10 @@ class WebhookService:
             org = await tx.orgs.own()
             if "fat_webhooks" not in org.plan.features:
                 raise FeatureUnavailable("The plan does not include fat payloads; ask for thin ones.")
+        if "event_types" in asked:
+            refuse_types(endpoint.event_types)
         if "url" in asked:
-            settings.refuse_url(endpoint.url, self.allowed_hosts, livemode=tx.tenant.livemode)
+            refuse_url(endpoint.url, self.allowed_hosts, livemode=tx.tenant.livemode)
         if "filters" in asked:
             await _refuse_unknown(tx, endpoint.filters)
 
@@ -279,10 +273,6 @@ async def _forecast(tx: Tx, endpoint: Endpoint) -> None:
 
 def _new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
-
-
-def _changed(before: Endpoint, now: datetime, **changes: Any) -> Endpoint:
-    return replace(before, version=before.version + 1, updated_at=now, **changes)
 
 
 def _found(endpoint: Endpoint | None) -> Endpoint:

@@ -9,7 +9,7 @@ import msgspec
 from adapters.wire.versions import Versions
 from domain.kernel.plain import plain
 from entrypoints.http.exchange import HeaderList, Response
-from entrypoints.http.operation import Reply
+from entrypoints.http.reply import Reply
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.steps.preconditions import tags_of
 from ports.idempotency import StoredAnswer

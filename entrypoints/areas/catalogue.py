@@ -1,21 +1,27 @@
 """GET /v1/products, /v1/products/{id}, /v1/offers, /v1/categories."""
 
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from adapters.wire import catalogue as documents
 from adapters.wire import products as wire
-from adapters.wire.schema import id_of, text, timestamp, word
+from adapters.wire.schema import enum, id_of, text, timestamp
 from domain.catalogue.model import AVAILABILITIES, STATUSES, Document, OfferFilter, ProductFilter
+from domain.catalogue.usecases import CatalogueService
 from domain.kernel.paging import Page
-from entrypoints.http.operation import Operation, Reply, RequestContext, Tool
+from entrypoints.areas.area import Area
+from entrypoints.http.operation import Read, Tool
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext
+
+Reading: TypeAlias = ReadContext[CatalogueService]
 
 _PRODUCT_FILTERS: Final = {
     "updated_since": timestamp("Products changed at or after this moment; a variant or offer change counts."),
-    "status": word(*STATUSES),
+    "status": enum(*STATUSES),
     "brand": text("Lindgren Möbler", longest=200, description="Ignores case and spacing."),
     "category": id_of("ctg", "This category or one below it."),
-    "availability": word("in_stock", *AVAILABILITIES[:-1]),
+    "availability": enum("in_stock", *AVAILABILITIES[:-1]),
     "catalogue": id_of("cat", "One you cannot see lists nothing."),
     "source": id_of("src", "Products that the source feeds or fed, those it stopped listing included."),
     "q": text(
@@ -28,7 +34,7 @@ _OFFER_FILTERS: Final = {
     "variant": id_of("var"),
     "product": id_of("prod"),
     "source": id_of("src"),
-    "availability": word("in_stock", *AVAILABILITIES[:-1]),
+    "availability": enum("in_stock", *AVAILABILITIES[:-1]),
     "updated_since": timestamp("Offers changed at or after this moment."),
 }
 _CATEGORY_TREE: dict[str, Any] = {}
@@ -48,51 +54,48 @@ def spliced(page: Page[Document], cursor: str | None) -> Reply:
     )
 
 
-async def products(call: RequestContext) -> Reply:
+async def products(call: Reading) -> Reply:
     """A page of products."""
-    page = await call.use.catalogue.products(call.tx, ProductFilter(**call.query), call.page_request)
+    page = await call.service.products(call.tx, ProductFilter(**call.query), call.page_request)
     return spliced(page, call.cursor(page.next_key))
 
 
-async def product(call: RequestContext) -> Reply:
+async def product(call: Reading) -> Reply:
     """One product."""
-    document = await call.use.catalogue.product(call.tx, call.ids["id"])
+    document = await call.service.product(call.tx, call.ids["id"])
     return Reply(document.body, etag=document.etag)
 
 
-async def offers(call: RequestContext) -> Reply:
+async def offers(call: Reading) -> Reply:
     """A page of offers."""
     return call.listing(
-        await call.use.catalogue.offers(call.tx, OfferFilter(**call.query), call.page_request), documents.offer_line
+        await call.service.offers(call.tx, OfferFilter(**call.query), call.page_request), documents.offer_line
     )
 
 
-async def categories(call: RequestContext) -> Reply:
+async def categories(call: Reading) -> Reply:
     """The taxonomy, whole."""
     if not _CATEGORY_TREE:
-        listed = [wire.category(entry) for entry in call.use.catalogue.categories()]
+        listed = [wire.category(entry) for entry in call.service.categories()]
         _CATEGORY_TREE.update({"object": "category_tree", "categories": listed})
     return Reply(_CATEGORY_TREE)
 
 
 OPERATIONS: Final = (
-    Operation(
+    Read(
         id="catalogue.list_products",
-        method="GET",
         path="/v1/products",
         summary="List products",
         description="Newest first. Every given filter must match.",
         handler=products,
         scope="products:read",
         reply=wire.PRODUCTS,
-        rate="read",
         paging="forward",
         query=_PRODUCT_FILTERS,
         agent=Tool(),
     ),
-    Operation(
+    Read(
         id="catalogue.read_product",
-        method="GET",
         path="/v1/products/{id}",
         summary="Read a product",
         description="With its variants and their offers. The id of a merged product answers with the survivor.",
@@ -100,33 +103,36 @@ OPERATIONS: Final = (
         ids={"id": "prod"},
         scope="products:read",
         reply=wire.PRODUCT,
-        rate="read",
         agent=Tool(),
     ),
-    Operation(
+    Read(
         id="catalogue.list_offers",
-        method="GET",
         path="/v1/offers",
         summary="List offers",
         description="Newest first. An offer is one source's price and stock for one variant at one location.",
         handler=offers,
         scope="products:read",
         reply=wire.OFFERS,
-        rate="read",
         paging="forward",
         query=_OFFER_FILTERS,
         agent=Tool(),
     ),
-    Operation(
+    Read(
         id="catalogue.list_categories",
-        method="GET",
         path="/v1/categories",
         summary="Read the category tree",
         description="One taxonomy for everybody, answered whole, parents before their children.",
         handler=categories,
         scope="products:read",
         reply=wire.CATEGORIES,
-        rate="read",
         agent=Tool(),
     ),
+)
+
+AREA: Final = Area(
+    name="catalogue",
+    title="Catalogue",
+    description="Products, variants and offers, as your licences show them.",
+    service=lambda _: CatalogueService(),
+    operations=OPERATIONS,
 )

@@ -1,32 +1,38 @@
 """POST /v1/sources/{id}/uploads; GET /v1/uploads/{id}; POST /v1/uploads/{id}/complete."""
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from adapters.wire import uploads as wire
-from domain.uploads.usecases import Announced
-from entrypoints.http.operation import Operation, Reply, RequestContext
+from domain.uploads.model import NewUpload
+from domain.uploads.usecases import UploadService
+from entrypoints.areas.area import Area
+from entrypoints.http.operation import Read, Write
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext, WriteContext
+
+Reading: TypeAlias = ReadContext[UploadService]
+Writing: TypeAlias = WriteContext[UploadService]
 
 
-async def announce(call: RequestContext) -> Reply:
+async def announce(call: Writing) -> Reply:
     """Stage a file."""
-    announced = await call.use.uploads.announce(call.tx, call.ids["id"], **call.body)
-    address = f"{call.base_url}/v1/uploads/{announced.upload.id}"
-    return Reply(wire.to_wire(announced), status=201, headers={"Location": address})
+    announced = await call.service.announce(call.tx, call.ids["id"], call.command)
+    return call.made(wire.UPLOAD, announced.upload, **wire.target_of(announced.target))
 
 
-async def read(call: RequestContext) -> Reply:
+async def read(call: Reading) -> Reply:
     """One upload."""
-    return Reply(wire.to_wire(await call.use.uploads.get(call.tx, call.ids["id"])))
+    found = await call.service.get(call.tx, call.ids["id"])
+    return call.one(wire.UPLOAD, found.upload, **wire.target_of(found.target))
 
 
-async def complete(call: RequestContext) -> Reply:
+async def complete(call: Writing) -> Reply:
     """Start the run that reads the file."""
-    upload = await call.use.uploads.complete(call.tx, call.ids["id"])
-    return Reply(wire.to_wire(Announced(upload, None)))
+    return call.one(wire.UPLOAD, await call.service.complete(call.tx, call.ids["id"]))
 
 
 OPERATIONS: Final = (
-    Operation(
+    Write(
         id="uploads.announce",
         method="POST",
         path="/v1/sources/{id}/uploads",
@@ -36,26 +42,23 @@ OPERATIONS: Final = (
         "minutes, then complete the upload.",
         handler=announce,
         scope="sources:write",
-        body=wire.ANNOUNCE,
-        reply=wire.UPLOAD,
+        body=wire.UPLOAD.create(NewUpload),
+        reply=wire.UPLOAD.schema,
         status=201,
-        rate="write",
         errors=("not_found", "conflict", "unprocessable"),
     ),
-    Operation(
+    Read(
         id="uploads.read",
-        method="GET",
         path="/v1/uploads/{id}",
         ids={"id": "upl"},
         summary="Read an upload",
         description="An announced file and, once it is completed, the run that reads it.",
         handler=read,
         scope="sources:read",
-        reply=wire.UPLOAD,
-        rate="read",
+        reply=wire.UPLOAD.schema,
         errors=("not_found",),
     ),
-    Operation(
+    Write(
         id="uploads.complete",
         method="POST",
         path="/v1/uploads/{id}/complete",
@@ -66,8 +69,16 @@ OPERATIONS: Final = (
         "size than announced: 422.",
         handler=complete,
         scope="sources:write",
-        reply=wire.UPLOAD,
+        reply=wire.UPLOAD.schema,
         rate="expensive",
         errors=("not_found", "conflict", "unprocessable"),
     ),
+)
+
+AREA: Final = Area(
+    name="uploads",
+    title="Uploads",
+    description="Files staged for a file source.",
+    service=lambda dependencies: UploadService(dependencies.objects),
+    operations=OPERATIONS,
 )

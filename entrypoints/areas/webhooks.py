@@ -1,16 +1,25 @@
 """/v1/webhook-endpoints with their deliveries, and POST /v1/test/events."""
 
 from dataclasses import asdict
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from adapters.wire import webhooks as wire
-from adapters.wire.schema import id_of, text, word
-from domain.webhooks.model import DELIVERY_STATUSES, DeliveryFilter, Endpoint
-from entrypoints.http.operation import Operation, Reply, RequestContext, Schema, Tool
+from adapters.wire.schema import Schema, enum, id_of, text
+from domain.jobs.usecases.ticks import Tick
+from domain.webhooks.model import DELIVERY_STATUSES, DeliveryFilter, EndpointSettings
+from domain.webhooks.usecases.service import WebhookService
+from entrypoints.areas.area import Area
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.openapi_webhooks import event_webhook
+from entrypoints.http.operation import Read, Tool, Write
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext, WriteContext
+
+Reading: TypeAlias = ReadContext[WebhookService]
+Writing: TypeAlias = WriteContext[WebhookService]
 
 _FILTERS: Final[dict[str, Schema]] = {
-    "status": word(*DELIVERY_STATUSES) | {"description": "Only deliveries in this state."},
+    "status": enum(*DELIVERY_STATUSES) | {"description": "Only deliveries in this state."},
     "type": text("offer.changed", longest=100, description="Only deliveries of this event type."),
     "event": id_of("evt", "Only the deliveries of this event."),
 }
@@ -18,104 +27,95 @@ _ONE: Final = {"id": "whe"}
 _DELIVERY: Final = {"id": "whe", "delivery": "dlv"}
 
 
-def _told(call: RequestContext, endpoint: Endpoint) -> dict[str, Any]:
-    return wire.to_wire(endpoint, call.tx.tenant.livemode, call.tx.now)
-
-
-async def list_all(call: RequestContext) -> Reply:
+async def list_all(call: Reading) -> Reply:
     """The tenant's endpoints."""
-    return call.listing(
-        await call.use.webhooks.page(call.tx, call.page_request), lambda endpoint: _told(call, endpoint)
+    return call.list(wire.ENDPOINT, await call.service.list_endpoints(call.tx, call.page_request))
+
+
+async def create(call: Writing) -> Reply:
+    """A new endpoint with its secret."""
+    endpoint, secret = await call.service.create(call.tx, call.command, call.version)
+    return call.made(wire.ENDPOINT, endpoint, secret=secret)
+
+
+async def read(call: Reading) -> Reply:
+    """One endpoint."""
+    return call.one(wire.ENDPOINT, await call.service.get(call.tx, call.ids["id"]))
+
+
+async def update(call: Writing) -> Reply:
+    """Change an endpoint."""
+    return call.one(
+        wire.ENDPOINT, await call.service.update(call.tx, call.ids["id"], call.command, call.expected_version)
     )
 
 
-async def create(call: RequestContext) -> Reply:
-    """A new endpoint with its secret."""
-    endpoint, secret = await call.use.webhooks.create(call.tx, call.body, call.version)
-    headers = {"Location": f"{call.base_url}/v1/webhook-endpoints/{endpoint.id}"}
-    return Reply(_told(call, endpoint) | {"secret": secret}, headers=headers, version=endpoint.version)
-
-
-async def read(call: RequestContext) -> Reply:
-    """One endpoint."""
-    endpoint = await call.use.webhooks.get(call.tx, call.ids["id"])
-    return Reply(_told(call, endpoint), version=endpoint.version)
-
-
-async def update(call: RequestContext) -> Reply:
-    """Change an endpoint."""
-    endpoint = await call.use.webhooks.update(call.tx, call.ids["id"], call.body, call.expected_version)
-    return Reply(_told(call, endpoint), version=endpoint.version)
-
-
-async def delete(call: RequestContext) -> Reply:
+async def delete(call: Writing) -> Reply:
     """Forget an endpoint."""
-    await call.use.webhooks.delete(call.tx, call.ids["id"])
+    await call.service.delete(call.tx, call.ids["id"])
     return Reply()
 
 
-async def list_deliveries(call: RequestContext) -> Reply:
+async def list_deliveries(call: Reading) -> Reply:
     """An endpoint's deliveries."""
     wanted = DeliveryFilter(**call.query)
-    page = await call.use.webhooks.deliveries(call.tx, call.ids["id"], wanted, call.page_request)
-    return call.listing(page, wire.delivery_to_wire)
+    page = await call.service.deliveries(call.tx, call.ids["id"], wanted, call.page_request)
+    return call.list(wire.DELIVERY, page)
 
 
-async def read_delivery(call: RequestContext) -> Reply:
+async def read_delivery(call: Reading) -> Reply:
     """One delivery."""
-    found = await call.use.webhooks.delivery(call.tx, call.ids["id"], call.ids["delivery"])
-    return Reply(wire.delivery_to_wire(found))
+    return call.one(wire.DELIVERY, await call.service.delivery(call.tx, call.ids["id"], call.ids["delivery"]))
 
 
-async def resend(call: RequestContext) -> Reply:
+async def resend(call: Writing) -> Reply:
     """Send a finished delivery again."""
-    found = await call.use.webhooks.resend(call.tx, call.ids["id"], call.ids["delivery"])
-    return Reply(wire.delivery_to_wire(found))
+    return call.one(wire.DELIVERY, await call.service.resend(call.tx, call.ids["id"], call.ids["delivery"]))
 
 
-async def recover(call: RequestContext) -> Reply:
+async def recover(call: Writing) -> Reply:
     """Send again what failed."""
-    since = datetime.fromisoformat(call.body["since"]).astimezone(UTC)
-    until = datetime.fromisoformat(call.body["until"]).astimezone(UTC) if "until" in call.body else None
-    recovery = await call.use.webhooks.recover(call.tx, call.ids["id"], since, until)
+    recovery = await call.service.recover(call.tx, call.ids["id"], call.command)
     return Reply({"object": "webhook_recovery", "endpoint": call.ids["id"], **asdict(recovery)})
 
 
-async def rotate_secret(call: RequestContext) -> Reply:
+async def rotate_secret(call: Writing) -> Reply:
     """A new secret."""
-    hours = (call.body or {}).get("overlap_hours", wire.USUAL_OVERLAP)
-    endpoint, secret = await call.use.webhooks.rotate_secret(call.tx, call.ids["id"], hours)
-    return Reply(_told(call, endpoint) | {"secret": secret}, version=endpoint.version)
+    endpoint, secret = await call.service.rotate_secret(call.tx, call.ids["id"], call.command)
+    return call.one(wire.ENDPOINT, endpoint, secret=secret)
 
 
-async def test(call: RequestContext) -> Reply:
+async def test(call: Writing) -> Reply:
     """Send a test event."""
-    delivery = await call.use.webhooks.test(call.tx, call.ids["id"])
-    place = f"{call.base_url}/v1/webhook-endpoints/{delivery.endpoint}/deliveries/{delivery.id}"
-    return Reply(wire.delivery_to_wire(delivery), headers={"Location": place})
+    return call.made(wire.DELIVERY, await call.service.test(call.tx, call.ids["id"]))
 
 
-async def emit_sample(call: RequestContext) -> Reply:
+async def emit_sample(call: Writing) -> Reply:
     """Append a sample event to the sandbox's log."""
-    event = await call.use.webhooks.emit_sample(call.tx, call.body["type"])
+    event = await call.service.emit_sample(call.tx, call.command)
     return Reply(wire.sample_to_wire(event, call.tx.tenant, call.tx.now))
 
 
+def service(dependencies: Dependencies) -> WebhookService:
+    """The use cases of endpoints and deliveries."""
+    return WebhookService(
+        dependencies.vault, dependencies.event_rendering, wire.described, dependencies.settings.allow_private_hosts
+    )
+
+
 OPERATIONS: Final = (
-    Operation(
+    Read(
         id="webhooks.list",
-        method="GET",
         path="/v1/webhook-endpoints",
         summary="List webhook endpoints",
         description="Your endpoints in this mode, newest first. Of secrets only the last four characters are shown.",
         handler=list_all,
         scope="webhooks:read",
-        reply=wire.ENDPOINTS,
-        rate="read",
+        reply=wire.ENDPOINT.list,
         paging="both",
         agent=Tool(),
     ),
-    Operation(
+    Write(
         id="webhooks.create",
         method="POST",
         path="/v1/webhook-endpoints",
@@ -126,27 +126,25 @@ OPERATIONS: Final = (
         "the last 7 days.",
         handler=create,
         scope="webhooks:write",
-        body=wire.CREATE,
+        body=wire.ENDPOINT.create(EndpointSettings),
         reply=wire.ENDPOINT_WITH_SECRET,
         status=201,
-        rate="write",
         errors=("feature_unavailable", "conflict", "unprocessable"),
-        sealed=True,
+        preview=wire.FORECAST,
+        encrypt_replay=True,
     ),
-    Operation(
+    Read(
         id="webhooks.read",
-        method="GET",
         path="/v1/webhook-endpoints/{id}",
         ids=_ONE,
         summary="Read a webhook endpoint",
         description="An endpoint with how it is doing: when a delivery last succeeded and since when attempts fail.",
         handler=read,
         scope="webhooks:read",
-        reply=wire.ENDPOINT,
-        rate="read",
+        reply=wire.ENDPOINT.schema,
         agent=Tool(),
     ),
-    Operation(
+    Write(
         id="webhooks.update",
         method="PATCH",
         path="/v1/webhook-endpoints/{id}",
@@ -158,14 +156,14 @@ OPERATIONS: Final = (
         "again with recover, and read what was never stored from the change feed.",
         handler=update,
         scope="webhooks:write",
-        body=wire.PATCH,
-        reply=wire.ENDPOINT,
-        rate="write",
+        body=wire.ENDPOINT.patch(EndpointSettings),
+        reply=wire.ENDPOINT.schema,
         if_match=True,
         errors=("feature_unavailable", "unprocessable"),
+        preview=wire.FORECAST,
         agent=Tool(approval=True),
     ),
-    Operation(
+    Write(
         id="webhooks.delete",
         method="DELETE",
         path="/v1/webhook-endpoints/{id}",
@@ -176,11 +174,9 @@ OPERATIONS: Final = (
         scope="webhooks:write",
         reply=None,
         status=204,
-        rate="write",
     ),
-    Operation(
+    Read(
         id="webhooks.list_deliveries",
-        method="GET",
         path="/v1/webhook-endpoints/{id}/deliveries",
         ids=_ONE,
         summary="List an endpoint's deliveries",
@@ -188,15 +184,13 @@ OPERATIONS: Final = (
         "your plan keeps deliveries.",
         handler=list_deliveries,
         scope="webhooks:read",
-        reply=wire.DELIVERIES,
+        reply=wire.DELIVERY.list,
         query=_FILTERS,
-        rate="read",
         paging="both",
         agent=Tool(),
     ),
-    Operation(
+    Read(
         id="webhooks.read_delivery",
-        method="GET",
         path="/v1/webhook-endpoints/{id}/deliveries/{delivery}",
         ids=_DELIVERY,
         summary="Read a delivery",
@@ -204,11 +198,10 @@ OPERATIONS: Final = (
         "came back.",
         handler=read_delivery,
         scope="webhooks:read",
-        reply=wire.DELIVERY,
-        rate="read",
+        reply=wire.DELIVERY.schema,
         agent=Tool(),
     ),
-    Operation(
+    Write(
         id="webhooks.resend",
         method="POST",
         path="/v1/webhook-endpoints/{id}/deliveries/{delivery}/resend",
@@ -219,12 +212,11 @@ OPERATIONS: Final = (
         "409.",
         handler=resend,
         scope="webhooks:write",
-        reply=wire.DELIVERY,
-        rate="write",
+        reply=wire.DELIVERY.schema,
         errors=("conflict",),
         agent=Tool(approval=True),
     ),
-    Operation(
+    Write(
         id="webhooks.recover",
         method="POST",
         path="/v1/webhook-endpoints/{id}/recover",
@@ -237,11 +229,10 @@ OPERATIONS: Final = (
         scope="webhooks:write",
         body=wire.RECOVER,
         reply=wire.RECOVERY,
-        rate="write",
         errors=("conflict",),
         agent=Tool(approval=True),
     ),
-    Operation(
+    Write(
         id="webhooks.rotate_secret",
         method="POST",
         path="/v1/webhook-endpoints/{id}/rotate-secret",
@@ -253,12 +244,10 @@ OPERATIONS: Final = (
         handler=rotate_secret,
         scope="webhooks:write",
         body=wire.ROTATE,
-        body_required=False,
         reply=wire.ENDPOINT_WITH_SECRET,
-        rate="write",
-        sealed=True,
+        encrypt_replay=True,
     ),
-    Operation(
+    Write(
         id="webhooks.test",
         method="POST",
         path="/v1/webhook-endpoints/{id}/test",
@@ -268,13 +257,12 @@ OPERATIONS: Final = (
         "see what came back. A disabled endpoint answers 409.",
         handler=test,
         scope="webhooks:write",
-        reply=wire.DELIVERY,
+        reply=wire.DELIVERY.schema,
         status=202,
-        rate="write",
         errors=("conflict",),
         agent=Tool(approval=True),
     ),
-    Operation(
+    Write(
         id="webhooks.emit_sample",
         method="POST",
         path="/v1/test/events",
@@ -287,8 +275,17 @@ OPERATIONS: Final = (
         body=wire.SAMPLE,
         reply=wire.TEST_EVENT,
         status=202,
-        rate="write",
         errors=("conflict",),
         agent=Tool(approval=True),
     ),
+)
+
+AREA: Final = Area(
+    name="webhooks",
+    title="Webhooks",
+    description="Events POSTed to your own address, signed, in order, until they arrive.",
+    service=service,
+    operations=OPERATIONS,
+    ticks=lambda dependencies: [Tick("old deliveries", 3600, dependencies.maintenance.purge_deliveries)],
+    webhooks={"event": event_webhook},
 )

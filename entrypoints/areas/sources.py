@@ -1,80 +1,90 @@
 """GET, POST /v1/sources; GET, PATCH /v1/sources/{id}; PUT, DELETE …/credentials; POST …/test."""
 
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 
 from adapters.wire import sources as wire
-from domain.sources.model import Source
-from entrypoints.http.operation import Operation, Reply, RequestContext, Tool
+from domain.ingestion.vocabulary import score_header
+from domain.sources.model import NewSource, SourceChanges
+from domain.sources.testing import SourceTest
+from domain.sources.usecases.service import SourceService
+from entrypoints.areas.area import Area
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.operation import DetachedWrite, Read, Tool, Write
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext, WriteContext
+
+Reading: TypeAlias = ReadContext[SourceService]
+Writing: TypeAlias = WriteContext[SourceService]
 
 
-def _reply(call: RequestContext, source: Source, status: int = 200) -> Reply:
-    return Reply(wire.to_wire(source, call.tx.now), status=status, version=source.version)
-
-
-async def list_all(call: RequestContext) -> Reply:
+async def list_all(call: Reading) -> Reply:
     """The tenant's sources."""
-
-    def to_wire(source: Source) -> dict[str, Any]:
-        return wire.to_wire(source, call.tx.now)
-
-    return call.listing(await call.use.sources.page(call.tx, call.page_request), to_wire)
+    return call.list(wire.SOURCE, await call.service.list_sources(call.tx, call.page_request))
 
 
-async def create(call: RequestContext) -> Reply:
+async def create(call: Writing) -> Reply:
     """Connect a source."""
-    source = await call.use.sources.create(call.tx, call.body)
-    reply = _reply(call, source, 201)
-    reply.headers["Location"] = f"{call.base_url}/v1/sources/{source.id}"
-    return reply
+    return call.made(wire.SOURCE, await call.service.create(call.tx, call.command))
 
 
-async def read(call: RequestContext) -> Reply:
+async def read(call: Reading) -> Reply:
     """One source."""
-    return _reply(call, await call.use.sources.get(call.tx, call.ids["id"]))
+    return call.one(wire.SOURCE, await call.service.get(call.tx, call.ids["id"]))
 
 
-async def update(call: RequestContext) -> Reply:
+async def update(call: Writing) -> Reply:
     """Change a source."""
-    source = await call.use.sources.update(call.tx, call.ids["id"], call.body, call.expected_version)
-    return _reply(call, source)
+    return call.one(
+        wire.SOURCE, await call.service.update(call.tx, call.ids["id"], call.command, call.expected_version)
+    )
 
 
-async def put_credentials(call: RequestContext) -> Reply:
+async def put_credentials(call: Writing) -> Reply:
     """Store credentials."""
-    credentials = call.body["credentials"]
-    return _reply(call, await call.use.sources.put_credentials(call.tx, call.ids["id"], credentials))
+    return call.one(wire.SOURCE, await call.service.put_credentials(call.tx, call.ids["id"], call.command))
 
 
-async def delete_credentials(call: RequestContext) -> Reply:
+async def delete_credentials(call: Writing) -> Reply:
     """Forget credentials."""
-    return _reply(call, await call.use.sources.delete_credentials(call.tx, call.ids["id"]))
+    return call.one(wire.SOURCE, await call.service.delete_credentials(call.tx, call.ids["id"]))
 
 
-async def test(call: RequestContext) -> Reply:
+async def test(call: Writing) -> Callable[[], Awaitable[Reply]]:
     """Reach the source once, after letting the database go."""
-    attempt = await call.use.sources.test(call.tx, call.ids["id"])
+    trial = await call.service.test(call.tx, call.ids["id"])
 
-    async def later() -> dict[str, Any]:
-        return wire.test_to_wire(await attempt())
+    async def reach() -> Reply:
+        return call.one(wire.SOURCE_TEST, trial if isinstance(trial, SourceTest) else await trial.run())
 
-    return Reply(later=later)
+    return reach
+
+
+def _service(dependencies: Dependencies) -> SourceService:
+    settings = dependencies.settings
+    return SourceService(
+        dependencies.connectors,
+        dependencies.vault,
+        dependencies.schemas,
+        settings.mail_domain,
+        settings.allow_private_hosts,
+        score_header,
+    )
 
 
 OPERATIONS: Final = (
-    Operation(
+    Read(
         id="sources.list",
-        method="GET",
         path="/v1/sources",
         summary="List sources",
         description="Your connections to vendors' data in this mode, newest first.",
         handler=list_all,
         scope="sources:read",
-        reply=wire.SOURCES,
-        rate="read",
+        reply=wire.SOURCE.list,
         paging="both",
         agent=Tool(),
     ),
-    Operation(
+    Write(
         id="sources.create",
         method="POST",
         path="/v1/sources",
@@ -85,28 +95,25 @@ OPERATIONS: Final = (
         "at once; one that must sign in, as soon as it has credentials.",
         handler=create,
         scope="sources:write",
-        body=wire.CREATE,
-        reply=wire.SOURCE,
+        body=wire.SOURCE.create(NewSource),
+        reply=wire.SOURCE.schema,
         status=201,
-        rate="write",
         errors=("unprocessable",),
         agent=Tool(approval=True),
     ),
-    Operation(
+    Read(
         id="sources.read",
-        method="GET",
         path="/v1/sources/{id}",
         ids={"id": "src"},
         summary="Read a source",
         description="A source with its health and how fresh its data is.",
         handler=read,
         scope="sources:read",
-        reply=wire.SOURCE,
-        rate="read",
+        reply=wire.SOURCE.schema,
         errors=("not_found",),
         agent=Tool(),
     ),
-    Operation(
+    Write(
         id="sources.update",
         method="PATCH",
         path="/v1/sources/{id}",
@@ -116,14 +123,13 @@ OPERATIONS: Final = (
         "source's status to active starts its count of failures anew. The kind cannot change.",
         handler=update,
         scope="sources:write",
-        body=wire.PATCH,
-        reply=wire.SOURCE,
-        rate="write",
+        body=wire.SOURCE.patch(SourceChanges),
+        reply=wire.SOURCE.schema,
         if_match=True,
         errors=("not_found", "precondition_required", "precondition_failed", "conflict", "unprocessable"),
         agent=Tool(approval=True),
     ),
-    Operation(
+    Write(
         id="sources.put_credentials",
         method="PUT",
         path="/v1/sources/{id}/credentials",
@@ -134,11 +140,10 @@ OPERATIONS: Final = (
         handler=put_credentials,
         scope="sources:write",
         body=wire.CREDENTIALS,
-        reply=wire.SOURCE,
-        rate="write",
+        reply=wire.SOURCE.schema,
         errors=("not_found", "unprocessable"),
     ),
-    Operation(
+    Write(
         id="sources.delete_credentials",
         method="DELETE",
         path="/v1/sources/{id}/credentials",
@@ -147,11 +152,10 @@ OPERATIONS: Final = (
         description="Runs that need them fail until new ones are stored.",
         handler=delete_credentials,
         scope="sources:write",
-        reply=wire.SOURCE,
-        rate="write",
+        reply=wire.SOURCE.schema,
         errors=("not_found",),
     ),
-    Operation(
+    DetachedWrite(
         id="sources.test",
         method="POST",
         path="/v1/sources/{id}/test",
@@ -161,10 +165,18 @@ OPERATIONS: Final = (
         "wrong on the way is told in `failure`. Kinds that are not pulled answer 422.",
         handler=test,
         scope="sources:write",
-        reply=wire.SOURCE_TEST,
+        reply=wire.SOURCE_TEST.schema,
         rate="expensive",
+        keyless=True,
         errors=("not_found", "unprocessable"),
         agent=Tool(approval=True),
-        outside=True,
     ),
+)
+
+AREA: Final = Area(
+    name="sources",
+    title="Sources",
+    description="Connections to vendors' data: feeds, files, pushed records and mail.",
+    service=_service,
+    operations=OPERATIONS,
 )
