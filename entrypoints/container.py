@@ -42,7 +42,7 @@ from domain.access.usecases import AccessService
 from domain.catalogue.usecases import CatalogueService
 from domain.changes.usecases.service import ChangesService
 from domain.changes.usecases.tailing import LogTailer
-from domain.ingestion.vocabulary import score_header
+from domain.ingestion.vocabulary.senses import score_header
 from domain.orgs.usecases import OrgService
 from domain.platform.usecases import PlatformService
 from domain.request_logs.usecases import RequestLogService

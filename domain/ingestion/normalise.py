@@ -3,12 +3,12 @@
 from typing import Any, Final
 
 from domain.catalogue.statements import ProductStatement, VariantStatement
-from domain.ingestion.drafts import ProductDraft, RowDraft
+from domain.ingestion.columns.plan import Plan, read_row
+from domain.ingestion.drafts.data import add_media, finish_product
+from domain.ingestion.drafts.draft import ProductDraft, RowDraft
+from domain.ingestion.drafts.offers import merge_offers, offers_of
+from domain.ingestion.drafts.variant_data import finish_variant
 from domain.ingestion.model import Group
-from domain.ingestion.offer_drafts import merge_offers, offers_of
-from domain.ingestion.plan import Plan, read_row
-from domain.ingestion.product_data import add_media, finish_product
-from domain.ingestion.variant_data import finish_variant
 from domain.kernel.problems import Problem
 
 _OWN: Final = ("sku", "gtin", "mpn", "title")

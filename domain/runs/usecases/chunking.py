@@ -9,7 +9,7 @@ from domain.catalogue.batch import RowFingerprint
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import Context, Group
 from domain.ingestion.normalise import normalise
-from domain.ingestion.statements import from_record
+from domain.ingestion.records import from_record
 from domain.kernel.problems import Problem
 from domain.runs.usecases.reading import PUSHED, Sheet, slot_of
 from ports.codec import Codec

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from domain.ingestion.model import Context, Table
-from domain.ingestion.vocabulary import score_header
+from domain.ingestion.vocabulary.senses import score_header
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Actor, AuditContext

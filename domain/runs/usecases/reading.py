@@ -10,9 +10,9 @@ from typing import Any, Final
 from zlib import crc32
 
 from domain.catalogue.batch import SLOTS
-from domain.ingestion.mapping import from_given, propose
+from domain.ingestion.columns.plan import Plan, compile_plan
+from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import Context, HeaderMapping, Row, Table
-from domain.ingestion.plan import Plan, compile_plan
 from domain.kernel.problems import Problem
 from domain.runs.model import KEPT_PROBLEMS
 from ports.codec import Codec

@@ -8,13 +8,13 @@ import pytest
 
 from connectors.sdk.spec import ConnectorSpec
 from connectors.sdk.testing import FakeContext, read
-from domain.ingestion.mapping import from_given, propose
+from domain.ingestion.mapping.proposal import from_given, propose
 from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.ingestion.model import Context, Group, HeaderMapping, Row, Table
 from domain.kernel.problems import Problem
 from domain.ingestion.normalise import normalise
-from domain.ingestion.plan import compile_plan
-from domain.ingestion.vocabulary import score_header
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.vocabulary.senses import score_header
 
 
 @dataclass(slots=True)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from domain.ingestion.fields import is_field
-from domain.ingestion.mapping import from_given, propose
+from domain.ingestion.vocabulary.fields import is_field
+from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import Context, HeaderMapping
-from domain.ingestion.vocabulary import score_header, senses
+from domain.ingestion.vocabulary.senses import score_header, senses
 
 
 def _fields(mapping: HeaderMapping) -> dict[str, str]:

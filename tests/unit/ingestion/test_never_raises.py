@@ -8,33 +8,31 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.ingestion import (
-    attributes,
-    axes,
-    cartons,
-    countries,
-    dates,
-    dimensions,
-    gtin,
-    html_text,
-    lead_times,
-    lengths,
-    media,
-    money,
-    product_columns,
-    rugs,
-    stock,
-    text,
-    weights,
-    words,
-)
-from domain.ingestion.mapping import from_given, propose
+from domain.ingestion.columns import attributes
+from domain.ingestion.values import sides as axes
+from domain.ingestion.values import cartons
+from domain.ingestion.values import countries
+from domain.ingestion.values import dates
+from domain.ingestion.values import dimensions
+from domain.ingestion.values import gtin
+from domain.ingestion.values import html_text
+from domain.ingestion.values import lead_times
+from domain.ingestion.values import lengths
+from domain.ingestion.values import media
+from domain.ingestion.values import money
+from domain.ingestion.columns import product as product_columns
+from domain.ingestion.values import rugs
+from domain.ingestion.values import stock
+from domain.ingestion.values import text
+from domain.ingestion.values import weights
+from domain.ingestion.values import words
+from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import Context, Group
 from domain.ingestion.normalise import normalise
-from domain.ingestion.plan import compile_plan
-from domain.ingestion.reading import Reading
-from domain.ingestion.statements import from_record
-from domain.ingestion.vocabulary import score_header, senses
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.values.parsed import Reading
+from domain.ingestion.records import from_record
+from domain.ingestion.vocabulary.senses import score_header, senses
 
 READERS: list[Callable[[str], Reading[Any]]] = [
     cartons.parse_packages,

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from domain.ingestion.mapping import from_given, propose
+from domain.ingestion.mapping.proposal import from_given, propose
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import Context, Group
 from domain.kernel.problems import Problem
 from domain.ingestion.normalise import normalise
-from domain.ingestion.plan import compile_plan
+from domain.ingestion.columns.plan import compile_plan
 
 USD = Context(currency="usd")
 

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from domain.ingestion.axes import kind_of, side_of
-from domain.ingestion.cartons import parse_packages, pieces_per_carton
-from domain.ingestion.dimensions import parse_dimensions
-from domain.ingestion.gtin import parse_gtin
-from domain.ingestion.lengths import parse_length
-from domain.ingestion.mapping import propose
+from domain.ingestion.values.sides import kind_of, side_of
+from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
+from domain.ingestion.values.dimensions import parse_dimensions
+from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.lengths import parse_length
+from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import Context, Group
-from domain.ingestion.money import parse_money
+from domain.ingestion.values.money import parse_money
 from domain.ingestion.normalise import normalise
-from domain.ingestion.plan import compile_plan
-from domain.ingestion.rugs import parse_rug_size
-from domain.ingestion.stock import availability_of, parse_availability, stock_in_value
-from domain.ingestion.weights import parse_weight
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.values.rugs import parse_rug_size
+from domain.ingestion.values.stock import availability_of, parse_availability, stock_in_value
+from domain.ingestion.values.weights import parse_weight
 
 FOLDER = os.environ.get("JOINERY_REFERENCE_DATA")
 pytestmark = pytest.mark.skipif(not FOLDER, reason="JOINERY_REFERENCE_DATA names no folder with reference parses")

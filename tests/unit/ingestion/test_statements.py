@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from domain.ingestion.model import Context
-from domain.ingestion.statements import from_record
+from domain.ingestion.records import from_record
 
 RECORD: dict[str, Any] = {
     "product": {

@@ -1,0 +1,284 @@
+"""How columns about the product are read."""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from domain.catalogue.categories import by_google
+from domain.ingestion.drafts.draft import RowDraft
+from domain.ingestion.model import Column, Context
+from domain.ingestion.values.countries import parse_country
+from domain.ingestion.values.html_text import plain, unescaped
+from domain.ingestion.values.media import addresses, list_text
+from domain.ingestion.values.parsed import NOTHING, Reading, refused
+from domain.ingestion.values.stock import word_meaning
+from domain.ingestion.values.text import as_text, clean, stated
+from domain.ingestion.values.words import parse_boolean, parse_count, parse_features, parse_number, parse_tags
+
+Reader: TypeAlias = Callable[[RowDraft, str, Any], None]
+"""Reads one cell into a row's draft: the draft, the cell's text (never blank) and the cell itself."""
+Factory: TypeAlias = Callable[[Column, Context], Reader]
+
+MAX_TITLE: Final = 1000
+MAX_TEXT: Final = 65536
+_PATH: Final = re.compile(r"\s*[>»|]\s*|\s+/\s+|\s*\n\s*")
+_ACTIVE: Final = frozenset(
+    "active inactive current new live published enabled disabled open available sellable normal regular ok "
+    "draft standard aktiv activo visible hidden unlisted publish private pending instock closeout clearance "
+    "a y yes true".split()
+)
+_GONE: Final = frozenset(("archived", "archive", "inactive discontinued", "end of life", "eol", "deleted"))
+_WARNING: Final = re.compile(r"cancer|reproductive|p65warnings|proposition 65|prop\.? ?65", re.I)
+
+
+@lru_cache(maxsize=65536)
+def line_of_text(text: str) -> Reading[str]:
+    """A one-line text without markup, or nothing for a placeholder. Problem: too_long."""
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    found = unescaped(given)
+    return (
+        Reading(found or None)
+        if len(found) <= MAX_TITLE
+        else refused("too_long", found, f"is longer than {MAX_TITLE} characters")
+    )
+
+
+@lru_cache(maxsize=2048)
+def body_of_text(text: str) -> Reading[str]:
+    """A longer text as plain lines. Problem: too_long."""
+    if stated(text) is None:
+        return NOTHING
+    found = plain(text)
+    return (
+        Reading(found or None)
+        if len(found) <= MAX_TEXT
+        else refused("too_long", found, f"is longer than {MAX_TEXT} characters")
+    )
+
+
+@lru_cache(maxsize=16384)
+def category_levels(text: str) -> tuple[str, ...]:
+    """The levels of a category path, top first."""
+    if stated(text) is None:
+        return ()
+    return tuple(level for piece in _PATH.split(unescaped(text)) if (level := stated(piece)))
+
+
+@lru_cache(maxsize=4096)
+def parse_sturdy(text: str) -> Reading[bool]:
+    """Whether a piece meets the STURDY rule; of ASTM F2057 only the 2023 edition does. Problem: unreadable."""
+    if edition := re.search(r"f2057\s*[-–]\s*(\d{2,4})", text, re.I):
+        return (
+            Reading(True)
+            if edition[1][-2:] == "23"
+            else refused("unreadable", text, "names an edition that STURDY left behind")
+        )
+    return parse_boolean(text)
+
+
+@lru_cache(maxsize=1024)
+def parse_tsca(text: str) -> Reading[bool]:
+    """Whether a piece meets TSCA Title VI; a CARB code by itself says nothing about it. Problem: unreadable."""
+    if re.fullmatch(r"\s*[0-5](?:\.0)?\s*", text):
+        return refused("unreadable", text, "is a CARB code, which does not say whether TSCA Title VI is met")
+    return parse_boolean(text)
+
+
+@lru_cache(maxsize=4096)
+def parse_warning(text: str) -> Reading[bool]:
+    """Whether a Proposition 65 warning is due: yes, no, or the warning's own words."""
+    return Reading(True) if _WARNING.search(text) else parse_boolean(text)
+
+
+@lru_cache(maxsize=4096)
+def parse_brick(text: str) -> Reading[str]:
+    """A GPC brick code of eight digits. Problem: unreadable."""
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    match = re.search(r"(?<!\d)(\d{8})(?!\d)", given)
+    return Reading(match[1]) if match else refused("unreadable", text, "is no GPC brick code")
+
+
+@lru_cache(maxsize=4096)
+def parse_status(text: str) -> Reading[bool]:
+    """Whether a status says that the item is discontinued. Problem: unreadable."""
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    low = given.lower()
+    meaning = word_meaning(low)
+    if low in _GONE or (meaning is not None and meaning.availability == "discontinued"):
+        return Reading(True)
+    return Reading(False) if low in _ACTIVE or meaning else refused("unreadable", text, "is no status that is known")
+
+
+COMPLIANCE: Final[dict[str, Callable[[str], Reading[Any]]]] = {
+    "tsca_title_vi": parse_tsca,
+    "sturdy_act": parse_sturdy,
+    "stability_rating": parse_number,
+    "ca_tb117_2013": parse_boolean,
+    "prop65_warning": parse_warning,
+    "prop65_chemicals": parse_tags,
+    "country_of_origin": parse_country,
+}
+
+
+def _text(column: Column, context: Context) -> Reader:
+    name, header = column.field, column.column
+    parse = body_of_text if name == "description" else parse_brick if name == "gpc_brick" else line_of_text
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        data = row.product.data
+        if name not in data and (value := row.taken(name, header, parse(text))) is not None:
+            data[name] = value  # type: ignore[literal-required]
+
+    return read
+
+
+def _category(column: Column, context: Context) -> Reader:
+    place = int(column.field.rpartition(".")[2]) if "." in column.field else None
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        levels = tuple(map(clean, map(as_text, cell))) if isinstance(cell, list) else category_levels(text)
+        if place is not None:
+            row.product.levels.setdefault(place, levels) if levels else None
+        elif levels and not row.product.path:
+            row.product.path = levels
+
+    return read
+
+
+def _google_category(column: Column, context: Context) -> Reader:
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        # A bare number is Google's id of a category, not a path.
+        number = text.strip()
+        if number.isdecimal():
+            if len(number) < 9 and (category := by_google(int(number))):
+                row.product.data.setdefault("category", category)
+        elif not row.product.google_category:
+            row.product.google_category = category_levels(text)
+
+    return read
+
+
+def _list(column: Column, context: Context) -> Reader:
+    header, tags = column.column, column.field == "tags"
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        if isinstance(cell, list):
+            values = tuple(found for item in cell if (found := stated(as_text(item))))
+        else:
+            values = row.taken(column.field, header, parse_tags(text) if tags else parse_features(text)) or ()
+        target = row.product.tags if tags else row.product.features
+        for value in values:
+            target[value] = None
+
+    return read
+
+
+def _compliance(column: Column, context: Context) -> Reader:
+    name, header = column.field.partition(".")[2], column.column
+    parse = COMPLIANCE[name]
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        compliance = row.product.compliance
+        if name not in compliance and (value := row.taken(column.field, header, parse(text))) is not None:
+            compliance[name] = list(value) if isinstance(value, tuple) else value
+
+    return read
+
+
+def _alts(cell: list[Any]) -> dict[str, str]:
+    """The texts that a JSON list of pictures gives for their addresses."""
+    return {
+        list_text(item): alt
+        for item in cell
+        if isinstance(item, dict) and isinstance(item.get("alt"), str) and (alt := stated(item["alt"]))
+    }
+
+
+def _media(column: Column, context: Context) -> Reader:
+    header, hero, variant = column.column, column.field == "media.hero", column.field == "variant_media"
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        found = addresses(list_text(cell) if isinstance(cell, list | dict) else text)
+        if found.faults and not any(problem.field == "media" for problem in row.product.problems):
+            # One such problem says it for all the pictures of a product.
+            row.tell("media", header, found.faults)
+        if not found.urls:
+            return
+        if isinstance(cell, list):
+            row.media_alts = {**(row.media_alts or {}), **_alts(cell)}
+        if variant:
+            row.variant_media += found.urls
+            return
+        row.media_urls += found.urls
+        if hero and row.product.hero is None:
+            row.product.hero = found.urls[0]
+
+    return read
+
+
+def _media_fact(column: Column, context: Context) -> Reader:
+    alt, header = column.field == "media_alt", column.column
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        if alt:
+            row.media_alt = row.taken("media", header, line_of_text(text))
+        else:
+            row.media_position = row.taken("media", header, parse_count(text))
+
+    return read
+
+
+def _status(column: Column, context: Context) -> Reader:
+    header = column.column
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        gone = row.taken("status", header, parse_status(text))
+        if gone is None:
+            return
+        row.product.discontinued.add(gone)
+        if gone:
+            row.variant["discontinued"] = True
+
+    return read
+
+
+def _option_name(column: Column, context: Context) -> Reader:
+    place = int(column.field.rpartition(".")[2])
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        if name := stated(text):
+            row.product.option_names.setdefault(place, name)
+
+    return read
+
+
+def _silent(column: Column, context: Context) -> Reader:
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        return
+
+    return read
+
+
+FACTORIES: Final[dict[str, Factory]] = {
+    **dict.fromkeys(("title", "brand", "collection", "description", "gpc_brick"), _text),
+    "category_path": _category,
+    "google_category": _google_category,
+    "tags": _list,
+    "features": _list,
+    "compliance": _compliance,
+    "media": _media,
+    "variant_media": _media,
+    "media_alt": _media_fact,
+    "media_position": _media_fact,
+    "status": _status,
+    "option_name": _option_name,
+    "product_key": _silent,
+    "category": _silent,
+}

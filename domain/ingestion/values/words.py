@@ -1,0 +1,147 @@
+"""Words with a fixed meaning: yes and no, freight classes, material lists, tags, codes of components."""
+
+import re
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final
+
+from domain.catalogue.data import Component
+from domain.ingestion.values.parsed import NOTHING, Reading, overlong, refused
+from domain.ingestion.values.text import stated
+
+_LONGEST: Final = 5000
+_YES: Final = frozenset(
+    "yes y true 1 x ja j si sí oui required ✓ ✔ compliant certified wahr verdadero included yep t".split()
+)
+_NO: Final = frozenset("no n false 0 nein non not f falsch falso never".split()) | {"not required", "none required"}
+FREIGHT_CLASSES: Final = frozenset("50 55 60 65 70 77.5 85 92.5 100 110 125 150 175 200 250 300 400 500".split())
+_FILLER: Final = frozenset(("other", "others", "etc", "etc.", "misc", "and others", "sonstige", "otros"))
+_LIST: Final = re.compile(r"\s*[,;|\n]\s*")
+_TAGS: Final = re.compile(r"\s*[,|\n]\s*")
+_DIGIT_COMMA: Final = re.compile(r"(?<=\d),(?=\d)")
+_PART_SPLIT: Final = re.compile(r"\s*[,;|\n]\s*|\s+\+\s+|\s+&\s+")
+_PART: Final = re.compile(
+    r"(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?", re.I
+)
+_TIGHT_COMMA: Final = re.compile(r"(?<!\d),(?=[^\s\d])")
+_LOOSE: Final = re.compile(r"[|•\n\r]|;\s")
+_TIGHT: Final = re.compile(rf"{_LOOSE.pattern}|,(?=[^\s\d])|(?<!\d),(?=\S)")
+_ASSEMBLY_YES: Final = re.compile(
+    r"k/?d\b|knock(?:ed)?[ -]?down|^full|^partial|some assembly|assembly required|rta", re.I
+)
+_ASSEMBLY_NO: Final = re.compile(r"^none$|no assembly|fully assembled|^assembled|set up|^arrives assembled", re.I)
+
+
+@lru_cache(maxsize=4096)
+def parse_boolean(text: str) -> Reading[bool]:
+    """Yes or no in the languages vendors write. Problem: unreadable."""
+    given = stated(text)
+    low = text.strip().lower() if given is None else given.lower().strip(" .!")
+    if low in _YES:
+        return Reading(True)
+    if low in _NO:
+        return Reading(False)
+    return NOTHING if given is None else refused("unreadable", text, "is neither yes nor no")
+
+
+@lru_cache(maxsize=4096)
+def parse_assembly(text: str) -> Reading[bool]:
+    """Whether the buyer has to assemble. Problem: unreadable."""
+    given = text.strip()
+    if _ASSEMBLY_NO.search(given):
+        return Reading(False)
+    return Reading(True) if _ASSEMBLY_YES.search(given) else parse_boolean(text)
+
+
+@lru_cache(maxsize=1024)
+def parse_freight_class(text: str) -> Reading[str]:
+    """One of the eighteen freight classes. Problems: unreadable, out_of_range."""
+    given = stated(text)
+    if given is None or given == "0":
+        return NOTHING
+    match = re.fullmatch(r"(?:class|fc|ltl)?\s*:?\s*(\d{2,3}(?:[.,]\d+)?)", given, re.I)
+    if match is None:
+        return refused("unreadable", text, "is no freight class")
+    found = match[1].replace(",", ".")
+    found = found.rstrip("0").rstrip(".") if "." in found else found
+    return (
+        Reading(found) if found in FREIGHT_CLASSES else refused("out_of_range", text, "is none of the freight classes")
+    )
+
+
+def _listed(given: str, split: re.Pattern[str], filler: frozenset[str]) -> tuple[str, ...]:
+    pieces = (piece.strip(" .;,") for piece in split.split(_DIGIT_COMMA.sub("\x00", given)))
+    kept = (piece.replace("\x00", ",") for piece in pieces if piece and piece.lower() not in filler)
+    return tuple({piece.lower(): piece for piece in reversed(list(kept))}.values())[::-1]
+
+
+@lru_cache(maxsize=16384)
+def parse_materials(text: str) -> Reading[tuple[str, ...]]:
+    """A list of materials in the vendor's words, without fillers such as `Others`. A slash parts materials as well."""
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    parted = re.sub(r"(?<![\s\d/])\s*/\s*(?=[^\W\d])", ", ", given) if "w/" not in given.lower() else given
+    return Reading(_listed(parted, _LIST, _FILLER) or None)
+
+
+@lru_cache(maxsize=16384)
+def parse_tags(text: str) -> Reading[tuple[str, ...]]:
+    """A list of tags, in order, each once."""
+    given = stated(text)
+    return NOTHING if given is None else Reading(_listed(given, _TAGS, frozenset()) or None)
+
+
+@lru_cache(maxsize=16384)
+def parse_features(text: str) -> Reading[tuple[str, ...]]:
+    """Selling points: one, or several parted by `|`, bullets or line breaks; commas belong to the sentence."""
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    # Commas without a blank part a list whose own commas have one: `Walnut,Solid Wood, Others,Felt-lined drawer`.
+    split = _TIGHT if len(_TIGHT_COMMA.findall(text)) > 1 else _LOOSE
+    pieces = (piece.strip(" -*\t") for piece in split.split(text))
+    kept = [cleaned for piece in pieces if (cleaned := stated(piece))]
+    return Reading(tuple(dict.fromkeys(kept)) or None)
+
+
+@lru_cache(maxsize=16384)
+def parse_components(text: str) -> Reading[tuple[Component, ...]]:
+    """The parts of a set by their codes (`AB-1, AB-2 (x2)`); a code named twice counts twice. Problem: unreadable."""
+    if too_long := overlong(text, _LONGEST):
+        return too_long
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    counts: dict[str, int] = {}
+    for piece in filter(None, _PART_SPLIT.split(given)):
+        match = _PART.fullmatch(piece.strip())
+        if match is None:
+            return refused("unreadable", text, "is no list of codes")
+        counts[match[2]] = counts.get(match[2], 0) + (int(match[1] or match[3] or match[4] or 1) or 1)
+    return Reading(tuple({"sku": sku, "quantity": quantity} for sku, quantity in counts.items()) or None)
+
+
+@lru_cache(maxsize=4096)
+def parse_number(text: str) -> Reading[Decimal]:
+    """A plain number. Problem: unreadable."""
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    if re.fullmatch(r"\d{1,9}(?:\.\d{1,6})?", given):
+        return Reading(Decimal(given))
+    return refused("unreadable", text, "is no number")
+
+
+@lru_cache(maxsize=4096)
+def parse_count(text: str) -> Reading[int]:
+    """A whole number from 1. Problems: unreadable, out_of_range."""
+    given = stated(text)
+    if given is None or given == "0":
+        return NOTHING
+    match = re.fullmatch(
+        r"(\d{1,6})(?:\.0+)?\s*(?:boxes|box|cartons?|ctns?|packages?|pcs?|pieces?|stück|pakete?)?", given, re.I
+    )
+    if match is None:
+        return refused("out_of_range" if given.startswith("-") else "unreadable", text, "is no count")
+    return Reading(int(match[1])) if int(match[1]) else NOTHING
