@@ -4,10 +4,9 @@ from typing import Any, Final
 
 from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.ingestion.columns.plan import Plan, read_row
-from domain.ingestion.drafts.data import add_media, finish_product
+from domain.ingestion.drafts.data import add_media, finish_product, finish_variant
 from domain.ingestion.drafts.draft import ProductDraft, RowDraft
 from domain.ingestion.drafts.offers import merge_offers, offers_of
-from domain.ingestion.drafts.variant_data import finish_variant
 from domain.ingestion.model import Group
 from domain.kernel.problems import Problem
 

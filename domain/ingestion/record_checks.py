@@ -6,16 +6,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from domain.catalogue import categories
-from domain.ingestion.columns.product import MAX_TEXT, MAX_TITLE
 from domain.ingestion.values import lengths, weights
 from domain.ingestion.values.countries import parse_country
 from domain.ingestion.values.dates import parse_date
 from domain.ingestion.values.gtin import parse_gtin
-from domain.ingestion.values.html_text import plain
 from domain.ingestion.values.media import ROLES, addresses, role_of
 from domain.ingestion.values.parsed import NOTHING, Reading, refused
 from domain.ingestion.values.stock import word_meaning
-from domain.ingestion.values.text import code, stated
+from domain.ingestion.values.text import MAX_TEXT, MAX_TITLE, code, plain, stated
 from domain.ingestion.values.words import parse_freight_class
 from domain.ingestion.vocabulary.fields import COMPLIANCE
 from domain.kernel.money import EXPONENTS, minor_units

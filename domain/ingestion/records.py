@@ -1,7 +1,7 @@
 """Statements from pushed records: `{product, variants}` in the shape of the catalogue's own data."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion import record_checks as values
@@ -10,10 +10,8 @@ from domain.ingestion.record_checks import Check
 from domain.ingestion.values.parsed import Reading, refused
 from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
 from domain.ingestion.values.stock import availability_of
-from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS
+from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS, PRICES
 from domain.kernel.problems import Problem
-
-_MONEY: Final = ("cost", "msrp", "map", "price", "compare_at")
 
 
 class _Teller:
@@ -124,14 +122,14 @@ def _variant_checks(teller: _Teller, path: str) -> dict[str, Check]:
 
 def _offer(teller: _Teller, given: Mapping[str, Any], path: str) -> dict[str, Any]:
     checks: dict[str, Check] = {
-        **dict.fromkeys(_MONEY, values.money),
+        **dict.fromkeys(PRICES, values.money),
         "quantity": values.stock_level,
         "availability": values.availability,
         "lead_time_days": values.count(0),
         "incoming": teller.listed({"quantity": values.count(1), "eta": values.eta}, f"{path}.incoming"),
     }
     found = teller.members(given, checks, path, frozenset(("external_id", "location", "currency")))
-    for name in _MONEY:
+    for name in PRICES:
         if name not in found:
             continue
         minor, currency = found[name]

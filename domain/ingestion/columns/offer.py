@@ -2,16 +2,14 @@
 
 from typing import Any, Final
 
-from domain.catalogue.data import Incoming
-from domain.ingestion.columns.product import Factory, Reader, line_of_text
+from domain.ingestion.columns.product import Factory, Reader
 from domain.ingestion.drafts.draft import NO_PLACE, RowDraft, settings_of
 from domain.ingestion.model import Column, Context
-from domain.ingestion.values.dates import parse_date
-from domain.ingestion.values.lead_times import parse_lead_time
+from domain.ingestion.values.dates import parse_date, parse_lead_time
 from domain.ingestion.values.money import parse_money
-from domain.ingestion.values.parsed import Reading, quoted, refused
+from domain.ingestion.values.parsed import Reading, refused
 from domain.ingestion.values.stock import parse_availability, parse_stock
-from domain.ingestion.values.text import stated
+from domain.ingestion.values.text import line_of_text, stated
 from domain.ingestion.vocabulary.fields import MONEY
 from domain.kernel.money import EXPONENTS
 
@@ -131,16 +129,6 @@ def _incoming(column: Column, context: Context) -> Reader:
         incoming[place].setdefault(name, value)  # type: ignore[misc]
 
     return read
-
-
-def settled_incoming(incoming: list[Incoming]) -> list[Incoming]:
-    """Arrivals that state something, in the order of their columns."""
-    return [arrival for arrival in incoming if arrival]
-
-
-def conflict(name: str, kept: Any, other: Any) -> str:
-    """The sentence for two figures of one fact."""
-    return f"Rows of one item state {quoted(str(kept))} and {quoted(str(other))} as {name}; the first is kept."
 
 
 FACTORIES: Final[dict[str, Factory]] = {

@@ -1,119 +1,32 @@
 """How columns about the product are read."""
 
-import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from domain.catalogue.categories import by_google
 from domain.ingestion.drafts.draft import RowDraft
 from domain.ingestion.model import Column, Context
 from domain.ingestion.values.countries import parse_country
-from domain.ingestion.values.html_text import plain, unescaped
 from domain.ingestion.values.media import addresses, list_text
-from domain.ingestion.values.parsed import NOTHING, Reading, refused
-from domain.ingestion.values.stock import word_meaning
-from domain.ingestion.values.text import as_text, clean, stated
-from domain.ingestion.values.words import parse_boolean, parse_count, parse_features, parse_number, parse_tags
+from domain.ingestion.values.parsed import Reading
+from domain.ingestion.values.text import as_text, body_of_text, clean, line_of_text, stated
+from domain.ingestion.values.words import (
+    category_levels,
+    parse_boolean,
+    parse_brick,
+    parse_count,
+    parse_features,
+    parse_number,
+    parse_status,
+    parse_sturdy,
+    parse_tags,
+    parse_tsca,
+    parse_warning,
+)
 
 Reader: TypeAlias = Callable[[RowDraft, str, Any], None]
 """Reads one cell into a row's draft: the draft, the cell's text (never blank) and the cell itself."""
 Factory: TypeAlias = Callable[[Column, Context], Reader]
-
-MAX_TITLE: Final = 1000
-MAX_TEXT: Final = 65536
-_PATH: Final = re.compile(r"\s*[>»|]\s*|\s+/\s+|\s*\n\s*")
-_ACTIVE: Final = frozenset(
-    "active inactive current new live published enabled disabled open available sellable normal regular ok "
-    "draft standard aktiv activo visible hidden unlisted publish private pending instock closeout clearance "
-    "a y yes true".split()
-)
-_GONE: Final = frozenset(("archived", "archive", "inactive discontinued", "end of life", "eol", "deleted"))
-_WARNING: Final = re.compile(r"cancer|reproductive|p65warnings|proposition 65|prop\.? ?65", re.I)
-
-
-@lru_cache(maxsize=65536)
-def line_of_text(text: str) -> Reading[str]:
-    """A one-line text without markup, or nothing for a placeholder. Problem: too_long."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
-    found = unescaped(given)
-    return (
-        Reading(found or None)
-        if len(found) <= MAX_TITLE
-        else refused("too_long", found, f"is longer than {MAX_TITLE} characters")
-    )
-
-
-@lru_cache(maxsize=2048)
-def body_of_text(text: str) -> Reading[str]:
-    """A longer text as plain lines. Problem: too_long."""
-    if stated(text) is None:
-        return NOTHING
-    found = plain(text)
-    return (
-        Reading(found or None)
-        if len(found) <= MAX_TEXT
-        else refused("too_long", found, f"is longer than {MAX_TEXT} characters")
-    )
-
-
-@lru_cache(maxsize=16384)
-def category_levels(text: str) -> tuple[str, ...]:
-    """The levels of a category path, top first."""
-    if stated(text) is None:
-        return ()
-    return tuple(level for piece in _PATH.split(unescaped(text)) if (level := stated(piece)))
-
-
-@lru_cache(maxsize=4096)
-def parse_sturdy(text: str) -> Reading[bool]:
-    """Whether a piece meets the STURDY rule; of ASTM F2057 only the 2023 edition does. Problem: unreadable."""
-    if edition := re.search(r"f2057\s*[-–]\s*(\d{2,4})", text, re.I):
-        return (
-            Reading(True)
-            if edition[1][-2:] == "23"
-            else refused("unreadable", text, "names an edition that STURDY left behind")
-        )
-    return parse_boolean(text)
-
-
-@lru_cache(maxsize=1024)
-def parse_tsca(text: str) -> Reading[bool]:
-    """Whether a piece meets TSCA Title VI; a CARB code by itself says nothing about it. Problem: unreadable."""
-    if re.fullmatch(r"\s*[0-5](?:\.0)?\s*", text):
-        return refused("unreadable", text, "is a CARB code, which does not say whether TSCA Title VI is met")
-    return parse_boolean(text)
-
-
-@lru_cache(maxsize=4096)
-def parse_warning(text: str) -> Reading[bool]:
-    """Whether a Proposition 65 warning is due: yes, no, or the warning's own words."""
-    return Reading(True) if _WARNING.search(text) else parse_boolean(text)
-
-
-@lru_cache(maxsize=4096)
-def parse_brick(text: str) -> Reading[str]:
-    """A GPC brick code of eight digits. Problem: unreadable."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
-    match = re.search(r"(?<!\d)(\d{8})(?!\d)", given)
-    return Reading(match[1]) if match else refused("unreadable", text, "is no GPC brick code")
-
-
-@lru_cache(maxsize=4096)
-def parse_status(text: str) -> Reading[bool]:
-    """Whether a status says that the item is discontinued. Problem: unreadable."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
-    low = given.lower()
-    meaning = word_meaning(low)
-    if low in _GONE or (meaning is not None and meaning.availability == "discontinued"):
-        return Reading(True)
-    return Reading(False) if low in _ACTIVE or meaning else refused("unreadable", text, "is no status that is known")
 
 
 COMPLIANCE: Final[dict[str, Callable[[str], Reading[Any]]]] = {

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from domain.catalogue.data import Carton, Component
-from domain.ingestion.columns.product import Factory, Reader, line_of_text
-from domain.ingestion.drafts.draft import RowDraft, settings_of
+from domain.ingestion.columns.product import Factory, Reader
+from domain.ingestion.drafts.draft import RowDraft, kind_of_product, settings_of
 from domain.ingestion.model import Column, Context
 from domain.ingestion.values.cartons import parse_packages
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
@@ -18,9 +18,9 @@ from domain.ingestion.values.rugs import (
     parse_rug_size,
     parse_shape,
 )
-from domain.ingestion.values.sides import RUG, kind_of
+from domain.ingestion.values.sides import RUG
 from domain.ingestion.values.stock import stock_in_value
-from domain.ingestion.values.text import code, stated
+from domain.ingestion.values.text import code, line_of_text, stated
 from domain.ingestion.values.weights import parse_weight, weight_unit_named
 from domain.ingestion.values.words import (
     parse_assembly,
@@ -143,14 +143,6 @@ def _materials(column: Column, context: Context) -> Reader:
             row.materials = {**(row.materials or {}), **dict.fromkeys(values)}
 
     return read
-
-
-def kind_of_product(row: RowDraft) -> str:
-    """The kind (`axes.kind_of`) of the product a row belongs to, by its category and title."""
-    product = row.product
-    if product.kind is None:
-        product.kind = kind_of(" > ".join(product.category_path()), product.data.get("title", ""))
-    return product.kind
 
 
 def _rug_spread(text: str) -> Spread | None:

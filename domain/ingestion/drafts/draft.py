@@ -7,6 +7,7 @@ from domain.catalogue.data import Carton, Dimensions, OfferData, ProductData, Ru
 from domain.catalogue.statements import VariantStatement
 from domain.ingestion.values.dimensions import Spread
 from domain.ingestion.values.parsed import Fault, Reading
+from domain.ingestion.values.sides import kind_of
 from domain.kernel.problems import Problem
 
 NO_PLACE: Final = ""
@@ -141,3 +142,11 @@ def settings_of(column_settings: Mapping[str, Any], name: str) -> str | None:
     """A setting of a column as text, or None."""
     value = column_settings.get(name)
     return str(value) if value not in (None, "") else None
+
+
+def kind_of_product(row: RowDraft) -> str:
+    """The kind (`axes.kind_of`) of the product a row belongs to, by its category and title."""
+    product = row.product
+    if product.kind is None:
+        product.kind = kind_of(" > ".join(product.category_path()), product.data.get("title", ""))
+    return product.kind

@@ -4,12 +4,13 @@ from typing import Any, Final
 
 from domain.catalogue.data import OfferData
 from domain.catalogue.statements import OfferStatement
-from domain.ingestion.columns.offer import conflict, settled_incoming
 from domain.ingestion.drafts.draft import NO_PLACE, RowDraft
+from domain.ingestion.values.parsed import quoted
 from domain.ingestion.values.stock import availability_of
+from domain.ingestion.vocabulary.fields import PRICES
 from domain.kernel.problems import Problem
 
-_KEPT: Final = ("cost", "msrp", "map", "price", "compare_at", "quantity", "availability", "lead_time_days")
+_KEPT: Final = (*PRICES, "quantity", "availability", "lead_time_days")
 
 
 def settle(offer: OfferData) -> OfferData:
@@ -26,8 +27,9 @@ def settle(offer: OfferData) -> OfferData:
             facts.setdefault("compare_at", usual)
         facts["price"] = sale
     if "incoming" in facts:
-        arrivals = settled_incoming(facts["incoming"])
-        facts.pop("incoming") if not arrivals else facts.__setitem__("incoming", arrivals)
+        facts["incoming"] = [arrival for arrival in facts["incoming"] if arrival]
+        if not facts["incoming"]:
+            del facts["incoming"]
     if "quantity" in facts and "availability" not in facts:
         facts["availability"] = availability_of(facts["quantity"])
     return offer
@@ -81,7 +83,8 @@ def _merge_one(kept: OfferData, other: OfferData, row: RowDraft) -> None:
     for name, value in other.items():
         if name in _KEPT and name in facts and (facts[name] != value or not same_currency):
             if name != "availability":
-                detail = conflict(name, facts[name], value)
+                figures = f"{quoted(str(facts[name]))} and {quoted(str(value))}"
+                detail = f"Rows of one item state {figures} as {name}; the first is kept."
                 row.product.problems.append(Problem(name, "conflict", detail, row.line, None, row.product.sheet))
-        elif same_currency or name not in ("cost", "msrp", "map", "price", "compare_at"):
+        elif same_currency or name not in PRICES:
             facts.setdefault(name, value)

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
-from domain.ingestion.mapping.column_settings import with_evidence
-from domain.ingestion.mapping.samples import by_samples
-from domain.ingestion.mapping.warehouse_columns import located
+from domain.ingestion.mapping.samples import by_samples, with_evidence
+from domain.ingestion.mapping.warehouses import located
 from domain.ingestion.model import Column, Context, HeaderMapping, Unmapped
 from domain.ingestion.values.text import as_text, clean
 from domain.ingestion.vocabulary.fields import FAMILIES, IGNORE, KEYS, MONEY, is_field, parse_given

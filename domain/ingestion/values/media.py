@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from domain.catalogue.data import Media
 from domain.ingestion.values.parsed import Fault, quoted
 from domain.ingestion.values.text import stated
 
@@ -22,6 +23,11 @@ _VIDEO: Final = re.compile(r"\.(?:mp4|mov|webm|m4v)(?:$|\?)|youtube\.com/|youtu\
 _DOCUMENT: Final = re.compile(r"\.pdf(?:$|\?)", re.I)
 ROLES: Final = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document"))
 _MEMBERS: Final = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
+_REASONS: Final = {
+    "unsafe_url": "is no web address that may be fetched",
+    "unreadable": "is a file name, not a web address",
+    "too_long": "is longer than an address may be",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +52,6 @@ def _judged(url: str) -> tuple[str | None, str | None]:
     if parts.scheme.lower() not in ("http", "https") or not host or parts.username is not None or port == 0:
         return None, "unsafe_url"
     return (url, None) if len(url) <= _MAX_URL else (None, "too_long")
-
-
-_REASONS: Final = {
-    "unsafe_url": "is no web address that may be fetched",
-    "unreadable": "is a file name, not a web address",
-    "too_long": "is longer than an address may be",
-}
 
 
 @lru_cache(maxsize=65536)
@@ -95,3 +94,21 @@ def list_text(cell: list[Any] | dict[str, Any]) -> str:
     if isinstance(cell, dict):
         return next((str(cell[key]) for key in _MEMBERS if isinstance(cell.get(key), str)), "")
     return "|".join(list_text(item) if isinstance(item, dict | list) else str(item) for item in cell if item)
+
+
+def media_list(urls: list[dict[str, Any]], hero: str | None) -> list[Media]:
+    """Pictures in their order with role and position; the hero is the one named so, else the first."""
+    if any("order" in item for item in urls):
+        urls = sorted(urls, key=lambda item: item.get("order", 10_000))
+    if hero is not None:
+        urls = sorted(urls, key=lambda item: item["url"] != hero)
+    out: list[Media] = []
+    first = True
+    for position, item in enumerate(urls, start=1):
+        role = role_of(item["url"], first)
+        first = first and role != "hero"
+        media: Media = {"url": item["url"], "role": role, "position": position}
+        if "alt" in item:
+            media["alt"] = item["alt"]
+        out.append(media)
+    return out

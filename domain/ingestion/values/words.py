@@ -1,4 +1,4 @@
-"""Words with a fixed meaning: yes and no, freight classes, material lists, tags, codes of components."""
+"""Words with a fixed meaning: yes and no, states, freight classes; and lists: materials, tags, levels, codes of parts."""
 
 import re
 from decimal import Decimal
@@ -7,7 +7,8 @@ from typing import Final
 
 from domain.catalogue.data import Component
 from domain.ingestion.values.parsed import NOTHING, Reading, overlong, refused
-from domain.ingestion.values.text import stated
+from domain.ingestion.values.stock import word_meaning
+from domain.ingestion.values.text import stated, unescaped
 
 _LONGEST: Final = 5000
 _YES: Final = frozenset(
@@ -30,6 +31,14 @@ _ASSEMBLY_YES: Final = re.compile(
     r"k/?d\b|knock(?:ed)?[ -]?down|^full|^partial|some assembly|assembly required|rta", re.I
 )
 _ASSEMBLY_NO: Final = re.compile(r"^none$|no assembly|fully assembled|^assembled|set up|^arrives assembled", re.I)
+_PATH: Final = re.compile(r"\s*[>»|]\s*|\s+/\s+|\s*\n\s*")
+_ACTIVE: Final = frozenset(
+    "active inactive current new live published enabled disabled open available sellable normal regular ok "
+    "draft standard aktiv activo visible hidden unlisted publish private pending instock closeout clearance "
+    "a y yes true".split()
+)
+_GONE: Final = frozenset(("archived", "archive", "inactive discontinued", "end of life", "eol", "deleted"))
+_WARNING: Final = re.compile(r"cancer|reproductive|p65warnings|proposition 65|prop\.? ?65", re.I)
 
 
 @lru_cache(maxsize=4096)
@@ -145,3 +154,60 @@ def parse_count(text: str) -> Reading[int]:
     if match is None:
         return refused("out_of_range" if given.startswith("-") else "unreadable", text, "is no count")
     return Reading(int(match[1])) if int(match[1]) else NOTHING
+
+
+@lru_cache(maxsize=16384)
+def category_levels(text: str) -> tuple[str, ...]:
+    """The levels of a category path, top first."""
+    if stated(text) is None:
+        return ()
+    return tuple(level for piece in _PATH.split(unescaped(text)) if (level := stated(piece)))
+
+
+@lru_cache(maxsize=4096)
+def parse_sturdy(text: str) -> Reading[bool]:
+    """Whether a piece meets the STURDY rule; of ASTM F2057 only the 2023 edition does. Problem: unreadable."""
+    if edition := re.search(r"f2057\s*[-–]\s*(\d{2,4})", text, re.I):
+        return (
+            Reading(True)
+            if edition[1][-2:] == "23"
+            else refused("unreadable", text, "names an edition that STURDY left behind")
+        )
+    return parse_boolean(text)
+
+
+@lru_cache(maxsize=1024)
+def parse_tsca(text: str) -> Reading[bool]:
+    """Whether a piece meets TSCA Title VI; a CARB code by itself says nothing about it. Problem: unreadable."""
+    if re.fullmatch(r"\s*[0-5](?:\.0)?\s*", text):
+        return refused("unreadable", text, "is a CARB code, which does not say whether TSCA Title VI is met")
+    return parse_boolean(text)
+
+
+@lru_cache(maxsize=4096)
+def parse_warning(text: str) -> Reading[bool]:
+    """Whether a Proposition 65 warning is due: yes, no, or the warning's own words."""
+    return Reading(True) if _WARNING.search(text) else parse_boolean(text)
+
+
+@lru_cache(maxsize=4096)
+def parse_brick(text: str) -> Reading[str]:
+    """A GPC brick code of eight digits. Problem: unreadable."""
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    match = re.search(r"(?<!\d)(\d{8})(?!\d)", given)
+    return Reading(match[1]) if match else refused("unreadable", text, "is no GPC brick code")
+
+
+@lru_cache(maxsize=4096)
+def parse_status(text: str) -> Reading[bool]:
+    """Whether a status says that the item is discontinued. Problem: unreadable."""
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    low = given.lower()
+    meaning = word_meaning(low)
+    if low in _GONE or (meaning is not None and meaning.availability == "discontinued"):
+        return Reading(True)
+    return Reading(False) if low in _ACTIVE or meaning else refused("unreadable", text, "is no status that is known")

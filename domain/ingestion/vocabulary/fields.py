@@ -24,7 +24,9 @@ DIMENSION_PARTS: Final = frozenset(
 )
 RUG_PARTS: Final = frozenset("shape size_text nominal construction pile_height indoor_outdoor".split())
 CARTON_PARTS: Final = frozenset("width depth height weight count dimensions".split())
-MONEY: Final = frozenset("cost msrp map price compare_at sale_price".split())
+PRICES: Final = ("cost", "msrp", "map", "price", "compare_at")
+"""The prices that an offer keeps."""
+MONEY: Final = frozenset((*PRICES, "sale_price"))
 IGNORE: Final = "ignore"
 KEYS: Final = ("sku", "variant_key", "product_key", "gtin", "mpn")
 FAMILIES: Final = frozenset("tags features materials media components variant_media".split())

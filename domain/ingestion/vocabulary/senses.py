@@ -10,7 +10,7 @@ from domain.ingestion.values.lengths import INCHES
 from domain.ingestion.values.text import clean
 from domain.ingestion.values.weights import POUNDS
 from domain.ingestion.vocabulary import declarations, measures, offers, texts
-from domain.ingestion.vocabulary.fields import IGNORE, parse_given
+from domain.ingestion.vocabulary.fields import IGNORE, MONEY, parse_given
 from domain.ingestion.vocabulary.headings import Heading, heading
 
 _SAFE: Final = frozenset(
@@ -95,12 +95,9 @@ def _settings(field: str, found: Heading, raw: str) -> tuple[tuple[str, str], ..
         order = _ORDER.search(raw)
         if order:
             settings["order"] = "".join(filter(None, order.groups())).lower()
-    if field in _MONEY and found.currency:
+    if field in MONEY and found.currency:
         settings["currency"] = found.currency
     return tuple(settings.items())
-
-
-_MONEY: Final = frozenset("cost msrp map price compare_at sale_price".split())
 
 
 def _sense(field: str, rank: int, form: str, found: Heading, raw: str) -> Sense:

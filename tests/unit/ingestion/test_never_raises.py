@@ -9,29 +9,28 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from domain.ingestion.columns import attributes
-from domain.ingestion.values import sides as axes
-from domain.ingestion.values import cartons
-from domain.ingestion.values import countries
-from domain.ingestion.values import dates
-from domain.ingestion.values import dimensions
-from domain.ingestion.values import gtin
-from domain.ingestion.values import html_text
-from domain.ingestion.values import lead_times
-from domain.ingestion.values import lengths
-from domain.ingestion.values import media
-from domain.ingestion.values import money
-from domain.ingestion.columns import product as product_columns
-from domain.ingestion.values import rugs
-from domain.ingestion.values import stock
-from domain.ingestion.values import text
-from domain.ingestion.values import weights
-from domain.ingestion.values import words
+from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import Context, Group
 from domain.ingestion.normalise import normalise
-from domain.ingestion.columns.plan import compile_plan
-from domain.ingestion.values.parsed import Reading
 from domain.ingestion.records import from_record
+from domain.ingestion.values import (
+    cartons,
+    countries,
+    dates,
+    dimensions,
+    gtin,
+    lengths,
+    media,
+    money,
+    rugs,
+    sides,
+    stock,
+    text,
+    weights,
+    words,
+)
+from domain.ingestion.values.parsed import Reading
 from domain.ingestion.vocabulary.senses import score_header, senses
 
 READERS: list[Callable[[str], Reading[Any]]] = [
@@ -40,17 +39,17 @@ READERS: list[Callable[[str], Reading[Any]]] = [
     dates.parse_date,
     dimensions.parse_dimensions,
     gtin.parse_gtin,
-    lead_times.parse_lead_time,
+    dates.parse_lead_time,
     lengths.parse_length,
     lambda value: lengths.parse_length(value, "in"),
-    lambda value: dimensions.parse_dimensions(value, "in", axes.BED),
+    lambda value: dimensions.parse_dimensions(value, "in", sides.BED),
     lambda value: money.parse_money(value, "usd"),
     lambda value: money.parse_money(value, "eur", "comma"),
     lambda value: money.parse_money(value, "jpy", "dot"),
-    product_columns.parse_sturdy,
-    product_columns.parse_status,
-    product_columns.line_of_text,
-    product_columns.body_of_text,
+    words.parse_sturdy,
+    words.parse_status,
+    text.line_of_text,
+    text.body_of_text,
     rugs.parse_rug_size,
     rugs.parse_shape,
     stock.parse_stock,
@@ -99,7 +98,7 @@ def test_readers_answer_any_text(read: Callable[[str], Reading[Any]], value: str
 @given(value=ANY)
 def test_texts_and_lists_take_any_text(value: str) -> None:
     assert isinstance(text.clean(value), str)
-    assert isinstance(html_text.plain(value), str)
+    assert isinstance(text.plain(value), str)
     assert all(url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).urls)
     stock.stock_in_value(value)
     attributes.pairs(value)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
 from domain.ingestion.values.countries import parse_country
 from domain.ingestion.values.gtin import check_digit, parse_gtin
-from domain.ingestion.values.html_text import plain, unescaped
+from domain.ingestion.values.text import plain, unescaped
 from domain.ingestion.values.media import addresses, role_of
-from domain.ingestion.columns.product import parse_sturdy, parse_tsca
+from domain.ingestion.values.words import parse_sturdy, parse_tsca
 from domain.ingestion.values.text import as_text, clean, code, stated
 from domain.ingestion.values.words import (
     parse_assembly,
