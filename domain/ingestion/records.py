@@ -5,94 +5,94 @@ from typing import Any
 
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.ingestion import record_checks as values
-from domain.ingestion.model import Context
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.record_checks import Check
-from domain.ingestion.values.parsed import Reading, refused
+from domain.ingestion.values.parsed import Parsed, unreadable
 from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
 from domain.ingestion.values.stock import availability_of
 from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS, PRICES
-from domain.kernel.problems import Problem
+from domain.kernel.problems import Problem, ProblemKind
 
 
-class _Teller:
+class _Checker:
     """Collects the problems of one record."""
 
     def __init__(self, line: int | None) -> None:
         self.line = line
         self.problems: list[Problem] = []
 
-    def tell(self, field: str, problem: str, detail: str) -> None:
+    def report(self, field: str, problem: ProblemKind, detail: str) -> None:
         self.problems.append(Problem(field, problem, detail, self.line))
 
-    def taken(self, field: str, reading: Reading[Any]) -> Any:
-        for fault in reading.faults:
-            self.tell(field, fault.problem, fault.detail)
-        return reading.value
+    def taken(self, field: str, parsed: Parsed[Any]) -> Any:
+        for fault in parsed.faults:
+            self.report(field, fault.problem, fault.detail)
+        return parsed.value
 
     def members(
         self, value: Any, checks: Mapping[str, Check], path: str, known: frozenset[str] = frozenset()
     ) -> dict[str, Any]:
-        """The members of an object that pass their checks; the others, and unknown ones, are told."""
+        """The members of an object that pass their checks; the others, and unknown ones, are reported."""
         out: dict[str, Any] = {}
         for name, item in value.items():
             field = f"{path}.{name}"
             if item is None or name in known:
                 continue
             if name not in checks:
-                self.tell(field, "unreadable", f"{name} is no field that a record may have here.")
+                self.report(field, ProblemKind.UNREADABLE, f"{name} is no field that a record may have here.")
             elif (found := self.taken(field, checks[name](item))) is not None:
                 out[name] = found
         return out
 
     def nested(self, checks: Mapping[str, Check], path: str) -> Check:
-        """A check for an object with checks of its own; what is wrong inside is told with its path."""
+        """A check for an object with checks of its own; what is wrong inside is reported with its path."""
 
-        def check(value: Any) -> Reading[Any]:
+        def check(value: Any) -> Parsed[Any]:
             if not isinstance(value, Mapping):
-                return refused("unreadable", str(value), "is no object")
-            return Reading(self.members(value, checks, path) or None)
+                return unreadable(str(value), "is no object")
+            return Parsed(self.members(value, checks, path) or None)
 
         return check
 
     def listed(self, checks: Mapping[str, Check], path: str) -> Check:
         """A check for a list of such objects."""
 
-        def check(value: Any) -> Reading[Any]:
+        def check(value: Any) -> Parsed[Any]:
             if not isinstance(value, list) or len(value) > values.MAX_ITEMS:
-                return refused("unreadable", str(value), "is no list")
+                return unreadable(str(value), "is no list")
             found = []
             for place, item in enumerate(value):
                 if isinstance(item, Mapping):
                     found.append(self.members(item, checks, f"{path}.{place}"))
                 else:
-                    self.tell(f"{path}.{place}", "unreadable", "This entry is no object.")
-            return Reading([item for item in found if item] or None)
+                    self.report(f"{path}.{place}", ProblemKind.UNREADABLE, "This entry is no object.")
+            return Parsed([item for item in found if item] or None)
 
         return check
 
 
-def _product_checks(teller: _Teller) -> dict[str, Check]:
+def _product_checks(checker: _Checker) -> dict[str, Check]:
     return {
         **dict.fromkeys(("title", "brand", "collection", "gpc_brick"), values.line),
         "description": values.body,
         "category": values.category,
         **dict.fromkeys(("category_path", "tags", "features"), values.lines),
-        "compliance": teller.nested(values.compliance_checks(), "product.compliance"),
+        "compliance": checker.nested(values.compliance_checks(), "product.compliance"),
         "media": values.media,
     }
 
 
-def _dimensions(teller: _Teller, path: str) -> Check:
-    return teller.nested(dict.fromkeys(DIMENSION_PARTS - {"length"}, values.length), path)
+def _dimensions(checker: _Checker, path: str) -> Check:
+    return checker.nested(dict.fromkeys(DIMENSION_PARTS - {"length"}, values.length), path)
 
 
-def _variant_checks(teller: _Teller, path: str) -> dict[str, Check]:
+def _variant_checks(checker: _Checker, path: str) -> dict[str, Check]:
     carton: dict[str, Check] = dict.fromkeys(CARTON_PARTS - {"dimensions"}, values.length)
     component = {
         "name": values.line,
         "sku": values.code_text,
         "quantity": values.count(1),
-        "dimensions": _dimensions(teller, f"{path}.components.dimensions"),
+        "dimensions": _dimensions(checker, f"{path}.components.dimensions"),
         "weight": values.weight,
     }
     rug = {
@@ -110,25 +110,25 @@ def _variant_checks(teller: _Teller, path: str) -> dict[str, Check]:
         "gtin": values.gtin,
         "axes": values.axes,
         "materials": values.lines,
-        "dimensions": _dimensions(teller, f"{path}.dimensions"),
+        "dimensions": _dimensions(checker, f"{path}.dimensions"),
         "weight": values.weight,
-        "components": teller.listed(component, f"{path}.components"),
-        "cartons": teller.listed({**carton, "weight": values.weight, "count": values.count(1)}, f"{path}.cartons"),
+        "components": checker.listed(component, f"{path}.components"),
+        "cartons": checker.listed({**carton, "weight": values.weight, "count": values.count(1)}, f"{path}.cartons"),
         "freight_class": values.freight_class,
-        "rug": teller.nested(rug, f"{path}.rug"),
+        "rug": checker.nested(rug, f"{path}.rug"),
         "media": values.media,
     }
 
 
-def _offer(teller: _Teller, given: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _offer(checker: _Checker, given: Mapping[str, Any], path: str) -> dict[str, Any]:
     checks: dict[str, Check] = {
         **dict.fromkeys(PRICES, values.money),
         "quantity": values.stock_level,
         "availability": values.availability,
         "lead_time_days": values.count(0),
-        "incoming": teller.listed({"quantity": values.count(1), "eta": values.eta}, f"{path}.incoming"),
+        "incoming": checker.listed({"quantity": values.count(1), "eta": values.eta}, f"{path}.incoming"),
     }
-    found = teller.members(given, checks, path, frozenset(("external_id", "location", "currency")))
+    found = checker.members(given, checks, path, frozenset(("external_id", "location", "currency")))
     for name in PRICES:
         if name not in found:
             continue
@@ -137,90 +137,98 @@ def _offer(teller: _Teller, given: Mapping[str, Any], path: str) -> dict[str, An
             found[name] = minor
         else:
             del found[name]
-            teller.tell(
-                f"{path}.{name}", "conflict", f"One offer has one currency; {currency} is not {found['currency']}."
+            checker.report(
+                f"{path}.{name}",
+                ProblemKind.CONFLICT,
+                f"One offer has one currency; {currency} is not {found['currency']}.",
             )
     if "quantity" in found:
         found.setdefault("availability", availability_of(found["quantity"]))
     return found
 
 
-def _offers(teller: _Teller, given: Any, context: Context, path: str) -> list[OfferStatement]:
+def _offers(checker: _Checker, given: Any, settings: FeedSettings, path: str) -> list[OfferStatement]:
     if given is None:
         return []
     if not isinstance(given, list):
-        teller.tell(path, "unreadable", "Offers are a list of objects.")
+        checker.report(path, ProblemKind.UNREADABLE, "Offers are a list of objects.")
         return []
     out: dict[str, OfferStatement] = {}
     for place, item in enumerate(given[: values.MAX_ITEMS]):
         if not isinstance(item, Mapping):
-            teller.tell(f"{path}.{place}", "unreadable", "This offer is no object.")
+            checker.report(f"{path}.{place}", ProblemKind.UNREADABLE, "This offer is no object.")
             continue
-        location = values.line(item.get("location", "")).value or context.warehouse or "default"
-        data = _offer(teller, item, f"{path}.{place}")
+        location = values.line(item.get("location", "")).value or settings.warehouse or "default"
+        data = _offer(checker, item, f"{path}.{place}")
         if location in out:
-            teller.tell(f"{path}.{place}", "duplicate", f"A second offer at {location}; the first is kept.")
+            checker.report(
+                f"{path}.{place}", ProblemKind.DUPLICATE, f"A second offer at {location}; the first is kept."
+            )
         elif data:
             out[location] = OfferStatement(location, data)  # type: ignore[arg-type]
     return list(out.values())
 
 
-def _variant(teller: _Teller, given: Any, context: Context, place: int, taken: set[str]) -> VariantStatement | None:
+def _variant(
+    checker: _Checker, given: Any, settings: FeedSettings, place: int, taken: set[str]
+) -> VariantStatement | None:
     path = f"variants.{place}"
     if not isinstance(given, Mapping):
-        teller.tell(path, "unreadable", "This variant is no object.")
+        checker.report(path, ProblemKind.UNREADABLE, "This variant is no object.")
         return None
     key = values.code_text(given.get("external_id", given.get("sku", ""))).value
     if key is None:
-        teller.tell(f"{path}.external_id", "missing", "A variant needs an external_id.")
+        checker.report(f"{path}.external_id", ProblemKind.MISSING, "A variant needs an external_id.")
         return None
     if key in taken:
-        teller.tell(f"{path}.external_id", "duplicate", f"A second variant {key} in one record; the first is kept.")
+        checker.report(
+            f"{path}.external_id", ProblemKind.DUPLICATE, f"A second variant {key} in one record; the first is kept."
+        )
         return None
     taken.add(key)
-    data = teller.members(given, _variant_checks(teller, path), path, frozenset(("external_id", "offers")))
-    offers = _offers(teller, given.get("offers"), context, f"{path}.offers")
+    data = checker.members(given, _variant_checks(checker, path), path, frozenset(("external_id", "offers")))
+    offers = _offers(checker, given.get("offers"), settings, f"{path}.offers")
     return VariantStatement(key, data, offers)  # type: ignore[arg-type]
 
 
 def from_record(
-    record: Mapping[str, Any], context: Context, line: int | None = None
+    record: Mapping[str, Any], settings: FeedSettings, line: int | None = None
 ) -> tuple[ProductStatement | None, list[Problem]]:
     """The statement that one pushed record makes, and what is wrong with it; None when nothing of it can be kept.
 
     `line` is the record's place in its batch, from 1. Measures are `{value, unit}`, money `{amount, currency}` in major
     units. A product without `external_id` cannot be kept; a bad value loses only itself.
     """
-    teller = _Teller(line)
+    checker = _Checker(line)
     product = record.get("product") if isinstance(record, Mapping) else None
     if not isinstance(product, Mapping):
-        teller.tell("product", "missing", "A record needs a product.")
-        return None, teller.problems
+        checker.report("product", ProblemKind.MISSING, "A record needs a product.")
+        return None, checker.problems
     key = values.code_text(product.get("external_id", "")).value
     if key is None:
-        teller.tell("product.external_id", "missing", "A product needs an external_id.")
-        return None, teller.problems
+        checker.report("product.external_id", ProblemKind.MISSING, "A product needs an external_id.")
+        return None, checker.problems
     for name in record:
         if name not in ("product", "variants"):
-            teller.tell(str(name), "unreadable", f"{name} is no part of a record.")
-    data = teller.members(
-        product, _product_checks(teller), "product", frozenset(("external_id", "discontinued", "status"))
+            checker.report(str(name), ProblemKind.UNREADABLE, f"{name} is no part of a record.")
+    data = checker.members(
+        product, _product_checks(checker), "product", frozenset(("external_id", "discontinued", "status"))
     )
     given = record.get("variants", [])
     if not isinstance(given, list):
-        teller.tell("variants", "unreadable", "Variants are a list of objects.")
+        checker.report("variants", ProblemKind.UNREADABLE, "Variants are a list of objects.")
         given = []
     taken: set[str] = set()
-    found = [_variant(teller, item, context, place, taken) for place, item in enumerate(given)]
+    found = [_variant(checker, item, settings, place, taken) for place, item in enumerate(given)]
     variants = [variant for variant in found if variant is not None]
-    gone = _discontinued(teller, product, variants)
-    return ProductStatement(key, data, variants, gone), teller.problems  # type: ignore[arg-type]
+    gone = _discontinued(checker, product, variants)
+    return ProductStatement(key, data, variants, gone), checker.problems  # type: ignore[arg-type]
 
 
-def _discontinued(teller: _Teller, product: Mapping[str, Any], variants: list[VariantStatement]) -> bool:
+def _discontinued(checker: _Checker, product: Mapping[str, Any], variants: list[VariantStatement]) -> bool:
     """Whether the product says that it is discontinued, or all its variants do."""
     if product.get("discontinued") is not None:
-        return bool(teller.taken("product.discontinued", values.flag(product["discontinued"])))
+        return bool(checker.taken("product.discontinued", values.flag(product["discontinued"])))
     if product.get("status") is not None:
         return str(product["status"]).lower() == "discontinued"
     return bool(variants) and all(variant.data.get("discontinued") is True for variant in variants)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from domain.ingestion.columns.product import Factory, Reader
+from domain.ingestion.columns.readers import CellReader, ReaderFactory
 from domain.ingestion.drafts.draft import RowDraft
-from domain.ingestion.model import Column, Context
+from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.text import stated
 from domain.ingestion.vocabulary.senses import senses
 
@@ -65,21 +65,23 @@ def _agreed(found: list[tuple[str, str]]) -> dict[str, str]:
     return {name: next(iter(given)) for name, given in values.items() if len(given) == 1}
 
 
-def with_attributes(read: Reader, column: Column, context: Context, factory_of: Callable[[str], Factory]) -> Reader:
+def with_attributes(
+    read: CellReader, column: Column, settings: FeedSettings, factory_of: Callable[[str], ReaderFactory]
+) -> CellReader:
     """`read`, and beside it the readers of the fields that an attribute list in the cell names.
 
     Lengths and weights without unit are in the unit of the source's market, as in columns of their own.
     """
-    readers: dict[str, Reader] = {}
-    customary = context.currency == "usd"
+    readers: dict[str, CellReader] = {}
+    customary = settings.currency == "usd"
 
-    def reader_of(name: str) -> Reader:
+    def reader_of(name: str) -> CellReader:
         field = _field(name)
         if field is None:
             return _none
         measured = field.startswith(("dimensions", "weight", "rug.pile"))
         unit = {"unit": "lb" if field == "weight" else "in"} if customary and measured else {}
-        return factory_of(field)(Column(column.position, column.column, field, unit), context)
+        return factory_of(field)(Column(column.position, column.column, field, unit), settings)
 
     def both(row: RowDraft, text: str, cell: Any) -> None:
         read(row, text, cell)

@@ -2,16 +2,17 @@
 
 from typing import Any, Final
 
-from domain.ingestion.columns.product import Factory, Reader
-from domain.ingestion.drafts.draft import NO_PLACE, RowDraft, settings_of
-from domain.ingestion.model import Column, Context
+from domain.ingestion.columns.readers import CellReader, ReaderFactory
+from domain.ingestion.drafts.draft import NO_PLACE, RowDraft
+from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.dates import parse_date, parse_lead_time
 from domain.ingestion.values.money import parse_money
-from domain.ingestion.values.parsed import Reading, refused
+from domain.ingestion.values.parsed import Parsed, refused
 from domain.ingestion.values.stock import parse_availability, parse_stock
 from domain.ingestion.values.text import line_of_text, stated
 from domain.ingestion.vocabulary.fields import MONEY
 from domain.kernel.money import EXPONENTS
+from domain.kernel.problems import ProblemKind
 
 _FLAGS: Final = {"1": "in_stock", "0": "out_of_stock", "true": "in_stock", "false": "out_of_stock"}
 
@@ -23,12 +24,12 @@ def _money_text(cell: dict[str, Any]) -> str:
     return f"{amount} {code}".strip()
 
 
-def _money(column: Column, context: Context) -> Reader:
+def _money(column: Column, settings: FeedSettings) -> CellReader:
     name, header = column.field, column.column
-    location = settings_of(column.settings, "location") or NO_PLACE
-    stated_currency = settings_of(column.settings, "currency")
-    currency = stated_currency.lower() if stated_currency else context.currency
-    decimal = settings_of(column.settings, "decimal") or context.decimal
+    location = column.setting("location") or NO_PLACE
+    stated_currency = column.setting("currency")
+    currency = stated_currency.lower() if stated_currency else settings.currency
+    decimal = column.setting("decimal") or settings.decimal
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         if cell.__class__ is dict:
@@ -41,7 +42,7 @@ def _money(column: Column, context: Context) -> Reader:
         offer = row.offer(location)
         if offer.setdefault("currency", price.currency) != price.currency:
             other = refused(
-                "conflict", text, f"is in {price.currency}, other prices of the offer in {offer['currency']}"
+                ProblemKind.CONFLICT, text, f"is in {price.currency}, other prices of the offer in {offer['currency']}"
             )
             row.taken(name, header, other)
             return
@@ -50,7 +51,7 @@ def _money(column: Column, context: Context) -> Reader:
     return read
 
 
-def _currency(column: Column, context: Context) -> Reader:
+def _currency(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -58,12 +59,12 @@ def _currency(column: Column, context: Context) -> Reader:
         if code in EXPONENTS:
             row.currency = code
         elif code:
-            row.taken("currency", header, refused("unknown_currency", text, "is no currency code"))
+            row.taken("currency", header, refused(ProblemKind.UNKNOWN_CURRENCY, text, "is no currency code"))
 
     return read
 
 
-def _location(column: Column, context: Context) -> Reader:
+def _location(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -72,9 +73,9 @@ def _location(column: Column, context: Context) -> Reader:
     return read
 
 
-def _stock(column: Column, context: Context) -> Reader:
+def _stock(column: Column, settings: FeedSettings) -> CellReader:
     name, header = column.field, column.column
-    location = settings_of(column.settings, "location") or NO_PLACE
+    location = column.setting("location") or NO_PLACE
     parse = parse_stock if name == "quantity" else parse_availability
     flag = "flag" in column.settings
 
@@ -96,9 +97,9 @@ def _stock(column: Column, context: Context) -> Reader:
     return read
 
 
-def _lead_time(column: Column, context: Context) -> Reader:
-    header, unit = column.column, settings_of(column.settings, "unit") or "days"
-    location = settings_of(column.settings, "location") or NO_PLACE
+def _lead_time(column: Column, settings: FeedSettings) -> CellReader:
+    header, unit = column.column, column.setting("unit") or "days"
+    location = column.setting("location") or NO_PLACE
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         days = row.taken("lead_time_days", header, parse_lead_time(text, unit))
@@ -108,16 +109,16 @@ def _lead_time(column: Column, context: Context) -> Reader:
     return read
 
 
-def _ordered(text: str) -> Reading[int]:
-    reading = parse_stock(text)
-    return Reading(reading.value.quantity if reading.value else None, reading.faults)
+def _ordered(text: str) -> Parsed[int]:
+    parsed = parse_stock(text)
+    return Parsed(parsed.value.quantity if parsed.value else None, parsed.faults)
 
 
-def _incoming(column: Column, context: Context) -> Reader:
+def _incoming(column: Column, settings: FeedSettings) -> CellReader:
     _, number, name = column.field.split(".")
     place, header, field = int(number), column.column, column.field
-    location = settings_of(column.settings, "location") or NO_PLACE
-    order = settings_of(column.settings, "order")
+    location = column.setting("location") or NO_PLACE
+    order = column.setting("order")
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         value: Any = row.taken(field, header, parse_date(text, order) if name == "eta" else _ordered(text))
@@ -131,7 +132,7 @@ def _incoming(column: Column, context: Context) -> Reader:
     return read
 
 
-FACTORIES: Final[dict[str, Factory]] = {
+FACTORIES: Final[dict[str, ReaderFactory]] = {
     **dict.fromkeys(MONEY, _money),
     "currency": _currency,
     "location": _location,

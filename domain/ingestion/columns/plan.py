@@ -8,8 +8,8 @@ from domain.ingestion.columns import offer as offer_columns
 from domain.ingestion.columns import product as product_columns
 from domain.ingestion.columns import variant as variant_columns
 from domain.ingestion.columns.attributes import with_attributes
-from domain.ingestion.columns.product import Factory, Reader
-from domain.ingestion.model import Cell, Column, Context, HeaderMapping
+from domain.ingestion.columns.readers import CellReader, ReaderFactory
+from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping
 from domain.ingestion.values.text import as_text, code, stated
 from domain.ingestion.vocabulary.fields import KEYS
 
@@ -17,7 +17,7 @@ _FIRST: Final = (
     "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
 )
 _LAST: Final = frozenset(("features", "availability"))
-_FACTORIES: Final[dict[str, Factory]] = {
+_FACTORIES: Final[dict[str, ReaderFactory]] = {
     **product_columns.FACTORIES,
     **variant_columns.FACTORIES,
     **offer_columns.FACTORIES,
@@ -27,23 +27,21 @@ Keyer = Callable[[Sequence[Cell]], "str | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadPlan:
     """How the rows of one header set are read.
 
     `readers` are the columns' positions with what reads them, in the order facts need each other. `product_key` and
     `variant_key` give a row's keys, None when it has none. `grouped` says that a column names the product of a row.
     """
 
-    context: Context
-    readers: tuple[tuple[int, Reader], ...]
+    readers: tuple[tuple[int, CellReader], ...]
     product_key: Keyer
     variant_key: Keyer
     grouped: bool
     location: str
-    headers: tuple[str, ...]
 
 
-def _factory(name: str) -> Factory:
+def _factory(name: str) -> ReaderFactory:
     if name == "dimensions":
         return variant_columns.DIMENSIONS
     if name.startswith("dimensions."):
@@ -104,36 +102,34 @@ def _with_flags(columns: Sequence[Column]) -> list[Column]:
     ]
 
 
-def compile_plan(mapping: HeaderMapping, context: Context) -> Plan:
+def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
     """The plan of a mapping under a source's settings."""
     columns = _with_flags(mapping.columns)
-    readers: list[tuple[int, Reader]] = []
+    readers: list[tuple[int, CellReader]] = []
     for column in sorted(columns, key=_order):
         if column.field != "variant_key":
-            read = _factory(column.field)(column, context)
+            read = _factory(column.field)(column, settings)
             if column.field == "features":
-                read = with_attributes(read, column, context, _factory)
+                read = with_attributes(read, column, settings, _factory)
             readers.append((column.position, read))
     group = _positions(columns, "product_key")
     own = [position for name in _KEY_ORDER for position in _positions(columns, name)]
     options = any(column.field.startswith("option_value") for column in columns)
     if group and options:
-        # Where options tell the variants of a product apart, a number of the maker's may stand for all of them.
+        # Where options distinguish the variants of a product, a number of the maker's may stand for all of them.
         own = [position for name in ("variant_key", "sku") for position in _positions(columns, name)]
     keyed = any(column.field in KEYS for column in columns)
     titles = _positions(columns, "title")
-    return Plan(
-        context=context,
+    return ReadPlan(
         readers=tuple(readers),
         product_key=_keyer([*group, *own]) if keyed else _titled(titles),
         variant_key=_keyer(own) if own or options else _keyer(group) if group else _titled(titles),
         grouped=bool(group),
-        location=context.warehouse or "default",
-        headers=mapping.headers,
+        location=settings.warehouse or "default",
     )
 
 
-def read_row(plan: Plan, cells: Sequence[Any], row: Any) -> None:
+def read_row(plan: ReadPlan, cells: Sequence[Any], row: Any) -> None:
     """Read every cell that says something into a row's draft."""
     width = len(cells)
     for position, read in plan.readers:

@@ -1,14 +1,15 @@
 """How columns about the product are read."""
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from domain.catalogue.categories import by_google
+from domain.ingestion.columns.readers import CellReader, ReaderFactory
 from domain.ingestion.drafts.draft import RowDraft
-from domain.ingestion.model import Column, Context
+from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.countries import parse_country
 from domain.ingestion.values.media import addresses, list_text
-from domain.ingestion.values.parsed import Reading
+from domain.ingestion.values.parsed import Parsed
 from domain.ingestion.values.text import as_text, body_of_text, clean, line_of_text, stated
 from domain.ingestion.values.words import (
     category_levels,
@@ -24,12 +25,7 @@ from domain.ingestion.values.words import (
     parse_warning,
 )
 
-Reader: TypeAlias = Callable[[RowDraft, str, Any], None]
-"""Reads one cell into a row's draft: the draft, the cell's text (never blank) and the cell itself."""
-Factory: TypeAlias = Callable[[Column, Context], Reader]
-
-
-COMPLIANCE: Final[dict[str, Callable[[str], Reading[Any]]]] = {
+COMPLIANCE: Final[dict[str, Callable[[str], Parsed[Any]]]] = {
     "tsca_title_vi": parse_tsca,
     "sturdy_act": parse_sturdy,
     "stability_rating": parse_number,
@@ -40,7 +36,7 @@ COMPLIANCE: Final[dict[str, Callable[[str], Reading[Any]]]] = {
 }
 
 
-def _text(column: Column, context: Context) -> Reader:
+def _text(column: Column, settings: FeedSettings) -> CellReader:
     name, header = column.field, column.column
     parse = body_of_text if name == "description" else parse_brick if name == "gpc_brick" else line_of_text
 
@@ -52,7 +48,7 @@ def _text(column: Column, context: Context) -> Reader:
     return read
 
 
-def _category(column: Column, context: Context) -> Reader:
+def _category(column: Column, settings: FeedSettings) -> CellReader:
     place = int(column.field.rpartition(".")[2]) if "." in column.field else None
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -65,7 +61,7 @@ def _category(column: Column, context: Context) -> Reader:
     return read
 
 
-def _google_category(column: Column, context: Context) -> Reader:
+def _google_category(column: Column, settings: FeedSettings) -> CellReader:
     def read(row: RowDraft, text: str, cell: Any) -> None:
         # A bare number is Google's id of a category, not a path.
         number = text.strip()
@@ -78,7 +74,7 @@ def _google_category(column: Column, context: Context) -> Reader:
     return read
 
 
-def _list(column: Column, context: Context) -> Reader:
+def _list(column: Column, settings: FeedSettings) -> CellReader:
     header, tags = column.column, column.field == "tags"
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -93,7 +89,7 @@ def _list(column: Column, context: Context) -> Reader:
     return read
 
 
-def _compliance(column: Column, context: Context) -> Reader:
+def _compliance(column: Column, settings: FeedSettings) -> CellReader:
     name, header = column.field.partition(".")[2], column.column
     parse = COMPLIANCE[name]
 
@@ -114,14 +110,14 @@ def _alts(cell: list[Any]) -> dict[str, str]:
     }
 
 
-def _media(column: Column, context: Context) -> Reader:
+def _media(column: Column, settings: FeedSettings) -> CellReader:
     header, hero, variant = column.column, column.field == "media.hero", column.field == "variant_media"
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         found = addresses(list_text(cell) if isinstance(cell, list | dict) else text)
         if found.faults and not any(problem.field == "media" for problem in row.product.problems):
             # One such problem says it for all the pictures of a product.
-            row.tell("media", header, found.faults)
+            row.report("media", header, found.faults)
         if not found.urls:
             return
         if isinstance(cell, list):
@@ -136,7 +132,7 @@ def _media(column: Column, context: Context) -> Reader:
     return read
 
 
-def _media_fact(column: Column, context: Context) -> Reader:
+def _media_fact(column: Column, settings: FeedSettings) -> CellReader:
     alt, header = column.field == "media_alt", column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -148,7 +144,7 @@ def _media_fact(column: Column, context: Context) -> Reader:
     return read
 
 
-def _status(column: Column, context: Context) -> Reader:
+def _status(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -162,7 +158,7 @@ def _status(column: Column, context: Context) -> Reader:
     return read
 
 
-def _option_name(column: Column, context: Context) -> Reader:
+def _option_name(column: Column, settings: FeedSettings) -> CellReader:
     place = int(column.field.rpartition(".")[2])
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -172,14 +168,14 @@ def _option_name(column: Column, context: Context) -> Reader:
     return read
 
 
-def _silent(column: Column, context: Context) -> Reader:
+def _silent(column: Column, settings: FeedSettings) -> CellReader:
     def read(row: RowDraft, text: str, cell: Any) -> None:
         return
 
     return read
 
 
-FACTORIES: Final[dict[str, Factory]] = {
+FACTORIES: Final[dict[str, ReaderFactory]] = {
     **dict.fromkeys(("title", "brand", "collection", "description", "gpc_brick"), _text),
     "category_path": _category,
     "google_category": _google_category,

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from domain.catalogue.data import Carton, Component
-from domain.ingestion.columns.product import Factory, Reader
-from domain.ingestion.drafts.draft import RowDraft, kind_of_product, settings_of
-from domain.ingestion.model import Column, Context
+from domain.ingestion.columns.readers import CellReader, ReaderFactory
+from domain.ingestion.drafts.draft import RowDraft, kind_of_product
+from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.cartons import parse_packages
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
 from domain.ingestion.values.gtin import parse_gtin
 from domain.ingestion.values.lengths import parse_length, unit_named
-from domain.ingestion.values.parsed import NOTHING, Reading, refused
+from domain.ingestion.values.parsed import NOTHING, Parsed, refused
 from domain.ingestion.values.rugs import (
     parse_construction,
     parse_indoor_outdoor,
@@ -30,9 +30,10 @@ from domain.ingestion.values.words import (
     parse_freight_class,
     parse_materials,
 )
+from domain.kernel.problems import ProblemKind
 
 MAX_CODE: Final = 200
-_PLAIN: Final[dict[str, Callable[[str], Reading[Any]]]] = {
+_PLAIN: Final[dict[str, Callable[[str], Parsed[Any]]]] = {
     "gtin": parse_gtin,
     "finish": line_of_text,
     "assembly_required": parse_assembly,
@@ -40,7 +41,7 @@ _PLAIN: Final[dict[str, Callable[[str], Reading[Any]]]] = {
     "freight_class": parse_freight_class,
     "discontinued": parse_boolean,
 }
-_RUG_PARSERS: Final[dict[str, Callable[[str], Reading[Any]]]] = {
+_RUG_PARSERS: Final[dict[str, Callable[[str], Parsed[Any]]]] = {
     "shape": parse_shape,
     "construction": parse_construction,
     "indoor_outdoor": parse_indoor_outdoor,
@@ -48,15 +49,15 @@ _RUG_PARSERS: Final[dict[str, Callable[[str], Reading[Any]]]] = {
 }
 
 
-def code_of(text: str) -> Reading[str]:
+def code_of(text: str) -> Parsed[str]:
     """A vendor's code. Problem: too_long."""
     found = code(text)
     if found is None or len(found) <= MAX_CODE:
-        return Reading(found)
-    return refused("too_long", found, f"is longer than {MAX_CODE} characters")
+        return Parsed(found)
+    return refused(ProblemKind.TOO_LONG, found, f"is longer than {MAX_CODE} characters")
 
 
-def _codes(column: Column, context: Context) -> Reader:
+def _codes(column: Column, settings: FeedSettings) -> CellReader:
     name, header = column.field, column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -66,7 +67,7 @@ def _codes(column: Column, context: Context) -> Reader:
     return read
 
 
-def _simple(column: Column, context: Context) -> Reader:
+def _simple(column: Column, settings: FeedSettings) -> CellReader:
     name, header = column.field, column.column
     parse = _PLAIN[name]
 
@@ -77,7 +78,7 @@ def _simple(column: Column, context: Context) -> Reader:
     return read
 
 
-def _title(column: Column, context: Context) -> Reader:
+def _title(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -88,7 +89,7 @@ def _title(column: Column, context: Context) -> Reader:
     return read
 
 
-def _colour(column: Column, context: Context) -> Reader:
+def _colour(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -100,7 +101,7 @@ def _colour(column: Column, context: Context) -> Reader:
     return read
 
 
-def _axis(column: Column, context: Context) -> Reader:
+def _axis(column: Column, settings: FeedSettings) -> CellReader:
     name, header = column.field.partition(".")[2] or "", column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -119,7 +120,7 @@ def _axis(column: Column, context: Context) -> Reader:
     return read
 
 
-def _option_value(column: Column, context: Context) -> Reader:
+def _option_value(column: Column, settings: FeedSettings) -> CellReader:
     place, header = int(column.field.rpartition(".")[2]), column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -134,7 +135,7 @@ def _option_value(column: Column, context: Context) -> Reader:
     return read
 
 
-def _materials(column: Column, context: Context) -> Reader:
+def _materials(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -150,9 +151,9 @@ def _rug_spread(text: str) -> Spread | None:
     return Spread(size.dimensions) if size else None
 
 
-def _dimensions(column: Column, context: Context) -> Reader:
+def _dimensions(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
-    unit, order = settings_of(column.settings, "unit"), settings_of(column.settings, "order") or ""
+    unit, order = column.setting("unit"), column.setting("order") or ""
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         if row.spread is not None:
@@ -189,14 +190,14 @@ def _sides_of_object(row: RowDraft, cell: Mapping[str, Any], header: str, unit: 
         if given is None:
             continue
         value, own = (given.get("value"), given.get("unit")) if isinstance(given, dict) else (given, None)
-        reading = parse_length(str(value), unit_named(str(own)) if own else shared or row.dimension_unit)
-        if (found := row.taken(f"dimensions.{side}", header, reading)) is not None:
+        parsed = parse_length(str(value), unit_named(str(own)) if own else shared or row.dimension_unit)
+        if (found := row.taken(f"dimensions.{side}", header, parsed)) is not None:
             row.dimensions.setdefault(side, found)  # type: ignore[misc]
 
 
-def _side(column: Column, context: Context) -> Reader:
+def _side(column: Column, settings: FeedSettings) -> CellReader:
     name, header = column.field.partition(".")[2], column.column
-    unit, field = settings_of(column.settings, "unit"), column.field
+    unit, field = column.setting("unit"), column.field
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         if name in row.dimensions:
@@ -208,8 +209,8 @@ def _side(column: Column, context: Context) -> Reader:
     return read
 
 
-def _weight(column: Column, context: Context) -> Reader:
-    header, unit = column.column, settings_of(column.settings, "unit")
+def _weight(column: Column, settings: FeedSettings) -> CellReader:
+    header, unit = column.column, column.setting("unit")
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         if "weight" in row.variant:
@@ -226,7 +227,7 @@ def _measured(cell: Mapping[str, Any]) -> str:
     return f"{cell.get('value', '')} {cell.get('unit') or cell.get('units') or ''}".strip()
 
 
-def _components(column: Column, context: Context) -> Reader:
+def _components(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -248,12 +249,12 @@ def _carton(row: RowDraft, place: int) -> Carton:
     return row.cartons.setdefault(place, {})
 
 
-def _carton_part(column: Column, context: Context) -> Reader:
+def _carton_part(column: Column, settings: FeedSettings) -> CellReader:
     _, number, name = column.field.split(".", 2)
-    place, header, unit, field = int(number), column.column, settings_of(column.settings, "unit"), column.field
-    order = settings_of(column.settings, "order") or "lwh"
+    place, header, unit, field = int(number), column.column, column.setting("unit"), column.field
+    order = column.setting("order") or "lwh"
 
-    def parse(row: RowDraft, text: str) -> Reading[Any]:
+    def parse(row: RowDraft, text: str) -> Parsed[Any]:
         if name == "weight":
             return parse_weight(text, unit or row.weight_unit)
         return parse_count(text) if name == "count" else parse_length(text, unit or row.dimension_unit)
@@ -276,7 +277,7 @@ def _carton_part(column: Column, context: Context) -> Reader:
     return read
 
 
-def _packages(column: Column, context: Context) -> Reader:
+def _packages(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -297,7 +298,7 @@ def _packages(column: Column, context: Context) -> Reader:
     return read
 
 
-def _carton_count(column: Column, context: Context) -> Reader:
+def _carton_count(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
@@ -318,9 +319,9 @@ def _sized_rug(row: RowDraft, text: str) -> None:
         row.rug.setdefault("nominal", size.nominal)
 
 
-def _rug(column: Column, context: Context) -> Reader:
+def _rug(column: Column, settings: FeedSettings) -> CellReader:
     name, header, field = column.field.partition(".")[2], column.column, column.field
-    unit = settings_of(column.settings, "unit")
+    unit = column.setting("unit")
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         if name == "size_text":
@@ -338,9 +339,9 @@ def _rug(column: Column, context: Context) -> Reader:
 
 
 def _rug_size(row: RowDraft, text: str, header: str) -> None:
-    reading = parse_rug_size(text)
-    size = row.taken("rug.size_text", header, reading)
-    if reading is NOTHING:
+    parsed = parse_rug_size(text)
+    size = row.taken("rug.size_text", header, parsed)
+    if parsed is NOTHING:
         return
     if size is None:
         row.rug = {**(row.rug or {}), "size_text": stated(text) or text}
@@ -350,13 +351,13 @@ def _rug_size(row: RowDraft, text: str, header: str) -> None:
         row.spread = Spread(size.dimensions)
 
 
-def _unit(column: Column, context: Context) -> Reader:
+def _unit(column: Column, settings: FeedSettings) -> CellReader:
     header, weighs = column.column, column.field == "weight_unit"
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         unit = weight_unit_named(text) if weighs else unit_named(text)
         if unit is None and stated(text) is not None:
-            row.taken(column.field, header, refused("unknown_unit", text, "is no unit that is known"))
+            row.taken(column.field, header, refused(ProblemKind.UNKNOWN_UNIT, text, "is no unit that is known"))
         elif weighs:
             row.weight_unit = row.weight_unit or unit
         else:
@@ -365,7 +366,7 @@ def _unit(column: Column, context: Context) -> Reader:
     return read
 
 
-FACTORIES: Final[dict[str, Factory]] = {
+FACTORIES: Final[dict[str, ReaderFactory]] = {
     **dict.fromkeys(("sku", "mpn", "replacement_sku"), _codes),
     **dict.fromkeys(_PLAIN, _simple),
     "variant_title": _title,
@@ -380,7 +381,7 @@ FACTORIES: Final[dict[str, Factory]] = {
     "dimension_unit": _unit,
     "weight_unit": _unit,
 }
-DIMENSIONS: Final[Factory] = _dimensions
-SIDE: Final[Factory] = _side
-CARTON_PART: Final[Factory] = _carton_part
-PACKAGES: Final[Factory] = _packages
+DIMENSIONS: Final[ReaderFactory] = _dimensions
+SIDE: Final[ReaderFactory] = _side
+CARTON_PART: Final[ReaderFactory] = _carton_part
+PACKAGES: Final[ReaderFactory] = _packages

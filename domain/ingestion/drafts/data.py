@@ -96,7 +96,7 @@ def _dimensions(row: RowDraft) -> Dimensions:
         box = ("length", "width", "depth", "height", "diameter")
         items = [Sided(found[side], side) for side in box if side in found]
         sides = place(items, "length", kind)
-        row.tell("dimensions", None, sides.faults)
+        row.report("dimensions", None, sides.faults)
         found = {**{side: value for side, value in found.items() if side not in box}, **sides.dimensions}
     spread = row.spread
     if spread is None:

@@ -1,12 +1,11 @@
 """What is known so far of one product while its rows are read."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from domain.catalogue.data import Carton, Dimensions, OfferData, ProductData, Rug, VariantData
 from domain.catalogue.statements import VariantStatement
 from domain.ingestion.values.dimensions import Spread
-from domain.ingestion.values.parsed import Fault, Reading
+from domain.ingestion.values.parsed import Fault, Parsed
 from domain.ingestion.values.sides import kind_of
 from domain.kernel.problems import Problem
 
@@ -118,17 +117,17 @@ class RowDraft:
         self.dimension_unit: str | None = None
         self.weight_unit: str | None = None
 
-    def tell(self, field: str, column: str | None, faults: tuple[Fault, ...]) -> None:
+    def report(self, field: str, column: str | None, faults: tuple[Fault, ...]) -> None:
         """Keep what was wrong with a value, with the place it stands in."""
         product = self.product
         for fault in faults:
             product.problems.append(Problem(field, fault.problem, fault.detail, self.line, column, product.sheet))
 
-    def taken(self, field: str, column: str, reading: Reading[Any]) -> Any:
-        """The value of a reading, its faults told."""
-        if reading.faults:
-            self.tell(field, column, reading.faults)
-        return reading.value
+    def taken(self, field: str, column: str, parsed: Parsed[Any]) -> Any:
+        """The value of what was parsed, its faults reported."""
+        if parsed.faults:
+            self.report(field, column, parsed.faults)
+        return parsed.value
 
     def offer(self, location: str = NO_PLACE) -> OfferData:
         """The offer facts at a location, new when there are none yet."""
@@ -138,14 +137,8 @@ class RowDraft:
         return found
 
 
-def settings_of(column_settings: Mapping[str, Any], name: str) -> str | None:
-    """A setting of a column as text, or None."""
-    value = column_settings.get(name)
-    return str(value) if value not in (None, "") else None
-
-
 def kind_of_product(row: RowDraft) -> str:
-    """The kind (`axes.kind_of`) of the product a row belongs to, by its category and title."""
+    """The kind (`sides.kind_of`) of the product a row belongs to, by its category and title."""
     product = row.product
     if product.kind is None:
         product.kind = kind_of(" > ".join(product.category_path()), product.data.get("title", ""))

@@ -8,7 +8,7 @@ from domain.ingestion.drafts.draft import NO_PLACE, RowDraft
 from domain.ingestion.values.parsed import quoted
 from domain.ingestion.values.stock import availability_of
 from domain.ingestion.vocabulary.fields import PRICES
-from domain.kernel.problems import Problem
+from domain.kernel.problems import Problem, ProblemKind
 
 _KEPT: Final = (*PRICES, "quantity", "availability", "lead_time_days")
 
@@ -68,7 +68,7 @@ def offers_of(row: RowDraft, location: str) -> list[OfferStatement]:
 
 
 def merge_offers(known: list[OfferStatement], offers: list[OfferStatement], row: RowDraft) -> None:
-    """Add a further row's offers to a variant's: other locations are other offers; figures that differ are told."""
+    """Add a further row's offers to a variant's: other locations are other offers; figures that differ are a conflict."""
     for offer in offers:
         same = next((before for before in known if before.location == offer.location), None)
         if same is None:
@@ -85,6 +85,8 @@ def _merge_one(kept: OfferData, other: OfferData, row: RowDraft) -> None:
             if name != "availability":
                 figures = f"{quoted(str(facts[name]))} and {quoted(str(value))}"
                 detail = f"Rows of one item state {figures} as {name}; the first is kept."
-                row.product.problems.append(Problem(name, "conflict", detail, row.line, None, row.product.sheet))
+                row.product.problems.append(
+                    Problem(name, ProblemKind.CONFLICT, detail, row.line, None, row.product.sheet)
+                )
         elif same_currency or name not in PRICES:
             facts.setdefault(name, value)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from domain.ingestion.mapping.samples import by_samples, with_evidence
 from domain.ingestion.mapping.warehouses import located
-from domain.ingestion.model import Column, Context, HeaderMapping, Unmapped
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping, Unmapped, UnmappedReason
 from domain.ingestion.values.text import as_text, clean
 from domain.ingestion.vocabulary.fields import FAMILIES, IGNORE, KEYS, MONEY, is_field, parse_given
 from domain.ingestion.vocabulary.headings import plain_words
@@ -59,9 +59,9 @@ def _chosen(options: Sequence[Sense], words: str, taken: _Taken) -> Sense | None
     return None
 
 
-def _with_price_code(options: tuple[Sense, ...], words: str, context: Context) -> tuple[Sense, ...]:
+def _with_price_code(options: tuple[Sense, ...], words: str, settings: FeedSettings) -> tuple[Sense, ...]:
     """The price column that the source's price code names goes before all others."""
-    code = plain_words(context.price_code or "")
+    code = plain_words(settings.price_code or "")
     if not code or code not in words:
         return options
     return tuple(
@@ -79,12 +79,14 @@ def _blank_last(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sen
     return tuple(Sense(sense.field, sense.rank - 30, sense.settings, sense.prefix) for sense in options)
 
 
-def _candidates(headers: Sequence[str], columns: Sequence[Sequence[str]], context: Context) -> list[tuple[Sense, ...]]:
+def _candidates(
+    headers: Sequence[str], columns: Sequence[Sequence[str]], settings: FeedSettings
+) -> list[tuple[Sense, ...]]:
     known = [by_samples(header, senses(header), samples) for header, samples in zip(headers, columns, strict=True)]
     known = [_blank_last(options, samples) for options, samples in zip(known, columns, strict=True)]
-    known = located(headers, columns, known, context)
+    known = located(headers, columns, known, settings)
     return [
-        _with_price_code(options, plain_words(header), context) for header, options in zip(headers, known, strict=True)
+        _with_price_code(options, plain_words(header), settings) for header, options in zip(headers, known, strict=True)
     ]
 
 
@@ -120,20 +122,20 @@ def _columns_of(samples: Sequence[Sequence[Any]], width: int) -> list[list[str]]
     return [[row[place] for row in rows if place < len(row)] for place in range(width)]
 
 
-def _reason(header: str, options: tuple[Sense, ...], sense: Sense | None) -> str:
+def _reason(header: str, options: tuple[Sense, ...], sense: Sense | None) -> UnmappedReason:
     if not clean(header):
-        return "empty"
+        return UnmappedReason.EMPTY
     if not options:
-        return "unknown"
-    return "ambiguous" if sense is None else "ignored"
+        return UnmappedReason.UNKNOWN
+    return UnmappedReason.AMBIGUOUS if sense is None else UnmappedReason.IGNORED
 
 
-def _missing(columns: Sequence[Column], context: Context) -> tuple[str, ...]:
+def _missing(columns: Sequence[Column], settings: FeedSettings) -> tuple[str, ...]:
     fields = {column.field for column in columns}
     missing = []
     if not fields & {*KEYS, "title"}:
         missing.append("key")
-    if context.stream == "stock" and not fields & _STOCK_FACTS:
+    if settings.stream == "stock" and not fields & _STOCK_FACTS:
         missing.append("stock")
     return tuple(missing)
 
@@ -170,14 +172,14 @@ def _without_lone_promotion(candidates: list[tuple[Sense, ...]]) -> list[tuple[S
     ]
 
 
-def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], context: Context) -> HeaderMapping:
+def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: FeedSettings) -> HeaderMapping:
     """What the columns mean, from the built-in vocabulary, the first rows (`samples`) and the source's settings.
 
     The same input always gives the same mapping. Columns are keyed by position: a header that comes twice is mapped
     once. `missing` holds "key" when nothing can key a row, "stock" when a stock feed states neither stock nor price.
     """
     columns = _columns_of(samples, len(headers))
-    candidates = _promoted(_candidates(headers, columns, context), "sku", _NO_SKU)
+    candidates = _promoted(_candidates(headers, columns, settings), "sku", _NO_SKU)
     candidates = _without_lone_promotion(_promoted(candidates, "title", frozenset(KEYS)))
     settled = _settled(headers, candidates)
     mapped: list[Column] = []
@@ -188,8 +190,8 @@ def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], context: C
             unmapped.append(Unmapped(place, header, _reason(header, candidates[place], sense)))
             continue
         mapped.append(Column(place, header, sense.field, dict(sense.settings), prefix=sense.prefix))
-    kept = with_evidence(mapped, columns, context)
-    return HeaderMapping(tuple(headers), tuple(kept), tuple(unmapped), _missing(kept, context))
+    kept = with_evidence(mapped, columns, settings)
+    return HeaderMapping(tuple(headers), tuple(kept), tuple(unmapped), _missing(kept, settings))
 
 
 def from_given(headers: Sequence[str], given: Sequence[str | None]) -> HeaderMapping:
@@ -200,7 +202,8 @@ def from_given(headers: Sequence[str], given: Sequence[str | None]) -> HeaderMap
         text = given[place] if place < len(given) else None
         name, settings = parse_given(text or "")
         if not is_field(name) or name == IGNORE:
-            unmapped.append(Unmapped(place, header, "unknown" if text and name != IGNORE else "ignored"))
+            unknown = text and name != IGNORE
+            unmapped.append(Unmapped(place, header, UnmappedReason.UNKNOWN if unknown else UnmappedReason.IGNORED))
             continue
         mapped.append(Column(place, header, name, settings, prefix=bool(re.search(r"\d", header)) and name in FAMILIES))
-    return HeaderMapping(tuple(headers), tuple(mapped), tuple(unmapped), _missing(mapped, Context()))
+    return HeaderMapping(tuple(headers), tuple(mapped), tuple(unmapped), _missing(mapped, FeedSettings()))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
-from domain.ingestion.model import Column, Context
+from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.amounts import amount_at
 from domain.ingestion.values.dates import order_shown
 from domain.ingestion.values.lengths import unit_named
@@ -101,11 +101,11 @@ def _is_length(name: str) -> bool:
     return name == "rug.pile_height" or (name.startswith(_LENGTHS) and not name.endswith((".weight", ".count")))
 
 
-def _unit_by_market(column: Column, samples: Sequence[str], context: Context) -> str | None:
+def _unit_by_market(column: Column, samples: Sequence[str], settings: FeedSettings) -> str | None:
     """The unit that a market's trade writes when it writes none; None where even that leaves two open."""
-    if context.currency is None:
+    if settings.currency is None:
         return None
-    customary = context.currency == "usd"
+    customary = settings.currency == "usd"
     if column.field == "rug.pile_height" and not customary:
         return None
     if _is_weight(column.field):
@@ -124,7 +124,7 @@ def _units_stated(samples: Sequence[str], weighs: bool) -> set[str]:
     return {unit for word in beside if (unit := named(word))}
 
 
-def _with_unit(column: Column, samples: Sequence[str], context: Context, stated: set[str]) -> Column:
+def _with_unit(column: Column, samples: Sequence[str], settings: FeedSettings, stated: set[str]) -> Column:
     if "unit" in column.settings or ("weight_unit" if _is_weight(column.field) else "dimension_unit") in stated:
         return column
     beside = _units_stated(samples, _is_weight(column.field))
@@ -135,11 +135,11 @@ def _with_unit(column: Column, samples: Sequence[str], context: Context, stated:
             if len(beside) == 1
             else column
         )
-    unit = _unit_by_market(column, samples, context)
+    unit = _unit_by_market(column, samples, settings)
     return replace(column, settings={**column.settings, "unit": unit, "unit_by": "market"}) if unit else column
 
 
-def with_evidence(columns: Sequence[Column], samples: Sequence[Sequence[str]], context: Context) -> list[Column]:
+def with_evidence(columns: Sequence[Column], samples: Sequence[Sequence[str]], settings: FeedSettings) -> list[Column]:
     """`columns` with settings that their samples prove.
 
     A measure without any unit gets the one its market writes (`unit_by: market`, from the source's currency), there for
@@ -149,11 +149,11 @@ def with_evidence(columns: Sequence[Column], samples: Sequence[Sequence[str]], c
     out: list[Column] = []
     for column in columns:
         values = samples[column.position]
-        if column.field in MONEY and (mark := decimal_shown(list(values))) and mark != context.decimal:
+        if column.field in MONEY and (mark := decimal_shown(list(values))) and mark != settings.decimal:
             column = replace(column, settings={**column.settings, "decimal": mark})
         elif column.field.endswith(".eta") and (order := order_shown(list(values))):
             column = replace(column, settings={**column.settings, "order": order})
         elif _is_weight(column.field) or _is_length(column.field):
-            column = _with_unit(column, values, context, stated)
+            column = _with_unit(column, values, settings, stated)
         out.append(column)
     return out

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from domain.ingestion.model import Context
+from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.text import clean
 from domain.ingestion.vocabulary.fields import MONEY
 from domain.ingestion.vocabulary.headings import plain_words
@@ -130,7 +130,7 @@ def _stock_columns(
     columns: Sequence[Sequence[str]],
     known: Sequence[tuple[Sense, ...]],
     arrivals: set[str],
-    context: Context,
+    settings: FeedSettings,
 ) -> dict[int, str]:
     """Columns that are headed by a place and hold quantities."""
     found: dict[int, str] = {}
@@ -140,13 +140,13 @@ def _stock_columns(
             continue
         place = name if name in arrivals else place_named(header)
         unknown = not known[position] and 0 < len(name) <= _LONGEST
-        if place is None and not (unknown and context.stream == "stock"):
+        if place is None and not (unknown and settings.stream == "stock"):
             continue
         if place is None and not looks_like_stock(columns[position], surely=True):
             continue
         if not looks_like_stock(columns[position]):
             continue
-        surely = name in arrivals or looks_like_stock(columns[position], surely=True) or context.stream == "stock"
+        surely = name in arrivals or looks_like_stock(columns[position], surely=True) or settings.stream == "stock"
         if (is_compass(header) or known[position]) and not surely:
             continue
         found[position] = place or name
@@ -179,7 +179,7 @@ def located(
     headers: Sequence[str],
     columns: Sequence[Sequence[str]],
     known: Sequence[tuple[Sense, ...]],
-    context: Context,
+    settings: FeedSettings,
 ) -> list[tuple[Sense, ...]]:
     """`known` with quantities, arrivals and orders of one place each given that place.
 
@@ -190,7 +190,7 @@ def located(
     if not any(options and options[0].field in _KEYS for options in known):
         return out
     arrivals = _arrivals(headers, known)
-    stock = _stock_columns(headers, columns, known, set(arrivals.values()), context)
+    stock = _stock_columns(headers, columns, known, set(arrivals.values()), settings)
     named = _named_quantities(headers, known)
     if len(stock) + len(named) < 2 and not (stock and arrivals) and not (named and not stock):
         stock = {}

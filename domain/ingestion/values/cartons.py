@@ -7,7 +7,7 @@ from typing import Final
 
 from domain.catalogue.data import Carton, Length
 from domain.ingestion.values.lengths import parse_length
-from domain.ingestion.values.parsed import NOTHING, Fault, Reading, overlong, refused
+from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, unreadable
 from domain.ingestion.values.sides import side_of
 from domain.ingestion.values.text import clean, stated
 from domain.ingestion.values.weights import parse_weight
@@ -46,12 +46,12 @@ def _facts(text: str) -> tuple[Carton, list[Fault]]:
             if weighed.value:
                 carton["weight"] = weighed.value
             continue
-        side, reading = side_of(label), parse_length(value)
-        faults.extend(reading.faults)
+        side, parsed = side_of(label), parse_length(value)
+        faults.extend(parsed.faults)
         if side == "diameter":
-            diameter = reading.value
-        elif side in _SIDES and reading.value:
-            carton[_SIDES[side]] = reading.value  # type: ignore[literal-required]
+            diameter = parsed.value
+        elif side in _SIDES and parsed.value:
+            carton[_SIDES[side]] = parsed.value  # type: ignore[literal-required]
     if diameter is not None:
         # A rolled good: its box is as wide and as high as the roll.
         carton.setdefault("width", diameter)
@@ -60,7 +60,7 @@ def _facts(text: str) -> tuple[Carton, list[Fault]]:
 
 
 @lru_cache(maxsize=8192)
-def parse_packages(text: str) -> Reading[tuple[Package, ...]]:
+def parse_packages(text: str) -> Parsed[tuple[Package, ...]]:
     """The boxes of a cell that lists name, article number, sides, weight and count of each (IKEA's form).
 
     Problems: unreadable, and those of the measures inside.
@@ -73,7 +73,7 @@ def parse_packages(text: str) -> Reading[tuple[Package, ...]]:
     flat = clean(text)
     found = list(_ARTICLE.finditer(flat))
     if not found:
-        return refused("unreadable", text, "lists no boxes")
+        return unreadable(text, "lists no boxes")
     packages: list[Package] = []
     faults: list[Fault] = []
     name_from = 0
@@ -85,4 +85,4 @@ def parse_packages(text: str) -> Reading[tuple[Package, ...]]:
             carton["count"] = int(count["count"])
         packages.append(Package(flat[name_from : article.start()].strip(" ,;|"), article["sku"], carton))
         name_from = count.end() if count else article.end()
-    return Reading(tuple(packages), tuple(faults))
+    return Parsed(tuple(packages), tuple(faults))

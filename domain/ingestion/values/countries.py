@@ -5,7 +5,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.values.parsed import NOTHING, Reading, overlong, refused
+from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, unreadable
 from domain.ingestion.values.text import stated
 
 CODES: Final = frozenset(
@@ -131,7 +131,7 @@ def _plain(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def parse_country(text: str) -> Reading[str]:
+def parse_country(text: str) -> Parsed[str]:
     """The ISO 3166-1 alpha-2 code that a code or name means.
 
     `made in usa of imported materials` says where work was done, not the origin: unreadable, as is any unknown name.
@@ -142,6 +142,6 @@ def parse_country(text: str) -> Reading[str]:
     if given is None:
         return NOTHING
     if given.upper() in CODES:
-        return Reading(given.upper())
+        return Parsed(given.upper())
     found = _BY_NAME.get(_LEAD.sub("", _plain(given)))
-    return Reading(found) if found else refused("unreadable", text, "names no country that is known")
+    return Parsed(found) if found else unreadable(text, "names no country that is known")

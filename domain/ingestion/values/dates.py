@@ -5,8 +5,9 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.values.parsed import NOTHING, Reading, overlong, refused
+from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, unreadable
 from domain.ingestion.values.text import stated
+from domain.kernel.problems import ProblemKind
 
 _LONGEST: Final = 100
 _ISO: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ][\d:.]+\s*(?:Z|[+-]\d{2}:?\d{2})?)?")
@@ -60,11 +61,11 @@ def _iso(year: int, month: int, day: int) -> str | None:
     return found.isoformat() if found.year >= 1990 else None
 
 
-def _read(text: str, found: str | None) -> Reading[str]:
-    return Reading(found) if found else refused("unreadable", text, "is no date of the calendar")
+def _read(text: str, found: str | None) -> Parsed[str]:
+    return Parsed(found) if found else unreadable(text, "is no date of the calendar")
 
 
-def _numeric(text: str, match: re.Match[str], order: str | None) -> Reading[str]:
+def _numeric(text: str, match: re.Match[str], order: str | None) -> Parsed[str]:
     first, second, year = int(match[1]), int(match[3]), int(match[4])
     if order is None:
         if match[2] == "." or first > 12:
@@ -72,12 +73,12 @@ def _numeric(text: str, match: re.Match[str], order: str | None) -> Reading[str]
         elif second > 12 or first == second:
             order = "mdy"
         else:
-            return refused("unreadable", text, "can be read as two dates; write the year first")
+            return unreadable(text, "can be read as two dates; write the year first")
     day, month = (first, second) if order == "dmy" else (second, first)
     return _read(text, _iso(year, month, day))
 
 
-def _named(text: str, given: str) -> Reading[str] | None:
+def _named(text: str, given: str) -> Parsed[str] | None:
     match = _DAY_MONTH.fullmatch(given)
     if match and match[2].lower() in _MONTHS:
         return _read(text, _iso(int(match[3]), _MONTHS[match[2].lower()], int(match[1])))
@@ -88,7 +89,7 @@ def _named(text: str, given: str) -> Reading[str] | None:
 
 
 @lru_cache(maxsize=8192)
-def parse_date(text: str, order: str | None = None) -> Reading[str]:
+def parse_date(text: str, order: str | None = None) -> Parsed[str]:
     """A calendar date `YYYY-MM-DD` from ISO, numeric, named-month and Excel serial forms.
 
     `order` is `mdy` or `dmy` when the column's values prove it. Problem: unreadable, for dates without a year and for
@@ -106,10 +107,10 @@ def parse_date(text: str, order: str | None = None) -> Reading[str]:
     if match := _NUMERIC.fullmatch(given):
         return _numeric(text, match, order)
     if (match := _SERIAL.fullmatch(given)) and int(match[1]) in _SERIALS:
-        return Reading((_EPOCH + timedelta(days=int(match[1]))).isoformat())
+        return Parsed((_EPOCH + timedelta(days=int(match[1]))).isoformat())
     if _SHORT.fullmatch(given):
-        return refused("unreadable", text, "is a date without a year")
-    return _named(text, given) or refused("unreadable", text, "is no date")
+        return unreadable(text, "is a date without a year")
+    return _named(text, given) or unreadable(text, "is no date")
 
 
 def order_shown(samples: list[str]) -> str | None:
@@ -136,7 +137,7 @@ def _days(count: int, unit: str) -> int | None:
 
 
 @lru_cache(maxsize=4096)
-def parse_lead_time(text: str, unit: str = "days") -> Reading[int]:
+def parse_lead_time(text: str, unit: str = "days") -> Parsed[int]:
     """A lead time in days; `unit` is the column's: days, weeks or hours (24 business-day hours are one day).
 
     Of a span (`3-5 working days`) it is the longer end, which a buyer can rely on. Problems: unreadable, out_of_range.
@@ -147,11 +148,13 @@ def parse_lead_time(text: str, unit: str = "days") -> Reading[int]:
     if given is None:
         return NOTHING
     if given.lower() in _IMMEDIATE:
-        return Reading(0)
+        return Parsed(0)
     match = _TERM.fullmatch(re.sub(r"^(?:ships? in|approx\.?|ca\.?|about|within)\s+", "", given, flags=re.I))
     if match is None:
-        return refused("unreadable", text, "is no lead time")
+        return unreadable(text, "is no lead time")
     days = _days(max(int(match[1] or 0), int(match[2])), match[3] or unit)
     if days is None:
-        return refused("unreadable", text, "counts months, whose days differ")
-    return Reading(days) if days <= _MOST else refused("out_of_range", text, "is longer than any order is kept")
+        return unreadable(text, "counts months, whose days differ")
+    return (
+        Parsed(days) if days <= _MOST else refused(ProblemKind.OUT_OF_RANGE, text, "is longer than any order is kept")
+    )

@@ -8,9 +8,10 @@ from typing import Final
 from domain.catalogue.data import Component, Dimensions
 from domain.ingestion.values.amounts import folded
 from domain.ingestion.values.lengths import Measure, checked, measure_at, unit_named
-from domain.ingestion.values.parsed import Fault, Reading, not_said, overlong, quoted, refused
+from domain.ingestion.values.parsed import Fault, Parsed, not_said, overlong, quoted, unreadable
 from domain.ingestion.values.sides import EXTRA, LETTERS, WORDS, Sided, place, side_of, words_of
 from domain.ingestion.values.text import stated
+from domain.kernel.problems import ProblemKind
 
 _LETTER: Final = r"dia(?:m(?:eter)?)?|[wdhlbt]"
 _WORD: Final = "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True))
@@ -134,7 +135,7 @@ class _Piece:
     dimensions: Dimensions
 
 
-class _Reader:
+class _DimensionParser:
     """One walk over one string. `text` is what was given, for the sentences."""
 
     def __init__(self, text: str, unit: str | None, kind: str, order: str) -> None:
@@ -152,17 +153,17 @@ class _Reader:
         return after[0] if after else before[-1] if before else self.unit
 
     def sided(self, group: list[Token]) -> list[Sided]:
-        """The lengths of a sequence; those without unit, or beyond reason, are told and left out."""
+        """The lengths of a sequence; those without unit, or beyond reason, are reported and left out."""
         out: list[Sided] = []
         for index, token in enumerate(group):
             unit = self.unit_of(group, index)
             if unit is None and token.measure.value:
-                self.faults.append(Fault("unknown_unit", f"{quoted(self.text)} names no unit of length."))
+                self.faults.append(Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(self.text)} names no unit of length."))
                 return []
-            reading = checked(token.measure, unit or "in", self.text)
-            self.faults.extend(reading.faults)
-            if reading.value is not None:
-                out.append(Sided(reading.value, token.side))
+            parsed = checked(token.measure, unit or "in", self.text)
+            self.faults.extend(parsed.faults)
+            if parsed.value is not None:
+                out.append(Sided(parsed.value, token.side))
         return out
 
     def label(self, token: Token, target: Dimensions, unit: str | None) -> bool:
@@ -172,12 +173,12 @@ class _Reader:
             return False
         chosen = token.measure.unit or unit or self.unit
         if chosen is None:
-            self.faults.append(Fault("unknown_unit", f"{quoted(self.text)} names no unit of length."))
+            self.faults.append(Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(self.text)} names no unit of length."))
             return True
-        reading = checked(token.measure, chosen, self.text)
-        self.faults.extend(reading.faults)
-        if reading.value is not None:
-            target.setdefault(side, reading.value)  # type: ignore[misc]
+        parsed = checked(token.measure, chosen, self.text)
+        self.faults.extend(parsed.faults)
+        if parsed.value is not None:
+            target.setdefault(side, parsed.value)  # type: ignore[misc]
         return True
 
 
@@ -188,7 +189,7 @@ def _name_in(lead: str) -> str:
     return re.split(r"[,;|\n)]", lead.rsplit(":", 1)[0])[-1].strip(" .-")
 
 
-def _pieces(reader: _Reader, found: list[Token]) -> list[_Piece]:
+def _pieces(parser: _DimensionParser, found: list[Token]) -> list[_Piece]:
     """Sequences with their names; single measures after a side's label go to the piece before them, or to all."""
     pieces: list[_Piece] = []
     for index, token in enumerate(found):
@@ -199,8 +200,8 @@ def _pieces(reader: _Reader, found: list[Token]) -> list[_Piece]:
             continue
         alone = index + 1 == len(found) or not found[index + 1].joined
         if alone and (token.side is None or ":" in token.lead) and (":" in token.lead or "=" in token.lead):
-            target = pieces[-1].extras if pieces else reader.labelled
-            if reader.label(token, target, None) or token.side is None:
+            target = pieces[-1].extras if pieces else parser.labelled
+            if parser.label(token, target, None) or token.side is None:
                 continue
         pieces.append(_Piece(_name_in(token.lead) or _pose_in(token.lead), token.start, [token], {}, {}))
     return pieces
@@ -210,23 +211,23 @@ def _pose_in(lead: str) -> str:
     return lead.strip(" ,;.") if _POSE_BEFORE.search(lead) else ""
 
 
-def _told(piece: _Piece, text: str) -> bool:
+def _in_trade_order(piece: _Piece, text: str) -> bool:
     """Whether figures without letters are written the trade's way: one unit, after the last."""
     units = [token.measure.unit for token in piece.tokens]
     return units[-1] is not None and not any(units[:-1])
 
 
-def _place(reader: _Reader, piece: _Piece) -> None:
-    lengths = reader.sided(piece.tokens)
+def _place(parser: _DimensionParser, piece: _Piece) -> None:
+    lengths = parser.sided(piece.tokens)
     if not lengths:
         piece.dimensions = piece.extras
         return
-    sides = place(lengths, reader.text, reader.kind, reader.order, _told(piece, reader.text))
-    reader.faults.extend(sides.faults)
+    sides = place(lengths, parser.text, parser.kind, parser.order, _in_trade_order(piece, parser.text))
+    parser.faults.extend(sides.faults)
     piece.dimensions = {**piece.extras, **sides.dimensions}
 
 
-def _bracketed(reader: _Reader, folded_text: str, pieces: list[_Piece]) -> None:
+def _bracketed(parser: _DimensionParser, folded_text: str, pieces: list[_Piece]) -> None:
     """Seat and arm measures in brackets go to the piece before the bracket; poses and counts in brackets to none."""
     for bracket in _BRACKET.finditer(folded_text):
         before = [p for p in pieces if p.start < bracket.start() and not _POSE.search(p.name)]
@@ -236,21 +237,21 @@ def _bracketed(reader: _Reader, folded_text: str, pieces: list[_Piece]) -> None:
             label = token.lead.strip(" ,;.:=-")
             if side_of(label) in _SEAT:
                 units = [t.measure.unit for t in owner.tokens if t.measure.unit] if owner else []
-                reader.label(token, target, units[-1] if units else None)
+                parser.label(token, target, units[-1] if units else None)
         for side, found in target.items():
-            (owner.extras if owner else reader.labelled).setdefault(side, found)  # type: ignore[misc]
+            (owner.extras if owner else parser.labelled).setdefault(side, found)  # type: ignore[misc]
 
 
-def _component(reader: _Reader, piece: _Piece) -> Component:
+def _component(parser: _DimensionParser, piece: _Piece) -> Component:
     """A named piece, with the count its name carries (`CHAIR (4)`, `4 x CHAIR`)."""
-    in_bracket = _COUNT_BEFORE.search(reader.flat, 0, piece.start)
+    in_bracket = _COUNT_BEFORE.search(parser.flat, 0, piece.start)
     in_name = _COUNT.match(piece.name)
     name = (in_name[2] or in_name[3]).strip() if in_name else piece.name
     count = in_bracket[1] if in_bracket else (in_name[1] or in_name[4]) if in_name else "1"
     return {"name": name, "quantity": int(count) or 1, "dimensions": piece.dimensions}
 
 
-def _settled(reader: _Reader, pieces: list[_Piece]) -> Spread:
+def _settled(parser: _DimensionParser, pieces: list[_Piece]) -> Spread:
     """Which sequence is the piece itself, and which are pieces of a set."""
     whole = [piece for piece in pieces if not piece.name or _GENERAL.match(words_of(piece.name))]
     named = [piece for piece in pieces if piece not in whole and not _POSE.search(piece.name)]
@@ -260,21 +261,21 @@ def _settled(reader: _Reader, pieces: list[_Piece]) -> Spread:
     if not whole and len(named) == 1:
         whole, named = named, []
     for piece in whole + named:
-        _place(reader, piece)
-    dimensions: Dimensions = {**reader.labelled, **(whole[0].dimensions if whole else {})}
+        _place(parser, piece)
+    dimensions: Dimensions = {**parser.labelled, **(whole[0].dimensions if whole else {})}
     if len(whole) > 1:
-        _further(reader, whole, dimensions)
+        _further(parser, whole, dimensions)
     if "length" in dimensions:
-        dimensions = place([Sided(v, k) for k, v in dimensions.items()], reader.text, reader.kind).dimensions  # type: ignore[arg-type]
-    return Spread(dimensions, tuple(_component(reader, piece) for piece in named if piece.dimensions))
+        dimensions = place([Sided(v, k) for k, v in dimensions.items()], parser.text, parser.kind).dimensions  # type: ignore[arg-type]
+    return Spread(dimensions, tuple(_component(parser, piece) for piece in named if piece.dimensions))
 
 
-def _further(reader: _Reader, whole: list[_Piece], dimensions: Dimensions) -> None:
-    """Later sequences of the same piece fill sides that are still free; two figures for one side are told."""
+def _further(parser: _DimensionParser, whole: list[_Piece], dimensions: Dimensions) -> None:
+    """Later sequences of the same piece fill sides that are still free; two figures for one side are a conflict."""
     for piece in whole[1:]:
         if any(side in dimensions and dimensions[side] != found for side, found in piece.dimensions.items()):  # type: ignore[literal-required]
-            reader.faults.append(
-                Fault("conflict", f"{quoted(reader.text)} states more than one size; the first is kept.")
+            parser.faults.append(
+                Fault(ProblemKind.CONFLICT, f"{quoted(parser.text)} states more than one size; the first is kept.")
             )
             return
         dimensions.update(piece.dimensions)
@@ -287,10 +288,10 @@ def _stated_unit(flat: str) -> str | None:
 
 
 @lru_cache(maxsize=32768)
-def parse_dimensions(text: str, unit: str | None = None, kind: str = "", order: str = "") -> Reading[Spread]:
+def parse_dimensions(text: str, unit: str | None = None, kind: str = "", order: str = "") -> Parsed[Spread]:
     """The sides, seat measures and pieces of a dimension string.
 
-    `unit` is the column's, `kind` that of `axes.kind_of`, `order` the letters a header names (`BHT`). W, D and H win;
+    `unit` is the column's, `kind` that of `sides.kind_of`, `order` the letters a header names (`BHT`). W, D and H win;
     L beside W without D is the width (on beds the depth); a range gives its first bound; poses, shades and leaves never
     overwrite the piece. Problems: unreadable, unknown_unit, conflict (sides that are named twice or not at all).
     """
@@ -304,12 +305,12 @@ def parse_dimensions(text: str, unit: str | None = None, kind: str = "", order: 
     if stated_order:
         order = "".join(filter(None, stated_order.groups())).lower()
         flat = flat[: stated_order.start()] + " " * len(stated_order[0]) + flat[stated_order.end() :]
-    reader = _Reader(text, _stated_unit(flat) or unit, kind, order.lower())
-    reader.flat = flat
+    parser = _DimensionParser(text, _stated_unit(flat) or unit, kind, order.lower())
+    parser.flat = flat
     masked = _BRACKET.sub(lambda match: " " * len(match[0]), flat)
-    pieces = _pieces(reader, tokens(masked))
-    _bracketed(reader, flat, pieces)
-    spread = _settled(reader, pieces)
+    pieces = _pieces(parser, tokens(masked))
+    _bracketed(parser, flat, pieces)
+    spread = _settled(parser, pieces)
     if not spread.dimensions and not spread.components:
-        return Reading(None, tuple(reader.faults)) if reader.faults else refused("unreadable", text, "holds no size")
-    return Reading(spread, tuple(dict.fromkeys(reader.faults)))
+        return Parsed(None, tuple(parser.faults)) if parser.faults else unreadable(text, "holds no size")
+    return Parsed(spread, tuple(dict.fromkeys(parser.faults)))

@@ -4,8 +4,9 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.values.parsed import NOTHING, Reading, overlong, refused
+from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, unreadable
 from domain.ingestion.values.text import code
+from domain.kernel.problems import ProblemKind
 
 _LONGEST: Final = 100
 _LENGTHS: Final = (8, 12, 13, 14)
@@ -23,7 +24,7 @@ def valid(digits: str) -> bool:
 
 
 @lru_cache(maxsize=65536)
-def parse_gtin(text: str) -> Reading[str]:
+def parse_gtin(text: str) -> Parsed[str]:
     """A GTIN-8, -12, -13 or -14 as its digits, as given.
 
     Problems: unreadable (a number cut by a spreadsheet to `4.25109E+12`, a wrong length, one digit repeated),
@@ -36,13 +37,13 @@ def parse_gtin(text: str) -> Reading[str]:
         return NOTHING
     digits = given if given.isdigit() else re.sub(r"[\s-]", "", given)
     if re.fullmatch(r"\d+(?:[.,]\d+)?[eE]\+?\d+", digits):
-        return refused("unreadable", text, "lost its digits in a spreadsheet; format the column as text")
+        return unreadable(text, "lost its digits in a spreadsheet; format the column as text")
     if not re.fullmatch(r"[0-9]+", digits):
-        return refused("unreadable", text, "is no GTIN: it is not all digits")
+        return unreadable(text, "is no GTIN: it is not all digits")
     if len(set(digits)) == 1:
-        return refused("unreadable", text, "is no GTIN: one digit repeated") if digits.strip("0") else NOTHING
+        return unreadable(text, "is no GTIN: one digit repeated") if digits.strip("0") else NOTHING
     if len(digits) == 11 and valid("0" + digits):
-        return Reading("0" + digits)
+        return Parsed("0" + digits)
     if len(digits) not in _LENGTHS:
-        return refused("unreadable", text, "is no GTIN: it has neither 8, 12, 13 nor 14 digits")
-    return Reading(digits) if valid(digits) else refused("bad_check_digit", text, "has a wrong check digit")
+        return unreadable(text, "is no GTIN: it has neither 8, 12, 13 nor 14 digits")
+    return Parsed(digits) if valid(digits) else refused(ProblemKind.BAD_CHECK_DIGIT, text, "has a wrong check digit")

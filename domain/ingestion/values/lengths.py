@@ -9,8 +9,9 @@ from typing import Final
 
 from domain.catalogue.data import Length
 from domain.ingestion.values.amounts import amount_at, folded
-from domain.ingestion.values.parsed import NOTHING, Fault, Reading, not_said, overlong, quoted, refused
+from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, not_said, overlong, quoted, refused, unreadable
 from domain.ingestion.values.text import stated
+from domain.kernel.problems import ProblemKind
 
 INCHES: Final[dict[str, Fraction]] = {
     "in": Fraction(1),
@@ -128,30 +129,30 @@ def measure_at(text: str, position: int) -> Measure | None:
     return Measure(first.value, first.unit or second.unit, second.end, choices)
 
 
-def checked(measure: Measure, unit: str, text: str) -> Reading[Length]:
-    """`measure` in `unit` as a reading: zero is not stated, sizes beyond any furniture are out of range."""
+def checked(measure: Measure, unit: str, text: str) -> Parsed[Length]:
+    """The length of `measure` in `unit`: zero is not stated, sizes beyond any furniture are out of range."""
     if measure.choices:
-        return refused("conflict", text, "names two sizes where one is asked for")
+        return refused(ProblemKind.CONFLICT, text, "names two sizes where one is asked for")
     if measure.value == 0:
         return NOTHING
     found = length(measure.value, unit)
     if not 0 < found["hundredths_in"] <= MAX_HUNDREDTHS:
-        return refused("out_of_range", text, "is no size a piece of furniture can have")
-    return Reading(found)
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is no size a piece of furniture can have")
+    return Parsed(found)
 
 
 def _leftover_fault(text: str, rest: str, adjacent: bool) -> Fault | None:
     words = re.findall(r"[^\W\d_]+", rest)
     strange = [word for word in words if word.lower() not in _AXIS_WORDS]
     if re.search(r"\d", rest):
-        return Fault("unreadable", f"{quoted(text)} is more than one length.")
+        return Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is more than one length.")
     if strange and adjacent:
-        return Fault("unknown_unit", f"{quoted(text)} has a unit of length that is not known.")
+        return Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(text)} has a unit of length that is not known.")
     return None
 
 
 @lru_cache(maxsize=65536)
-def parse_length(text: str, unit: str | None = None) -> Reading[Length]:
+def parse_length(text: str, unit: str | None = None) -> Parsed[Length]:
     """One length from a cell; `unit` is the column's unit, used when the cell names none.
 
     `23.5 in`, `53 1/2"`, `5'3"`, `300 cm`, `Width: 80 cm` are read; a range gives its first bound. Problems:
@@ -165,17 +166,17 @@ def parse_length(text: str, unit: str | None = None) -> Reading[Length]:
     flat = re.sub(r"\([^()]*\)", " ", folded(given)).strip()
     start = re.search(r"\d|\.\d", flat)
     if start is None:
-        return refused("unreadable", text, "is no length")
+        return unreadable(text, "is no length")
     lead = flat[: start.start()]
     if lead.rstrip().endswith("-") and not lead.rstrip(" -"):
-        return refused("out_of_range", text, "is below zero")
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
     measure = measure_at(flat, start.start())
     if measure is None:
-        return refused("unreadable", text, "is no length")
+        return unreadable(text, "is no length")
     fault = _leftover_fault(text, flat[measure.end :], measure.unit is None)
     if fault:
-        return Reading(None, (fault,))
+        return Parsed(None, (fault,))
     chosen = measure.unit or unit
     if chosen is None and measure.value:
-        return refused("unknown_unit", text, "has no unit, and neither has its column")
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and neither has its column")
     return checked(measure, chosen or "in", text)

@@ -1,4 +1,4 @@
-"""Addresses of pictures: lists split, unsafe ones told, each once."""
+"""Addresses of pictures: lists split, unsafe ones refused, each once."""
 
 import re
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from domain.catalogue.data import Media
 from domain.ingestion.values.parsed import Fault, quoted
 from domain.ingestion.values.text import stated
+from domain.kernel.problems import ProblemKind
 
 _SPLIT: Final = re.compile(
     r"\s*\|\s*|\s*[,;]\s*(?=https?://|//)|,\s+|[\r\n\t]+|;\s+|\s+(?=https?://)|(?<=\.jpg)[,;](?=\S)"
@@ -24,9 +25,9 @@ _DOCUMENT: Final = re.compile(r"\.pdf(?:$|\?)", re.I)
 ROLES: Final = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document"))
 _MEMBERS: Final = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
 _REASONS: Final = {
-    "unsafe_url": "is no web address that may be fetched",
-    "unreadable": "is a file name, not a web address",
-    "too_long": "is longer than an address may be",
+    ProblemKind.UNSAFE_URL: "is no web address that may be fetched",
+    ProblemKind.UNREADABLE: "is a file name, not a web address",
+    ProblemKind.TOO_LONG: "is longer than an address may be",
 }
 
 
@@ -38,7 +39,7 @@ class Addresses:
     faults: tuple[Fault, ...] = ()
 
 
-def _judged(url: str) -> tuple[str | None, str | None]:
+def _judged(url: str) -> tuple[str | None, ProblemKind | None]:
     """The address when it can be fetched, else the kind of problem."""
     if url.startswith("//"):
         url = f"https:{url}"
@@ -46,12 +47,12 @@ def _judged(url: str) -> tuple[str | None, str | None]:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        return None, "unsafe_url"
+        return None, ProblemKind.UNSAFE_URL
     if not parts.scheme or (not parts.netloc and "." in parts.scheme):
-        return None, "unreadable"
+        return None, ProblemKind.UNREADABLE
     if parts.scheme.lower() not in ("http", "https") or not host or parts.username is not None or port == 0:
-        return None, "unsafe_url"
-    return (url, None) if len(url) <= _MAX_URL else (None, "too_long")
+        return None, ProblemKind.UNSAFE_URL
+    return (url, None) if len(url) <= _MAX_URL else (None, ProblemKind.TOO_LONG)
 
 
 @lru_cache(maxsize=65536)
@@ -67,7 +68,7 @@ def addresses(text: str) -> Addresses:
     if text.lstrip().startswith(("[", "{")) and (quoted_urls := _QUOTED.findall(text)):
         text = "|".join(quoted_urls)
     urls: dict[str, None] = {}
-    faults: dict[str, Fault] = {}
+    faults: dict[ProblemKind, Fault] = {}
     for piece in _SPLIT.split(_BLANKS.sub(" ", text.strip())):
         item = piece.strip(" ,;\"'[]")
         if not item:

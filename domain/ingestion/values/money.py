@@ -6,9 +6,10 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.values.parsed import NOTHING, Reading, overlong, refused
+from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, unreadable
 from domain.ingestion.values.text import stated
 from domain.kernel.money import EXPONENTS, minor_units
+from domain.kernel.problems import ProblemKind
 
 _LONGEST: Final = 200
 _SIGNS: Final[dict[str, tuple[str, ...]]] = {
@@ -149,23 +150,27 @@ def _currency_of(match: re.Match[str], currency: str | None) -> tuple[str | None
     return named, known
 
 
-def _priced(text: str, match: re.Match[str], pack: int | None, currency: str | None, decimal: str) -> Reading[Price]:
+def _priced(text: str, match: re.Match[str], pack: int | None, currency: str | None, decimal: str) -> Parsed[Price]:
     chosen, known = _currency_of(match, currency)
     if not known:
-        return refused("unreadable" if len(match["after"]) > 4 else "unknown_currency", text, "has no known currency")
+        return refused(
+            ProblemKind.UNREADABLE if len(match["after"]) > 4 else ProblemKind.UNKNOWN_CURRENCY,
+            text,
+            "has no known currency",
+        )
     if chosen is None or chosen not in EXPONENTS:
-        return refused("unknown_currency", text, "names no currency, and neither does the source")
+        return refused(ProblemKind.UNKNOWN_CURRENCY, text, "names no currency, and neither does the source")
     number = plain_number(match["number"], decimal, chosen)
     if number is None:
-        return refused("unreadable", text, "can be read as two amounts; set the source's decimal mark")
+        return unreadable(text, "can be read as two amounts; set the source's decimal mark")
     if match["minus"] or match["minus2"]:
-        return refused("out_of_range", text, "is below zero") if number else NOTHING
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero") if number else NOTHING
     minor = minor_units(number, chosen)
-    return Reading(Price(minor, chosen, pack)) if minor else NOTHING
+    return Parsed(Price(minor, chosen, pack)) if minor else NOTHING
 
 
 @lru_cache(maxsize=65536)
-def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -> Reading[Price]:
+def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -> Parsed[Price]:
     """A price from a cell.
 
     `currency` is the source's, lower-case ISO 4217, used when the cell names none; `decimal` is `dot`, `comma` or
@@ -182,7 +187,7 @@ def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -
     pack = int(packed[1]) if packed and packed[1] and len(packed[1]) < 6 else None
     match = _SHAPE.match(bare[: packed.start()] if packed else bare)
     if match is None:
-        return refused("unreadable", text, "is no price")
+        return unreadable(text, "is no price")
     return _priced(text, match, pack or None, currency, decimal)
 
 

@@ -9,8 +9,9 @@ from typing import Final
 from domain.catalogue.data import Dimensions, Length
 from domain.ingestion.values.amounts import folded
 from domain.ingestion.values.lengths import INCHES, length, unit_named
-from domain.ingestion.values.parsed import NOTHING, Fault, Reading, overlong, quoted, refused
+from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, quoted, refused, unreadable
 from domain.ingestion.values.text import stated
+from domain.kernel.problems import ProblemKind
 
 SHAPES: Final = (
     (re.compile(r"half[ -]?(?:round|moon|circle)|demi ?lune|semi[ -]?circ", re.I), "half_round"),
@@ -95,27 +96,27 @@ def shape_in(text: str) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def parse_construction(text: str) -> Reading[str]:
+def parse_construction(text: str) -> Parsed[str]:
     """How a rug was made, as decisions.md §2 names it. Problem: unreadable."""
     given = stated(text)
     if given is None:
         return NOTHING
     found = next((value for pattern, value in CONSTRUCTIONS if pattern.search(given.replace("_", " "))), None)
-    return Reading(found) if found else refused("unreadable", text, "is no construction of rugs that is known")
+    return Parsed(found) if found else unreadable(text, "is no construction of rugs that is known")
 
 
 @lru_cache(maxsize=4096)
-def parse_shape(text: str) -> Reading[str]:
+def parse_shape(text: str) -> Parsed[str]:
     """A rug's shape from its own column. Problem: unreadable."""
     given = stated(text)
     if given is None:
         return NOTHING
     found = shape_in(given.replace("_", " "))
-    return Reading(found) if found else refused("unreadable", text, "is no shape of rugs that is known")
+    return Parsed(found) if found else unreadable(text, "is no shape of rugs that is known")
 
 
 @lru_cache(maxsize=4096)
-def parse_indoor_outdoor(text: str) -> Reading[str]:
+def parse_indoor_outdoor(text: str) -> Parsed[str]:
     """`indoor`, `outdoor` or `indoor_outdoor`. Problem: unreadable."""
     given = stated(text)
     if given is None:
@@ -123,8 +124,8 @@ def parse_indoor_outdoor(text: str) -> Reading[str]:
     low = given.lower()
     inside, outside = "indoor" in low or "innen" in low, "outdoor" in low or "außen" in low or "aussen" in low
     if inside or outside:
-        return Reading("indoor_outdoor" if inside and outside else "indoor" if inside else "outdoor")
-    return refused("unreadable", text, "says neither indoor nor outdoor")
+        return Parsed("indoor_outdoor" if inside and outside else "indoor" if inside else "outdoor")
+    return unreadable(text, "says neither indoor nor outdoor")
 
 
 def _feet_and_inches(feet: str, inches: str) -> Length | None:
@@ -191,22 +192,22 @@ def _bare_are_feet(match: re.Match[str]) -> bool | None:
     return False if max(bare) > _FEET_NEVER else None
 
 
-def _two_sides(text: str, match: re.Match[str], shape: str | None) -> Reading[RugSize]:
+def _two_sides(text: str, match: re.Match[str], shape: str | None) -> Parsed[RugSize]:
     feet = _bare_are_feet(match)
     if feet is None:
-        return refused("conflict", text, "may be in feet or in inches")
+        return refused(ProblemKind.CONFLICT, text, "may be in feet or in inches")
     if match.groupdict().get("metric1") is None and match["metric2"] and match.groupdict().get("bare1"):
         return _metric(text, match, shape)
     first, second = _side(match, 1, feet), _side(match, 2, feet)
     if not (first and second and first["hundredths_in"] and second["hundredths_in"]):
-        return refused("unreadable", text, "is no size of a rug")
-    return Reading(_sized(first, second, shape))
+        return unreadable(text, "is no size of a rug")
+    return Parsed(_sized(first, second, shape))
 
 
-def _metric(text: str, match: re.Match[str], shape: str | None) -> Reading[RugSize]:
+def _metric(text: str, match: re.Match[str], shape: str | None) -> Parsed[RugSize]:
     unit = unit_named(match["unit2"]) or "cm"
     sides = [length(Decimal(match[key].replace(",", ".").rstrip(".")), unit) for key in ("bare1", "metric2")]
-    return Reading(_sized(sides[0], sides[1], shape)) if unit in INCHES else refused("unreadable", text, "is no size")
+    return Parsed(_sized(sides[0], sides[1], shape)) if unit in INCHES else unreadable(text, "is no size")
 
 
 def _sized(first: Length, second: Length, shape: str | None) -> RugSize:
@@ -223,11 +224,11 @@ def _sized(first: Length, second: Length, shape: str | None) -> RugSize:
 
 
 @lru_cache(maxsize=16384)
-def parse_rug_size(text: str) -> Reading[RugSize]:
+def parse_rug_size(text: str) -> Parsed[RugSize]:
     """A rug's size and shape from a size cell or a title.
 
     A dot between feet and inches is read as the trade writes it (`5.3'` is 5'3", `1.10` is 1'10"). Bare numbers to 15
-    are feet, above 20 inches, between them conflict. A runner is told by its width (3'6" at most) and 2.5 times the
+    are feet, above 20 inches, between them conflict. A runner is known by its width (3'6" at most) and 2.5 times the
     length. Problems: unreadable (also for a size cut off), conflict.
     """
     if too_long := overlong(text, _LONGEST):
@@ -241,14 +242,14 @@ def parse_rug_size(text: str) -> Reading[RugSize]:
     if match:
         return _two_sides(text, match, shape)
     if _CUT.search(flat):
-        return refused("unreadable", text, "is cut off after its first side")
+        return unreadable(text, "is cut off after its first side")
     single = _SINGLE.match(flat)
     if single and shape in ("round", "square", "octagon"):
         feet = _bare_are_feet(single) if single.groupdict().get("bare1") else True
         side = _side(single, 1, bool(feet)) if feet is not None else None
         if side and side["hundredths_in"]:
-            return Reading(_one_side(side, shape))
-    return Reading(None, (Fault("unreadable", f"{quoted(text)} is no size of a rug."),))
+            return Parsed(_one_side(side, shape))
+    return Parsed(None, (Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is no size of a rug."),))
 
 
 def _one_side(side: Length, shape: str) -> RugSize:

@@ -9,6 +9,7 @@ from typing import Final
 
 from domain.catalogue.data import Dimensions, Length
 from domain.ingestion.values.parsed import Fault, quoted
+from domain.kernel.problems import ProblemKind
 
 LETTERS: Final[dict[str, str]] = {
     "w": "width",
@@ -174,7 +175,7 @@ def _unlettered(count: int, kind: str) -> tuple[str, ...]:
     return _BOX if count == 3 else ()
 
 
-def _by_place(items: Sequence[Sided], text: str, kind: str, order: str, told: bool) -> Sides:
+def _by_place(items: Sequence[Sided], text: str, kind: str, order: str, trade_order: bool) -> Sides:
     names = tuple(
         {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}[c] for c in order
     )
@@ -182,32 +183,32 @@ def _by_place(items: Sequence[Sided], text: str, kind: str, order: str, told: bo
         return place([Sided(item.length, name) for item, name in zip(items, names, strict=True)], text, kind)
     names = _unlettered(len(items), kind)
     if not names:
-        return Sides({}, (Fault("unreadable", f"{quoted(text)} does not say which side is meant."),))
-    doubt = (Fault("conflict", f"{quoted(text)} names no sides; read as {' x '.join(names)}."),)
+        return Sides({}, (Fault(ProblemKind.UNREADABLE, f"{quoted(text)} does not say which side is meant."),))
+    doubt = (Fault(ProblemKind.CONFLICT, f"{quoted(text)} names no sides; read as {' x '.join(names)}."),)
     sides: Dimensions = {}
     for name, item in zip(names, items, strict=True):
         sides[name] = item.length  # type: ignore[literal-required]
-    return Sides(sides, () if told or len(items) == 2 else doubt)
+    return Sides(sides, () if trade_order or len(items) == 2 else doubt)
 
 
-def place(items: Sequence[Sided], text: str, kind: str = "", order: str = "", told: bool = True) -> Sides:
+def place(items: Sequence[Sided], text: str, kind: str = "", order: str = "", trade_order: bool = True) -> Sides:
     """The sides of a sequence of lengths.
 
-    `order` is a stated order of letters (`BHT`), `kind` that of `axes.kind_of`, `told` that lengths without letters
+    `order` is a stated order of letters (`BHT`), `kind` that of `kind_of`, `trade_order` that lengths without letters
     follow the trade's W x D x H in the usual way of writing. A letter that comes twice, or a length left without a
-    side, is told as conflict.
+    side, is a conflict.
     """
     if all(item.side is None for item in items):
-        return _by_place(items, text, kind, order, told)
+        return _by_place(items, text, kind, order, trade_order)
     placed, doubled = _lettered(items, kind)
     left = doubled + [item.length for item in items if item.side is None]
     free = _free(placed)
     faults: list[Fault] = []
     if doubled:
-        faults.append(Fault("conflict", f"{quoted(text)} names one side twice."))
+        faults.append(Fault(ProblemKind.CONFLICT, f"{quoted(text)} names one side twice."))
     if left and len(free) == 1 and len(left) == 1:
         placed[free[0]] = left[0]
     elif left and not doubled:
-        faults.append(Fault("conflict", f"{quoted(text)} has a length without a side."))
+        faults.append(Fault(ProblemKind.CONFLICT, f"{quoted(text)} has a length without a side."))
     sides: Dimensions = placed  # type: ignore[assignment]
     return Sides(sides, tuple(faults))

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from domain.ingestion.values.parsed import NOTHING, Reading, overlong, refused
+from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, unreadable
 from domain.ingestion.values.text import stated
+from domain.kernel.problems import ProblemKind
 
 AVAILABILITIES: Final = (
     "in_stock",
@@ -97,17 +98,21 @@ def word_meaning(text: str) -> Stock | None:
     return Stock(found[1], found[0]) if found else None
 
 
-def _numbered(text: str, match: re.Match[str]) -> Reading[Stock]:
+def _numbered(text: str, match: re.Match[str]) -> Parsed[Stock]:
     if re.sub(r"[_\s-]+", " ", match[5].lower()).strip(" .") not in _NUMBERED:
-        return refused("unreadable", text, "is no quantity")
+        return unreadable(text, "is no quantity")
     if match[1].startswith("<"):
-        return Reading(Stock(None, "low_stock" if int(match[3].replace(",", "")) <= LOW_STOCK_MOST + 1 else None))
+        return Parsed(Stock(None, "low_stock" if int(match[3].replace(",", "")) <= LOW_STOCK_MOST + 1 else None))
     quantity = 0 if match[2] else int(match[3].replace(",", "")[:12])
-    return Reading(Stock(quantity)) if quantity <= _MAX else refused("out_of_range", text, "is more than any stock")
+    return (
+        Parsed(Stock(quantity))
+        if quantity <= _MAX
+        else refused(ProblemKind.OUT_OF_RANGE, text, "is more than any stock")
+    )
 
 
 @lru_cache(maxsize=16384)
-def parse_stock(text: str) -> Reading[Stock]:
+def parse_stock(text: str) -> Parsed[Stock]:
     """A quantity, a stock word, or both, from one cell (`12`, `20+`, `0 in stock`, `In Stock`, `Only 3 left`).
 
     `20+` is 20; a negative quantity is oversold and means 0. Problems: unreadable, out_of_range.
@@ -120,20 +125,20 @@ def parse_stock(text: str) -> Reading[Stock]:
     if match := _NUMBER.fullmatch(given):
         return _numbered(text, match)
     if word := word_meaning(given):
-        return Reading(word)
+        return Parsed(word)
     if inside := _INSIDE.search(given):
-        return Reading(Stock(min(int(next(filter(None, inside.groups()))), _MAX)))
-    return refused("unreadable", text, "is neither a quantity nor a word for stock")
+        return Parsed(Stock(min(int(next(filter(None, inside.groups()))), _MAX)))
+    return unreadable(text, "is neither a quantity nor a word for stock")
 
 
 @lru_cache(maxsize=16384)
-def parse_availability(text: str) -> Reading[Stock]:
+def parse_availability(text: str) -> Parsed[Stock]:
     """What an availability column says; a number there is a quantity. Problem: unreadable."""
     given = stated(text)
     if given is None:
         return NOTHING
     if word := word_meaning(given):
-        return Reading(word)
+        return Parsed(word)
     return parse_stock(text)
 
 

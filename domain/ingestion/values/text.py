@@ -7,7 +7,8 @@ from functools import lru_cache
 from html.parser import HTMLParser
 from typing import Any, Final
 
-from domain.ingestion.values.parsed import NOTHING, Reading, refused
+from domain.ingestion.values.parsed import NOTHING, Parsed, refused
+from domain.kernel.problems import ProblemKind
 
 PLACEHOLDERS: Final = frozenset(
     (
@@ -202,27 +203,27 @@ def unescaped(text: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def line_of_text(text: str) -> Reading[str]:
+def line_of_text(text: str) -> Parsed[str]:
     """A one-line text without markup, or nothing for a placeholder. Problem: too_long."""
     given = stated(text)
     if given is None:
         return NOTHING
     found = unescaped(given)
     return (
-        Reading(found or None)
+        Parsed(found or None)
         if len(found) <= MAX_TITLE
-        else refused("too_long", found, f"is longer than {MAX_TITLE} characters")
+        else refused(ProblemKind.TOO_LONG, found, f"is longer than {MAX_TITLE} characters")
     )
 
 
 @lru_cache(maxsize=2048)
-def body_of_text(text: str) -> Reading[str]:
+def body_of_text(text: str) -> Parsed[str]:
     """A longer text as plain lines. Problem: too_long."""
     if stated(text) is None:
         return NOTHING
     found = plain(text)
     return (
-        Reading(found or None)
+        Parsed(found or None)
         if len(found) <= MAX_TEXT
-        else refused("too_long", found, f"is longer than {MAX_TEXT} characters")
+        else refused(ProblemKind.TOO_LONG, found, f"is longer than {MAX_TEXT} characters")
     )

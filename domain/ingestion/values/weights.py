@@ -8,8 +8,9 @@ from typing import Final
 
 from domain.catalogue.data import Weight
 from domain.ingestion.values.amounts import amount_at, folded
-from domain.ingestion.values.parsed import NOTHING, Reading, overlong, refused
+from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, unreadable
 from domain.ingestion.values.text import stated
+from domain.kernel.problems import ProblemKind
 
 POUNDS: Final[dict[str, Fraction]] = {
     "lb": Fraction(1),
@@ -48,14 +49,14 @@ def weight(value: Decimal, unit: str) -> Weight:
     return {"hundredths_lb": hundredths(value, unit), "given": {"value": value, "unit": unit}}
 
 
-def checked(value: Decimal, unit: str, text: str) -> Reading[Weight]:
-    """A weight as a reading: zero is not stated, what no freight carries is out of range."""
+def checked(value: Decimal, unit: str, text: str) -> Parsed[Weight]:
+    """The weight of `value` in `unit`: zero is not stated, what no freight carries is out of range."""
     if value == 0:
         return NOTHING
     found = weight(value, unit)
     if found["hundredths_lb"] > MAX_HUNDREDTHS:
-        return refused("out_of_range", text, "is no weight a piece of furniture can have")
-    return Reading(found)
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is no weight a piece of furniture can have")
+    return Parsed(found)
 
 
 def _ounces_after(flat: str, position: int) -> tuple[Decimal, int] | None:
@@ -67,19 +68,19 @@ def _ounces_after(flat: str, position: int) -> tuple[Decimal, int] | None:
     return found.value / 16, word.end()
 
 
-def _found(text: str, flat: str, position: int, unit: str | None) -> Reading[Weight]:
+def _found(text: str, flat: str, position: int, unit: str | None) -> Parsed[Weight]:
     found = amount_at(flat, position)
     if found is None:
-        return refused("unreadable", text, "is no weight")
+        return unreadable(text, "is no weight")
     word = _WORD.match(flat, found.end)
     named = weight_unit_named(word[1]) if word else None
     if word and named is None and not _RANGE.match(flat, found.end):
-        return refused("unknown_unit", text, "has a unit of weight that is not known")
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has a unit of weight that is not known")
     value, end = found.value, word.end() if word else found.end
     if named == "lb" and (ounces := _ounces_after(flat, end)):
         value, end = value + ounces[0], ounces[1]
     if re.search(r"\d", flat[end:]) and not _RANGE.match(flat, end):
-        return refused("unreadable", text, "is more than one weight")
+        return unreadable(text, "is more than one weight")
     if named is None and (gap := _RANGE.match(flat, end)):
         # Of `20-25 lb` the unit stands behind the second bound.
         second = amount_at(flat, gap.end() - 1)
@@ -87,12 +88,12 @@ def _found(text: str, flat: str, position: int, unit: str | None) -> Reading[Wei
         named = weight_unit_named(behind[1]) if behind else None
     chosen = named or unit
     if chosen is None and value:
-        return refused("unknown_unit", text, "has no unit, and neither has its column")
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and neither has its column")
     return checked(value, chosen or "lb", text)
 
 
 @lru_cache(maxsize=65536)
-def parse_weight(text: str, unit: str | None = None) -> Reading[Weight]:
+def parse_weight(text: str, unit: str | None = None) -> Parsed[Weight]:
     """One weight from a cell; `unit` is the column's unit, used when the cell names none.
 
     `4.93kg`, `Weight: 217.8 lbs`, `12 lb 4 oz` are read; a range gives its first bound; zero means not stated.
@@ -107,7 +108,7 @@ def parse_weight(text: str, unit: str | None = None) -> Reading[Weight]:
     lead = _LEAD.match(flat)
     start = lead.end() if lead else 0
     if start == len(flat):
-        return refused("unreadable", text, "is no weight")
+        return unreadable(text, "is no weight")
     if flat[:start].strip() == "-":
-        return refused("out_of_range", text, "is below zero")
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
     return _found(text, flat, start, unit)

@@ -6,9 +6,10 @@ from functools import lru_cache
 from typing import Final
 
 from domain.catalogue.data import Component
-from domain.ingestion.values.parsed import NOTHING, Reading, overlong, refused
+from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, unreadable
 from domain.ingestion.values.stock import word_meaning
 from domain.ingestion.values.text import stated, unescaped
+from domain.kernel.problems import ProblemKind
 
 _LONGEST: Final = 5000
 _YES: Final = frozenset(
@@ -42,39 +43,41 @@ _WARNING: Final = re.compile(r"cancer|reproductive|p65warnings|proposition 65|pr
 
 
 @lru_cache(maxsize=4096)
-def parse_boolean(text: str) -> Reading[bool]:
+def parse_boolean(text: str) -> Parsed[bool]:
     """Yes or no in the languages vendors write. Problem: unreadable."""
     given = stated(text)
     low = text.strip().lower() if given is None else given.lower().strip(" .!")
     if low in _YES:
-        return Reading(True)
+        return Parsed(True)
     if low in _NO:
-        return Reading(False)
-    return NOTHING if given is None else refused("unreadable", text, "is neither yes nor no")
+        return Parsed(False)
+    return NOTHING if given is None else unreadable(text, "is neither yes nor no")
 
 
 @lru_cache(maxsize=4096)
-def parse_assembly(text: str) -> Reading[bool]:
+def parse_assembly(text: str) -> Parsed[bool]:
     """Whether the buyer has to assemble. Problem: unreadable."""
     given = text.strip()
     if _ASSEMBLY_NO.search(given):
-        return Reading(False)
-    return Reading(True) if _ASSEMBLY_YES.search(given) else parse_boolean(text)
+        return Parsed(False)
+    return Parsed(True) if _ASSEMBLY_YES.search(given) else parse_boolean(text)
 
 
 @lru_cache(maxsize=1024)
-def parse_freight_class(text: str) -> Reading[str]:
+def parse_freight_class(text: str) -> Parsed[str]:
     """One of the eighteen freight classes. Problems: unreadable, out_of_range."""
     given = stated(text)
     if given is None or given == "0":
         return NOTHING
     match = re.fullmatch(r"(?:class|fc|ltl)?\s*:?\s*(\d{2,3}(?:[.,]\d+)?)", given, re.I)
     if match is None:
-        return refused("unreadable", text, "is no freight class")
+        return unreadable(text, "is no freight class")
     found = match[1].replace(",", ".")
     found = found.rstrip("0").rstrip(".") if "." in found else found
     return (
-        Reading(found) if found in FREIGHT_CLASSES else refused("out_of_range", text, "is none of the freight classes")
+        Parsed(found)
+        if found in FREIGHT_CLASSES
+        else refused(ProblemKind.OUT_OF_RANGE, text, "is none of the freight classes")
     )
 
 
@@ -85,24 +88,24 @@ def _listed(given: str, split: re.Pattern[str], filler: frozenset[str]) -> tuple
 
 
 @lru_cache(maxsize=16384)
-def parse_materials(text: str) -> Reading[tuple[str, ...]]:
+def parse_materials(text: str) -> Parsed[tuple[str, ...]]:
     """A list of materials in the vendor's words, without fillers such as `Others`. A slash parts materials as well."""
     given = stated(text)
     if given is None:
         return NOTHING
     parted = re.sub(r"(?<![\s\d/])\s*/\s*(?=[^\W\d])", ", ", given) if "w/" not in given.lower() else given
-    return Reading(_listed(parted, _LIST, _FILLER) or None)
+    return Parsed(_listed(parted, _LIST, _FILLER) or None)
 
 
 @lru_cache(maxsize=16384)
-def parse_tags(text: str) -> Reading[tuple[str, ...]]:
+def parse_tags(text: str) -> Parsed[tuple[str, ...]]:
     """A list of tags, in order, each once."""
     given = stated(text)
-    return NOTHING if given is None else Reading(_listed(given, _TAGS, frozenset()) or None)
+    return NOTHING if given is None else Parsed(_listed(given, _TAGS, frozenset()) or None)
 
 
 @lru_cache(maxsize=16384)
-def parse_features(text: str) -> Reading[tuple[str, ...]]:
+def parse_features(text: str) -> Parsed[tuple[str, ...]]:
     """Selling points: one, or several parted by `|`, bullets or line breaks; commas belong to the sentence."""
     given = stated(text)
     if given is None:
@@ -111,11 +114,11 @@ def parse_features(text: str) -> Reading[tuple[str, ...]]:
     split = _TIGHT if len(_TIGHT_COMMA.findall(text)) > 1 else _LOOSE
     pieces = (piece.strip(" -*\t") for piece in split.split(text))
     kept = [cleaned for piece in pieces if (cleaned := stated(piece))]
-    return Reading(tuple(dict.fromkeys(kept)) or None)
+    return Parsed(tuple(dict.fromkeys(kept)) or None)
 
 
 @lru_cache(maxsize=16384)
-def parse_components(text: str) -> Reading[tuple[Component, ...]]:
+def parse_components(text: str) -> Parsed[tuple[Component, ...]]:
     """The parts of a set by their codes (`AB-1, AB-2 (x2)`); a code named twice counts twice. Problem: unreadable."""
     if too_long := overlong(text, _LONGEST):
         return too_long
@@ -126,24 +129,24 @@ def parse_components(text: str) -> Reading[tuple[Component, ...]]:
     for piece in filter(None, _PART_SPLIT.split(given)):
         match = _PART.fullmatch(piece.strip())
         if match is None:
-            return refused("unreadable", text, "is no list of codes")
+            return unreadable(text, "is no list of codes")
         counts[match[2]] = counts.get(match[2], 0) + (int(match[1] or match[3] or match[4] or 1) or 1)
-    return Reading(tuple({"sku": sku, "quantity": quantity} for sku, quantity in counts.items()) or None)
+    return Parsed(tuple({"sku": sku, "quantity": quantity} for sku, quantity in counts.items()) or None)
 
 
 @lru_cache(maxsize=4096)
-def parse_number(text: str) -> Reading[Decimal]:
+def parse_number(text: str) -> Parsed[Decimal]:
     """A plain number. Problem: unreadable."""
     given = stated(text)
     if given is None:
         return NOTHING
     if re.fullmatch(r"\d{1,9}(?:\.\d{1,6})?", given):
-        return Reading(Decimal(given))
-    return refused("unreadable", text, "is no number")
+        return Parsed(Decimal(given))
+    return unreadable(text, "is no number")
 
 
 @lru_cache(maxsize=4096)
-def parse_count(text: str) -> Reading[int]:
+def parse_count(text: str) -> Parsed[int]:
     """A whole number from 1. Problems: unreadable, out_of_range."""
     given = stated(text)
     if given is None or given == "0":
@@ -152,8 +155,10 @@ def parse_count(text: str) -> Reading[int]:
         r"(\d{1,6})(?:\.0+)?\s*(?:boxes|box|cartons?|ctns?|packages?|pcs?|pieces?|stück|pakete?)?", given, re.I
     )
     if match is None:
-        return refused("out_of_range" if given.startswith("-") else "unreadable", text, "is no count")
-    return Reading(int(match[1])) if int(match[1]) else NOTHING
+        return refused(
+            ProblemKind.OUT_OF_RANGE if given.startswith("-") else ProblemKind.UNREADABLE, text, "is no count"
+        )
+    return Parsed(int(match[1])) if int(match[1]) else NOTHING
 
 
 @lru_cache(maxsize=16384)
@@ -165,43 +170,39 @@ def category_levels(text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def parse_sturdy(text: str) -> Reading[bool]:
+def parse_sturdy(text: str) -> Parsed[bool]:
     """Whether a piece meets the STURDY rule; of ASTM F2057 only the 2023 edition does. Problem: unreadable."""
     if edition := re.search(r"f2057\s*[-–]\s*(\d{2,4})", text, re.I):
-        return (
-            Reading(True)
-            if edition[1][-2:] == "23"
-            else refused("unreadable", text, "names an edition that STURDY left behind")
-        )
+        return Parsed(True) if edition[1][-2:] == "23" else unreadable(text, "names an edition that STURDY left behind")
     return parse_boolean(text)
 
 
 @lru_cache(maxsize=1024)
-def parse_tsca(text: str) -> Reading[bool]:
+def parse_tsca(text: str) -> Parsed[bool]:
     """Whether a piece meets TSCA Title VI; a CARB code by itself says nothing about it. Problem: unreadable."""
     if re.fullmatch(r"\s*[0-5](?:\.0)?\s*", text):
-        return refused("unreadable", text, "is a CARB code, which does not say whether TSCA Title VI is met")
+        return unreadable(text, "is a CARB code, which does not say whether TSCA Title VI is met")
     return parse_boolean(text)
 
 
 @lru_cache(maxsize=4096)
-def parse_warning(text: str) -> Reading[bool]:
+def parse_warning(text: str) -> Parsed[bool]:
     """Whether a Proposition 65 warning is due: yes, no, or the warning's own words."""
-    return Reading(True) if _WARNING.search(text) else parse_boolean(text)
+    return Parsed(True) if _WARNING.search(text) else parse_boolean(text)
 
 
 @lru_cache(maxsize=4096)
-def parse_brick(text: str) -> Reading[str]:
+def parse_brick(text: str) -> Parsed[str]:
     """A GPC brick code of eight digits. Problem: unreadable."""
     given = stated(text)
     if given is None:
         return NOTHING
     match = re.search(r"(?<!\d)(\d{8})(?!\d)", given)
-    return Reading(match[1]) if match else refused("unreadable", text, "is no GPC brick code")
+    return Parsed(match[1]) if match else unreadable(text, "is no GPC brick code")
 
 
 @lru_cache(maxsize=4096)
-def parse_status(text: str) -> Reading[bool]:
+def parse_status(text: str) -> Parsed[bool]:
     """Whether a status says that the item is discontinued. Problem: unreadable."""
     given = stated(text)
     if given is None:
@@ -209,5 +210,5 @@ def parse_status(text: str) -> Reading[bool]:
     low = given.lower()
     meaning = word_meaning(low)
     if low in _GONE or (meaning is not None and meaning.availability == "discontinued"):
-        return Reading(True)
-    return Reading(False) if low in _ACTIVE or meaning else refused("unreadable", text, "is no status that is known")
+        return Parsed(True)
+    return Parsed(False) if low in _ACTIVE or meaning else unreadable(text, "is no status that is known")
