@@ -33,7 +33,18 @@ from domain.ingestion.values.words import (
 from domain.kernel.problems import ProblemKind
 
 MAX_CODE: Final = 200
+
+
+def code_of(text: str) -> Parsed[str]:
+    """A vendor's code. Problem: too_long."""
+    found = code(text)
+    if found is None or len(found) <= MAX_CODE:
+        return Parsed(found)
+    return refused(ProblemKind.TOO_LONG, found, f"is longer than {MAX_CODE} characters")
+
+
 _PLAIN: Final[dict[str, Callable[[str], Parsed[Any]]]] = {
+    **dict.fromkeys(("sku", "mpn", "replacement_sku"), code_of),
     "gtin": parse_gtin,
     "finish": line_of_text,
     "assembly_required": parse_assembly,
@@ -47,24 +58,6 @@ _RUG_PARSERS: Final[dict[str, Callable[[str], Parsed[Any]]]] = {
     "indoor_outdoor": parse_indoor_outdoor,
     "nominal": line_of_text,
 }
-
-
-def code_of(text: str) -> Parsed[str]:
-    """A vendor's code. Problem: too_long."""
-    found = code(text)
-    if found is None or len(found) <= MAX_CODE:
-        return Parsed(found)
-    return refused(ProblemKind.TOO_LONG, found, f"is longer than {MAX_CODE} characters")
-
-
-def _codes(column: Column, settings: FeedSettings) -> CellReader:
-    name, header = column.field, column.column
-
-    def read(row: RowDraft, text: str, cell: Any) -> None:
-        if name not in row.variant and (value := row.taken(name, header, code_of(text))) is not None:
-            row.variant[name] = value  # type: ignore[literal-required]
-
-    return read
 
 
 def _simple(column: Column, settings: FeedSettings) -> CellReader:
@@ -367,7 +360,6 @@ def _unit(column: Column, settings: FeedSettings) -> CellReader:
 
 
 FACTORIES: Final[dict[str, ReaderFactory]] = {
-    **dict.fromkeys(("sku", "mpn", "replacement_sku"), _codes),
     **dict.fromkeys(_PLAIN, _simple),
     "variant_title": _title,
     "colour": _colour,

@@ -9,15 +9,6 @@ from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, u
 from domain.ingestion.values.text import stated
 from domain.kernel.problems import ProblemKind
 
-AVAILABILITIES: Final = (
-    "in_stock",
-    "low_stock",
-    "out_of_stock",
-    "backorder",
-    "preorder",
-    "discontinued",
-    "unknown",
-)
 LOW_STOCK_MOST: Final = 5
 _LONGEST: Final = 200
 _MAX: Final = 2_000_000_000
