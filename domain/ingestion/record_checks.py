@@ -165,7 +165,7 @@ def one_of(values: frozenset[str]) -> Check:
 
 
 def availability(value: Any) -> Parsed[str]:
-    """An availability, as decisions.md §2 names it or in a vendor's word."""
+    """An availability by its own name or in a vendor's word."""
     meaning = word_meaning(str(value)) if isinstance(value, str) else None
     return Parsed(meaning.availability) if meaning else unreadable(str(value), "is no availability that is known")
 

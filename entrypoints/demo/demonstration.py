@@ -22,7 +22,7 @@ _SERVING: Final[set["asyncio.Task[None]"]] = set()
 async def demonstrate(env: Mapping[str, str]) -> None:
     """Serve the feeds from now on, bring the demo to where everything is read, and tell how to look at it.
 
-    `env` is what the service runs with. What goes wrong is told in a sentence.
+    `env` is what the service runs with. What goes wrong is said in a sentence.
     """
     try:
         await _demonstrate(env, Path(env["JOINERY_DATA_DIR"]))

@@ -97,7 +97,7 @@ def shape_in(text: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def parse_construction(text: str) -> Parsed[str]:
-    """How a rug was made, as decisions.md §2 names it. Problem: unreadable."""
+    """How a rug was made (one of CONSTRUCTIONS). Problem: unreadable."""
     given = stated(text)
     if given is None:
         return NOTHING

@@ -126,7 +126,8 @@ def test_samples_settle_units_marks_and_orders() -> None:
     headers = ["SKU", "Depth", "Price", "ETA", "Qty"]
     samples = [["A-1", "23.5 in", "12,50", "01/24/2027", "1"], ["A-2", "27.8", "13,00", "03/04/2027", "2"]]
     settings = {
-        column.column: dict(column.settings) for column in propose(headers, samples, FeedSettings(currency="eur")).columns
+        column.column: dict(column.settings)
+        for column in propose(headers, samples, FeedSettings(currency="eur")).columns
     }
     assert settings["Depth"] == {"unit": "in", "unit_by": "column"}
     assert settings["Price"] == {"decimal": "comma"}

@@ -181,7 +181,9 @@ def test_a_sale_price_is_what_a_buyer_pays() -> None:
 
 def test_bad_values_lose_only_themselves() -> None:
     headers = ["SKU", "Title", "UPC", "Price", "Width", "Image"]
-    (product,), problems = _run(headers, [["A-1", "Oak table", "4006381333932", "Call", "30", "oak.jpg"]], FeedSettings())
+    (product,), problems = _run(
+        headers, [["A-1", "Oak table", "4006381333932", "Call", "30", "oak.jpg"]], FeedSettings()
+    )
     assert product.data == {"title": "Oak table"}
     assert product.variants[0].data == {"sku": "A-1"}
     kinds = {problem.column: problem.problem for problem in problems}
@@ -263,7 +265,9 @@ def test_cells_of_json_and_ragged_rows() -> None:
 
 
 def test_numbers_keep_their_point_whatever_the_text_columns_write() -> None:
-    (product,), _ = _run(["SKU", "Price"], [["A-1", Decimal("1234.567")]], FeedSettings(currency="eur", decimal="comma"))
+    (product,), _ = _run(
+        ["SKU", "Price"], [["A-1", Decimal("1234.567")]], FeedSettings(currency="eur", decimal="comma")
+    )
     assert product.variants[0].offers[0].data["price"] == 123457
 
 
