@@ -19,13 +19,9 @@ from adapters.wire.schema import (
     timestamp,
 )
 from domain.kernel.plain import instant
-from domain.kernel.problems import Problem
+from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.model import STAGES, STATUSES, STREAMS, TRIGGERS, Run
 
-_PROBLEMS: Final = (
-    "missing", "unreadable", "out_of_range", "unknown_unit", "unknown_currency", "bad_check_digit", "duplicate",
-    "conflict", "too_long", "unsafe_url",
-)  # fmt: skip
 STREAM: Final = enum(*STREAMS)
 PROBLEM: Final = record(
     None,
@@ -34,7 +30,7 @@ PROBLEM: Final = record(
         "line": integer(17, least=1),
         "column": text("Width"),
         "field": text("variant.dimensions.width"),
-        "problem": enum(*_PROBLEMS),
+        "problem": enum(*ProblemKind),
         "detail": text("The text `approx. 80` is no measure.", longest=2000),
     },
     optional=("sheet", "line", "column"),

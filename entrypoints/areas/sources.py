@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from adapters.wire import sources as wire
-from domain.ingestion.vocabulary import score_header
+from domain.ingestion.vocabulary.senses import score_header
 from domain.sources.model import NewSource, SourceChanges
 from domain.sources.testing import SourceTest
 from domain.sources.usecases.service import SourceService

@@ -20,7 +20,7 @@ from dependency_injector import providers
 
 from adapters.arq.worker import ArqWorker, quiet
 from adapters.files.spool import FileSpools
-from domain.ingestion.model import Table
+from domain.ingestion.model import FeedTable
 from domain.jobs.model import ClaimedJob
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.usecases import reading
@@ -134,9 +134,9 @@ class Objects(_Wrapped):
 class Connectors(_Wrapped):
     """Connectors with a trap some rows into a table."""
 
-    def tables(self, *given: Any) -> Iterator[Table]:
+    def tables(self, *given: Any) -> Iterator[FeedTable]:
         for table in self._inner.tables(*given):
-            yield Table(table.sheet, table.headers, self._rows(table.rows), table.given)
+            yield FeedTable(table.sheet, table.headers, self._rows(table.rows), table.given)
 
     def _rows(self, rows: Iterator[Any]) -> Iterator[Any]:
         for number, row in enumerate(rows):

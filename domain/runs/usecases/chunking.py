@@ -7,9 +7,9 @@ from typing import Any
 
 from domain.catalogue.batch import RowFingerprint
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.model import Context, Group
+from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
-from domain.ingestion.statements import from_record
+from domain.ingestion.records import from_record
 from domain.kernel.problems import Problem
 from domain.runs.usecases.reading import PUSHED, Sheet, slot_of
 from ports.codec import Codec
@@ -29,7 +29,7 @@ class Chunk:
 class ChunkBuilder:
     """Turns spooled lines into chunks and chunks into statements, in the calling thread."""
 
-    def __init__(self, codec: Codec, sheets: Sequence[Sheet], context: Context) -> None:
+    def __init__(self, codec: Codec, sheets: Sequence[Sheet], context: FeedSettings) -> None:
         self._codec = codec
         self._sheets = sheets
         self._context = context

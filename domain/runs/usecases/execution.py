@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from domain.ingestion.model import Context, Table
-from domain.ingestion.vocabulary import score_header
+from domain.ingestion.model import FeedSettings, FeedTable
+from domain.ingestion.vocabulary.senses import score_header
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Actor, AuditContext
@@ -224,7 +224,7 @@ class RunExecution:
             await outcome.succeed(tx, attempt.job, run, changed=outcome.told(stats))
 
     async def _read(
-        self, attempt: Attempt, path: Path, context: Context, reading: Reading, spool: Spool, lost: asyncio.Event
+        self, attempt: Attempt, path: Path, context: FeedSettings, reading: Reading, spool: Spool, lost: asyncio.Event
     ) -> None:
         """Read in a thread; meanwhile say how far it is, and stop it when the lease is lost."""
         run = attempt.run
@@ -251,7 +251,7 @@ class RunExecution:
         if attempt.run.input.get("push"):
             reader.records(self._fetcher.parts(path))
             return
-        tables: Iterator[Table] = self._connectors.tables(
+        tables: Iterator[FeedTable] = self._connectors.tables(
             attempt.source.connector, attempt.connector_job, path, score_header, reading.findings.add
         )
         reader.tables(tables)
@@ -283,11 +283,11 @@ class RunExecution:
             await outcome.wait(tx, attempt.job, run, failure.waiting, until, str(failure))
 
 
-def context_of(source: Source, stream: str) -> Context:
+def context_of(source: Source, stream: str) -> FeedSettings:
     """How the source's values are to be read."""
     config = source.config
     currency = config.get("currency")
-    return Context(
+    return FeedSettings(
         currency=str(currency).lower() if currency else None,
         decimal=str(config.get("decimal", "auto")),
         warehouse=config.get("warehouse"),

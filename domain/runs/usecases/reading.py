@@ -10,10 +10,10 @@ from typing import Any, Final
 from zlib import crc32
 
 from domain.catalogue.batch import SLOTS
-from domain.ingestion.mapping import from_given, propose
-from domain.ingestion.model import Context, HeaderMapping, Row, Table
-from domain.ingestion.plan import Plan, compile_plan
-from domain.kernel.problems import Problem
+from domain.ingestion.columns.plan import ReadPlan, compile_plan
+from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
+from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.model import KEPT_PROBLEMS
 from ports.codec import Codec
 from ports.spool import Spool
@@ -48,7 +48,7 @@ class Sheet:
     """
 
     name: str | None
-    plan: Plan | None
+    plan: ReadPlan | None
     salt: bytes
     places: frozenset[str] | None = None
 
@@ -135,13 +135,13 @@ def key_range_of(chunk: range, buckets: int) -> tuple[int, int]:
     return -(-chunk.start * SLOTS // buckets), -(-chunk.stop * SLOTS // buckets)
 
 
-def salt_of(mapping: HeaderMapping | None, context: Context) -> bytes:
+def salt_of(mapping: HeaderMapping | None, context: FeedSettings) -> bytes:
     """Tells one way of reading rows from another, so that a changed mapping or setting counts as a change."""
     columns = [(c.position, c.column, c.field, sorted(c.settings.items())) for c in mapping.columns] if mapping else []
     return blake2b(repr((READING_VERSION, columns, context)).encode(), digest_size=16).digest()
 
 
-def places_of(mapping: HeaderMapping, plan: Plan) -> frozenset[str] | None:
+def places_of(mapping: HeaderMapping, plan: ReadPlan) -> frozenset[str] | None:
     """The locations that the columns speak of; None where a column of its own names each row's."""
     if any(column.field == "location" for column in mapping.columns):
         return None
@@ -159,7 +159,7 @@ class Reader:
     """Reads tables into a spool, in the calling thread."""
 
     def __init__(
-        self, codec: Codec, spool: Spool, context: Context, reading: Reading, *, may_be_stock: bool = False
+        self, codec: Codec, spool: Spool, context: FeedSettings, reading: Reading, *, may_be_stock: bool = False
     ) -> None:
         self._may_be_stock = may_be_stock
         self._last_slot = -1
@@ -168,7 +168,7 @@ class Reader:
         self._context = context
         self._reading = reading
 
-    def tables(self, tables: Iterator[Table]) -> None:
+    def tables(self, tables: Iterator[FeedTable]) -> None:
         """Read every table.
 
         Raises NeedsMapping when none can be keyed, StockSheet when the first is one (and the reader was told that it may
@@ -202,17 +202,17 @@ class Reader:
                 self._reading.rows += 1
                 self._keep(PUSHED, str(record["product"]["external_id"]), self._reading.rows, record)
 
-    def _mapping(self, table: Table, head: Sequence[Row]) -> HeaderMapping:
+    def _mapping(self, table: FeedTable, head: Sequence[Row]) -> HeaderMapping:
         if table.given is not None:
             return from_given(table.headers, table.given)
         samples = [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
         return propose(table.headers, samples, self._context)
 
-    def _without_key(self, table: Table, mapping: HeaderMapping) -> None:
+    def _without_key(self, table: FeedTable, mapping: HeaderMapping) -> None:
         detail = "No column could be read as the item's key; the sheet was left out."
-        self._reading.findings.add(Problem("sku", "missing", detail, sheet=table.sheet))
+        self._reading.findings.add(Problem("sku", ProblemKind.MISSING, detail, sheet=table.sheet))
 
-    def _rows(self, index: int, plan: Plan, rows: Iterator[Row]) -> None:
+    def _rows(self, index: int, plan: ReadPlan, rows: Iterator[Row]) -> None:
         """The hot loop: key, chunk, put aside."""
         reading, name = self._reading, self._reading.sheets[index].name
         key_of: Callable[[Sequence[Any]], str | None]
@@ -222,7 +222,7 @@ class Reader:
             key = key_of(cells)
             if key is None:
                 detail = "The row names no item: no SKU, key, GTIN or MPN."
-                reading.findings.add(Problem("sku", "missing", detail, line=line, sheet=name))
+                reading.findings.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=name))
             else:
                 self._keep(index, key, line, cells)
             if reading.stop:

@@ -11,7 +11,7 @@ from domain.catalogue.model import Product
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
 from domain.jobs.model import ClaimedJob
-from domain.kernel.problems import Problem
+from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.model import Run
 from domain.runs.usecases.chunking import Chunk, ChunkBuilder
@@ -237,7 +237,7 @@ class Storer:
             if statement.key not in found:
                 detail = f"The catalogue has no item {statement.key}, or more than one; its stock was left out."
                 line = chunk.lines[statement.key][0][1]
-                reconciler.problems.append(Problem("sku", "missing", detail, line=line))
+                reconciler.problems.append(Problem("sku", ProblemKind.MISSING, detail, line=line))
                 continue
             product, variant = found[statement.key]
             for stated in statement.variants:
