@@ -8,7 +8,15 @@ from typing import Protocol
 from domain.events.model import LoggedEvent
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import Delivery, DeliveryFilter, Endpoint, Forecast, Recovery, SealedSecrets
+from domain.webhooks.model import (
+    AttemptFailure,
+    Delivery,
+    DeliveryFilter,
+    Endpoint,
+    Forecast,
+    Recovery,
+    SealedSecrets,
+)
 
 
 class WebhookStore(Protocol):
@@ -140,10 +148,8 @@ class DeliveryLog(Protocol):
     async def record(self, progress: Progress) -> None:
         """Keep it all, in one transaction. Raises LeaseLost when the shards are no longer this worker's.
 
-        A delivery is kept as it is given, new or changed, but its `attempts` are those since it was last recorded and
-        are added to what is there, and no body leaves the one there. One of an endpoint that is gone is dropped, an open
-        one of a disabled endpoint fails, and one that has failed or succeeded meanwhile only becomes succeeded. What is
-        given is read before the first wait.
+        Each delivery is kept as `Delivery.merged` has it; one of an endpoint that is gone is dropped. What is given is
+        read before the first wait.
         """
         ...
 
@@ -174,9 +180,9 @@ class Shards(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """How one POST ended. `failure` is None when an answer came, else a reason of decisions.md §2."""
+    """How one POST ended. `failure` is None when an answer came."""
 
-    failure: str | None
+    failure: AttemptFailure | None
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""

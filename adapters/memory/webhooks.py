@@ -11,7 +11,15 @@ from adapters.memory.table import Table, Transaction
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import peak_per_minute, posts
-from domain.webhooks.model import OPEN, Delivery, DeliveryFilter, Endpoint, Forecast, Recovery, SealedSecrets
+from domain.webhooks.model import (
+    Delivery,
+    DeliveryFilter,
+    DeliveryStatus,
+    Endpoint,
+    Forecast,
+    Recovery,
+    SealedSecrets,
+)
 from domain.webhooks.subscription import matches
 
 
@@ -27,11 +35,6 @@ class KeptEndpoint:
 ENDPOINTS: Final = Table[KeptEndpoint]("webhook_endpoints", lambda kept: kept.endpoint.id)
 DELIVERIES: Final = Table[Delivery]("webhook_deliveries", lambda delivery: delivery.id)
 CHANNEL: Final = "webhooks"
-
-
-def copied(delivery: Delivery) -> Delivery:
-    """A delivery of one's own: they can be changed."""
-    return replace(delivery, attempts=tuple(delivery.attempts))
 
 
 class MemoryWebhooks:
@@ -100,33 +103,33 @@ class MemoryWebhooks:
         if lock:
             await self._transaction.lock()
         found = self._deliveries.get(id)
-        return copied(found) if found and found.endpoint == endpoint else None
+        return found if found and found.endpoint == endpoint else None
 
     async def deliveries(self, endpoint: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
         """The endpoint's deliveries, newest first."""
-        page = self._deliveries.page(page_request, lambda one: one.endpoint == endpoint and wanted.matches(one))
-        return Page(tuple(map(copied, page.items)), page.has_more, page.next_key)
+        return self._deliveries.page(page_request, lambda one: one.endpoint == endpoint and wanted.matches(one))
 
     async def add_delivery(self, delivery: Delivery) -> None:
         """Have something sent that is no event of the log."""
-        await self._deliveries.add(copied(delivery))
+        await self._deliveries.add(delivery)
         self._tell(delivery.endpoint)
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:
         """Have a finished delivery sent again."""
-        await self._deliveries.put(_afresh(delivery, at))
+        await self._deliveries.put(delivery.resent(at))
         self._tell(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
         """Have failed deliveries of the range sent again, the oldest first."""
         await self._transaction.lock()
         failed = self._deliveries.where(
-            lambda one: one.endpoint == endpoint and one.status == "failed" and since <= one.created_at <= until
+            lambda one: (
+                one.endpoint == endpoint and one.status == DeliveryStatus.FAILED and since <= one.created_at <= until
+            )
         )
-        waiting = self._deliveries.where(lambda one: one.endpoint == endpoint and one.status in OPEN)
-        again = sorted(failed, key=lambda one: one.id)[: max(0, most - len(waiting))]
+        again = sorted(failed, key=lambda one: one.id)[: max(0, most - len(self._open(endpoint)))]
         for delivery in again:
-            await self._deliveries.put(_afresh(delivery, at))
+            await self._deliveries.put(delivery.resent(at))
         if again:
             self._tell(endpoint)
         return Recovery(len(again), len(again) < len(failed))
@@ -134,12 +137,14 @@ class MemoryWebhooks:
     async def fail_open(self, endpoint: str, at: datetime) -> int:
         """Every open delivery fails."""
         await self._transaction.lock()
-        waiting = self._deliveries.where(lambda one: one.endpoint == endpoint and one.status in OPEN)
+        waiting = self._open(endpoint)
         for delivery in waiting:
-            failed = replace(delivery, status="failed", next_attempt_at=None, completed_at=at)
-            await self._deliveries.put(failed)
+            await self._deliveries.put(delivery.failed_open(at))
         self._tell(endpoint)
         return len(waiting)
+
+    def _open(self, endpoint: str) -> list[Delivery]:
+        return self._deliveries.where(lambda one: one.endpoint == endpoint and one.is_open)
 
     async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
         """What the endpoint would have got since then."""
@@ -169,7 +174,3 @@ class MemoryWebhooks:
 
     def _tell(self, endpoint: str) -> None:
         self._transaction.channels.add((CHANNEL, f"{self._transaction.tenant.word} {endpoint}"))
-
-
-def _afresh(delivery: Delivery, at: datetime) -> Delivery:
-    return replace(delivery, status="pending", tries=0, next_attempt_at=at, completed_at=None)

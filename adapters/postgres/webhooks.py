@@ -14,9 +14,14 @@ from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import posts
 from domain.webhooks.model import (
     Attempt,
+    AttemptFailure,
+    AttemptStatus,
     Delivery,
     DeliveryFilter,
+    DeliveryStatus,
+    DisabledReason,
     Endpoint,
+    EndpointStatus,
     Filters,
     Forecast,
     Recovery,
@@ -55,6 +60,8 @@ def endpoint_of(row: Sequence[Any]) -> Endpoint:
     last4, expires_at = values.pop("previous_last4"), values.pop("rotation_expires_at")
     values["filters"] = Filters(*(tuple(values.pop(name)) for name in ("sources", "categories", "catalogues")))
     values["event_types"] = tuple(values["event_types"])
+    values["status"] = EndpointStatus(values["status"])
+    values["disabled_for"] = values["disabled_for"] and DisabledReason(values["disabled_for"])
     return Endpoint(**values, rotation=Rotation(expires_at, last4) if expires_at else None)
 
 
@@ -62,6 +69,7 @@ def delivery_of(row: Sequence[Any]) -> Delivery:
     """A delivery out of DELIVERY_COLUMNS."""
     values = dict(zip(_DELIVERY_NAMES, row, strict=True))
     values["positions"] = tuple(values["positions"])
+    values["status"] = DeliveryStatus(values["status"])
     attempts = values["attempts"] = attempts_of(values["attempts"])
     return Delivery(**values, made=len(attempts))
 
@@ -72,13 +80,18 @@ def attempts_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
-    told = {name: value for name, value in asdict(attempt).items() if value is not None and value != {}}
-    return told | {"at": attempt.at.isoformat()}
+    kept = {name: value for name, value in asdict(attempt).items() if value is not None and value != {}}
+    return kept | {"at": attempt.at.isoformat()}
 
 
 def attempts_of(kept: Sequence[Mapping[str, Any]]) -> tuple[Attempt, ...]:
     """Attempts out of what `attempts_json` kept."""
-    return tuple(Attempt(**{**entry, "at": datetime.fromisoformat(entry["at"])}) for entry in kept)
+    return tuple(_attempt_of(**entry) for entry in kept)
+
+
+def _attempt_of(at: str, status: str, failure: str | None = None, **others: Any) -> Attempt:
+    moment, reason = datetime.fromisoformat(at), AttemptFailure(failure) if failure else None
+    return Attempt(moment, AttemptStatus(status), failure=reason, **others)
 
 
 def _values(endpoint: Endpoint) -> dict[str, Any]:
@@ -193,20 +206,20 @@ class PostgresWebhookStore:
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:
         """Have a finished delivery sent again with a fresh schedule."""
-        await self._session.run(SQL["resend"], id=delivery.id, at=at)
+        await self._session.run(SQL["resend"], id=delivery.id, pending=DeliveryStatus.PENDING, at=at)
         await self._tell(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
         """Have failed deliveries made in [since, until] sent again, as many as leave the endpoint with `most` open ones."""
         span = {"endpoint": endpoint, "since": since, "until": until}
-        requeued = await self._session.run(SQL["recover"], at=at, most=most, **span)
+        requeued = await self._session.run(SQL["recover"], pending=DeliveryStatus.PENDING, at=at, most=most, **span)
         if requeued:
             await self._tell(endpoint)
         return Recovery(requeued, bool(await self._session.one(SQL["failed_in"], **span)))
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
         """Every open delivery fails (the endpoint was disabled); answers how many."""
-        failed = await self._session.run(SQL["fail_open"], endpoint=endpoint, at=at)
+        failed = await self._session.run(SQL["fail_open"], endpoint=endpoint, failed=DeliveryStatus.FAILED, at=at)
         await self._tell(endpoint)
         return failed
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -33,15 +34,17 @@ from domain.kernel.tenancy import Tenant
 from domain.webhooks import payload
 from domain.webhooks.audit_fields import filters_told
 from domain.webhooks.model import (
-    DELIVERY_STATUSES,
     EVERY_TYPE,
     MOST_TYPES,
     PAYLOADS,
-    REASONS,
-    STATUSES,
     Attempt,
+    AttemptFailure,
+    AttemptStatus,
     Delivery,
+    DeliveryStatus,
+    DisabledReason,
     Endpoint,
+    EndpointStatus,
 )
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
 from domain.webhooks.subscription import SUBSCRIBABLE
@@ -51,9 +54,12 @@ _decode = msgspec.json.Decoder(dict, float_hook=Decimal).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
-_FAILURES: Final = (
-    "timeout", "refused_address", "dns", "tls", "connect", "http_status", "redirect", "aborted",
-)  # fmt: skip
+
+def _first(example: StrEnum) -> Schema:
+    """One of the values of its kind, with this one as the example."""
+    return word(example, *(value for value in type(example) if value != example))
+
+
 _TYPES: Final = ("offer.changed", *sorted(SUBSCRIBABLE - {"offer.changed"}))
 MOST_SOURCES: Final = 100
 MOST_CATEGORIES: Final = 100
@@ -131,10 +137,10 @@ ENDPOINT: Final = record(
         "coalesce_seconds": COALESCE,
         "api_version": API_VERSION,
         "description": DESCRIPTION,
-        "status": word(*STATUSES),
+        "status": word(*EndpointStatus),
         "status_reason": record(
             None,
-            {"code": word(*REASONS)},
+            {"code": word(*DisabledReason)},
             description="Why the service disabled it: the receiver answered 410 (`gone`), or nothing succeeded for 72 "
             "hours (`failing`).",
         ),
@@ -173,16 +179,16 @@ PATCH: Final = closed(
         "event_types": EVENT_TYPES | {"description": "Replaces the types as a whole."},
         "filters": FILTERS | {"description": "Replaces the filters as a whole; `{}` lets everything through."},
         "description": nullable(DESCRIPTION) | {"description": "null takes it away."},
-        "status": word(*STATUSES),
+        "status": word(*EndpointStatus),
     }
 )
 ATTEMPT: Final = record(
     None,
     {
         "at": timestamp(),
-        "status": word("succeeded", "failed"),
+        "status": word(*AttemptStatus),
         "duration_ms": integer(84, least=0),
-        "failure": word("http_status", *(name for name in _FAILURES if name != "http_status")),
+        "failure": _first(AttemptFailure.HTTP_STATUS),
         "response_status": integer(503),
         "response_body": text("upstream busy", longest=4096, shortest=0, description="The answer's first 1 KiB."),
         "response_headers": map_of({"type": "string"}, {"retry-after": "30"}, "Of the answer, what explains it."),
@@ -197,7 +203,7 @@ DELIVERY: Final = record(
         "event": id_of("evt", "What the header webhook-id says."),
         "type": text("offer.changed"),
         "subject": text("ofr_01J8ZQ5T3V7XK2M9RB4CDW"),
-        "status": word("succeeded", *(name for name in DELIVERY_STATUSES if name != "succeeded")),
+        "status": _first(DeliveryStatus.SUCCEEDED),
         "body": text(
             '{"id":"evt_01J8ZQ5T3V7XK2M9RB4CDW","type":"offer.changed"}',
             longest=1 << 24,

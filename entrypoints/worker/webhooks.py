@@ -1,6 +1,7 @@
 """The worker's part that delivers webhooks, put together."""
 
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.webhooks.model import DisabledReason
 from domain.webhooks.usecases.deliverer import Deliverer
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.sending import Disable
@@ -14,7 +15,7 @@ _CONTEXT = AuditContext(Actor("service", "webhooks"), "webhooks.disable")
 def disabling(uow: UnitOfWork, service: WebhookService) -> Disable:
     """Disables an endpoint in a transaction of its own, in the service's name."""
 
-    async def disable(tenant: Tenant, endpoint: str, reason: str) -> None:
+    async def disable(tenant: Tenant, endpoint: str, reason: DisabledReason) -> None:
         async with uow.begin(tenant, _CONTEXT) as tx:
             await service.disable(tx, endpoint, reason)
 

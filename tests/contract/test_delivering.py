@@ -11,7 +11,7 @@ from domain.changes.model import ALL, Reader
 from domain.events.model import Event
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.usecases import endpoint_queue as lane
+from domain.webhooks.usecases import endpoint_queue
 from domain.webhooks.model import Filters, Recovery
 from domain.webhooks.signing import signature
 from ports.webhooks import Sent
@@ -167,7 +167,7 @@ async def test_changes_that_wait_are_combined(backend: Backend) -> None:
 
 
 async def test_any_number_of_subjects_wait_their_window_together(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "MOST_UNSENT", 3)
+    monkeypatch.setattr(endpoint_queue, "MOST_UNSENT", 3)
     endpoint = await desk.endpoint(coalesce_seconds=1)
     async with desk.delivering():
         await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(20)))

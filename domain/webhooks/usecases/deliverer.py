@@ -71,7 +71,7 @@ class Deliverer:
         for task in (*running, *self._intakes.values()):
             task.cancel()
         results = await asyncio.gather(*running, *self._intakes.values(), return_exceptions=True)
-        await self._sending.end(self._grace)
+        await self._sending.close(self._grace)
         with contextlib.suppress(Exception):
             await self._recorder.flush(everything=True)
         with contextlib.suppress(Exception):
@@ -115,7 +115,7 @@ class Deliverer:
         async with self._serving:
             self._held -= shards
             queues = self._drop(*(key for key in self._queues if shard_of(key[1]) in shards))
-        await asyncio.gather(*(queue.quiet.wait() for queue in queues))
+        await asyncio.gather(*(queue.drained() for queue in queues))
         await self._recorder.flush(everything=True)
         await self._shards.release(shards)
 
@@ -164,7 +164,7 @@ class Deliverer:
         async with self._serving:
             queue = self._queues.get((subscriber.tenant, subscriber.endpoint.id))
             if queue is not None:
-                queue.subscriber = subscriber
+                queue.endpoint_changed(subscriber)
                 await self._restore(queue)
             else:
                 await self._begin(EndpointQueue(subscriber))
@@ -180,7 +180,7 @@ class Deliverer:
     async def _begin(self, queue: EndpointQueue) -> None:
         """Its shard may have been given up or lost before or while the store is asked: then it is another worker's."""
         key = queue.key
-        await self._recorder.flush(everything=True)  # an earlier lane of the endpoint may have something left to tell
+        await self._recorder.flush(everything=True)  # an earlier queue of the endpoint may have something left
         known = await self._log.known(*key, queue.subscriber.checkpoint)
         if shard_of(key[1]) not in self._held:
             return
@@ -196,8 +196,7 @@ class Deliverer:
 
     async def _restore(self, queue: EndpointQueue) -> None:
         """Take up the open deliveries that the store knows of, once it knows what became of those in hand."""
-        queue.done = set()
-        try:
+        with queue.restoring():
             await self._recorder.flush(everything=True)
             found = await self._log.open(*queue.key)
             now, clock = asyncio.get_running_loop().time(), self._clock.now()
@@ -206,20 +205,18 @@ class Deliverer:
                 waits = (delivery.next_attempt_at - clock).total_seconds() if delivery.next_attempt_at else 0.0
                 if (item := queue.restore(delivery, now, now + max(0.0, waits))) is not None:
                     restored.append(item)
-        finally:
-            queue.done = None
         for item in restored:
             self._sending.schedule(queue, item)
         self._sending.dispatch_ready(queue)
 
     def _drop(self, *endpoints: Key) -> list[EndpointQueue]:
-        """Serve these no longer; answers the lanes of those that were served."""
+        """Serve these no longer; answers the queues of those that were served."""
         queues = []
         for key in endpoints:
             if (intake := self._intakes.pop(key, None)) is not None:
                 intake.cancel()
             if (queue := self._queues.pop(key, None)) is not None:
-                queue.served = False
+                queue.give_up()
                 self._recorder.leave(queue)
                 queues.append(queue)
         self._sending.drop_unserved()

@@ -8,8 +8,17 @@ from typing import Final
 from domain.changes.usecases.reading import LogReading
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import STORED_ANSWER, Attempt, Endpoint, SealedSecrets
-from domain.webhooks.schedule import DELAYS, TIMEOUT, Verdict, judge
+from domain.webhooks.model import (
+    STORED_ANSWER,
+    Attempt,
+    AttemptFailure,
+    AttemptStatus,
+    DeliveryStatus,
+    Endpoint,
+    SealedSecrets,
+    Verdict,
+)
+from domain.webhooks.schedule import DELAYS, TIMEOUT, judge
 from domain.webhooks.signing import signature
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Item
 from ports.clock import Clock
@@ -45,13 +54,13 @@ class Posting:
         self._clock, self._agent, self._delays = clock, agent, delays
         self._thin: dict[tuple[str, frozenset[str] | None], bytes] = {}
 
-    async def attempt(self, queue: EndpointQueue, item: Item) -> Verdict:
-        """Send the delivery once and write the attempt down in it."""
-        subscriber, delivery = queue.subscriber, item.delivery
+    async def attempt(self, queue: EndpointQueue, item: Item) -> tuple[Verdict, Attempt | None]:
+        """Send the delivery once; no attempt is made when there is nothing to send any more."""
+        subscriber = queue.subscriber
         body = await self._body(subscriber, item)
         if body is None:
-            return Verdict("failed", "aborted")
-        delivery.body, delivery.status, delivery.next_attempt_at = body, "sending", None
+            return Verdict(DeliveryStatus.FAILED, AttemptFailure.ABORTED), None
+        queue.attempt_began(item, body)
         at, started = self._clock.now(), asyncio.get_running_loop().time()
         sent = await self._sender.post(
             subscriber.endpoint.url,
@@ -61,11 +70,9 @@ class Posting:
             seconds=TIMEOUT,
         )
         duration = asyncio.get_running_loop().time() - started
-        delivery.tries += 1
-        delivery.made += 1
-        verdict = judge(sent.failure, sent.status, sent.headers, delivery.tries, self._clock.now(), self._delays)
-        delivery.attempts = (*delivery.attempts, _attempt(sent, verdict, at, duration))
-        return verdict
+        tries = item.delivery.tries + 1
+        verdict = judge(sent.failure, sent.status, sent.headers, tries, self._clock.now(), self._delays)
+        return verdict, _attempt(sent, verdict, at, duration)
 
     def _headers(self, queue: EndpointQueue, item: Item, body: bytes, at: datetime) -> dict[str, str]:
         subscriber, timestamp = queue.subscriber, int(at.timestamp())
@@ -119,7 +126,7 @@ class Posting:
 def _attempt(sent: Sent, verdict: Verdict, at: datetime, duration: float) -> Attempt:
     return Attempt(
         at=at,
-        status="succeeded" if verdict.status == "succeeded" else "failed",
+        status=AttemptStatus.SUCCEEDED if verdict.status == DeliveryStatus.SUCCEEDED else AttemptStatus.FAILED,
         duration_ms=round(duration * 1000),
         failure=verdict.failure,
         response_status=sent.status,

@@ -25,10 +25,12 @@ from domain.webhooks import audit_fields, samples, settings
 from domain.webhooks.model import (
     MOST_ENDPOINTS,
     MOST_OPEN,
-    OPEN,
     Delivery,
     DeliveryFilter,
+    DeliveryStatus,
+    DisabledReason,
     Endpoint,
+    EndpointStatus,
     Filters,
     Recovery,
     Rotation,
@@ -81,7 +83,7 @@ class WebhookService:
             coalesce_seconds=given.get("coalesce_seconds", 0),
             api_version=given.get("api_version", version),
             description=given.get("description"),
-            status="enabled",
+            status=EndpointStatus.ENABLED,
             disabled_for=None,
             secret_last4=secret[-4:],
             rotation=None,
@@ -159,12 +161,13 @@ class WebhookService:
         endpoint = _found(await tx.webhooks.get(id, lock=True))
         before = _delivery(await tx.webhooks.delivery(id, delivery, lock=True))
         _refuse_disabled(endpoint)
-        if before.status in OPEN:
+        if before.is_open:
             raise Conflict(f"The delivery is {before.status}: it is on its way already.")
+        after = before.resent(tx.now)
         await tx.webhooks.resend(before, tx.now)
-        told = {"status": "pending"}
-        await tx.audit.add(Change("webhook_delivery", delivery, "update", {"status": before.status}, told))
-        return _delivery(await tx.webhooks.delivery(id, delivery))
+        old, new = {"status": before.status}, {"status": after.status}
+        await tx.audit.add(Change("webhook_delivery", delivery, "update", old, new))
+        return after
 
     async def recover(self, tx: Tx, id: str, since: datetime, until: datetime | None) -> Recovery:
         """Have what failed in [since, until] (until now) sent again, the oldest first, as much as may be under way.
@@ -177,8 +180,8 @@ class WebhookService:
             raise InvalidRequest(detail, fields=(FieldError("since", "invalid_value", detail),))
         _refuse_disabled(endpoint)
         recovery = await tx.webhooks.recover(id, since, until, tx.now, MOST_OPEN)
-        told = {"since": since.isoformat(), "until": until.isoformat(), "requeued": recovery.requeued}
-        await tx.audit.add(Change("webhook_endpoint", id, "update", {}, {"recovered": told}))
+        recovered = {"since": since.isoformat(), "until": until.isoformat(), "requeued": recovery.requeued}
+        await tx.audit.add(Change("webhook_endpoint", id, "update", {}, {"recovered": recovered}))
         return recovery
 
     async def test(self, tx: Tx, id: str) -> Delivery:
@@ -197,14 +200,14 @@ class WebhookService:
             type=event.type,
             subject=id,
             positions=(),
-            status="pending",
+            status=DeliveryStatus.PENDING,
             created_at=tx.now,
             body=self.rendering.event(event, tx.tenant, tx.now),
             next_attempt_at=tx.now,
         )
         await tx.webhooks.add_delivery(delivery)
-        told = {"endpoint": id, "type": event.type, "status": delivery.status}
-        await tx.audit.add(Change("webhook_delivery", delivery.id, "create", {}, told))
+        created = {"endpoint": id, "type": event.type, "status": delivery.status}
+        await tx.audit.add(Change("webhook_delivery", delivery.id, "create", {}, created))
         return delivery
 
     async def emit_sample(self, tx: Tx, type: str) -> Event:
@@ -222,15 +225,15 @@ class WebhookService:
         await tx.events.append([event])
         return event
 
-    async def disable(self, tx: Tx, id: str, reason: str) -> None:
-        """The service disables an endpoint (`gone` or `failing`): what is on its way fails, others are told of it.
+    async def disable(self, tx: Tx, id: str, reason: DisabledReason) -> None:
+        """The service disables an endpoint: what is on its way fails, others are told of it.
 
         Nothing happens to one that is gone or disabled already.
         """
         before = await tx.webhooks.get(id, lock=True)
-        if before is None or before.status != "enabled":
+        if before is None or before.status != EndpointStatus.ENABLED:
             return
-        after = _changed(before, tx.now, status="disabled", disabled_for=reason)
+        after = _changed(before, tx.now, status=EndpointStatus.DISABLED, disabled_for=reason)
         await tx.webhooks.save(after, expected_version=before.version)
         await tx.webhooks.fail_open(id, tx.now)
         await tx.audit.add(audit_fields.updated(before, after))
@@ -298,5 +301,5 @@ def _delivery(delivery: Delivery | None) -> Delivery:
 
 
 def _refuse_disabled(endpoint: Endpoint) -> None:
-    if endpoint.status != "enabled":
+    if endpoint.status != EndpointStatus.ENABLED:
         raise Conflict("The endpoint is disabled; set its status to enabled first.")

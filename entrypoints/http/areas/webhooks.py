@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from adapters.wire import webhooks as wire
 from adapters.wire.schema import id_of, text, word
-from domain.webhooks.model import DELIVERY_STATUSES, DeliveryFilter, Endpoint
+from domain.webhooks.model import DeliveryFilter, DeliveryStatus, Endpoint
 from entrypoints.http.operation import Operation, Reply, RequestContext, Schema, Tool
 
 _FILTERS: Final[dict[str, Schema]] = {
-    "status": word(*DELIVERY_STATUSES) | {"description": "Only deliveries in this state."},
+    "status": word(*DeliveryStatus) | {"description": "Only deliveries in this state."},
     "type": text("offer.changed", longest=100, description="Only deliveries of this event type."),
     "event": id_of("evt", "Only the deliveries of this event."),
 }
