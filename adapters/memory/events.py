@@ -11,6 +11,7 @@ from domain.events.model import Event, LoggedEvent
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from ports.events import EventRendering, LogBounds, Splice
+from ports.signals import Channel, Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,10 @@ class MemoryEvents:
             await self._rows.put(KeptEvent(position, tenant, event, self._transaction.now))
             self._transaction.recorded.events.append(event)
         if events:
-            self._transaction.channels.add(("events", tenant.word))
+            self._transaction.channels.add((Channel.EVENTS, Signal(tenant).payload))
 
     async def high_watermark(self) -> int:
-        """The horizon now: what is appended from here on stands above it."""
+        """The high watermark now: what is appended from here on stands above it."""
         return _last(self._transaction.store)
 
 

@@ -21,6 +21,7 @@ from domain.webhooks.model import (
     SealedSecrets,
 )
 from domain.webhooks.subscription import matches
+from ports.signals import Channel, Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,6 @@ class KeptEndpoint:
 
 ENDPOINTS: Final = Table[KeptEndpoint]("webhook_endpoints", lambda kept: kept.endpoint.id)
 DELIVERIES: Final = Table[Delivery]("webhook_deliveries", lambda delivery: delivery.id)
-CHANNEL: Final = "webhooks"
 
 
 class MemoryWebhooks:
@@ -60,7 +60,7 @@ class MemoryWebhooks:
     async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
         """Keep a new endpoint."""
         await self._endpoints.add(KeptEndpoint(endpoint, secrets, checkpoint))
-        self._tell(endpoint.id)
+        self._notify(endpoint.id)
 
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
@@ -74,13 +74,13 @@ class MemoryWebhooks:
         await self._endpoints.put(
             replace(kept, endpoint=endpoint, checkpoint=kept.checkpoint if checkpoint is None else checkpoint)
         )
-        self._tell(endpoint.id)
+        self._notify(endpoint.id)
 
     async def remove(self, id: str) -> None:
         """Forget the endpoint; its open deliveries fail."""
         await self.fail_open(id, self._transaction.now)
         await self._endpoints.remove(id)
-        self._tell(id)
+        self._notify(id)
 
     async def page(self, page_request: PageRequest) -> Page[Endpoint]:
         """The tenant's endpoints, newest first."""
@@ -96,7 +96,7 @@ class MemoryWebhooks:
         """Replace the sealed secrets."""
         await self._transaction.lock()
         await self._endpoints.put(replace(self._kept(id), secrets=secrets))
-        self._tell(id)
+        self._notify(id)
 
     async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
         """One delivery of the endpoint."""
@@ -112,12 +112,12 @@ class MemoryWebhooks:
     async def add_delivery(self, delivery: Delivery) -> None:
         """Have something sent that is no event of the log."""
         await self._deliveries.add(delivery)
-        self._tell(delivery.endpoint)
+        self._notify(delivery.endpoint)
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:
         """Have a finished delivery sent again."""
         await self._deliveries.put(delivery.resent(at))
-        self._tell(delivery.endpoint)
+        self._notify(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
         """Have failed deliveries of the range sent again, the oldest first."""
@@ -131,7 +131,7 @@ class MemoryWebhooks:
         for delivery in again:
             await self._deliveries.put(delivery.resent(at))
         if again:
-            self._tell(endpoint)
+            self._notify(endpoint)
         return Recovery(len(again), len(again) < len(failed))
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
@@ -140,7 +140,7 @@ class MemoryWebhooks:
         waiting = self._open(endpoint)
         for delivery in waiting:
             await self._deliveries.put(delivery.failed_open(at))
-        self._tell(endpoint)
+        self._notify(endpoint)
         return len(waiting)
 
     def _open(self, endpoint: str) -> list[Delivery]:
@@ -172,5 +172,5 @@ class MemoryWebhooks:
             raise NotFound
         return kept
 
-    def _tell(self, endpoint: str) -> None:
-        self._transaction.channels.add((CHANNEL, f"{self._transaction.tenant.word} {endpoint}"))
+    def _notify(self, endpoint: str) -> None:
+        self._transaction.channels.add((Channel.WEBHOOKS, Signal(self._transaction.tenant, endpoint).payload))

@@ -54,7 +54,7 @@ class PostgresUnitOfWork:
                     if tx.dry:
                         raise _Undone  # noqa: TRY301  leaving by an exception is what rolls back
                 assert isinstance(tx.events, PostgresEventLog)
-                await tx.events.tell()
+                await tx.events.notify()
             except _Undone:
                 link.staged.clear()
             except BaseException:

@@ -29,6 +29,7 @@ from domain.webhooks.model import (
     SealedSecrets,
     shard_of,
 )
+from ports.signals import Signal
 
 SQL = statements("webhooks")
 CHANNEL: Final = "joinery_webhooks"
@@ -149,7 +150,7 @@ class PostgresWebhookStore:
             checkpoint=checkpoint,
             **_values(endpoint),
         )
-        await self._tell(endpoint.id)
+        await self._notify(endpoint.id)
 
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
@@ -158,7 +159,7 @@ class PostgresWebhookStore:
         values = {"expected": expected_version, "checkpoint": checkpoint, **_values(endpoint)}
         if not await self._session.run(SQL["save"], **values):
             raise PreconditionFailed("The endpoint has changed since it was read; read it again and retry.")
-        await self._tell(endpoint.id)
+        await self._notify(endpoint.id)
 
     async def remove(self, id: str) -> None:
         """Forget the endpoint and its secrets; its open deliveries fail."""
@@ -179,7 +180,7 @@ class PostgresWebhookStore:
     async def seal(self, id: str, secrets: SealedSecrets) -> None:
         """Replace the sealed secrets."""
         await self._session.run(SQL["seal"], id=id, **asdict(secrets))
-        await self._tell(id)
+        await self._notify(id)
 
     async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
         """One delivery of the endpoint."""
@@ -202,25 +203,25 @@ class PostgresWebhookStore:
         values = {name: getattr(delivery, name) for name in _DELIVERY_NAMES}
         values |= {"positions": list(delivery.positions), "attempts": jsonb(attempts_json(delivery.attempts))}
         await self._session.run(SQL["add_delivery"], **values)
-        await self._tell(delivery.endpoint)
+        await self._notify(delivery.endpoint)
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:
         """Have a finished delivery sent again with a fresh schedule."""
         await self._session.run(SQL["resend"], id=delivery.id, pending=DeliveryStatus.PENDING, at=at)
-        await self._tell(delivery.endpoint)
+        await self._notify(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
         """Have failed deliveries made in [since, until] sent again, as many as leave the endpoint with `most` open ones."""
         span = {"endpoint": endpoint, "since": since, "until": until}
         requeued = await self._session.run(SQL["recover"], pending=DeliveryStatus.PENDING, at=at, most=most, **span)
         if requeued:
-            await self._tell(endpoint)
+            await self._notify(endpoint)
         return Recovery(requeued, bool(await self._session.one(SQL["failed_in"], **span)))
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
         """Every open delivery fails (the endpoint was disabled); answers how many."""
         failed = await self._session.run(SQL["fail_open"], endpoint=endpoint, failed=DeliveryStatus.FAILED, at=at)
-        await self._tell(endpoint)
+        await self._notify(endpoint)
         return failed
 
     async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
@@ -236,5 +237,5 @@ class PostgresWebhookStore:
             deliveries=events - close + posts(burst, endpoint.coalesce_seconds),
         )
 
-    async def _tell(self, endpoint: str) -> None:
-        await self._session.run(SQL["tell"], word=f"{self._session.tenant.word} {endpoint}")
+    async def _notify(self, endpoint: str) -> None:
+        await self._session.run(SQL["notify"], payload=Signal(self._session.tenant, endpoint).payload)

@@ -155,7 +155,7 @@ class World:
 def changes_of(store: MemoryStore) -> ChangesService:
     """The event log of a store, whose followers hear of commits."""
     signals, rendering = MemorySignals(), WireEventRendering()
-    store.listeners.append(signals.tell)
+    store.listeners.append(signals.notify)
     events = MemoryEventReader(store, rendering)
     return ChangesService(events, LogTailer(events, rendering, signals))
 

@@ -89,10 +89,10 @@ async def test_due_lanes_are_woken_at_the_start_on_a_signal_and_when_their_time_
     async with stage.running():
         await until(lambda: stage.waiting() == {"old"})
         stage.due.add("new")
-        stage.signals.tell("jobs")
+        stage.signals.notify("jobs")
         await until(lambda: stage.waiting() == {"old", "new"})
         stage.due.add("later", 0.3)
-        stage.signals.tell("jobs")
+        stage.signals.notify("jobs")
         await asyncio.sleep(0.15)
         assert "later" not in stage.waiting()
         await until(lambda: "later" in stage.waiting())
@@ -121,7 +121,7 @@ async def test_wakes_during_an_outage_are_made_up_for(caplog: pytest.LogCaptureF
         await until(lambda: stage.due.asked > 0)
         stage.queue.lost = True
         stage.due.add("a")
-        stage.signals.tell("jobs")
+        stage.signals.notify("jobs")
         await asyncio.sleep(0.3)
         stage.queue.lost = False
         await until(lambda: stage.waiting() == {"a"})

@@ -296,7 +296,7 @@ async def test_the_database_alone_is_enough() -> None:
     async def body() -> None:
         await until(lambda: all(row.done for row in board.rows))
         board.rows += [Row("a", "k"), Row("c", "k", run_at=datetime.now(UTC).timestamp() + 0.4)]
-        signals.tell("jobs")
+        signals.notify("jobs")
         await until(lambda: all(row.done for row in board.rows))
 
     await polled(board, signals, body)

@@ -40,8 +40,8 @@ SELECT secret, previous_secret FROM webhook_endpoints WHERE org = %(org)s AND li
 UPDATE webhook_endpoints SET secret = %(current)s, previous_secret = %(previous)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
--- tell --
-SELECT pg_notify('joinery_webhooks', %(word)s)
+-- notify --
+SELECT pg_notify('joinery_webhooks', %(payload)s)
 
 -- deliveries --
 FROM webhook_deliveries WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s

@@ -15,7 +15,7 @@ from domain.changes.usecases.reading import LogReading
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
 from ports.events import EventReader, EventRendering
-from ports.signals import SignalListener, Signals
+from ports.signals import Channel, SignalListener, Signals
 
 IDLE: Final = 5.0
 """Seconds after which the log is asked though nothing was said."""
@@ -106,8 +106,8 @@ class _Channel:
     dirty: bool = True
     wanted: int = 0
     subscriptions: set[Subscription] = field(default_factory=set)
-    owners: frozenset[str] = frozenset()
-    """The words by which signals name those whose events are read here."""
+    owners: frozenset[Tenant] = frozenset()
+    """Those whose events are read here."""
     since: datetime | None = None
     """What appears after `position` carries no time before this."""
     licensed: Reader | None = None
@@ -116,12 +116,12 @@ class _Channel:
 
     def __post_init__(self) -> None:
         """Until the licences are known, one's own events are all."""
-        self.owners = frozenset((self.tenant.word,))
+        self.owners = frozenset((self.tenant,))
 
     def learn(self, licences: Sequence[Licence], up_to: int) -> None:
         """These are held; they were asked for after the horizon `up_to`."""
         self.licensed, self.known_to = Reader(self.tenant, tuple(licences)), max(self.known_to, up_to)
-        self.owners = frozenset((self.tenant.word, *(one.owner.word for one in licences)))
+        self.owners = frozenset((self.tenant, *(one.owner for one in licences)))
 
     async def reader(self, up_to: int) -> Reader:
         """Who reads up to there. Licences are asked for after the horizon, or what they open would be passed by unseen."""
@@ -215,7 +215,7 @@ class LogTailer:
 
     async def run(self) -> None:
         """Listen until cancelled; trouble with the database is waited out."""
-        async with self._signals.subscribe("events") as listener:
+        async with self._signals.subscribe(Channel.EVENTS) as listener:
             while True:
                 try:
                     await self._listen(listener)
@@ -228,9 +228,9 @@ class LogTailer:
     async def _listen(self, listener: SignalListener) -> None:
         said = await self._wait(listener)
         sweep = not said or asyncio.get_running_loop().time() - self._swept >= self._idle
-        words = listener.payloads()
-        sweep = sweep or "" in words
-        self._mark(words)
+        heard = listener.heard()
+        sweep = sweep or heard.missed
+        self._mark(frozenset(signal.tenant for signal in heard.signals))
         if sweep or self._dirty():
             before = self.high_watermark.position
             await self.high_watermark.look()
@@ -263,9 +263,9 @@ class LogTailer:
                 task.cancel()
             await asyncio.gather(heard, kicked, return_exceptions=True)
 
-    def _mark(self, words: frozenset[str]) -> None:
+    def _mark(self, tenants: frozenset[Tenant]) -> None:
         for channel in self._channels.values():
-            if not words.isdisjoint(channel.owners):
+            if not tenants.isdisjoint(channel.owners):
                 channel.dirty, channel.wanted = True, 0
 
     async def _sweep(self) -> None:

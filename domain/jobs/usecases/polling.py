@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from ports.jobs import Dispatch
-from ports.signals import SignalListener, Signals
+from ports.signals import Channel, SignalListener, Signals
 
-CHANNEL: Final = "jobs"
 IDLE: Final = 30.0
 """Seconds after which the database is asked though nothing was said."""
 FORGET: Final = 300.0
@@ -51,7 +50,7 @@ class Polling:
     async def _work(self, start: Start) -> None:
         forgotten = 0.0
         clock = asyncio.get_running_loop().time
-        async with self._signals.subscribe(CHANNEL) as listener:
+        async with self._signals.subscribe(Channel.JOBS) as listener:
             while True:
                 try:
                     if not forgotten or clock() - forgotten > FORGET:

@@ -9,9 +9,8 @@ from typing import Final, TypeVar
 from domain.kernel.errors import Unavailable
 from ports.jobs import Dispatch
 from ports.queue import Queue
-from ports.signals import SignalListener, Signals
+from ports.signals import Channel, SignalListener, Signals
 
-CHANNEL: Final = "jobs"
 AT_ONCE: Final = 200
 """Lanes asked for at a time."""
 IDLE: Final = 30.0
@@ -64,7 +63,7 @@ class Relay:
     async def run(self) -> None:
         """Relay until cancelled; what the database raises ends it, a lost queue does not."""
         self._epoch = None
-        async with self._signals.subscribe(CHANNEL) as listener:
+        async with self._signals.subscribe(Channel.JOBS) as listener:
             while True:
                 try:
                     await self._mind_epoch()

@@ -15,7 +15,7 @@ from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.recording import Recorder
 from domain.webhooks.usecases.sending import RETRY, Disable, Sending
 from ports.clock import Clock
-from ports.signals import Signals
+from ports.signals import Channel, Heard, Signal, Signals
 from ports.webhooks import DeliveryLog, Shards, Subscriber
 
 REBALANCE: Final = 10.0
@@ -128,36 +128,35 @@ class Deliverer:
         self._drop(*self._queues)
 
     async def _listen(self) -> None:
-        async with self._signals.subscribe("webhooks") as listener:
+        async with self._signals.subscribe(Channel.WEBHOOKS) as listener:
             while True:
                 await listener.wait(None)
-                words = listener.payloads()
-                while words:
+                heard: Heard | None = listener.heard()
+                while heard is not None:
                     try:
-                        await self._hear(words)
-                        words = frozenset()
+                        await (self._read_all() if heard.missed else self._read(heard.signals))
+                        heard = None
                     except Exception:
                         LOG.exception("changed endpoints could not be read, again in %.0f s", RETRY)
-                        words = frozenset(("",))
+                        heard = Heard(frozenset(), missed=True)
                         await asyncio.sleep(RETRY)
 
-    async def _hear(self, words: frozenset[str]) -> None:
-        """Take up what changed about these endpoints, or about all of them for an empty text."""
-        if "" in words:
-            found = {(one.tenant, one.endpoint.id): one for one in await self._log.subscribers(sorted(self._held))}
-            await self._leave(*(self._queues.keys() - found.keys()))
-            for subscriber in found.values():
-                await self._serve(subscriber)
-            return
-        for word in words:
-            org, mode, endpoint = word.split(" ")
-            if shard_of(endpoint) in self._held:
-                tenant = Tenant(org, mode == "t")
-                found_one = await self._log.subscriber(tenant, endpoint)
-                if found_one is None:
-                    await self._leave((tenant, endpoint))
+    async def _read(self, signals: frozenset[Signal]) -> None:
+        """Take up what changed about these endpoints."""
+        for signal in signals:
+            if signal.id is not None and shard_of(signal.id) in self._held:
+                subscriber = await self._log.subscriber(signal.tenant, signal.id)
+                if subscriber is None:
+                    await self._leave((signal.tenant, signal.id))
                 else:
-                    await self._serve(found_one)
+                    await self._serve(subscriber)
+
+    async def _read_all(self) -> None:
+        """Take up what changed about any endpoint of the shards that are held."""
+        found = {(one.tenant, one.endpoint.id): one for one in await self._log.subscribers(sorted(self._held))}
+        await self._leave(*(self._queues.keys() - found.keys()))
+        for subscriber in found.values():
+            await self._serve(subscriber)
 
     async def _serve(self, subscriber: Subscriber) -> None:
         """Begin to serve the endpoint, or go on with what changed about it and what was asked to be sent again."""
