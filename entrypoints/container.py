@@ -52,7 +52,7 @@ from domain.runs.usecases.service import RunService
 from domain.sources.usecases.service import SourceService
 from domain.uploads.usecases import UploadService
 from domain.webhooks.model import SHARDS
-from domain.webhooks.usecases.objects import ObjectsAsOf
+from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
 from domain.webhooks.usecases.service import WebhookService
 from entrypoints.http.use_cases import UseCases
 from entrypoints.schemas import SchemaFaults
@@ -115,8 +115,12 @@ class Container(containers.DeclarativeContainer):
     sender = providers.Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
     shards = providers.Singleton(PostgresShards, pool, SHARDS)
     delivery_log = providers.Singleton(PostgresDeliveryLog, pool, shards, clock)
-    payloads = providers.Singleton(WirePayloadRendering)
-    objects_as_of = providers.Singleton(ObjectsAsOf, uow, event_reader, codec)
+    payloads = providers.Singleton(
+        Payloads,
+        codec,
+        providers.Singleton(WirePayloadRendering),
+        providers.Singleton(ObjectsAsOf, uow, event_reader, codec),
+    )
     access = providers.Singleton(AccessService, credentials, settings.provided.secret.encode.call())
     platform = providers.Singleton(PlatformService, platform_checks, clock)
     sources = providers.Singleton(

@@ -115,3 +115,11 @@ class EventRendering(Protocol):
     def redacted(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
         """The envelope with the field groups alone (decisions.md §4); None when nothing of the change may be shown."""
         ...
+
+
+class FeedCursors(Protocol):
+    """Opaque cursors of the change feed, bound to organisation and mode."""
+
+    def sign(self, tenant: Tenant, position: int) -> str:
+        """The cursor of everything after that position."""
+        ...

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
-from domain.events.model import LoggedEvent
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import (
@@ -197,15 +196,7 @@ class Sender(Protocol):
 
 
 class PayloadRendering(Protocol):
-    """The JSON that is POSTed, out of the log's envelopes (specification, Envelope; delivery rule 7)."""
-
-    def thin(self, body: bytes) -> bytes:
-        """The envelope with `fields` cut to their paths; webhooks-only types, whose data is a resource, stay whole."""
-        ...
-
-    def combined(self, bodies: Sequence[bytes]) -> bytes:
-        """Events of one subject, oldest first, as one whole event (domain/webhooks/payload.py). At least one."""
-        ...
+    """What of the JSON that is POSTed is the wire's alone; what it says, domain/webhooks/payload.py does."""
 
     def fat(self, body: bytes, object: bytes | None) -> bytes:
         """The envelope with the resource's JSON as `data.object`; unchanged without one."""
@@ -216,9 +207,9 @@ class PayloadRendering(Protocol):
         ...
 
 
-class ObjectReader(Protocol):
-    """What fat payloads carry."""
+class EndpointRendering(Protocol):
+    """The resource that people read, and that events about an endpoint carry."""
 
-    async def as_of(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
-        """The product, variant or offer as JSON, as it was with the event's version; None when it has none or is gone."""
+    def __call__(self, endpoint: Endpoint, livemode: bool, now: datetime) -> Mapping[str, Any]:
+        """An endpoint as it stands now, without its secret."""
         ...

@@ -1,6 +1,5 @@
 """The JSON of webhook endpoints and deliveries, and the bytes that are POSTed (specification, Webhook endpoint)."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -31,7 +30,6 @@ from adapters.wire.schema import (
 from adapters.wire.versions import SUPPORTED, Versions
 from domain.events.model import Event
 from domain.kernel.tenancy import Tenant
-from domain.webhooks import payload
 from domain.webhooks.audit_fields import filters_told
 from domain.webhooks.model import (
     EVERY_TYPE,
@@ -325,8 +323,8 @@ def _moment(moment: datetime | None) -> str | None:
 
 def sample_to_wire(event: Event, tenant: Tenant, now: datetime) -> dict[str, Any]:
     """A sample that was emitted, with the envelope that everybody gets."""
-    told = events.envelope(event, tenant, now)
-    return {"object": "test_event", "id": event.id, "type": event.type, "subject": event.subject, "event": told}
+    envelope = events.envelope(event, tenant, now)
+    return {"object": "test_event", "id": event.id, "type": event.type, "subject": event.subject, "event": envelope}
 
 
 class WirePayloadRendering:
@@ -338,14 +336,6 @@ class WirePayloadRendering:
     def shaped(self, body: bytes, version: str) -> bytes:
         """The body in the shape of that dated version."""
         return body if self._versions.unchanged(version) else _encode(self._versions.shape(_decode(body), version))
-
-    def thin(self, body: bytes) -> bytes:
-        """The envelope with the paths of what changed instead of values."""
-        return _encode(payload.thin(_decode(body)))
-
-    def combined(self, bodies: Sequence[bytes]) -> bytes:
-        """Events of one subject, oldest first, as one whole event."""
-        return bodies[0] if len(bodies) == 1 else _encode(payload.combined([_decode(body) for body in bodies]))
 
     def fat(self, body: bytes, object: bytes | None) -> bytes:
         """The envelope with the resource's JSON as `data.object`."""

@@ -12,7 +12,7 @@ from domain.events.model import Event
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases import endpoint_queue
-from domain.webhooks.model import Filters, Recovery
+from domain.webhooks.model import DisabledReason, Filters, Recovery
 from domain.webhooks.signing import signature
 from ports.webhooks import Sent
 from tests.contract.desk import CALL, KEY, Desk, settled, until
@@ -259,7 +259,7 @@ async def test_an_endpoint_that_is_disabled_meanwhile(desk: Desk) -> None:
     async with desk.delivering():
         await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_1"))
         await until(lambda: desk.receivers.posts)
-        await desk.disable(desk.tenant, endpoint.id, "failing")
+        await desk.disable(endpoint.id, DisabledReason.FAILING)
         await asyncio.sleep(0.1)
         desk.receivers.gates[endpoint.url].set()
         await asyncio.sleep(1)

@@ -13,9 +13,11 @@ from domain.webhooks.usecases.endpoint_queue import EndpointQueue
 from domain.webhooks.usecases.intake import Intake
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.recording import Recorder
-from domain.webhooks.usecases.sending import RETRY, Disable, Sending
+from domain.webhooks.usecases.sending import RETRY, Sending
+from domain.webhooks.usecases.service import WebhookService
 from ports.clock import Clock
 from ports.signals import Channel, Heard, Signal, Signals
+from ports.unit_of_work import UnitOfWork
 from ports.webhooks import DeliveryLog, Shards, Subscriber
 
 REBALANCE: Final = 10.0
@@ -38,14 +40,15 @@ class Deliverer:
         log: DeliveryLog,
         shards: Shards,
         posting: Posting,
-        disable: Disable,
+        service: WebhookService,
+        uow: UnitOfWork,
         signals: Signals,
         clock: Clock,
         grace: float = GRACE,
     ) -> None:
         self._log, self._shards, self._signals, self._clock, self._grace = log, shards, signals, clock, grace
         self._recorder = Recorder(log)
-        self._sending = Sending(posting, self._recorder, disable, clock, self._disabled)
+        self._sending = Sending(posting, self._recorder, service, uow, clock, self._disabled)
         self._intake = Intake(tailer, log, self._recorder, self._sending, clock)
         self._queues: dict[Key, EndpointQueue] = {}
         self._intakes: dict[Key, asyncio.Task[None]] = {}

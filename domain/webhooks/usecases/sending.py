@@ -3,20 +3,22 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, Final
 
 from domain.kernel.errors import Unavailable
-from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import Attempt, DeliveryStatus, DisabledReason, EndpointStatus, Verdict
+from domain.kernel.tenancy import Actor, AuditContext
+from domain.webhooks.model import Attempt, DeliveryStatus, EndpointStatus, Verdict
 from domain.webhooks.schedule import disabled_for
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Item
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.recording import Recorder
+from domain.webhooks.usecases.service import WebhookService
 from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 
 RETRY: Final = 1.0
 """Seconds until what failed on our side is tried again."""
@@ -24,8 +26,7 @@ _COMPLAIN_EVERY: Final = 10.0
 
 LOG: Final = logging.getLogger("joinery.webhooks")
 
-Disable = Callable[[Tenant, str, DisabledReason], Awaitable[None]]
-"""Disables an endpoint (tenant, id, reason) in a transaction of its own."""
+_CONTEXT: Final = AuditContext(Actor("service", "webhooks"), "webhooks.disable")
 
 
 class Sending:
@@ -35,12 +36,13 @@ class Sending:
         self,
         posting: Posting,
         recorder: Recorder,
-        disable: Disable,
+        service: WebhookService,
+        uow: UnitOfWork,
         clock: Clock,
         on_disabled: Callable[[EndpointQueue], None],
     ) -> None:
-        self._posting, self._recorder, self._disable, self._clock = posting, recorder, disable, clock
-        self._on_disabled = on_disabled
+        self._posting, self._recorder, self._service, self._uow = posting, recorder, service, uow
+        self._clock, self._on_disabled = clock, on_disabled
         self._due: list[tuple[float, int, EndpointQueue, Item]] = []
         self._order = count()
         self._due_changed = asyncio.Event()
@@ -147,7 +149,8 @@ class Sending:
         try:
             with queue.disabling():
                 await self._recorder.flush(everything=True)
-                await self._disable(queue.subscriber.tenant, endpoint.id, reason)
+                async with self._uow.begin(queue.subscriber.tenant, _CONTEXT) as tx:
+                    await self._service.disable(tx, endpoint.id, reason)
         except Exception:
             LOG.exception("endpoint %s could not be disabled; its next failure will try again", endpoint.id)
         else:

@@ -2,7 +2,7 @@
 
 import base64
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -36,17 +36,15 @@ from domain.webhooks.model import (
     Rotation,
     SealedSecrets,
 )
-from domain.webhooks.signing import PREFIX, key_of
+from domain.webhooks.signing import PREFIX
 from ports.events import EventRendering
 from ports.secrets import Vault
 from ports.unit_of_work import Tx
+from ports.webhooks import EndpointRendering
 
 FORECAST: Final = timedelta(days=7)
 """How far back a preview looks to tell what an endpoint would have got."""
 _SECRET_BYTES: Final = 32
-
-Describe = Callable[[Endpoint, bool, datetime], Mapping[str, Any]]
-"""An endpoint (its mode, now) as the resource that people read, without its secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ class WebhookService:
 
     vault: Vault
     rendering: EventRendering
-    describe: Describe
+    describe: EndpointRendering
     allowed_hosts: frozenset[str] = frozenset()
 
     async def page(self, tx: Tx, page_request: PageRequest) -> Page[Endpoint]:
@@ -239,15 +237,6 @@ class WebhookService:
         await tx.audit.add(audit_fields.updated(before, after))
         data = self.describe(after, tx.tenant.livemode, tx.now)
         await tx.events.append([Event("delivery.disabled", id, after.version, data, area="service/webhooks")])
-
-    def signing_keys(self, endpoint: Endpoint, sealed: SealedSecrets, now: datetime) -> tuple[bytes, ...]:
-        """The keys that sign now, the present one first; the one before while the overlap of a rotation lasts.
-
-        Raises ValueError when the secrets cannot be opened.
-        """
-        overlap = endpoint.rotation is not None and now < endpoint.rotation.expires_at
-        both = (sealed.current, sealed.previous if overlap else None)
-        return tuple(key_of(self.vault.open(one, endpoint.id)["secret"]) for one in both if one is not None)
 
     def _sealed(self, secret: str, endpoint: str) -> bytes:
         return self.vault.seal({"secret": secret}, endpoint)

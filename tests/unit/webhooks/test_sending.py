@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 
 async def test_what_waits_for_an_endpoint_that_is_left_is_forgotten() -> None:
     nothing = cast("Any", None)
-    sending = Sending(nothing, nothing, nothing, nothing, nothing)
+    sending = Sending(nothing, nothing, nothing, nothing, nothing, nothing)
     queues = [
         EndpointQueue(Subscriber(Tenant("org_1", True), builders.endpoint(), SealedSecrets(b""), 0, fat=False))
         for _ in "ab"
