@@ -19,7 +19,7 @@ from domain.webhooks.model import (
 
 
 class WebhookStore(Protocol):
-    """In a tenant's transaction. Lists are newest first. What changes is told to the workers when it commits."""
+    """In a tenant's transaction. Lists are newest first. Workers are notified of what changes when it commits."""
 
     async def count(self) -> int:
         """How many endpoints there are; holds off others that are being added until the transaction ends."""

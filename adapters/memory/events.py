@@ -84,7 +84,7 @@ def _last(store: MemoryStore) -> int:
 
 
 class MemoryEventReader:
-    """EventReader. One transaction writes at a time, so everything committed is below the horizon."""
+    """EventReader. One transaction writes at a time, so everything committed is below the high watermark."""
 
     def __init__(self, store: MemoryStore, rendering: EventRendering) -> None:
         self._store = store
@@ -100,7 +100,7 @@ class MemoryEventReader:
         return LogBounds(last, last, self._store.low_watermark)
 
     async def log(self) -> Sequence[KeptEvent]:
-        """Everything below the horizon, in order."""
+        """Everything that is committed, in order."""
         return sorted((kept for _, kept in self._store.everyone(EVENTS)), key=lambda kept: kept.position)
 
     async def licences(self, tenants: Sequence[Tenant]) -> Mapping[Tenant, Sequence[Licence]]:

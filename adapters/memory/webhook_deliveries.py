@@ -68,7 +68,7 @@ class MemoryDeliveryLog:
         return frozenset(id_ for id_ in products if id_ in rows and rows[id_].data.get("category") in wanted)
 
     async def record(self, progress: Progress) -> None:
-        """Keep it all. Raises LeaseLost when told so."""
+        """Keep it all. Raises LeaseLost while `lost`."""
         if self.lost:
             raise LeaseLost
         for tenant, reported in progress.deliveries:

@@ -43,7 +43,7 @@ class Recorder:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether more may be sent; who hears no is told when it is over (`run`)."""
+        """Whether more may be sent; `run` calls when it is over."""
         self._stalled = self._stalled or self._behind >= MOST_BEHIND
         return self._behind < MOST_BEHIND
 

@@ -308,8 +308,8 @@ async def test_a_licence_granted_while_following_opens_what_comes_with_it() -> N
             assert await take(subscription, 1) == own
 
 
-async def test_one_who_joins_late_reads_with_the_licences_of_the_horizon() -> None:
-    """Another reader moved the horizon on; the channel's own licences are older than that."""
+async def test_one_who_joins_late_reads_with_the_licences_of_the_high_watermark() -> None:
+    """Another reader moved the high watermark on; the channel's own licences are older than that."""
     async with running() as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         async with log.tailer.follow(log.tenant, 0) as early:
