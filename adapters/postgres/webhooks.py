@@ -1,7 +1,7 @@
 """Webhook endpoints and deliveries in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
@@ -46,6 +46,7 @@ DELIVERY_COLUMNS: Final[LiteralString] = (
 """What `delivery_of` reads."""
 _ENDPOINT_NAMES: Final = tuple(ENDPOINT_COLUMNS.split(", "))
 _DELIVERY_NAMES: Final = tuple(DELIVERY_COLUMNS.split(", "))
+_ATTEMPT_NAMES: Final = tuple(field.name for field in fields(Attempt))
 _SELECT_ENDPOINTS: Final[LiteralString] = "SELECT " + ENDPOINT_COLUMNS + " " + SQL["endpoints"]
 _SELECT_DELIVERIES: Final[LiteralString] = "SELECT " + DELIVERY_COLUMNS + " " + SQL["deliveries"]
 _DELIVERY_PIECES: Final[dict[str, LiteralString]] = {
@@ -81,8 +82,9 @@ def attempts_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
-    kept = {name: value for name, value in asdict(attempt).items() if value is not None and value != {}}
-    return kept | {"at": attempt.at.isoformat()}
+    kept = {name: value for name in _ATTEMPT_NAMES if (value := getattr(attempt, name)) not in (None, {})}
+    kept["at"] = attempt.at.isoformat()
+    return kept
 
 
 def attempts_of(kept: Sequence[Mapping[str, Any]]) -> tuple[Attempt, ...]:
