@@ -1,12 +1,15 @@
 """A queue's promises under random arrivals, outcomes and recordings."""
 
 import random
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
+from domain.webhooks.usecases import endpoint_queue
 from domain.webhooks.usecases.endpoint_queue import (
     AT_ONCE,
     AT_ONCE_FAILING,
@@ -187,3 +190,9 @@ def test_an_endpoint_counts_as_disabled_unless_disabling_it_fails() -> None:
     with made.disabling():
         pass
     assert made.subscriber.endpoint.status == "disabled"
+
+
+def test_nobody_else_changes_a_queue_or_its_items() -> None:
+    usecases = Path(endpoint_queue.__file__).parent
+    written = re.compile(r"^\s*(?:queue|item)(?:\.\w+)+(?:, .*)? [-+]?= ", re.MULTILINE)
+    assert [path.name for path in usecases.glob("*.py") if written.search(path.read_text())] == ["endpoint_queue.py"]
