@@ -16,7 +16,7 @@ from benchmarks.reconciling import reconcile
 from benchmarks.stack import CALL, Stack, cpu_seconds, stack
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import EndpointSettings, Filters
+from domain.webhooks.model import EndpointSettings, EndpointStatus, Filters
 from domain.webhooks.usecases.service import WebhookService
 from entrypoints.areas import webhooks
 
@@ -80,7 +80,7 @@ class Bench:
     async def _disable(self) -> None:
         for shop in self.shops:
             async with self.parts.container.uow().begin(shop.publisher.tenant, CALL) as tx:
-                await self.service.update(tx, shop.id, {"status": "disabled"}, None)
+                await self.service.update(tx, shop.id, {"status": EndpointStatus.DISABLED}, None)
 
     async def publish(self, shop: Shop, count: int) -> None:
         """So many events that the shop wants, in one transaction."""

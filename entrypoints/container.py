@@ -40,7 +40,7 @@ from adapters.wire.webhooks import WirePayloadRendering
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
 from domain.webhooks.model import SHARDS
-from domain.webhooks.usecases.objects import ObjectsAsOf
+from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
 from entrypoints.dependencies import Dependencies, Readiness
 from entrypoints.schemas import SchemaFaults
 from entrypoints.settings import Settings
@@ -118,8 +118,12 @@ class Container(containers.DeclarativeContainer):
     sender = providers.Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
     shards = providers.Singleton(PostgresShards, pool, SHARDS)
     delivery_log = providers.Singleton(PostgresDeliveryLog, pool, shards, clock)
-    payloads = providers.Singleton(WirePayloadRendering)
-    objects_as_of = providers.Singleton(ObjectsAsOf, uow, event_reader, codec)
+    payloads = providers.Singleton(
+        Payloads,
+        codec,
+        providers.Singleton(WirePayloadRendering),
+        providers.Singleton(ObjectsAsOf, uow, event_reader, codec),
+    )
     access = providers.Singleton(AccessService, credentials, settings.provided.secret.encode.call())
     assembled = providers.Singleton(
         Dependencies,

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from domain.kernel.errors import Conflict, NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant
+from ports.signals import Channel
 from ports.unit_of_work import Recorded
 
 R = TypeVar("R")
@@ -57,7 +58,7 @@ def page_of(
 
 
 class MemoryDatabase:
-    """What is committed, and who may write now. `listeners` are told of channels and words (ports/signals.py) after a commit."""
+    """What is committed, and who may write now. `listeners` get channel and payload (ports/signals.py) after a commit."""
 
     def __init__(self) -> None:
         self._committed: Changes = {}
@@ -67,7 +68,7 @@ class MemoryDatabase:
         self.holds: dict[tuple[Tenant, str], Transaction] = {}
         self.low_watermark = 0
         """Up to which number events have been dropped."""
-        self.listeners: list[Callable[[str, str], None]] = []
+        self.listeners: list[Callable[[Channel, str], None]] = []
 
     def next_number(self) -> int:
         """A number higher than any before; gaps are left by what was rolled back."""
@@ -119,10 +120,10 @@ class MemoryDatabase:
                 else:
                     kept[key] = row
 
-    def tell(self, channel: str, word: str) -> None:
+    def notify(self, channel: Channel, payload: str) -> None:
         """Say that something happened on a channel."""
         for listener in list(self.listeners):
-            listener(channel, word)
+            listener(channel, payload)
 
 
 class Transaction:
@@ -132,8 +133,8 @@ class Transaction:
         self.store, self.tenant, self.now = store, tenant, now
         self.changes: Changes = {}
         self.recorded = Recorded()
-        self.channels: set[tuple[str, str]] = set()
-        """What to say once committed: channel and word."""
+        self.channels: set[tuple[Channel, str]] = set()
+        """What to say once committed: channel and payload."""
         self._read_only = read_only
 
     def rows(self, table: Table[R], tenant: Tenant | None = None) -> "Rows[R]":
@@ -162,8 +163,8 @@ class Transaction:
             self.store.apply(self.changes)
         self.store.release(self)
         if commit:
-            for channel, word in sorted(self.channels):
-                self.store.tell(channel, word)
+            for channel, payload in sorted(self.channels):
+                self.store.notify(channel, payload)
 
 
 class Rows(Generic[R]):

@@ -66,7 +66,7 @@ class PostgresTx:
     async def committed(self) -> None:
         """Let readers of the log know."""
         if "events" in self.__dict__:
-            await self.events.tell()
+            await self.events.notify()
 
     keys = cached_property(lambda tx: PostgresKeyStore(tx.session))
     orgs = cached_property(lambda tx: PostgresOrgStore(tx.session))

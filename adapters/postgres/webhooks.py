@@ -1,7 +1,7 @@
 """Webhook endpoints and deliveries in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
@@ -15,8 +15,11 @@ from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import posts
 from domain.webhooks.model import (
     Attempt,
+    AttemptFailure,
+    AttemptStatus,
     Delivery,
     DeliveryFilter,
+    DeliveryStatus,
     Endpoint,
     Filters,
     Forecast,
@@ -25,6 +28,7 @@ from domain.webhooks.model import (
     SealedSecrets,
     shard_of,
 )
+from ports.signals import Signal
 
 SQL = statements("webhooks")
 CHANNEL: Final = "joinery_webhooks"
@@ -43,6 +47,7 @@ DELIVERY_COLUMNS: Final[LiteralString] = (
 )
 """What `delivery_of` reads."""
 _DELIVERY_NAMES: Final = tuple(DELIVERY_COLUMNS.split(", "))
+_ATTEMPT_NAMES: Final = tuple(field.name for field in fields(Attempt))
 _SELECT_DELIVERIES: Final[LiteralString] = "SELECT " + DELIVERY_COLUMNS + " " + SQL["deliveries"]
 _DELIVERY_PIECES: Final[dict[str, LiteralString]] = {
     "status": " AND status = %(status)s",
@@ -55,6 +60,7 @@ def delivery_of(row: Sequence[Any]) -> Delivery:
     """A delivery out of DELIVERY_COLUMNS."""
     values = dict(zip(_DELIVERY_NAMES, row, strict=True))
     values["positions"] = tuple(values["positions"])
+    values["status"] = DeliveryStatus(values["status"])
     attempts = values["attempts"] = attempts_of(values["attempts"])
     return Delivery(**values, made=len(attempts))
 
@@ -65,13 +71,19 @@ def attempts_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
-    told = {name: value for name, value in asdict(attempt).items() if value is not None and value != {}}
-    return told | {"at": attempt.at.isoformat()}
+    kept = {name: value for name in _ATTEMPT_NAMES if (value := getattr(attempt, name)) not in (None, {})}
+    kept["at"] = attempt.at.isoformat()
+    return kept
 
 
 def attempts_of(kept: Sequence[Mapping[str, Any]]) -> tuple[Attempt, ...]:
     """Attempts out of what `attempts_json` kept."""
-    return tuple(Attempt(**{**entry, "at": datetime.fromisoformat(entry["at"])}) for entry in kept)
+    return tuple(_attempt_of(**entry) for entry in kept)
+
+
+def _attempt_of(at: str, status: str, failure: str | None = None, **others: Any) -> Attempt:
+    moment, reason = datetime.fromisoformat(at), AttemptFailure(failure) if failure else None
+    return Attempt(moment, AttemptStatus(status), failure=reason, **others)
 
 
 class PostgresWebhookStore:
@@ -96,7 +108,7 @@ class PostgresWebhookStore:
         """Keep a new endpoint, which gets events after the position `checkpoint`."""
         kept = {"secret": secrets.current, "previous_secret": secrets.previous, "checkpoint": checkpoint}
         await self._endpoints.add(endpoint, shard=shard_of(endpoint.id), **kept)
-        await self._tell(endpoint.id)
+        await self._notify(endpoint.id)
 
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
@@ -104,7 +116,7 @@ class PostgresWebhookStore:
         """Keep the new state. Raises PreconditionFailed for another version."""
         more = {} if checkpoint is None else {"checkpoint": checkpoint}
         await self._endpoints.save(endpoint, expected_version=expected_version, **more)
-        await self._tell(endpoint.id)
+        await self._notify(endpoint.id)
 
     async def remove(self, id: str) -> None:
         """Forget the endpoint and its secrets; its open deliveries fail."""
@@ -123,7 +135,7 @@ class PostgresWebhookStore:
     async def seal(self, id: str, secrets: SealedSecrets) -> None:
         """Replace the sealed secrets."""
         await self._session.run(SQL["seal"], id=id, **asdict(secrets))
-        await self._tell(id)
+        await self._notify(id)
 
     async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
         """One delivery of the endpoint."""
@@ -146,25 +158,25 @@ class PostgresWebhookStore:
         values = {name: getattr(delivery, name) for name in _DELIVERY_NAMES}
         values |= {"positions": list(delivery.positions), "attempts": jsonb(attempts_json(delivery.attempts))}
         await self._session.run(SQL["add_delivery"], **values)
-        await self._tell(delivery.endpoint)
+        await self._notify(delivery.endpoint)
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:
         """Have a finished delivery sent again with a fresh schedule."""
-        await self._session.run(SQL["resend"], id=delivery.id, at=at)
-        await self._tell(delivery.endpoint)
+        await self._session.run(SQL["resend"], id=delivery.id, pending=DeliveryStatus.PENDING, at=at)
+        await self._notify(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
         """Have failed deliveries made in [since, until] sent again, as many as leave the endpoint with `most` open ones."""
         span = {"endpoint": endpoint, "since": since, "until": until}
-        requeued = await self._session.run(SQL["recover"], at=at, most=most, **span)
+        requeued = await self._session.run(SQL["recover"], pending=DeliveryStatus.PENDING, at=at, most=most, **span)
         if requeued:
-            await self._tell(endpoint)
+            await self._notify(endpoint)
         return Recovery(requeued, bool(await self._session.one(SQL["failed_in"], **span)))
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
         """Every open delivery fails (the endpoint was disabled); answers how many."""
-        failed = await self._session.run(SQL["fail_open"], endpoint=endpoint, at=at)
-        await self._tell(endpoint)
+        failed = await self._session.run(SQL["fail_open"], endpoint=endpoint, failed=DeliveryStatus.FAILED, at=at)
+        await self._notify(endpoint)
         return failed
 
     async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
@@ -180,5 +192,5 @@ class PostgresWebhookStore:
             deliveries=events - close + posts(burst, endpoint.coalesce_seconds),
         )
 
-    async def _tell(self, endpoint: str) -> None:
-        await self._session.run(SQL["tell"], word=f"{self._session.tenant.word} {endpoint}")
+    async def _notify(self, endpoint: str) -> None:
+        await self._session.run(SQL["notify"], payload=Signal(self._session.tenant, endpoint).payload)

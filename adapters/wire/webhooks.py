@@ -1,8 +1,9 @@
 """The JSON of webhook endpoints and deliveries, and the bytes that are POSTed (specification, Webhook endpoint)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -27,17 +28,18 @@ from adapters.wire.schema import (
 from adapters.wire.versions import SUPPORTED, Versions
 from domain.events.model import Event
 from domain.kernel.tenancy import Tenant
-from domain.webhooks import payload
 from domain.webhooks.model import (
-    DELIVERY_STATUSES,
     EVERY_TYPE,
     MOST_TYPES,
     PAYLOADS,
-    REASONS,
-    STATUSES,
     Attempt,
+    AttemptFailure,
+    AttemptStatus,
     Delivery,
+    DeliveryStatus,
+    DisabledReason,
     Endpoint,
+    EndpointStatus,
     RecoveryRange,
 )
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
@@ -48,9 +50,12 @@ _decode = msgspec.json.Decoder(dict, float_hook=Decimal).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
-_FAILURES: Final = (
-    "timeout", "refused_address", "dns", "tls", "connect", "http_status", "redirect", "aborted",
-)  # fmt: skip
+
+def _first(example: StrEnum) -> Schema:
+    """One of the values of its kind, with this one as the example."""
+    return enum(example, *(value for value in type(example) if value != example))
+
+
 _TYPES: Final = ("offer.changed", *sorted(SUBSCRIBABLE - {"offer.changed"}))
 MOST_SOURCES: Final = 100
 MOST_CATEGORIES: Final = 100
@@ -134,11 +139,11 @@ ENDPOINT: Final = Resource[Endpoint](
         "coalesce_seconds": settable(COALESCE),
         "api_version": settable(API_VERSION),
         "description": clearable(DESCRIPTION, "null takes it away."),
-        "status": changeable(enum(*STATUSES)),
+        "status": changeable(enum(*EndpointStatus)),
         "status_reason": optional(
             record(
                 None,
-                {"code": enum(*REASONS)},
+                {"code": enum(*DisabledReason)},
                 description="Why the service disabled it: the receiver answered 410 (`gone`), or nothing succeeded for 72 "
                 "hours (`failing`).",
             )
@@ -171,9 +176,9 @@ ATTEMPT: Final = Resource[Attempt](
     None,
     {
         "at": timestamp(),
-        "status": enum("succeeded", "failed"),
+        "status": enum(*AttemptStatus),
         "duration_ms": integer(84, least=0),
-        "failure": optional(enum("http_status", *(name for name in _FAILURES if name != "http_status"))),
+        "failure": optional(_first(AttemptFailure.HTTP_STATUS)),
         "response_status": optional(integer(503)),
         "response_body": optional(
             text("upstream busy", longest=4096, shortest=0, description="The answer's first 1 KiB.")
@@ -194,7 +199,7 @@ DELIVERY: Final = Resource[Delivery](
         "event": id_of("evt", "What the header webhook-id says."),
         "type": text("offer.changed"),
         "subject": text("ofr_01J8ZQ5T3V7XK2M9RB4CDW"),
-        "status": enum("succeeded", *(name for name in DELIVERY_STATUSES if name != "succeeded")),
+        "status": _first(DeliveryStatus.SUCCEEDED),
         "body": optional(
             computed(
                 text(
@@ -289,8 +294,8 @@ def described(endpoint: Endpoint, livemode: bool, now: datetime) -> Mapping[str,
 
 def sample_to_wire(event: Event, tenant: Tenant, now: datetime) -> dict[str, Any]:
     """A sample that was emitted, with the envelope that everybody gets."""
-    told = events.envelope(event, tenant, now)
-    return {"object": "test_event", "id": event.id, "type": event.type, "subject": event.subject, "event": told}
+    envelope = events.envelope(event, tenant, now)
+    return {"object": "test_event", "id": event.id, "type": event.type, "subject": event.subject, "event": envelope}
 
 
 class WirePayloadRendering:
@@ -302,14 +307,6 @@ class WirePayloadRendering:
     def shaped(self, body: bytes, version: str) -> bytes:
         """The body in the shape of that dated version."""
         return body if self._versions.unchanged(version) else _encode(self._versions.shape(_decode(body), version))
-
-    def thin(self, body: bytes) -> bytes:
-        """The envelope with the paths of what changed instead of values."""
-        return _encode(payload.thin(_decode(body)))
-
-    def combined(self, bodies: Sequence[bytes]) -> bytes:
-        """Events of one subject, oldest first, as one whole event."""
-        return bodies[0] if len(bodies) == 1 else _encode(payload.combined([_decode(body) for body in bodies]))
 
     def fat(self, body: bytes, object: bytes | None) -> bytes:
         """The envelope with the resource's JSON as `data.object`."""

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 from adapters.wire import webhooks as wire
 from adapters.wire.schema import Schema, enum, id_of, text
 from domain.jobs.usecases.ticks import Tick
-from domain.webhooks.model import DELIVERY_STATUSES, DeliveryFilter, EndpointSettings
+from domain.webhooks.model import DeliveryFilter, DeliveryStatus, EndpointSettings
 from domain.webhooks.usecases.service import WebhookService
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
@@ -19,7 +19,7 @@ Reading: TypeAlias = ReadContext[WebhookService]
 Writing: TypeAlias = WriteContext[WebhookService]
 
 _FILTERS: Final[dict[str, Schema]] = {
-    "status": enum(*DELIVERY_STATUSES) | {"description": "Only deliveries in this state."},
+    "status": enum(*DeliveryStatus) | {"description": "Only deliveries in this state."},
     "type": text("offer.changed", longest=100, description="Only deliveries of this event type."),
     "event": id_of("evt", "Only the deliveries of this event."),
 }

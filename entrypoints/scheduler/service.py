@@ -4,7 +4,7 @@ from functools import partial
 
 from adapters.arq.queue import ArqQueue
 from adapters.postgres.leadership import leadership
-from domain.jobs.usecases.leading import Duty, lead
+from domain.jobs.usecases.leader import Duty, Leader
 from domain.jobs.usecases.relay import Relay
 from domain.jobs.usecases.ticks import Ticks
 from entrypoints.areas.registry import AREAS
@@ -21,4 +21,4 @@ async def run_scheduler(container: Container, settings: Settings) -> None:
     if settings.redis_url:
         duties.append(Relay(dependencies.dispatch, ArqQueue(settings.redis_url), dependencies.signals).run)
     with stopping_on_signals() as stop:
-        await lead(partial(leadership, settings.database_url), duties, stop=stop)
+        await Leader(partial(leadership, settings.database_url), duties).run(stop)

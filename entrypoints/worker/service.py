@@ -7,7 +7,7 @@ from typing import Final
 from adapters.arq.worker import ArqWorker, quiet
 from domain.jobs.usecases.draining import Drain
 from domain.jobs.usecases.polling import Polling
-from domain.jobs.usecases.working import through, work
+from domain.jobs.usecases.worker import Failover, Worker
 from entrypoints.areas.registry import AREAS
 from entrypoints.container import Container
 from entrypoints.settings import Settings
@@ -31,18 +31,18 @@ async def _run_runs(container: Container, settings: Settings, stop: asyncio.Even
     dependencies = container.assembled()
     handlers = {kind: handler for area in AREAS for kind, handler in area.jobs(dependencies).items()}
     drain = Drain(dependencies.dispatch, handlers)
-    database = Polling(dependencies.dispatch, dependencies.signals).serve
-    source = through(ArqWorker(settings.redis_url).serve, database) if settings.redis_url else database
-    await work(source, drain, lanes=settings.worker_lanes, stop=stop)
+    database = Polling(dependencies.dispatch, dependencies.signals)
+    source = Failover(ArqWorker(settings.redis_url), database) if settings.redis_url else database
+    await Worker(source, drain, lanes=settings.worker_lanes).run(stop)
 
 
 async def _deliver(container: Container, _settings: Settings, stop: asyncio.Event) -> None:
-    following = asyncio.create_task(container.tailer().run(), name="following the log")
+    tailing = asyncio.create_task(container.tailer().run(), name="tailing the log")
     try:
         await deliverer_of(container).run(stop)
     finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        tailing.cancel()
+        await asyncio.gather(tailing, return_exceptions=True)
 
 
 _DUTIES: Final = {"runs": _run_runs, "webhooks": _deliver}

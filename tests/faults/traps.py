@@ -33,7 +33,7 @@ from entrypoints.logs import configure
 from entrypoints.settings import Settings, from_environment
 from domain.jobs.usecases.draining import Drain
 from domain.jobs.usecases.polling import Polling
-from domain.jobs.usecases.working import through, work
+from domain.jobs.usecases.worker import Failover, Worker
 from entrypoints.stopping import stopping_on_signals
 from ports.unit_of_work import Tx
 
@@ -153,10 +153,10 @@ async def worker(container: Container, settings: Settings, trap: Trap) -> None:
         container.vault(), FileSpools(), container.codec(), lease=LEASE,
     )  # fmt: skip
     drain = Drain(container.dispatch(), {EXECUTE: run_execution}, lease=LEASE)
-    database = Polling(container.dispatch(), container.signals()).serve
-    source = through(ArqWorker(settings.redis_url).serve, database, 1.0) if settings.redis_url else database
+    database = Polling(container.dispatch(), container.signals())
+    source = Failover(ArqWorker(settings.redis_url), database, 1.0) if settings.redis_url else database
     with stopping_on_signals() as stop:
-        await work(source, drain, lanes=4, stop=stop)
+        await Worker(source, drain, lanes=4).run(stop)
 
 
 async def api(container: Container, settings: Settings, trap: Trap) -> None:

@@ -172,7 +172,7 @@ def settings(**changes: Any) -> Settings:
 def dependencies(world: World, **changes: Any) -> Dependencies:
     """Everything on memory adapters; what only workers and the scheduler need is left out."""
     signals, rendering, nothing = MemorySignals(), WireEventRendering(), cast("Any", None)
-    world.store.listeners.append(signals.tell)
+    world.store.listeners.append(signals.notify)
     events = MemoryEventReader(world.store, rendering)
     made: dict[str, Any] = {
         "settings": settings(),

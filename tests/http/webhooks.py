@@ -16,6 +16,7 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.usecases import OrgService
 from domain.request_logs.usecases import RequestLogService
 from domain.webhooks.model import Delivery
+from domain.webhooks.usecases.posting import signing_keys
 from domain.webhooks.usecases.service import WebhookService
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World, running
@@ -92,7 +93,7 @@ class Desk:
     def keys(self, id: str) -> tuple[bytes, ...]:
         """The keys that sign for the endpoint now."""
         kept = self.kept(id)
-        return self.service.signing_keys(kept.endpoint, kept.secrets, self.world.clock.now())
+        return signing_keys(self.service.vault, kept.endpoint, kept.secrets, self.world.clock.now())
 
 
 def key_in(secret: str) -> bytes:

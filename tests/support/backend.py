@@ -74,7 +74,7 @@ class Backend:
 def memory_backend() -> Backend:
     """Everything in memory, on a clock that stands still."""
     store, clock, signals = MemoryDatabase(), SettableClock(), MemorySignals()
-    store.listeners.append(signals.tell)
+    store.listeners.append(signals.notify)
 
     async def pass_time(by: timedelta) -> None:
         clock.advance(by)

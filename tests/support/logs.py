@@ -63,7 +63,7 @@ class Log:
 
     def __init__(self, **tailer: Any) -> None:
         self.store, self.signals = MemoryDatabase(), MemorySignals()
-        self.store.listeners.append(self.signals.tell)
+        self.store.listeners.append(self.signals.notify)
         self.uow = MemoryUnitOfWork(self.store, SettableClock())
         self.events = HeldEvents(self.store)
         self.tailer = LogTailer(self.events, WireEventRendering(), self.signals, **tailer)

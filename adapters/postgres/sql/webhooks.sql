@@ -1,3 +1,6 @@
+-- Statuses are parameters, but for those by which a partial index is found (webhook_deliveries_failed, _open): whether it
+-- serves is decided when a statement is planned, and the plan of a prepared statement knows no parameter's value.
+
 -- lock_count --
 SELECT pg_advisory_xact_lock(%(lock)s)
 
@@ -11,8 +14,8 @@ SELECT secret, previous_secret FROM webhook_endpoints WHERE org = %(org)s AND li
 UPDATE webhook_endpoints SET secret = %(current)s, previous_secret = %(previous)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
--- tell --
-SELECT pg_notify('joinery_webhooks', %(word)s)
+-- notify --
+SELECT pg_notify('joinery_webhooks', %(payload)s)
 
 -- deliveries --
 FROM webhook_deliveries WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s
@@ -24,11 +27,11 @@ VALUES (%(org)s, %(livemode)s, %(id)s, %(endpoint)s, %(event)s, %(type)s, %(subj
     %(body)s, %(attempts)s, %(tries)s, %(next_attempt_at)s, %(created_at)s, %(completed_at)s)
 
 -- resend --
-UPDATE webhook_deliveries SET status = 'pending', tries = 0, next_attempt_at = %(at)s, completed_at = NULL
+UPDATE webhook_deliveries SET status = %(pending)s, tries = 0, next_attempt_at = %(at)s, completed_at = NULL
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 
 -- recover --
-UPDATE webhook_deliveries SET status = 'pending', tries = 0, next_attempt_at = %(at)s, completed_at = NULL
+UPDATE webhook_deliveries SET status = %(pending)s, tries = 0, next_attempt_at = %(at)s, completed_at = NULL
 WHERE org = %(org)s AND livemode = %(livemode)s AND id IN (
     SELECT id FROM webhook_deliveries
     WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status = 'failed'
@@ -43,7 +46,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND 
   AND created_at >= %(since)s AND created_at <= %(until)s LIMIT 1
 
 -- fail_open --
-UPDATE webhook_deliveries SET status = 'failed', next_attempt_at = NULL, completed_at = %(at)s
+UPDATE webhook_deliveries SET status = %(failed)s, next_attempt_at = NULL, completed_at = %(at)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status IN ('pending', 'sending')
 
 -- wanted --

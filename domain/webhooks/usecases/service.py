@@ -2,9 +2,9 @@
 
 import base64
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from domain.audit.model import Change
@@ -26,11 +26,13 @@ from domain.webhooks.model import (
     AUDITED,
     MOST_ENDPOINTS,
     MOST_OPEN,
-    OPEN,
     Delivery,
     DeliveryFilter,
+    DeliveryStatus,
+    DisabledReason,
     Endpoint,
     EndpointSettings,
+    EndpointStatus,
     Filters,
     Recovery,
     RecoveryRange,
@@ -38,17 +40,15 @@ from domain.webhooks.model import (
     SealedSecrets,
 )
 from domain.webhooks.settings import differing, refuse_types, refuse_url
-from domain.webhooks.signing import PREFIX, key_of
+from domain.webhooks.signing import PREFIX
 from ports.events import EventRendering
 from ports.secrets import Vault
 from ports.unit_of_work import Tx
+from ports.webhooks import EndpointRendering
 
 FORECAST: Final = timedelta(days=7)
 """How far back a preview looks to tell what an endpoint would have got."""
 _SECRET_BYTES: Final = 32
-
-Describe = Callable[[Endpoint, bool, datetime], Mapping[str, Any]]
-"""An endpoint (its mode, now) as the resource that people read, without its secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class WebhookService:
 
     vault: Vault
     rendering: EventRendering
-    describe: Describe
+    describe: EndpointRendering
     allowed_hosts: frozenset[str] = frozenset()
 
     async def list_endpoints(self, tx: Tx, page_request: PageRequest) -> Page[Endpoint]:
@@ -150,12 +150,13 @@ class WebhookService:
         endpoint = _found(await tx.webhooks.get(id, lock=True))
         before = _delivery(await tx.webhooks.delivery(id, delivery, lock=True))
         _refuse_disabled(endpoint)
-        if before.status in OPEN:
+        if before.is_open:
             raise Conflict(f"The delivery is {before.status}: it is on its way already.")
+        after = before.resent(tx.now)
         await tx.webhooks.resend(before, tx.now)
-        told = {"status": "pending"}
-        await tx.audit.add(Change("webhook_delivery", delivery, "update", {"status": before.status}, told))
-        return _delivery(await tx.webhooks.delivery(id, delivery))
+        old, new = {"status": before.status}, {"status": after.status}
+        await tx.audit.add(Change("webhook_delivery", delivery, "update", old, new))
+        return after
 
     async def recover(self, tx: Tx, id: str, made: RecoveryRange) -> Recovery:
         """Have what failed of what was made in that range sent again, the oldest first, as much as may be under way.
@@ -169,8 +170,8 @@ class WebhookService:
             raise InvalidRequest(detail, fields=(FieldError("since", "invalid_value", detail),))
         _refuse_disabled(endpoint)
         recovery = await tx.webhooks.recover(id, since, until, tx.now, MOST_OPEN)
-        told = {"since": since.isoformat(), "until": until.isoformat(), "requeued": recovery.requeued}
-        await tx.audit.add(Change("webhook_endpoint", id, "update", {}, {"recovered": told}))
+        recovered = {"since": since.isoformat(), "until": until.isoformat(), "requeued": recovery.requeued}
+        await tx.audit.add(Change("webhook_endpoint", id, "update", {}, {"recovered": recovered}))
         return recovery
 
     async def test(self, tx: Tx, id: str) -> Delivery:
@@ -189,14 +190,14 @@ class WebhookService:
             type=event.type,
             subject=id,
             positions=(),
-            status="pending",
+            status=DeliveryStatus.PENDING,
             created_at=tx.now,
             body=self.rendering.event(event, tx.tenant, tx.now),
             next_attempt_at=tx.now,
         )
         await tx.webhooks.add_delivery(delivery)
-        told = {"endpoint": id, "type": event.type, "status": delivery.status}
-        await tx.audit.add(Change("webhook_delivery", delivery.id, "create", {}, told))
+        created = {"endpoint": id, "type": event.type, "status": delivery.status}
+        await tx.audit.add(Change("webhook_delivery", delivery.id, "create", {}, created))
         return delivery
 
     async def emit_sample(self, tx: Tx, type: str) -> Event:
@@ -214,29 +215,20 @@ class WebhookService:
         await tx.events.append([event])
         return event
 
-    async def disable(self, tx: Tx, id: str, reason: str) -> None:
-        """The service disables an endpoint (`gone` or `failing`): what is on its way fails, others are told of it.
+    async def disable(self, tx: Tx, id: str, reason: DisabledReason) -> None:
+        """The service disables an endpoint: what is on its way fails, others are told of it.
 
         Nothing happens to one that is gone or disabled already.
         """
         before = await tx.webhooks.get(id, lock=True)
-        if before is None or before.status != "enabled":
+        if before is None or before.status != EndpointStatus.ENABLED:
             return
-        after = before.changed(tx.now, status="disabled", disabled_for=reason)
+        after = before.changed(tx.now, status=EndpointStatus.DISABLED, disabled_for=reason)
         await tx.webhooks.save(after, expected_version=before.version)
         await tx.webhooks.fail_open(id, tx.now)
         await tx.audit.add(AUDITED.updated(before, after))
         data = self.describe(after, tx.tenant.livemode, tx.now)
         await tx.events.append([Event("delivery.disabled", id, after.version, data, area="service/webhooks")])
-
-    def signing_keys(self, endpoint: Endpoint, sealed: SealedSecrets, now: datetime) -> tuple[bytes, ...]:
-        """The keys that sign now, the present one first; the one before while the overlap of a rotation lasts.
-
-        Raises ValueError when the secrets cannot be opened.
-        """
-        overlap = endpoint.rotation is not None and now < endpoint.rotation.expires_at
-        both = (sealed.current, sealed.previous if overlap else None)
-        return tuple(key_of(self.vault.open(one, endpoint.id)["secret"]) for one in both if one is not None)
 
     def _sealed(self, secret: str, endpoint: str) -> bytes:
         return self.vault.seal({"secret": secret}, endpoint)
@@ -288,5 +280,5 @@ def _delivery(delivery: Delivery | None) -> Delivery:
 
 
 def _refuse_disabled(endpoint: Endpoint) -> None:
-    if endpoint.status != "enabled":
+    if endpoint.status != EndpointStatus.ENABLED:
         raise Conflict("The endpoint is disabled; set its status to enabled first.")
