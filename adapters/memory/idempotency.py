@@ -1,15 +1,14 @@
 """Stored answers in memory."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.kernel.errors import RequestInProgress
+from domain.kernel.retention import IDEMPOTENT_ANSWERS
 from ports.clock import Clock
 from ports.idempotency import StoredAnswer
-
-KEPT: Final = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,11 @@ class MemoryIdempotency:
 
     async def keep(self, key: str, answer: StoredAnswer) -> None:
         """Keep the answer for 24 hours."""
-        await self._rows.put(Kept(key, answer, self._transaction.now + KEPT))
+        await self._rows.put(Kept(key, answer, self._transaction.now + IDEMPOTENT_ANSWERS))
 
 
 class MemoryIdempotencyMaintenance:
-    """IdempotencyUpkeep."""
+    """IdempotencyMaintenance."""
 
     def __init__(self, store: MemoryDatabase, clock: Clock) -> None:
         self._store, self._clock = store, clock

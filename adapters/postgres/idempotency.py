@@ -1,15 +1,15 @@
 """Idempotency keys in PostgreSQL: held by an advisory lock of the transaction, so that a crash frees them at once."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
 from domain.kernel.errors import RequestInProgress
+from domain.kernel.retention import IDEMPOTENT_ANSWERS
 from ports.idempotency import StoredAnswer
 
 SQL = statements("idempotency")
-LIFETIME = timedelta(hours=24)
 
 
 class PostgresIdempotencyStore:
@@ -27,7 +27,7 @@ class PostgresIdempotencyStore:
         row = await self._session.one(SQL["hold"], lock=lock_number(tenant.org, tenant.livemode, key))
         if not row or not row[0]:
             raise RequestInProgress(retry_after=1)
-        since = self._session.now - LIFETIME
+        since = self._session.now - IDEMPOTENT_ANSWERS
         stored = await self._session.one(SQL["stored"], key=key, since=since)
         if stored is None:
             await self._session.run(SQL["forget"], key=key, since=since)
@@ -57,5 +57,5 @@ class PostgresIdempotencyMaintenance:
     async def purge_expired(self) -> int:
         """Drop answers older than 24 hours; answers how many."""
         async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["purge_expired"], {"since": datetime.now(UTC) - LIFETIME})
+            cursor = await link.cursor.execute(SQL["purge_expired"], {"since": datetime.now(UTC) - IDEMPOTENT_ANSWERS})
             return int(cursor.rowcount)

@@ -8,6 +8,7 @@ from typing import Final, LiteralString
 from psycopg import sql
 
 from adapters.postgres.pool import Pool, PooledConnection
+from domain.kernel import retention
 from domain.kernel.ids import encode, uuid7
 
 
@@ -35,9 +36,9 @@ class Days:
 
 
 PARTITIONED: Final = {
-    "events": Days(31, "time"),
-    "request_logs": Days(91, "created_at"),
-    "webhook_deliveries": Days(30, "id", _delivery),
+    "events": Days(retention.EVENTS.days + 1, "time"),
+    "request_logs": Days(retention.REQUEST_LOGS.days + 1, "created_at"),
+    "webhook_deliveries": Days(retention.DELIVERIES.days, "id", _delivery),
 }
 AHEAD: Final = 3
 
