@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
-from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, Variant
+from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, Stream, Variant
 from domain.kernel.paging import Page, PageRequest
 
 
@@ -50,11 +50,11 @@ class CatalogueStore(CatalogueReads, Protocol):
         """Write the batch: rows, fingerprints, documents and events, all or nothing with the transaction."""
         ...
 
-    async def stated_offers(self, source: str, stream: str) -> int:
+    async def stated_offers(self, source: str, stream: Stream) -> int:
         """How many offers the stream states now."""
         ...
 
-    async def stated_of(self, source: str, stream: str, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
+    async def stated_of(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
         """The (variant key, location) of every offer that the stream states under these mark keys.
 
         In the stock stream, where a mark's key finds its variant by key or SKU, the mark's key stands for the variant's.

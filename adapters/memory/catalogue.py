@@ -20,6 +20,7 @@ from domain.catalogue.model import (
     OfferLine,
     Product,
     ProductFilter,
+    Stream,
     Variant,
 )
 from domain.kernel.paging import Page, PageRequest
@@ -121,13 +122,13 @@ class MemoryCatalogue:
         body = self._rendering.product(product)
         return Document(product.id, body, blake2b(body, digest_size=12).hexdigest())
 
-    async def stated_offers(self, source: str, stream: str) -> int:
+    async def stated_offers(self, source: str, stream: Stream) -> int:
         """How many offers the stream states now."""
         return sum(1 for product in self._products.where() for _ in _stated(product.variants, source, stream))
 
-    async def stated_of(self, source: str, stream: str, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
+    async def stated_of(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
         """The (variant key, location) of every offer that the stream states under these mark keys."""
-        if stream == "catalogue":
+        if stream == Stream.CATALOGUE:
             sought = set(keys)
             variants = [
                 variant for product in self._of(source) if product.key in sought for variant in product.variants
@@ -180,7 +181,7 @@ def _alone(coded: Mapping[str, list[tuple[str, int]]], code: str) -> tuple[str, 
     return places[0] if len(places) == 1 else None
 
 
-def _stated(variants: Iterable[Variant], source: str, stream: str) -> Iterator[tuple[Variant, Offer]]:
+def _stated(variants: Iterable[Variant], source: str, stream: Stream) -> Iterator[tuple[Variant, Offer]]:
     bit = STREAM_BITS[stream]
     for variant in variants:
         yield from ((variant, offer) for offer in variant.offers if offer.source == source and offer.stated & bit)

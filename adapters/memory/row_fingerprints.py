@@ -7,6 +7,7 @@ from typing import Final
 
 from adapters.memory.table import Table, Transaction
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
+from domain.catalogue.model import Stream
 
 SIGHTS: Final = 3
 """After so many complete runs without a key, its absence is old enough for the ladder."""
@@ -18,7 +19,7 @@ class StoredFingerprint:
     """A mark of a source's stream, and since when, and for how many complete runs, its key has been absent."""
 
     source: str
-    stream: str
+    stream: Stream
     mark: RowFingerprint
     absent_since: datetime | None = None
     absent_runs: int = 0
@@ -76,6 +77,6 @@ class MemoryFingerprints:
         """The source's catalogue fingerprints that were absent for SIGHTS complete runs and PROBABLY_AFTER, and since when."""
         return [
             (row.mark, row.absent_since)
-            for row in self._rows.sorted(lambda row: (row.source, row.stream) == (source, "catalogue"))
+            for row in self._rows.sorted(lambda row: (row.source, row.stream) == (source, Stream.CATALOGUE))
             if row.absent_since is not None and row.absent_runs >= SIGHTS and row.absent_since <= now - PROBABLY_AFTER
         ]

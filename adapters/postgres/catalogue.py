@@ -14,7 +14,16 @@ from adapters.postgres.session import Fetched, Session, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
-from domain.catalogue.model import STREAM_BITS, Document, OfferFilter, OfferLine, Product, ProductFilter, Variant
+from domain.catalogue.model import (
+    STREAM_BITS,
+    Document,
+    OfferFilter,
+    OfferLine,
+    Product,
+    ProductFilter,
+    Stream,
+    Variant,
+)
 from domain.kernel.paging import Page, PageRequest
 from ports.catalogue import Rendering
 
@@ -122,15 +131,15 @@ class PostgresCatalogueStore:
         await BatchWriter(self._session, self._rendering, self._known).write(key_range, batch, now)
         await self._events.append(batch.events)
 
-    async def stated_offers(self, source: str, stream: str) -> int:
+    async def stated_offers(self, source: str, stream: Stream) -> int:
         """How many offers the stream states now."""
         row = await self._session.one(BATCH["stated_offers"], source=source, bit=STREAM_BITS[stream])
         return int(row[0]) if row else 0
 
-    async def stated_of(self, source: str, stream: str, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
+    async def stated_of(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
         """The (variant key, location) of every offer that the stream states under these mark keys."""
         bit = STREAM_BITS[stream]
-        if stream == "catalogue":
+        if stream == Stream.CATALOGUE:
             found = await self._session.all(BATCH["stated_by_product"], source=source, keys=texts(keys), bit=bit)
             return frozenset((key, location) for key, location in found)
         by_key = await self._session.all(BATCH["variants_by_key"], source=source, keys=texts(keys))

@@ -3,9 +3,10 @@
 import re
 from functools import cache
 from importlib.resources import files
-from typing import LiteralString, cast
+from typing import Final, LiteralString, cast
 
-_HEADING = re.compile(r"^-- ([a-z0-9_]+) --$", re.MULTILINE)
+_HEADING: Final = re.compile(r"^-- ([a-z0-9_]+) --$", re.MULTILINE)
+_OPTION: Final = re.compile(r"\s*--\? ([a-z0-9_]+)$")
 
 
 @cache
@@ -14,3 +15,19 @@ def statements(area: str) -> dict[str, LiteralString]:
     text = files(__package__).joinpath("sql", f"{area}.sql").read_text("utf-8")
     parts = _HEADING.split(text)
     return {name: cast(LiteralString, body.strip()) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+@cache
+def rendered(statement: LiteralString, names: frozenset[str], limit: int | None = None) -> LiteralString:
+    """The statement without those of its optional lines, which end in `--? name`, whose name is not among `names`.
+
+    `{limit}` is written out: as a parameter it would have PostgreSQL plan every page anew (measured: 55 µs of 140).
+    """
+    lines = []
+    for line in statement.splitlines():
+        option = _OPTION.search(line)
+        if option is None:
+            lines.append(line)
+        elif option[1] in names:
+            lines.append(line[: option.start()])
+    return "\n".join(lines).replace("{limit}", str(limit))

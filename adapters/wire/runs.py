@@ -19,14 +19,15 @@ from adapters.wire.schema import (
     timestamp,
     word,
 )
+from domain.catalogue.model import Stream
 from domain.kernel.problems import Problem
-from domain.runs.model import STAGES, STATUSES, STREAMS, TRIGGERS, Run
+from domain.runs.model import Run, RunStage, RunStatus, RunTrigger, WaitingReason
 
 _PROBLEMS: Final = (
     "missing", "unreadable", "out_of_range", "unknown_unit", "unknown_currency", "bad_check_digit", "duplicate",
     "conflict", "too_long", "unsafe_url",
 )  # fmt: skip
-STREAM: Final = word(*STREAMS)
+STREAM: Final = word(*Stream)
 PROBLEM: Final = record(
     None,
     {
@@ -42,7 +43,7 @@ PROBLEM: Final = record(
 WAITING: Final = record(
     None,
     {
-        "reason": word("rate_limited", "upstream_busy", "retry", "lease"),
+        "reason": word(*WaitingReason),
         "until": timestamp(),
         "attempt": integer(1, least=1),
         "detail": text("The source asks to come back in 60 seconds.", longest=2000),
@@ -54,10 +55,10 @@ RUN: Final = record(
     {
         "id": id_of("run"),
         "source": id_of("src"),
-        "trigger": word(*TRIGGERS),
+        "trigger": word(*RunTrigger),
         "stream": STREAM,
-        "status": word(*STATUSES),
-        "stage": word(*STAGES),
+        "status": word(*RunStatus),
+        "stage": word(*RunStage),
         "served_by": nullable(text("admin_graphql", description="Null for a connector with one API.")),
         "stats": map_of({"type": "integer"}, {"rows": 1200, "products_created": 14, "problems": 3}),
         "error": record(
@@ -114,5 +115,5 @@ def to_wire(run: Run) -> dict[str, Any]:
 
 def problem_to_wire(problem: Problem) -> Mapping[str, Any]:
     """A problem found while reading."""
-    told = {"field": problem.field, "problem": problem.problem, "detail": problem.detail}
-    return present(sheet=problem.sheet, line=problem.line, column=problem.column) | told
+    place = present(sheet=problem.sheet, line=problem.line, column=problem.column)
+    return place | {"field": problem.field, "problem": problem.problem, "detail": problem.detail}

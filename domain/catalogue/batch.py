@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from domain.catalogue.model import Offer, Product, Variant
+from domain.catalogue.model import Offer, Product, Stream, Variant
 from domain.events.model import Event
 
 SLOTS = 1 << 31
@@ -27,7 +27,7 @@ class KeyRange:
     """The slots from `low` to below `high` of one source and stream."""
 
     source: str
-    stream: str
+    stream: Stream
     low: int
     high: int
 

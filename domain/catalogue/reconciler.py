@@ -7,7 +7,7 @@ from typing import Any
 
 from domain.catalogue import differences
 from domain.catalogue.batch import Batch
-from domain.catalogue.model import STREAM_BITS, Offer, Product, Variant
+from domain.catalogue.model import STREAM_BITS, Offer, Product, Stream, Variant
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.events.model import Changed, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
@@ -26,7 +26,7 @@ class CatalogueReconciler:
 
     source: Source
     run: str
-    stream: str
+    stream: Stream
     now: datetime
     complete: bool
     products: dict[str, Product]
@@ -108,7 +108,7 @@ class CatalogueReconciler:
     def _stated_by_another(self, product: Product, offer: Offer) -> None:
         """The other stream still states the offer: a price stays as last stated, stock that nobody states is unknown."""
         old = offer.data
-        if self.stream == "stock":
+        if self.stream == Stream.STOCK:
             stock = (*differences.STOCK_FIELDS, "availability")
             kept = {name: value for name, value in old.items() if name not in stock}
             offer.data = {**kept, "availability": "unknown"}

@@ -1,14 +1,14 @@
 """How a run comes to be: the row, the job that carries it out, and what the audit log says of it."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from domain.audit.model import Change
+from domain.catalogue.model import Stream
 from domain.jobs.model import NewJob
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.runs.model import Run
+from domain.runs.model import PushInput, Run, RunStatus, RunTrigger, UploadInput
 
 EXECUTE: Final = "runs.execute"
 """The kind of job that carries out a run; its `args` are `{"run": id}`."""
@@ -16,11 +16,11 @@ EXECUTE: Final = "runs.execute"
 
 def queued(
     source: str,
-    trigger: str,
+    trigger: RunTrigger,
     now: datetime,
     *,
-    stream: str = "catalogue",
-    input: Mapping[str, Any] | None = None,
+    stream: Stream = Stream.CATALOGUE,
+    input: UploadInput | PushInput | None = None,
     accept_shrink: bool = False,
 ) -> Run:
     """A new run that waits for a worker."""
@@ -29,9 +29,9 @@ def queued(
         source=source,
         trigger=trigger,
         stream=stream,
-        status="queued",
+        status=RunStatus.QUEUED,
         created_at=now,
-        input=input or {},
+        input=input,
         accept_shrink=accept_shrink,
     )
 

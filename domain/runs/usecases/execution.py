@@ -10,12 +10,23 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from domain.catalogue.model import Stream
 from domain.ingestion.model import Context, Table
 from domain.ingestion.vocabulary import score_header
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Actor, AuditContext
-from domain.runs.model import Run, RunError
+from domain.runs.model import (
+    REREADING,
+    Fetched,
+    PushInput,
+    Run,
+    RunError,
+    RunErrorCode,
+    RunStage,
+    RunTrigger,
+    WaitingReason,
+)
 from domain.runs.usecases import outcome
 from domain.runs.usecases.chunking import ChunkBuilder
 from domain.runs.usecases.fetching import Fetcher, Snapshot, settings_digest
@@ -90,13 +101,13 @@ class RunExecution:
         except FetchFailed as failure:
             await self._fetch_failed(attempt, failure)
         except ParseFailed as failure:
-            await self._fail(attempt, RunError("parse_failed", str(failure)))
+            await self._fail(attempt, RunError(RunErrorCode.PARSE_FAILED, str(failure)))
         except NeedsMapping as failure:
             async with self._uow.begin(job.tenant, attempt.context) as tx:
                 await outcome.ask_for_mapping(tx, job, await self._latest(tx, attempt), str(failure))
         except ShrinkRefused as refusal:
             stats = {**attempt.run.stats, "stated": refusal.stated, "would_withdraw": refusal.lost}
-            await self._fail(attempt, RunError("shrink_refused", str(refusal)), stats)
+            await self._fail(attempt, RunError(RunErrorCode.SHRINK_REFUSED, str(refusal)), stats)
         except DomainError:
             raise
         except Exception as error:
@@ -106,15 +117,15 @@ class RunExecution:
         """A full disk fails the run at once; anything else is tried again some times before it does."""
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             message = "The service has no space left to keep the feed; nothing was changed. Run it again later."
-            await self._fail(attempt, RunError("storage_full", message))
+            await self._fail(attempt, RunError(RunErrorCode.STORAGE_FULL, message))
             return
-        if attempt.job.attempt - int(attempt.run.input.get("waits", 0)) < TRIES:
+        if attempt.job.attempt - attempt.run.waits < TRIES:
             raise error
         _LOG.error("run given up after %d attempts", TRIES, exc_info=error, extra={"run": attempt.run.id})
         message = (
             "The service met an error of its own; what was stored so far stays. Its operators can see it in the log."
         )
-        await self._fail(attempt, RunError("internal_error", message))
+        await self._fail(attempt, RunError(RunErrorCode.INTERNAL_ERROR, message))
 
     async def _begin(self, job: ClaimedJob) -> Attempt | None:
         context = AuditContext(Actor("service", "worker"), job.kind)
@@ -133,7 +144,7 @@ class RunExecution:
                 connector_job = await self._connector_job(tx, run, source)
             except ValueError:
                 message = "The stored credentials cannot be opened; store them again."
-                await outcome.fail(tx, job, run, RunError("credentials_refused", message), self._ladder)
+                await outcome.fail(tx, job, run, RunError(RunErrorCode.CREDENTIALS_REFUSED, message), self._ladder)
                 return None
             attempt = Attempt(job, context, run, source, connector_job)
             await tx.jobs.hold(job, self._lease)
@@ -144,8 +155,8 @@ class RunExecution:
         credentials = self._vault.open(sealed, source.id) if sealed else None
         good = await tx.runs.last_good(source.id, run.stream)
         validators = Validators()
-        if good is not None and good.input.get("settings") == settings_digest(source, run.stream):
-            validators = Validators(good.input.get("etag"), good.input.get("last_modified"))
+        if good and good.fetched and good.fetched.settings == settings_digest(source, run.stream):
+            validators = Validators(good.fetched.etag, good.fetched.last_modified)
         return Job(source.config, credentials, run.stream, validators)
 
     async def _carry_out(self, attempt: Attempt, lost: asyncio.Event) -> None:
@@ -168,28 +179,23 @@ class RunExecution:
         """The run with what the fetch gave, and whether the feed is the very one of the last good run."""
         run, digest = attempt.run, settings_digest(attempt.source, attempt.run.stream)
         good = await tx.runs.last_good(run.source, run.stream)
-        same_way = good is not None and good.input.get("settings") == digest and good.input.get("whole", True)
-        unchanged = same_way and good is not None and (snapshot.unchanged or snapshot.key == good.snapshot)
-        taken_over = run.snapshot is not None and run.input.get("settings") == digest
-        served_by = run.served_by if taken_over else snapshot.served_by
-        told = {"settings": digest, "whole": bool(run.input.get("complete", True))}
-        if not taken_over:
-            told |= {
-                "etag": snapshot.validators.etag,
-                "last_modified": snapshot.validators.last_modified,
-                "stored": None,
-            }
-        key = good.snapshot if unchanged and good is not None else snapshot.key
+        unchanged = False
+        key = snapshot.key
+        if good and good.fetched and good.fetched.settings == digest and good.fetched.whole:
+            unchanged = snapshot.unchanged or snapshot.key == good.snapshot
+            key = good.snapshot if unchanged else key
+        if run.snapshot is None or run.fetched is None or run.fetched.settings != digest:
+            fetched = Fetched(digest, run.complete, snapshot.validators.etag, snapshot.validators.last_modified)
+            run = replace(run, served_by=snapshot.served_by, fetched=fetched, checkpoint=None)
         stats = {**run.stats, "bytes": snapshot.size} | ({"unchanged_feed": 1} if unchanged else {})
-        stage = "done" if unchanged else "parse"
-        run = replace(run, snapshot=key, served_by=served_by, input={**run.input, **told}, stats=stats, stage=stage)
-        return run, unchanged and run.trigger not in ("replay", "mapping", "category_rules")
+        stage = RunStage.DONE if unchanged else RunStage.PARSE
+        return replace(run, snapshot=key, stats=stats, stage=stage), unchanged and run.trigger not in REREADING
 
     async def _store(self, attempt: Attempt, path: Path, lost: asyncio.Event) -> None:
         try:
             await self._read_and_store(attempt, path, lost)
         except StockSheet:
-            run = replace(attempt.run, stream="stock")
+            run = replace(attempt.run, stream=Stream.STOCK)
             async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
                 await tx.runs.save(run)
                 await tx.jobs.hold(attempt.job, self._lease)
@@ -212,7 +218,7 @@ class RunExecution:
                 reading=reading,
                 chunk_builder=ChunkBuilder(self._codec, reading.sheets, context),
                 spool=spool,
-                complete=bool(attempt.run.input.get("complete", True)),
+                complete=attempt.run.complete,
                 statistics=self._statistics,
             )
             await storer.guard()
@@ -228,7 +234,7 @@ class RunExecution:
     ) -> None:
         """Read in a thread; meanwhile say how far it is, and stop it when the lease is lost."""
         run = attempt.run
-        handed_in = run.trigger in ("upload", "mail") and run.stream == "catalogue"
+        handed_in = run.trigger in (RunTrigger.UPLOAD, RunTrigger.MAIL) and run.stream == Stream.CATALOGUE
         may_be_stock = handed_in and attempt.source.catalogue_at is not None
         reader = Reader(self._codec, spool, context, reading, may_be_stock=may_be_stock)
         work = asyncio.create_task(asyncio.to_thread(self._walk, attempt, path, reader, reading))
@@ -248,7 +254,7 @@ class RunExecution:
                 await asyncio.wait({work})
 
     def _walk(self, attempt: Attempt, path: Path, reader: Reader, reading: Reading) -> None:
-        if attempt.run.input.get("push"):
+        if isinstance(attempt.run.input, PushInput):
             reader.records(self._fetcher.parts(path))
             return
         tables: Iterator[Table] = self._connectors.tables(
@@ -274,16 +280,16 @@ class RunExecution:
         _LOG.info("run failed", extra={"run": attempt.run.id, "code": error.code})
 
     async def _fetch_failed(self, attempt: Attempt, failure: FetchFailed) -> None:
-        if failure.waiting is None or outcome.waited_out(attempt.run):
-            await self._fail(attempt, RunError(failure.code, str(failure)))
+        if failure.waiting is None or attempt.run.waited_out:
+            await self._fail(attempt, RunError(RunErrorCode(failure.code), str(failure)))
             return
         until = failure.retry_at or datetime.now(UTC) + timedelta(minutes=1)
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             run = await self._latest(tx, attempt)
-            await outcome.wait(tx, attempt.job, run, failure.waiting, until, str(failure))
+            await outcome.wait(tx, attempt.job, run, WaitingReason(failure.waiting), until, str(failure))
 
 
-def context_of(source: Source, stream: str) -> Context:
+def context_of(source: Source, stream: Stream) -> Context:
     """How the source's values are to be read."""
     config = source.config
     currency = config.get("currency")
@@ -292,7 +298,7 @@ def context_of(source: Source, stream: str) -> Context:
         decimal=str(config.get("decimal", "auto")),
         warehouse=config.get("warehouse"),
         price_code=config.get("price_code"),
-        stream=stream,
+        stream=stream.value,
     )
 
 

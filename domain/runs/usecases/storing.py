@@ -7,13 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 from domain.catalogue.batch import FingerprintDiff, KeyRange
-from domain.catalogue.model import Product
+from domain.catalogue.model import Product, Stream
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
 from domain.jobs.model import ClaimedJob
 from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.runs.model import Run
+from domain.runs.model import Checkpoint, Run, RunErrorCode, RunStage
 from domain.runs.usecases.chunking import Chunk, ChunkBuilder
 from domain.runs.usecases.reading import CHUNK_ROWS, Findings, Reading, key_range_of
 from domain.sources.model import Source
@@ -77,9 +77,9 @@ class Storer:
     def __post_init__(self) -> None:
         """Go on where an attempt that died has stopped, when the chunks are the same; what it counted counts."""
         self.chunks = self.reading.chunks()
-        stored, chunks = self.run.input.get("stored") or (0, 0)
-        if stored and chunks == self._shape():
-            self.first = stored
+        checkpoint = self.run.checkpoint
+        if checkpoint and checkpoint.shape == self._shape():
+            self.first = checkpoint.chunks
             kept = list(self.run.problems)
             self.reading.findings = Findings(kept, self.run.stats.get("problems", len(kept)))
             self.counts = {name: n for name, n in self.run.stats.items() if name not in ("rows", "bytes", "problems")}
@@ -98,8 +98,8 @@ class Storer:
         if stated <= SHRINK_LEAST:
             return
         allowed = max(SHRINK_LEAST, int(stated * SHRINK_SHARE))
-        lost = await self._lost(allowed, self._stock_left if self.run.stream == "stock" else None)
-        if lost > allowed and self.run.stream == "catalogue":
+        lost = await self._lost(allowed, self._stock_left if self.run.stream == Stream.STOCK else None)
+        if lost > allowed and self.run.stream == Stream.CATALOGUE:
             lost = await self._lost(stated, self._offered)
         if lost > allowed and not agrees(before, lost):
             raise ShrinkRefused(stated, lost)
@@ -177,9 +177,8 @@ class Storer:
         async with self.uow.begin(self.tenant, self.context) as tx:
             await self._store(tx, prepared)
             stats = {**self.run.stats, **self.stats()}
-            done = {**self.run.input, "stored": [stored, self._shape()]}
-            problems = tuple(self.reading.findings.kept)
-            self.run = replace(self.run, stats=stats, stage="store", input=done, problems=problems)
+            checkpoint, problems = Checkpoint(stored, self._shape()), tuple(self.reading.findings.kept)
+            self.run = replace(self.run, stats=stats, stage=RunStage.STORE, checkpoint=checkpoint, problems=problems)
             await tx.runs.save(self.run)
             await tx.jobs.hold(self.job, self.lease)
 
@@ -195,11 +194,11 @@ class Storer:
     async def _store(self, tx: Tx, prepared: "Prepared") -> None:
         diff, chunk, statements = prepared.diff, prepared.chunk, prepared.statements
         self._count("unchanged", diff.unchanged)
-        lingering = sorted(diff.lingering) if self.complete and self.run.stream == "catalogue" else []
+        lingering = sorted(diff.lingering) if self.complete and self.run.stream == Stream.CATALOGUE else []
         absent = sorted(diff.absent) if self.complete else []
         if not diff.changed and not diff.returned and not absent and not lingering:
             return
-        apply = self._catalogue if self.run.stream == "catalogue" else self._stock
+        apply = self._catalogue if self.run.stream == Stream.CATALOGUE else self._stock
         reconciler = await apply(tx, chunk, statements, absent)
         reconciler.batch.absent = absent + lingering
         for problem in (*prepared.problems, *reconciler.problems):
@@ -251,14 +250,14 @@ class Storer:
         return reconciler
 
     def _reconciler(self, tx: Tx, products: dict[str, Product]) -> CatalogueReconciler:
-        places = self.reading.places() if self.run.stream == "stock" else None
+        places = self.reading.places() if self.run.stream == Stream.STOCK else None
         return CatalogueReconciler(
             self.source, self.run.id, self.run.stream, tx.now, self.complete, products, self.reading.has, places
         )
 
     async def age(self) -> None:
         """After a complete catalogue run: move long absent products down the ladder (decisions.md §3)."""
-        if not self.complete or self.run.stream != "catalogue":
+        if not self.complete or self.run.stream != Stream.CATALOGUE:
             return
         async with self.uow.begin(self.tenant, self.context) as tx:
             keys = await tx.catalogue.age_absent(self.source.id, tx.now)
@@ -282,6 +281,6 @@ class Storer:
 
 def agrees(before: Run | None, lost: int) -> bool:
     """Second sight: the run before was refused for losing about as many."""
-    if before is None or before.error is None or before.error.code != "shrink_refused":
+    if before is None or before.error is None or before.error.code != RunErrorCode.SHRINK_REFUSED:
         return False
     return lost <= before.stats.get("would_withdraw", 0) * 1.1

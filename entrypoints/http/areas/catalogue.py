@@ -6,16 +6,16 @@ from typing import Any, Final
 from adapters.wire import catalogue as documents
 from adapters.wire import products as wire
 from adapters.wire.schema import id_of, text, timestamp, word
-from domain.catalogue.model import AVAILABILITIES, STATUSES, Document, OfferFilter, ProductFilter
+from domain.catalogue.model import Document, OfferFilter, ProductFilter, ProductStatus
 from domain.kernel.paging import Page
 from entrypoints.http.operation import Operation, Reply, RequestContext, Tool
 
 _PRODUCT_FILTERS: Final = {
     "updated_since": timestamp("Products changed at or after this moment; a variant or offer change counts."),
-    "status": word(*STATUSES),
+    "status": word(*ProductStatus),
     "brand": text("Lindgren Möbler", longest=200, description="Ignores case and spacing."),
     "category": id_of("ctg", "This category or one below it."),
-    "availability": word("in_stock", *AVAILABILITIES[:-1]),
+    "availability": wire.AVAILABILITY,
     "catalogue": id_of("cat", "One you cannot see lists nothing."),
     "source": id_of("src", "Products that the source feeds or fed, those it stopped listing included."),
     "q": text(
@@ -28,7 +28,7 @@ _OFFER_FILTERS: Final = {
     "variant": id_of("var"),
     "product": id_of("prod"),
     "source": id_of("src"),
-    "availability": word("in_stock", *AVAILABILITIES[:-1]),
+    "availability": wire.AVAILABILITY,
     "updated_since": timestamp("Offers changed at or after this moment."),
 }
 _CATEGORY_TREE: dict[str, Any] = {}

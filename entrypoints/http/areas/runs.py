@@ -4,6 +4,7 @@ from typing import Final
 
 from adapters.wire import records as wire_records
 from adapters.wire import runs as wire
+from domain.catalogue.model import Stream
 from domain.runs.model import Run
 from domain.runs.usecases.service import Push
 from entrypoints.http.operation import Operation, Reply, RequestContext, Tool
@@ -15,13 +16,13 @@ def _accepted(call: RequestContext, run: Run) -> Reply:
 
 async def list_of_source(call: RequestContext) -> Reply:
     """A source's runs."""
-    return call.listing(await call.use.runs.page(call.tx, call.ids["id"], call.page_request), wire.to_wire)
+    return call.listing(await call.use.runs.list_runs(call.tx, call.ids["id"], call.page_request), wire.to_wire)
 
 
 async def start(call: RequestContext) -> Reply:
     """Queue a pull now."""
     body = call.body or {}
-    stream, accept = body.get("stream", "catalogue"), body.get("accept_shrink", False)
+    stream, accept = Stream(body.get("stream", Stream.CATALOGUE)), body.get("accept_shrink", False)
     run = await call.use.runs.start(call.tx, call.ids["id"], stream=stream, accept_shrink=accept)
     return _accepted(call, run)
 

@@ -1,0 +1,24 @@
+"""What is compared with what earlier releases stored: were these to change, every source would be read anew."""
+
+import pytest
+
+from domain.catalogue.model import Stream
+from domain.runs.usecases.execution import context_of
+from domain.runs.usecases.fetching import settings_digest
+from domain.runs.usecases.reading import salt_of
+from tests.support import builders
+
+CONFIG = {"url": "https://vendor.example/feed.csv", "currency": "USD"}
+
+
+@pytest.mark.parametrize(
+    ("stream", "settings", "salt"),
+    [
+        (Stream.CATALOGUE, "152402745344e331eb0b6761", "ce17f4b9b4cb4cf8c0b5b9969e809579"),
+        (Stream.STOCK, "4e4f1c31f252158834b9f221", "76b2db139da378540f6a37d4f82cd4ed"),
+    ],
+)
+def test_digests_stay(stream: Stream, settings: str, salt: str) -> None:
+    source = builders.source(id="src_1", catalogue="cat_1", config=CONFIG)
+    assert settings_digest(source, stream) == settings
+    assert salt_of(None, context_of(source, stream)).hex() == salt
