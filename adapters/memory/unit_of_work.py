@@ -63,6 +63,13 @@ class MemoryUnitOfWork:
             transaction.end(commit=commit)
 
     @asynccontextmanager
+    async def scratch(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
+        """A transaction that is always rolled back."""
+        async with self.begin(tenant, context) as tx:
+            yield tx
+            tx.dry = True
+
+    @asynccontextmanager
     async def read(self, tenant: Tenant) -> AsyncIterator[Tx]:
         """Stores for reading; writing raises RuntimeError."""
         yield self._stores(Transaction(self._store, tenant, self._clock.now(), read_only=True), READING)

@@ -50,9 +50,9 @@ def _values(filter: ProductFilter) -> dict[str, Any]:
     if filter.brand is not None:
         values["brand"] = search.brand_key(filter.brand)
     if filter.category is not None:
-        values["category"] = "c:" + filter.category
+        values["category"] = search.category_term(filter.category)
     if filter.availability is not None:
-        values["availability"] = "a:" + filter.availability
+        values["availability"] = search.availability_term(filter.availability)
     if filter.source is not None:
         values["source"] = filter.source
     return values
@@ -85,7 +85,7 @@ def _searched(q: str, inner: LiteralString, order: LiteralString, params: dict[s
     by_words: LiteralString = ""
     for place, word in zip(_WORDS, words, strict=False):
         by_words += _HAS_TERM + place + ")"
-        params[place[2:-2]] = "w:" + word
+        params[place[2:-2]] = search.word_term(word)
     if not words:
         by_words = " AND false"
     outer = order.replace("p.id", "id")

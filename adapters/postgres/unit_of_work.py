@@ -61,6 +61,13 @@ class PostgresUnitOfWork:
                 link.staged.clear()
                 raise
 
+    @asynccontextmanager
+    async def scratch(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
+        """A transaction that is always rolled back."""
+        async with self.begin(tenant, context) as tx:
+            yield tx
+            tx.dry = True
+
     def read(self, tenant: Tenant) -> "Reading":
         """Stores for reading, each statement by itself."""
         return Reading(self, self._pool, tenant)
@@ -99,7 +106,7 @@ class PostgresUnitOfWork:
             runs=PostgresRunStore(session),
             pushes=PostgresPushStore(session),
             uploads=PostgresUploadStore(session),
-            catalogue=PostgresCatalogueStore(session, events, self._rendering),
+            catalogue=PostgresCatalogueStore(session, self._rendering),
             events=events,
             jobs=PostgresJobStore(session),
             audit=PostgresAuditLog(session),

@@ -76,7 +76,7 @@ class Variant:
     product: str
     source: str
     key: str
-    status: str
+    status: ProductStatus
     version: int
     data: Any
     updated_at: datetime
@@ -94,9 +94,9 @@ class Product:
     catalogue: str
     source: str
     key: str
-    status: str
+    status: ProductStatus
     version: int
-    visibility: str
+    visibility: Visibility
     data: Any
     created_at: datetime
     updated_at: datetime

@@ -1,9 +1,11 @@
 """Products, variants and offers: what runs read and write, chunk by chunk (ports/catalogue.py, CatalogueStore)."""
 
+import copy
 from datetime import timedelta
 
 import pytest
 
+from domain.catalogue.absence import PROBABLY_DISCONTINUED_AFTER, next_status
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange
 from domain.catalogue.model import STOCK_STREAM, Product, ProductFilter
 from domain.kernel.errors import NotFound
@@ -143,9 +145,9 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
             changed_offers=[offer],
             new_offers=[extra],
             touched={product.id: product},
-            events=[builders.event(product.id, type="product.updated")],
         )
         await tx.catalogue.save(whole(SOURCE), batch, later)
+        await tx.events.append([builders.event(product.id, type="product.updated")])
         assert [event.type for event in tx.recorded.events] == ["product.updated"]
     async with uow.begin(tenant, CALL) as tx:
         product = (await tx.catalogue.load(SOURCE, ["k"]))["k"]
@@ -164,6 +166,33 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
         assert (await tx.catalogue.products(ProductFilter(q="ab1"), PageRequest())).items == ()
         assert (await tx.catalogue.products(ProductFilter(brand="lindgren"), PageRequest())).items == ()
         assert len((await tx.catalogue.products(ProductFilter(availability="out_of_stock"), PageRequest())).items) == 1
+
+
+async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: UnitOfWork, tenant: Tenant) -> None:
+    await add(uow, tenant, _table())
+    async with uow.begin(tenant, CALL) as tx:
+        product = (await tx.catalogue.load(SOURCE, ["k"]))["k"]
+    [offer, *others] = [offer for variant in product.variants for offer in variant.offers]
+    offer.data, offer.version = {"availability": "low_stock"}, 2
+    for other in others:
+        other.data, other.version = {"availability": "backorder"}, 2
+    product.data, product.version = {"title": "Oak bench"}, 2
+    given = copy.deepcopy(product)
+    async with uow.begin(tenant, CALL) as tx:
+        batch = Batch(
+            changed_offers=[offer, *others],
+            touched={product.id: product},
+            availabilities={product.id: frozenset({"low_stock", "backorder"})},
+        )
+        await tx.catalogue.save(whole(SOURCE), batch, NOW)
+        assert [type(event) for event in tx.recorded.events] == []
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.catalogue.save(whole(SOURCE), Batch(changed_products=[product], touched={product.id: product}), NOW)
+    assert product == given
+    async with uow.read(tenant) as tx:
+        for availability, count in (("low_stock", 1), ("backorder", 1), ("in_stock", 0)):
+            found = await tx.catalogue.products(ProductFilter(availability=availability), PageRequest())
+            assert len(found.items) == count
 
 
 async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -232,7 +261,8 @@ async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
 
     async def due(after: timedelta) -> set[str]:
         async with uow.begin(tenant, CALL) as tx:
-            return set(await tx.catalogue.age_absent(SOURCE, NOW + after))
+            absences = await tx.catalogue.absences(SOURCE, NOW + after - PROBABLY_DISCONTINUED_AFTER)
+            return {one.key for one in absences if next_status(one, NOW + after)}
 
     for _ in range(2):
         await store(uow, tenant, Batch(absent=list(rows)), key_range)

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from domain.catalogue.absence import PROBABLY_DISCONTINUED_AFTER, next_status
 from domain.catalogue.batch import FingerprintDiff, KeyRange
 from domain.catalogue.model import Product, Stream
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
+from domain.events.model import Event
 from domain.jobs.model import ClaimedJob
 from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext, Tenant
@@ -113,8 +115,7 @@ class Storer:
         lost = 0
         for buckets in self.chunks:
             chunk = await self._chunk(buckets)
-            async with self.uow.begin(self.tenant, self.context) as tx:
-                tx.dry = True
+            async with self.uow.scratch(self.tenant, self.context) as tx:
                 diff = await tx.catalogue.compare(self._key_range(buckets), list(chunk.fingerprints.values()))
                 keys = diff.changed | diff.absent
                 held = await tx.catalogue.stated_of(self.source.id, self.run.stream, sorted(keys))
@@ -164,8 +165,7 @@ class Storer:
         """Compare and normalise a chunk. Only this run changes its marks, so the comparison stands until it is written."""
         buckets = self.chunks[index]
         chunk, key_range = await self._chunk(buckets), self._key_range(buckets)
-        async with self.uow.begin(self.tenant, self.context) as tx:
-            tx.dry = True
+        async with self.uow.scratch(self.tenant, self.context) as tx:
             diff = await tx.catalogue.compare(key_range, list(chunk.fingerprints.values()))
         changed = diff.changed | diff.returned
         statements, problems = await asyncio.to_thread(self.chunk_builder.statements, chunk, changed)
@@ -175,11 +175,12 @@ class Storer:
 
     async def _write(self, prepared: "Prepared", stored: int) -> None:
         async with self.uow.begin(self.tenant, self.context) as tx:
-            await self._store(tx, prepared)
+            events = await self._store(tx, prepared)
             stats = {**self.run.stats, **self.stats()}
             checkpoint, problems = Checkpoint(stored, self._shape()), tuple(self.reading.findings.kept)
             self.run = replace(self.run, stats=stats, stage=RunStage.STORE, checkpoint=checkpoint, problems=problems)
             await tx.runs.save(self.run)
+            await tx.events.append(events)  # last before the fence: events hold the log's high watermark back
             await tx.jobs.hold(self.job, self.lease)
 
     async def _chunk(self, buckets: range) -> Chunk:
@@ -191,21 +192,21 @@ class Storer:
     def _key_range(self, buckets: range) -> KeyRange:
         return KeyRange(self.source.id, self.run.stream, *key_range_of(buckets, self.reading.buckets))
 
-    async def _store(self, tx: Tx, prepared: "Prepared") -> None:
+    async def _store(self, tx: Tx, prepared: "Prepared") -> Sequence[Event]:
         diff, chunk, statements = prepared.diff, prepared.chunk, prepared.statements
         self._count("unchanged", diff.unchanged)
         lingering = sorted(diff.lingering) if self.complete and self.run.stream == Stream.CATALOGUE else []
         absent = sorted(diff.absent) if self.complete else []
         if not diff.changed and not diff.returned and not absent and not lingering:
-            return
+            return ()
         apply = self._catalogue if self.run.stream == Stream.CATALOGUE else self._stock
         reconciler = await apply(tx, chunk, statements, absent)
-        reconciler.batch.absent = absent + lingering
         for problem in (*prepared.problems, *reconciler.problems):
             self.reading.findings.add(problem)
         for name, number in reconciler.counts.items():
             self._count(name, number)
-        await tx.catalogue.save(prepared.key_range, reconciler.batch, tx.now)
+        await tx.catalogue.save(prepared.key_range, reconciler.finished(absent + lingering), tx.now)
+        return reconciler.events
 
     async def _catalogue(
         self, tx: Tx, chunk: Chunk, statements: Sequence[ProductStatement], absent: Sequence[str]
@@ -231,7 +232,7 @@ class Storer:
     ) -> CatalogueReconciler:
         keys = [statement.key for statement in statements] + list(absent)
         found = await tx.catalogue.load_by_variant(self.source.id, keys)
-        reconciler = self._reconciler(tx, {})
+        reconciler = self._reconciler(tx, {product.key: product for product, _ in found.values()})
         for statement in statements:
             if statement.key not in found:
                 detail = f"The catalogue has no item {statement.key}, or more than one; its stock was left out."
@@ -260,15 +261,15 @@ class Storer:
         if not self.complete or self.run.stream != Stream.CATALOGUE:
             return
         async with self.uow.begin(self.tenant, self.context) as tx:
-            keys = await tx.catalogue.age_absent(self.source.id, tx.now)
-            if not keys:
+            absences = await tx.catalogue.absences(self.source.id, tx.now - PROBABLY_DISCONTINUED_AFTER)
+            due = {one.key: status for one in absences if (status := next_status(one, tx.now))}
+            if not due:
                 return
-            products = dict(await tx.catalogue.load(self.source.id, keys))
-            reconciler = self._reconciler(tx, products)
-            for product in products.values():
-                rung = "probably_discontinued" if product.status == "active" else "discontinued"
-                reconciler.status(product, rung)
-            await tx.catalogue.save(KeyRange(self.source.id, self.run.stream, 0, 0), reconciler.batch, tx.now)
+            reconciler = self._reconciler(tx, dict(await tx.catalogue.load(self.source.id, list(due))))
+            for key, product in reconciler.products.items():
+                reconciler.status(product, due[key])
+            await tx.catalogue.save(KeyRange(self.source.id, self.run.stream, 0, 0), reconciler.finished([]), tx.now)
+            await tx.events.append(reconciler.events)
             await tx.jobs.hold(self.job, self.lease)
 
     def stats(self) -> dict[str, int]:
