@@ -194,6 +194,15 @@ class Run:
         """Whether the run has waited often enough."""
         return self.waits >= WAITS
 
+    @property
+    def may_be_stock(self) -> bool:
+        """Whether the file that was handed in may turn out to be a stock sheet."""
+        return self.trigger in (RunTrigger.UPLOAD, RunTrigger.MAIL) and self.stream == Stream.CATALOGUE
+
+    def fetched_under(self, settings: str) -> Fetched | None:
+        """How the snapshot was come by, unless the settings it is read with are others."""
+        return self.fetched if self.fetched and self.fetched.settings == settings else None
+
     def started(self, now: datetime) -> "Run":
         """A worker took the run up (for the first time, again after waiting, or from a worker that died)."""
         return replace(self, status=RunStatus.RUNNING, started_at=self.started_at or now, waiting=None)

@@ -1,6 +1,7 @@
-"""How a run comes to be: the row, the job that carries it out, and what the audit log says of it."""
+"""How a run comes to be: when its source is due, the row, the job that carries it out, and its audit entry."""
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from domain.audit.model import Change
@@ -9,6 +10,7 @@ from domain.jobs.model import NewJob
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import PushInput, Run, RunStatus, RunTrigger, UploadInput
+from domain.sources.model import Source
 
 EXECUTE: Final = "runs.execute"
 """The kind of job that carries out a run; its `args` are `{"run": id}`."""
@@ -34,6 +36,19 @@ def queued(
         input=input,
         accept_shrink=accept_shrink,
     )
+
+
+def rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool, jitter: float) -> Source:
+    """The source with the stream's next pull: one interval on, times `jitter`; adaptive ones stretch while nothing changes."""
+    minutes = source.interval(stream)
+    if minutes is None or not source.runnable:
+        return source.next_due(stream, None)
+    factor = 1.0
+    if source.schedule.adaptive:
+        before = source.interval_factor.get(stream, 1.0)
+        factor = max(0.5, before / 2) if changed else min(4.0, before * 2)
+        source = replace(source, interval_factor={**source.interval_factor, stream.value: factor})
+    return source.next_due(stream, now + timedelta(minutes=max(5.0, minutes * factor) * jitter))
 
 
 def lane(source: str) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from domain.catalogue.model import Stream
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import SNAPSHOT_LIMIT, PushInput, Run, UploadInput
 from domain.sources.model import Source
@@ -28,12 +27,6 @@ class Snapshot:
     validators: Validators = field(default_factory=Validators)
 
 
-def settings_digest(source: Source, stream: Stream) -> str:
-    """Tells whether a snapshot would be read the same way as before."""
-    settings = repr((source.connector, sorted(source.config.items(), key=str), stream.value))
-    return hashlib.blake2b(settings.encode(), digest_size=12).hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class Fetcher:
     """Fetches snapshots into `folder`."""
@@ -43,7 +36,7 @@ class Fetcher:
     objects: Objects
     codec: Codec
 
-    async def snapshot(self, tenant: Tenant, run: Run, source: Source, job: Job, folder: Path) -> Snapshot:
+    async def fetch_snapshot(self, tenant: Tenant, run: Run, source: Source, job: Job, folder: Path) -> Snapshot:
         """The run's snapshot. Raises FetchFailed."""
         path = folder / "snapshot"
         if run.snapshot is not None:

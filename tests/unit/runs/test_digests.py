@@ -3,9 +3,7 @@
 import pytest
 
 from domain.catalogue.model import Stream
-from domain.runs.usecases.execution import context_of
-from domain.runs.usecases.fetching import settings_digest
-from domain.runs.usecases.reading import salt_of
+from domain.runs.sheets import context_of, salt_of, settings_digest
 from tests.support import builders
 
 CONFIG = {"url": "https://vendor.example/feed.csv", "currency": "USD"}
