@@ -30,7 +30,7 @@ class CatalogueReconciler:
     """Applies statements of one chunk of a run; what they change gathers in `batch` and `events`.
 
     `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
-    `present` tells whether the feed that is being read names a product key; `line` is where the present statement starts.
+    `present` answers whether the feed that is being read names a product key; `line` is where the present statement starts.
     `places` are the locations that a stock sheet can speak of, None where its rows name them.
     """
 

@@ -53,8 +53,8 @@ async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime
     return copies
 
 
-def mark(key: str, fingerprint: bytes = b"1", product: str = "", slot: int | None = None) -> RowFingerprint:
-    """A mark of that key."""
+def row_fingerprint(key: str, fingerprint: bytes = b"1", product: str = "", slot: int | None = None) -> RowFingerprint:
+    """A fingerprint under that key."""
     return RowFingerprint(hash(key) % SLOTS if slot is None else slot, key, fingerprint, product)
 
 

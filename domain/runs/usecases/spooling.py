@@ -71,7 +71,7 @@ class SpooledFeed:
         self.held = [0] * self.buckets
 
     def close(self) -> None:
-        """Reading is over: from now on `has` can tell what was read."""
+        """Reading is over: from now on `has` knows what was read."""
         self.slots = array("I", sorted(self.slots))
 
     def chunks(self) -> list[range]:

@@ -50,20 +50,21 @@ def spliced(page: Page[Document], cursor: str | None) -> Reply:
 
 async def products(call: RequestContext) -> Reply:
     """A page of products."""
-    page = await call.use.catalogue.products(call.tx, ProductFilter(**call.query), call.page_request)
+    page = await call.use.catalogue.list_products(call.tx, ProductFilter(**call.query), call.page_request)
     return spliced(page, call.cursor(page.next_key))
 
 
 async def product(call: RequestContext) -> Reply:
     """One product."""
-    document = await call.use.catalogue.product(call.tx, call.ids["id"])
+    document = await call.use.catalogue.get_product(call.tx, call.ids["id"])
     return Reply(document.body, etag=document.etag)
 
 
 async def offers(call: RequestContext) -> Reply:
     """A page of offers."""
     return call.listing(
-        await call.use.catalogue.offers(call.tx, OfferFilter(**call.query), call.page_request), documents.offer_line
+        await call.use.catalogue.list_offers(call.tx, OfferFilter(**call.query), call.page_request),
+        documents.offer_line,
     )
 
 
