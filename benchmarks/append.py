@@ -21,6 +21,7 @@ from domain.events.model import Event
 from domain.kernel.tenancy import Tenant
 from entrypoints.container import opened
 from entrypoints.settings import from_environment
+from ports.signals import Signal
 from ports.unit_of_work import Tx
 
 WRITERS = 8
@@ -93,11 +94,7 @@ class Taken(PostgresEventLog):
             insert = insert.replace("event_position", "plain_position").replace("INTO events", "INTO plain_events")
         await self._session.run(insert, now=self._session.now)
         if way.tell == "inside":
-            await self._session.run(SQL["tell"], word=_word(self._session.tenant))
-
-
-def _word(tenant: Tenant) -> str:
-    return f"{tenant.org} {'t' if tenant.livemode else 'f'}"
+            await self._session.run(SQL["notify"], payload=Signal(self._session.tenant).payload)
 
 
 async def _append(tx: Tx, way: Way, events: Sequence[Event], rendering: WireEventRendering) -> None:
@@ -123,7 +120,7 @@ async def _writer(env: Mapping[str, str], tenant: Tenant, catalogue: str, pipe: 
                     await _append(tx, way, events, rendering)
                 if way.tell == "after" and way != OURS:
                     async with container.pool().tenant(tenant) as link:
-                        await link.cursor.execute(SQL["tell"], {"word": _word(tenant)})
+                        await link.cursor.execute(SQL["notify"], {"payload": Signal(tenant).payload})
                 count += BATCH
             pipe.send(count)
 

@@ -17,7 +17,7 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Organisation
 from domain.runs.model import Run, RunTrigger, UploadInput
 from domain.runs.queueing import execution, queued
-from domain.sources.model import Schedule, Source
+from domain.sources.model import LicenceBasis, Schedule, Source, SourceKind, SourceStatus
 from domain.uploads.model import Upload
 from entrypoints.container import Container, opened
 from entrypoints.settings import Settings, from_environment
@@ -52,8 +52,8 @@ class Stack:
         """A source of that organisation's live data."""
         now = self.container.clock().now()
         source = Source(
-            id=new_id("src"), catalogue=organisation.catalogue(True), name="bench", kind=kind, connector=connector,
-            config={"currency": "usd", **config}, schedule=Schedule(), status="active", licence_basis="own_data",
+            id=new_id("src"), catalogue=organisation.catalogue(True), name="bench", kind=SourceKind(kind), connector=connector,
+            config={"currency": "usd", **config}, schedule=Schedule(), status=SourceStatus.ACTIVE, licence_basis=LicenceBasis.OWN_DATA,
             first_party=False, has_credentials=False, version=1, created_at=now, updated_at=now,
         )  # fmt: skip
         async with self.container.uow().begin(Tenant(organisation.id, True), CALL) as tx:
@@ -70,7 +70,7 @@ class Stack:
             upload_id, source.id, path.name, "text/csv", path.stat().st_size, "completed", key, now, now, run.id, now
         )
         async with self.container.uow().begin(tenant, CALL) as tx:
-            await tx.uploads.add(upload)
+            await tx.store(Upload).add(upload)
             await tx.runs.add(run)
             await tx.jobs.add(execution(run, tenant))
         return run.id

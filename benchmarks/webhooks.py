@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from benchmarks.idle import watched
 from benchmarks.ingest import line
@@ -17,6 +16,9 @@ from benchmarks.reconciling import reconcile
 from benchmarks.stack import CALL, Stack, cpu_seconds, stack
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import EndpointSettings, EndpointStatus, Filters
+from domain.webhooks.usecases.service import WebhookService
+from entrypoints.areas import webhooks
 
 ORGANISATIONS, EACH = 20, 5
 PARTS = ("idle", "rate", "latency", "bad")
@@ -45,6 +47,11 @@ class Bench:
     published: dict[str, float] = field(default_factory=dict)
     wanted: dict[str, list[str]] = field(default_factory=dict)
 
+    @property
+    def service(self) -> WebhookService:
+        """The use cases of endpoints."""
+        return webhooks.service(self.parts.container.assembled())
+
     async def open(self, urls: dict[int, str] | None = None) -> None:
         """A hundred new endpoints in place of those before; `urls` are those of some, by number, that misbehave."""
         await self._disable()
@@ -59,13 +66,13 @@ class Bench:
 
     async def _add(self, tenant: Tenant, url: str | None) -> None:
         path, catalogue = f"/{self.round}-{len(self.shops)}", new_id("cat")
-        given: dict[str, Any] = {
+        given: EndpointSettings = {
             "url": url or self.receiver.url(path),
-            "event_types": ["*"],
-            "filters": {"catalogues": [catalogue]},
+            "event_types": ("*",),
+            "filters": Filters(catalogues=(catalogue,)),
         }
         async with self.parts.container.uow().begin(tenant, CALL) as tx:
-            endpoint, secret = await self.parts.container.use_cases().webhooks.create(tx, given, VERSION)
+            endpoint, secret = await self.service.create(tx, given, VERSION)
         self.receiver.trust({path: [secret]})
         self.shops.append(Shop(path, endpoint.id, Publisher(tenant, catalogue)))
         self.wanted[path] = []
@@ -73,7 +80,7 @@ class Bench:
     async def _disable(self) -> None:
         for shop in self.shops:
             async with self.parts.container.uow().begin(shop.publisher.tenant, CALL) as tx:
-                await self.parts.container.use_cases().webhooks.update(tx, shop.id, {"status": "disabled"}, None)
+                await self.service.update(tx, shop.id, {"status": EndpointStatus.DISABLED}, None)
 
     async def publish(self, shop: Shop, count: int) -> None:
         """So many events that the shop wants, in one transaction."""

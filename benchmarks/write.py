@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -21,7 +21,6 @@ from domain.kernel.tenancy import Tenant
 from entrypoints.http.app import create_app
 from entrypoints.http.exchange import from_scope
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.http.server import parts_of
 
 PORT = 18_995
 ORGANISATIONS = 4
@@ -179,18 +178,18 @@ class TimedUnits:
 
 async def inside(parts: Stack, targets: Sequence[Target], method: str) -> None:
     """The share of each step, measured in this process one request after the other."""
-    app = create_app(parts_of(parts.container, parts.settings))
+    app = create_app(parts.container.assembled())
     async with app.test_app():
         pipeline: Pipeline = app.asgi_app._pipeline  # type: ignore[attr-defined]
         for rounds, warm in ((60, True), (IN_PROCESS, False)):
             watch = Stopwatch()
-            steps, perform = pipeline._checks, pipeline._execute
+            steps, units = pipeline._checks, pipeline._execute._uow
             pipeline._checks = tuple(map(watch.step, steps))
-            pipeline._execute = replace(perform, uow=TimedUnits(perform.uow, watch))
+            pipeline._execute._uow = TimedUnits(units, watch)
             began = time.perf_counter()
             await _send(pipeline, targets, method, rounds)
             total = time.perf_counter() - began
-            pipeline._checks, pipeline._execute = steps, perform
+            pipeline._checks, pipeline._execute._uow = steps, units
             if not warm:
                 _tell(watch, total, method)
 

@@ -1,6 +1,6 @@
 """The composition root: which adapter stands behind which port, in one place, for every kind of process."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -37,24 +37,11 @@ from adapters.wire.codec import JsonCodec
 from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import WirePayloadRendering
-from adapters.wire.webhooks import to_wire as endpoint_to_wire
 from domain.access.usecases import AccessService
-from domain.catalogue.usecases import CatalogueService
-from domain.changes.usecases.service import ChangesService
 from domain.changes.usecases.tailing import LogTailer
-from domain.ingestion.vocabulary import score_header
-from domain.orgs.usecases import OrgService
-from domain.platform.usecases import PlatformService
-from domain.request_logs.usecases import RequestLogService
-from domain.runs.usecases.execution import RunExecution
-from domain.runs.usecases.scheduling import RunScheduler
-from domain.runs.usecases.service import RunService
-from domain.sources.usecases.service import SourceService
-from domain.uploads.usecases import UploadService
 from domain.webhooks.model import SHARDS
-from domain.webhooks.usecases.objects import ObjectsAsOf
-from domain.webhooks.usecases.service import WebhookService
-from entrypoints.http.use_cases import UseCases
+from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
+from entrypoints.dependencies import Dependencies, Readiness
 from entrypoints.schemas import SchemaFaults
 from entrypoints.settings import Settings
 from ports.limits import Limits
@@ -79,6 +66,22 @@ def objects_of(settings: Settings) -> Objects:
 def limits_of(settings: Settings) -> Limits:
     """Budgets in Redis when there is one, else in each process."""
     return RedisLimits(settings.redis_url) if settings.redis_url else MemoryLimits()
+
+
+def waiting_of(pool: Pool) -> Callable[[], int]:
+    """How many requests wait for a connection."""
+    return lambda: pool.waiting
+
+
+def readiness_of(pool: Pool) -> Mapping[str, Readiness]:
+    """What /readyz asks."""
+
+    async def database() -> bool:
+        async with pool.system() as link:
+            await link.cursor.execute("SELECT 1")
+        return True
+
+    return {"database": database}
 
 
 class Container(containers.DeclarativeContainer):
@@ -115,48 +118,43 @@ class Container(containers.DeclarativeContainer):
     sender = providers.Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
     shards = providers.Singleton(PostgresShards, pool, SHARDS)
     delivery_log = providers.Singleton(PostgresDeliveryLog, pool, shards, clock)
-    payloads = providers.Singleton(WirePayloadRendering)
-    objects_as_of = providers.Singleton(ObjectsAsOf, uow, event_reader, codec)
-    access = providers.Singleton(AccessService, credentials, settings.provided.secret.encode.call())
-    platform = providers.Singleton(PlatformService, platform_checks, clock)
-    sources = providers.Singleton(
-        SourceService,
-        connectors,
-        vault,
-        providers.Singleton(SchemaFaults),
-        settings.provided.mail_domain,
-        settings.provided.allow_private_hosts,
-        providers.Object(score_header),
-    )
-    use_cases = providers.Singleton(
-        UseCases,
-        orgs=providers.Singleton(OrgService),
-        platform=platform,
-        request_logs=providers.Singleton(RequestLogService),
-        sources=sources,
-        runs=providers.Singleton(RunService, connectors),
-        uploads=providers.Singleton(UploadService, objects),
-        catalogue=providers.Singleton(CatalogueService),
-        webhooks=providers.Singleton(
-            WebhookService,
-            vault,
-            event_rendering,
-            providers.Object(endpoint_to_wire),
-            settings.provided.allow_private_hosts,
-        ),
-        changes=providers.Singleton(ChangesService, event_reader, tailer),
-    )
-    run_execution = providers.Singleton(
-        RunExecution,
-        uow,
-        connectors,
-        objects,
-        vault,
-        providers.Singleton(FileSpools),
+    payloads = providers.Singleton(
+        Payloads,
         codec,
-        statistics=maintenance.provided.statistics,
+        providers.Singleton(WirePayloadRendering),
+        providers.Singleton(ObjectsAsOf, uow, event_reader, codec),
     )
-    run_scheduler = providers.Singleton(RunScheduler, uow, source_schedule, clock)
+    access = providers.Singleton(AccessService, credentials, settings.provided.secret.encode.call())
+    assembled = providers.Singleton(
+        Dependencies,
+        settings=settings,
+        clock=clock,
+        uow=uow,
+        access=access,
+        limits=limits,
+        vault=vault,
+        objects=objects,
+        connectors=connectors,
+        schemas=providers.Singleton(SchemaFaults),
+        codec=codec,
+        spools=providers.Singleton(FileSpools),
+        events=event_reader,
+        event_rendering=event_rendering,
+        tailer=tailer,
+        feed_cursors=feed_cursors,
+        signals=signals,
+        dispatch=dispatch,
+        source_schedule=source_schedule,
+        request_logs=request_log_sink,
+        platform_checks=platform_checks,
+        idempotency=idempotency_maintenance,
+        maintenance=maintenance,
+        delivery_log=delivery_log,
+        shards=shards,
+        sender=sender,
+        waiting=providers.Singleton(waiting_of, pool),
+        readiness=providers.Singleton(readiness_of, pool),
+    )
 
 
 @asynccontextmanager

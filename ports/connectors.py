@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from domain.ingestion.model import Table
+from domain.ingestion.model import FeedTable
 from domain.kernel.problems import Problem
 
 
@@ -103,7 +103,7 @@ class Connectors(Protocol):
         snapshot: Path,
         score_header: Callable[[Sequence[str]], int],
         reported: Callable[[Problem], None] | None = None,
-    ) -> Iterator[Table]:
+    ) -> Iterator[FeedTable]:
         """Read a snapshot, streaming, in the calling thread. Raises ParseFailed, also while rows are walked.
 
         `reported` is told what could not be kept as it was (cells without a header, for one); reading goes on.

@@ -1,4 +1,4 @@
-"""The event log: appended in the transaction, visible below a horizon (architecture §5)."""
+"""The event log: appended in the transaction, visible up to the high watermark (architecture §5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from domain.kernel.tenancy import Tenant
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """How far the log goes. `last` is the highest position taken, `horizon` the one below which nothing can appear any more.
+    """How far the log goes: `last` is the highest position taken; up to `high_watermark` nothing can appear any more.
 
-    `floor` is the position up to which events have been dropped by age. What appears above the horizon from now on
-    carries no time before `since` (see `page`).
+    `low_watermark` is the position up to which events have been dropped by age. What appears above the high watermark
+    from now on carries no time before `since` (see `page`).
     """
 
     high_watermark: int
@@ -41,7 +41,7 @@ class EventLog(Protocol):
         ...
 
     async def high_watermark(self) -> int:
-        """The horizon now: what is appended from here on stands above it."""
+        """The high watermark now: what is appended from here on stands above it."""
         ...
 
 
@@ -78,7 +78,7 @@ class EventReader(Protocol):
     ) -> Sequence[LoggedEvent]:
         """The first `limit` events, oldest first. Others' events carry the groups to be shown, and their whole body.
 
-        `since` spares looking into older days: none of the events asked for may be older (Reach tells).
+        `since` spares looking into older days: none of the events asked for may be older (LogBounds has it).
         """
         ...
 
@@ -101,7 +101,7 @@ class EventReader(Protocol):
         ...
 
     async def later(self, tenant: Tenant, subject: str, after: int) -> Sequence[LoggedEvent]:
-        """The tenant's own events about the subject after that position, newest first, also above the horizon."""
+        """The tenant's own events about the subject after that position, newest first, also above the high watermark."""
         ...
 
 
@@ -114,4 +114,12 @@ class EventRendering(Protocol):
 
     def redacted(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
         """The envelope with the field groups alone (decisions.md §4); None when nothing of the change may be shown."""
+        ...
+
+
+class FeedCursors(Protocol):
+    """Opaque cursors of the change feed, bound to organisation and mode."""
+
+    def sign(self, tenant: Tenant, position: int) -> str:
+        """The cursor of everything after that position."""
         ...

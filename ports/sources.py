@@ -4,29 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
+from ports.store import Store
 
 
-class SourceStore(Protocol):
-    """In a tenant's transaction. Lists are newest first."""
-
-    async def get(self, id: str, *, lock: bool = False) -> Source | None:
-        """One source; `lock` keeps others from changing it until the transaction ends."""
-        ...
-
-    async def add(self, source: Source) -> None:
-        """Keep a new source."""
-        ...
-
-    async def save(self, source: Source, *, expected_version: int | None = None) -> None:
-        """Keep the new state. Raises PreconditionFailed when another version than expected is stored."""
-        ...
-
-    async def page(self, page_request: PageRequest) -> Page[Source]:
-        """The tenant's sources."""
-        ...
+class SourceStore(Store[Source], Protocol):
+    """In a tenant's transaction, with the sealed credentials beside them."""
 
     async def seal(self, id: str, sealed: bytes | None) -> None:
         """Keep sealed credentials, or forget them (None)."""

@@ -1,15 +1,14 @@
-"""One unit of work: everything that commits, or does not, together (architecture §5)."""
+"""One unit of work: everything that commits, or does not, together."""
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from domain.audit.model import Change
 from domain.events.model import Event
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.webhooks.model import Forecast
 from ports.access import KeyStore
 from ports.audit import AuditLog
 from ports.catalogue import CatalogueStore
@@ -21,44 +20,87 @@ from ports.pushes import PushStore
 from ports.request_logs import RequestLogStore
 from ports.runs import RunStore
 from ports.sources import SourceStore
-from ports.uploads import UploadStore
+from ports.store import Store
 from ports.webhooks import WebhookStore
+
+R = TypeVar("R")
 
 
 @dataclass(slots=True)
 class Recorded:
-    """What a unit of work did so far, for `Service-Dry-Run: explain`."""
+    """What a unit of work did so far, for `Service-Dry-Run: explain`; `forecasts` are further parts of the preview by name."""
 
     changes: list[Change] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     jobs: list[NewJob] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    forecast: Forecast | None = None
-    """For webhook endpoints: what they would have got lately."""
+    forecasts: dict[str, Any] = field(default_factory=dict)
+
+    def lengths(self) -> tuple[int, int, int, int]:
+        """How much there is, for `shorten`."""
+        return len(self.changes), len(self.events), len(self.jobs), len(self.warnings)
+
+    def shorten(self, lengths: tuple[int, int, int, int]) -> None:
+        """Forget what was recorded since: it was undone."""
+        changes, events, jobs, warnings = lengths
+        del self.changes[changes:], self.events[events:], self.jobs[jobs:], self.warnings[warnings:]
 
 
-@dataclass(slots=True)
-class Tx:
-    """The stores of one tenant inside one transaction. `dry` makes the edge roll back instead of committing."""
+class Tx(Protocol):
+    """The stores of one tenant inside one transaction, each made when it is first asked for.
+
+    `dry` makes the edge roll back instead of committing. A plain resource's store is asked for by its dataclass.
+    """
 
     tenant: Tenant
     context: AuditContext
     now: datetime
     recorded: Recorded
-    keys: KeyStore
-    orgs: OrgStore
-    sources: SourceStore
-    runs: RunStore
-    uploads: UploadStore
-    pushes: PushStore
-    catalogue: CatalogueStore
-    events: EventLog
-    jobs: JobStore
-    audit: AuditLog
-    idempotency: IdempotencyStore
-    request_logs: RequestLogStore
-    webhooks: WebhookStore
-    dry: bool = False
+    dry: bool
+
+    def store(self, kind: type[R]) -> Store[R]:
+        """The store of a plain resource."""
+        ...
+
+    def savepoint(self) -> AbstractAsyncContextManager[None]:
+        """A savepoint: undone on an exception, which goes on to the caller; the transaction stays usable."""
+        ...
+
+    @property
+    def keys(self) -> KeyStore: ...
+
+    @property
+    def orgs(self) -> OrgStore: ...
+
+    @property
+    def sources(self) -> SourceStore: ...
+
+    @property
+    def runs(self) -> RunStore: ...
+
+    @property
+    def pushes(self) -> PushStore: ...
+
+    @property
+    def catalogue(self) -> CatalogueStore: ...
+
+    @property
+    def events(self) -> EventLog: ...
+
+    @property
+    def jobs(self) -> JobStore: ...
+
+    @property
+    def audit(self) -> AuditLog: ...
+
+    @property
+    def idempotency(self) -> IdempotencyStore: ...
+
+    @property
+    def request_logs(self) -> RequestLogStore: ...
+
+    @property
+    def webhooks(self) -> WebhookStore: ...
 
 
 class UnitOfWork(Protocol):
@@ -74,8 +116,4 @@ class UnitOfWork(Protocol):
 
     def read(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
         """Stores for reading, each statement by itself; writing through it is a mistake."""
-        ...
-
-    def savepoint(self, tx: Tx) -> AbstractAsyncContextManager[None]:
-        """A savepoint in `tx`: undone on an exception, which goes on to the caller; the transaction stays usable."""
         ...

@@ -3,16 +3,23 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
-from domain.events.model import LoggedEvent
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import Delivery, DeliveryFilter, Endpoint, Forecast, Recovery, SealedSecrets
+from domain.webhooks.model import (
+    AttemptFailure,
+    Delivery,
+    DeliveryFilter,
+    Endpoint,
+    Forecast,
+    Recovery,
+    SealedSecrets,
+)
 
 
 class WebhookStore(Protocol):
-    """In a tenant's transaction. Lists are newest first. What changes is told to the workers when it commits."""
+    """In a tenant's transaction. Lists are newest first. Workers are notified of what changes when it commits."""
 
     async def count(self) -> int:
         """How many endpoints there are; holds off others that are being added until the transaction ends."""
@@ -140,10 +147,8 @@ class DeliveryLog(Protocol):
     async def record(self, progress: Progress) -> None:
         """Keep it all, in one transaction. Raises LeaseLost when the shards are no longer this worker's.
 
-        A delivery is kept as it is given, new or changed, but its `attempts` are those since it was last recorded and
-        are added to what is there, and no body leaves the one there. One of an endpoint that is gone is dropped, an open
-        one of a disabled endpoint fails, and one that has failed or succeeded meanwhile only becomes succeeded. What is
-        given is read before the first wait.
+        Each delivery is kept as `Delivery.merged` has it; one of an endpoint that is gone is dropped. What is given is
+        read before the first wait.
         """
         ...
 
@@ -174,9 +179,9 @@ class Shards(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """How one POST ended. `failure` is None when an answer came, else a reason of decisions.md §2."""
+    """How one POST ended. `failure` is None when an answer came."""
 
-    failure: str | None
+    failure: AttemptFailure | None
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
@@ -191,15 +196,7 @@ class Sender(Protocol):
 
 
 class PayloadRendering(Protocol):
-    """The JSON that is POSTed, out of the log's envelopes (specification, Envelope; delivery rule 7)."""
-
-    def thin(self, body: bytes) -> bytes:
-        """The envelope with `fields` cut to their paths; webhooks-only types, whose data is a resource, stay whole."""
-        ...
-
-    def combined(self, bodies: Sequence[bytes]) -> bytes:
-        """Events of one subject, oldest first, as one whole event (domain/webhooks/payload.py). At least one."""
-        ...
+    """What of the JSON that is POSTed is the wire's alone; what it says, domain/webhooks/payload.py does."""
 
     def fat(self, body: bytes, object: bytes | None) -> bytes:
         """The envelope with the resource's JSON as `data.object`; unchanged without one."""
@@ -210,9 +207,9 @@ class PayloadRendering(Protocol):
         ...
 
 
-class ObjectReader(Protocol):
-    """What fat payloads carry."""
+class EndpointRendering(Protocol):
+    """The resource that people read, and that events about an endpoint carry."""
 
-    async def as_of(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
-        """The product, variant or offer as JSON, as it was with the event's version; None when it has none or is gone."""
+    def __call__(self, endpoint: Endpoint, livemode: bool, now: datetime) -> Mapping[str, Any]:
+        """An endpoint as it stands now, without its secret."""
         ...

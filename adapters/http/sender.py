@@ -13,7 +13,7 @@ from adapters.http.body import translated
 from adapters.http.names import Names
 from adapters.http.resolver import Lookup, VettingResolver
 from adapters.http.vetting import Vetting
-from domain.webhooks.model import STORED_ANSWER
+from domain.webhooks.model import STORED_ANSWER, AttemptFailure
 from ports.webhooks import Sent
 
 _READ = 64 * 1024
@@ -22,8 +22,11 @@ _IDLE = 4.0
 """Seconds for which an unused connection is kept: less than the 5 s after which common servers close theirs."""
 _MARGIN = 0.1
 """Seconds before the end of an attempt at which reading the rest of an answer is given up."""
-_REASONS = {"refused_address": "refused_address", "dns": "dns", "tls": "tls", "timeout": "timeout"}
-"""Kinds of errors (adapters/http/errors.py) with a reason of their own; all others are `connect`."""
+_FAILURES = {
+    failure.value: failure
+    for failure in (AttemptFailure.REFUSED_ADDRESS, AttemptFailure.DNS, AttemptFailure.TLS, AttemptFailure.TIMEOUT)
+}
+"""By the kinds of errors (adapters/http/errors.py) that are called the same; all others are `connect`."""
 
 
 class HttpSender:
@@ -62,9 +65,9 @@ class HttpSender:
                 except (aiohttp.ServerDisconnectedError, ConnectionResetError, BrokenPipeError):
                     return await self._send(self._session(livemode, False), target, body, headers, deadline)
         except errors.OutboundError as error:
-            return Sent(_REASONS.get(error.kind, "connect"))
+            return Sent(_FAILURES.get(error.kind, AttemptFailure.CONNECT))
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Sent(_reason(error))
+            return Sent(_failure(error))
 
     @staticmethod
     async def _send(
@@ -107,11 +110,11 @@ async def _beginning(answer: aiohttp.ClientResponse, deadline: float) -> bytes:
     return bytes(told)
 
 
-def _reason(error: Exception) -> str:
+def _failure(error: Exception) -> AttemptFailure:
     try:
         with translated():
             raise error
     except errors.OutboundError as known:
-        return _REASONS.get(known.kind, "connect")
+        return _FAILURES.get(known.kind, AttemptFailure.CONNECT)
     except ValueError:
-        return "refused_address"
+        return AttemptFailure.REFUSED_ADDRESS

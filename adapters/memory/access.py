@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from adapters.memory.orgs import MEMBERS, ORGS
-from adapters.memory.table import EVERYWHERE, MemoryStore, Table, Transaction
+from adapters.memory.table import EVERYWHERE, MemoryDatabase, Table, Transaction
 from domain.access.model import ApiKey, Principal, effective_scopes
 from domain.kernel.errors import NotFound
 from domain.kernel.tenancy import Actor
@@ -36,7 +36,7 @@ class MemoryKeys:
 class MemoryCredentials:
     """Credentials."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryDatabase) -> None:
         self._store = store
 
     async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from adapters.memory.table import MemoryStore, Table, Transaction
+from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.changes.model import NETWORK_GROUPS, EventFilter, Licence, Reader
 from domain.events.model import Event, LoggedEvent
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from ports.events import EventRendering, LogBounds, Splice
+from ports.signals import Channel, Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +72,21 @@ class MemoryEvents:
             await self._rows.put(KeptEvent(position, tenant, event, self._transaction.now))
             self._transaction.recorded.events.append(event)
         if events:
-            self._transaction.channels.add(("events", tenant.word))
+            self._transaction.channels.add((Channel.EVENTS, Signal(tenant).payload))
 
     async def high_watermark(self) -> int:
-        """The horizon now: what is appended from here on stands above it."""
+        """The high watermark now: what is appended from here on stands above it."""
         return _last(self._transaction.store)
 
 
-def _last(store: MemoryStore) -> int:
+def _last(store: MemoryDatabase) -> int:
     return max((kept.position for _, kept in store.everyone(EVENTS)), default=0)
 
 
 class MemoryEventReader:
-    """EventReader. One transaction writes at a time, so everything committed is below the horizon."""
+    """EventReader. One transaction writes at a time, so everything committed is below the high watermark."""
 
-    def __init__(self, store: MemoryStore, rendering: EventRendering) -> None:
+    def __init__(self, store: MemoryDatabase, rendering: EventRendering) -> None:
         self._store = store
         self._render = rendering.event
 
@@ -99,7 +100,7 @@ class MemoryEventReader:
         return LogBounds(last, last, self._store.low_watermark)
 
     async def log(self) -> Sequence[KeptEvent]:
-        """Everything below the horizon, in order."""
+        """Everything that is committed, in order."""
         return sorted((kept for _, kept in self._store.everyone(EVENTS)), key=lambda kept: kept.position)
 
     async def licences(self, tenants: Sequence[Tenant]) -> Mapping[Tenant, Sequence[Licence]]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from adapters.memory.table import MemoryStore, Table, Transaction
+from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.kernel.errors import RequestInProgress
 from ports.clock import Clock
 from ports.idempotency import StoredAnswer
@@ -47,7 +47,7 @@ class MemoryIdempotency:
 class MemoryIdempotencyMaintenance:
     """IdempotencyUpkeep."""
 
-    def __init__(self, store: MemoryStore, clock: Clock) -> None:
+    def __init__(self, store: MemoryDatabase, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     async def purge_expired(self) -> int:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from adapters.memory.table import MemoryStore, Table, Transaction
+from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.jobs.model import ClaimedJob, NewJob
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from ports.clock import Clock
+from ports.signals import Channel
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class MemoryJobs:
         row = JobRow(new_id("job"), number, job, run_at)
         await self._rows.add(row)
         self._transaction.recorded.jobs.append(job)
-        self._transaction.channels.add(("jobs", ""))
+        self._transaction.channels.add((Channel.JOBS, ""))
         return row.id
 
     async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
@@ -82,7 +83,7 @@ class MemoryJobs:
         """Have the job run again at that time."""
         row = await self._own(job)
         await self._rows.put(row.again(run_at))
-        self._transaction.channels.add(("jobs", ""))
+        self._transaction.channels.add((Channel.JOBS, ""))
 
     async def _own(self, job: ClaimedJob) -> JobRow:
         await self._transaction.lock()
@@ -95,7 +96,7 @@ class MemoryJobs:
 class MemoryDispatch:
     """Dispatch."""
 
-    def __init__(self, store: MemoryStore, clock: Clock) -> None:
+    def __init__(self, store: MemoryDatabase, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     def _open(self) -> list[JobRow]:
@@ -149,7 +150,7 @@ class MemoryDispatch:
         row = self._held(job)
         if row is not None:
             self._write(row.again(run_at))
-            self._store.tell("jobs", "")
+            self._store.notify(Channel.JOBS, "")
 
     async def reset_dispatched(self) -> None:
         """Every wake was lost."""

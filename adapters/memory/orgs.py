@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from adapters.memory.table import EVERYWHERE, MemoryStore, Table, Transaction
+from adapters.memory.table import EVERYWHERE, MemoryDatabase, Table, Transaction
 from domain.kernel.errors import NotFound
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Member, Organisation, Plan
@@ -61,7 +61,7 @@ class MemoryOrgs:
 class MemoryOrgRegistry:
     """OrgRegistry; `offer` sets a plan, as an operator would."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryDatabase) -> None:
         self._store = store
 
     async def create(self, organisation: Organisation) -> None:

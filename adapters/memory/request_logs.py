@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.memory.table import MemoryStore, Table, Transaction
+from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.kernel.paging import Page, PageRequest
 from domain.request_logs.model import RequestLog
 
@@ -44,7 +44,7 @@ class MemoryRequestLogs:
 class MemoryRequestLogSink:
     """RequestLogSink."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryDatabase) -> None:
         self._store = store
 
     async def write(self, logs: Sequence[RequestLog]) -> None:

@@ -4,21 +4,23 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from ports.signals import Channel, Heard
+
 
 class _SignalListener:
     def __init__(self) -> None:
         self.said = asyncio.Event()
-        self._words: set[str] = set()
+        self._payloads: set[str] = set()
 
-    def hear(self, word: str) -> None:
+    def hear(self, payload: str) -> None:
         """Something was said."""
-        self._words.add(word)
+        self._payloads.add(payload)
         self.said.set()
 
-    def payloads(self) -> frozenset[str]:
+    def heard(self) -> Heard:
         """What was said since this was last asked."""
-        words, self._words = frozenset(self._words), set()
-        return words
+        payloads, self._payloads = self._payloads, set()
+        return Heard.of(payloads)
 
     async def wait(self, timeout: float | None) -> bool:
         """True once something was said since the last wait; False when the time (seconds) is over."""
@@ -32,13 +34,13 @@ class _SignalListener:
 
 
 class MemorySignals:
-    """Signals (ports/signals.py); `tell` is the other side."""
+    """Signals (ports/signals.py); `notify` is the other side."""
 
     def __init__(self) -> None:
-        self._listeners: dict[str, list[_SignalListener]] = {}
+        self._listeners: dict[Channel, list[_SignalListener]] = {}
 
     @contextlib.asynccontextmanager
-    async def subscribe(self, channel: str) -> AsyncIterator[_SignalListener]:
+    async def subscribe(self, channel: Channel) -> AsyncIterator[_SignalListener]:
         """Listen from now on."""
         listener = _SignalListener()
         self._listeners.setdefault(channel, []).append(listener)
@@ -47,7 +49,7 @@ class MemorySignals:
         finally:
             self._listeners[channel].remove(listener)
 
-    def tell(self, channel: str, word: str = "") -> None:
+    def notify(self, channel: Channel, payload: str = "") -> None:
         """Say something to everyone who listens on the channel."""
         for listener in self._listeners.get(channel, ()):
-            listener.hear(word)
+            listener.hear(payload)

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from adapters.memory.table import MemoryStore, Table, Transaction
-from domain.kernel.errors import NotFound, PreconditionFailed
-from domain.kernel.paging import Page, PageRequest
+from adapters.memory.table import MemoryDatabase, Table, TableStore, Transaction
+from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
 
@@ -29,42 +28,25 @@ SOURCES: Final = Table[Source](
 SEALED: Final = Table[Sealed]("sealed_credentials", lambda sealed: sealed.source)
 
 
-class MemorySources:
+class MemorySources(TableStore[Source]):
     """SourceStore."""
 
     def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-        self._rows = transaction.rows(SOURCES)
+        super().__init__(transaction, SOURCES)
         self._sealed = transaction.rows(SEALED)
 
     async def get(self, id: str, *, lock: bool = False) -> Source | None:
-        """One source."""
-        if lock:
-            await self._transaction.lock()
-        source = self._rows.get(id)
-        return self._told(source) if source else None
+        """One source, with whether there are credentials."""
+        source = await super().get(id, lock=lock)
+        return self._described(source) if source else None
 
-    def _told(self, source: Source) -> Source:
+    async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[Source]:
+        """A page of sources, with whether there are credentials."""
+        page = await super().page(request, filter)
+        return replace(page, items=tuple(map(self._described, page.items)))
+
+    def _described(self, source: Source) -> Source:
         return replace(source, has_credentials=self._sealed.get(source.id) is not None)
-
-    async def add(self, source: Source) -> None:
-        """Keep a new source."""
-        await self._rows.add(source)
-
-    async def save(self, source: Source, *, expected_version: int | None = None) -> None:
-        """Keep the new state."""
-        await self._transaction.lock()
-        stored = self._rows.get(source.id)
-        if stored is None:
-            raise NotFound
-        if expected_version is not None and stored.version != expected_version:
-            raise PreconditionFailed(f"The source is at version {stored.version} by now.")
-        await self._rows.put(source)
-
-    async def page(self, page_request: PageRequest) -> Page[Source]:
-        """The tenant's sources, newest first."""
-        page = self._rows.page(page_request)
-        return Page(tuple(self._told(source) for source in page.items), page.has_more, page.next_key)
 
     async def seal(self, id: str, sealed: bytes | None) -> None:
         """Keep or forget sealed credentials."""
@@ -82,7 +64,7 @@ class MemorySources:
 class MemorySourceSchedule:
     """SourceSchedule."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryDatabase) -> None:
         self._store = store
 
     def _pulls(self) -> Iterator[tuple[datetime, Tenant, str, str]]:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from domain.kernel.errors import Conflict
-from domain.kernel.paging import Page, PageRequest
+from domain.kernel.errors import Conflict, NotFound, PreconditionFailed
+from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant
+from ports.signals import Channel
 from ports.unit_of_work import Recorded
 
 R = TypeVar("R")
@@ -56,8 +57,8 @@ def page_of(
     return Page(tuple(items), has_more, next_key)
 
 
-class MemoryStore:
-    """What is committed, and who may write now. `listeners` are told of channels and words (ports/signals.py) after a commit."""
+class MemoryDatabase:
+    """What is committed, and who may write now. `listeners` get channel and payload (ports/signals.py) after a commit."""
 
     def __init__(self) -> None:
         self._committed: Changes = {}
@@ -67,7 +68,7 @@ class MemoryStore:
         self.holds: dict[tuple[Tenant, str], Transaction] = {}
         self.low_watermark = 0
         """Up to which number events have been dropped."""
-        self.listeners: list[Callable[[str, str], None]] = []
+        self.listeners: list[Callable[[Channel, str], None]] = []
 
     def next_number(self) -> int:
         """A number higher than any before; gaps are left by what was rolled back."""
@@ -119,21 +120,21 @@ class MemoryStore:
                 else:
                     kept[key] = row
 
-    def tell(self, channel: str, word: str) -> None:
+    def notify(self, channel: Channel, payload: str) -> None:
         """Say that something happened on a channel."""
         for listener in list(self.listeners):
-            listener(channel, word)
+            listener(channel, payload)
 
 
 class Transaction:
     """The changes of one unit of work, in one tenant, until they are committed or dropped."""
 
-    def __init__(self, store: MemoryStore, tenant: Tenant, now: datetime, *, read_only: bool = False) -> None:
+    def __init__(self, store: MemoryDatabase, tenant: Tenant, now: datetime, *, read_only: bool = False) -> None:
         self.store, self.tenant, self.now = store, tenant, now
         self.changes: Changes = {}
         self.recorded = Recorded()
-        self.channels: set[tuple[str, str]] = set()
-        """What to say once committed: channel and word."""
+        self.channels: set[tuple[Channel, str]] = set()
+        """What to say once committed: channel and payload."""
         self._read_only = read_only
 
     def rows(self, table: Table[R], tenant: Tenant | None = None) -> "Rows[R]":
@@ -149,15 +150,12 @@ class Transaction:
 
     def savepoint(self) -> Savepoint:
         """What `restore` needs to come back to here."""
-        done = self.recorded
-        marks = (len(done.changes), len(done.events), len(done.jobs), len(done.warnings))
-        return {place: dict(rows) for place, rows in self.changes.items()}, marks
+        return {place: dict(rows) for place, rows in self.changes.items()}, self.recorded.lengths()
 
     def restore(self, savepoint: Savepoint) -> None:
         """Undo everything since the savepoint."""
-        self.changes, (changes, events, jobs, warnings) = savepoint
-        done = self.recorded
-        del done.changes[changes:], done.events[events:], done.jobs[jobs:], done.warnings[warnings:]
+        self.changes, lengths = savepoint
+        self.recorded.shorten(lengths)
 
     def end(self, *, commit: bool) -> None:
         """Commit or drop the changes, and let the next writer in."""
@@ -165,8 +163,8 @@ class Transaction:
             self.store.apply(self.changes)
         self.store.release(self)
         if commit:
-            for channel, word in sorted(self.channels):
-                self.store.tell(channel, word)
+            for channel, payload in sorted(self.channels):
+                self.store.notify(channel, payload)
 
 
 class Rows(Generic[R]):
@@ -225,3 +223,48 @@ class Rows(Generic[R]):
         value = unique(row) if unique else None
         if unique and value is not None and self.where(lambda other: key(other) != key(row) and unique(other) == value):
             raise Conflict(self._table.conflict)
+
+
+def table_of(kind: type[R]) -> Table[R]:
+    """The table of a plain resource: by id, nothing unique beside it."""
+    return Table(kind.__name__, _id)
+
+
+def _id(row: Any) -> str:
+    return str(row.id)
+
+
+class TableStore(Generic[R]):
+    """ports.store.Store on a table."""
+
+    def __init__(self, transaction: Transaction, table: Table[R]) -> None:
+        self.transaction, self.rows = transaction, transaction.rows(table)
+        self._key = table.key
+
+    async def get(self, id: str, *, lock: bool = False) -> R | None:
+        """One row."""
+        if lock:
+            await self.transaction.lock()
+        return self.rows.get(id)
+
+    async def add(self, row: R) -> None:
+        """Keep a new row."""
+        await self.rows.add(row)
+
+    async def save(self, row: R, *, expected_version: int | None = None) -> None:
+        """Keep the new state."""
+        await self.transaction.lock()
+        stored: Any = self.rows.get(self._key(row))
+        if stored is None:
+            raise NotFound
+        if expected_version not in (None, getattr(stored, "version", None)):
+            raise PreconditionFailed("It has changed since it was read; read it again and retry.")
+        await self.rows.put(row)
+
+    async def remove(self, id: str) -> bool:
+        """Forget the row."""
+        return await self.rows.remove(id)
+
+    async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[R]:
+        """A page of the rows that the filter lets through."""
+        return self.rows.page(request, filter.matches if filter else None)

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Final, TypeVar
 
 from adapters.memory.access import MemoryKeys
 from adapters.memory.audit import MemoryAudit
@@ -16,23 +16,61 @@ from adapters.memory.pushes import MemoryPushes
 from adapters.memory.request_logs import MemoryRequestLogs
 from adapters.memory.runs import MemoryRuns
 from adapters.memory.sources import MemorySources
-from adapters.memory.table import MemoryStore, Transaction
-from adapters.memory.uploads import MemoryUploads
+from adapters.memory.table import MemoryDatabase, TableStore, Transaction, table_of
 from adapters.memory.webhooks import MemoryWebhooks
 from domain.catalogue import categories
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from ports.catalogue import Rendering
 from ports.clock import Clock
+from ports.store import Store
 from ports.unit_of_work import Tx
 
 READING: Final = AuditContext(Actor("service", "reader"), "read")
 
 
-@dataclass(slots=True)
-class MemoryTx(Tx):
-    """A Tx that knows the transaction under it."""
+R = TypeVar("R")
 
-    transaction: Transaction | None = None
+
+class MemoryTx:
+    """ports.unit_of_work.Tx on a transaction."""
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        context: AuditContext,
+        rendering: Rendering | None,
+        below: Callable[[str], frozenset[str]],
+    ) -> None:
+        self.transaction, self.context, self.rendering, self.below = transaction, context, rendering, below
+        self.tenant, self.now, self.recorded = transaction.tenant, transaction.now, transaction.recorded
+        self.dry = False
+
+    def store(self, kind: type[R]) -> Store[R]:
+        """The store of a plain resource."""
+        return TableStore(self.transaction, table_of(kind))
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        """A savepoint, undone on an exception."""
+        savepoint = self.transaction.savepoint()
+        try:
+            yield
+        except BaseException:
+            self.transaction.restore(savepoint)
+            raise
+
+    keys = cached_property(lambda tx: MemoryKeys(tx.transaction))
+    orgs = cached_property(lambda tx: MemoryOrgs(tx.transaction))
+    sources = cached_property(lambda tx: MemorySources(tx.transaction))
+    runs = cached_property(lambda tx: MemoryRuns(tx.transaction))
+    pushes = cached_property(lambda tx: MemoryPushes(tx.transaction))
+    catalogue = cached_property(lambda tx: MemoryCatalogue(tx.transaction, tx.rendering, tx.below))
+    events = cached_property(lambda tx: MemoryEvents(tx.transaction))
+    jobs = cached_property(lambda tx: MemoryJobs(tx.transaction))
+    audit = cached_property(lambda tx: MemoryAudit(tx.transaction, tx.context))
+    idempotency = cached_property(lambda tx: MemoryIdempotency(tx.transaction))
+    request_logs = cached_property(lambda tx: MemoryRequestLogs(tx.transaction))
+    webhooks = cached_property(lambda tx: MemoryWebhooks(tx.transaction, tx.below))
 
 
 class MemoryUnitOfWork:
@@ -43,24 +81,23 @@ class MemoryUnitOfWork:
 
     def __init__(
         self,
-        store: MemoryStore,
+        database: MemoryDatabase,
         clock: Clock,
         rendering: Rendering | None = None,
         below: Callable[[str], frozenset[str]] = categories.below,
     ) -> None:
-        self._store, self._clock, self._rendering, self._below = store, clock, rendering, below
+        self._database, self._clock, self._rendering, self._below = database, clock, rendering, below
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
         """A transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
-        transaction = Transaction(self._store, tenant, self._clock.now())
-        tx = self._stores(transaction, context)
+        tx = self._assemble(Transaction(self._database, tenant, self._clock.now()), context)
         commit = False
         try:
             yield tx
             commit = not tx.dry
         finally:
-            transaction.end(commit=commit)
+            tx.transaction.end(commit=commit)
 
     @asynccontextmanager
     async def scratch(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
@@ -72,38 +109,7 @@ class MemoryUnitOfWork:
     @asynccontextmanager
     async def read(self, tenant: Tenant) -> AsyncIterator[Tx]:
         """Stores for reading; writing raises RuntimeError."""
-        yield self._stores(Transaction(self._store, tenant, self._clock.now(), read_only=True), READING)
+        yield self._assemble(Transaction(self._database, tenant, self._clock.now(), read_only=True), READING)
 
-    @asynccontextmanager
-    async def savepoint(self, tx: Tx) -> AsyncIterator[None]:
-        """A savepoint in `tx`, undone on an exception."""
-        if not isinstance(tx, MemoryTx) or tx.transaction is None:
-            raise TypeError("This transaction was not begun here.")
-        savepoint = tx.transaction.savepoint()
-        try:
-            yield
-        except BaseException:
-            tx.transaction.restore(savepoint)
-            raise
-
-    def _stores(self, transaction: Transaction, context: AuditContext) -> MemoryTx:
-        return MemoryTx(
-            tenant=transaction.tenant,
-            context=context,
-            now=transaction.now,
-            recorded=transaction.recorded,
-            keys=MemoryKeys(transaction),
-            orgs=MemoryOrgs(transaction),
-            sources=MemorySources(transaction),
-            runs=MemoryRuns(transaction),
-            uploads=MemoryUploads(transaction),
-            pushes=MemoryPushes(transaction),
-            catalogue=MemoryCatalogue(transaction, self._rendering, self._below),
-            events=MemoryEvents(transaction),
-            jobs=MemoryJobs(transaction),
-            audit=MemoryAudit(transaction, context),
-            idempotency=MemoryIdempotency(transaction),
-            request_logs=MemoryRequestLogs(transaction),
-            webhooks=MemoryWebhooks(transaction, self._below),
-            transaction=transaction,
-        )
+    def _assemble(self, transaction: Transaction, context: AuditContext) -> MemoryTx:
+        return MemoryTx(transaction, context, self._rendering, self._below)

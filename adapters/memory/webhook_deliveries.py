@@ -6,11 +6,11 @@ from typing import Final
 
 from adapters.memory.catalogue import PRODUCTS
 from adapters.memory.orgs import ORGS
-from adapters.memory.table import EVERYWHERE, MemoryStore
-from adapters.memory.webhooks import DELIVERIES, ENDPOINTS, KeptEndpoint, copied
+from adapters.memory.table import EVERYWHERE, MemoryDatabase
+from adapters.memory.webhooks import DELIVERIES, ENDPOINTS, KeptEndpoint
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import OPEN, Delivery, shard_of
+from domain.webhooks.model import Delivery, EndpointStatus, shard_of
 from ports.clock import Clock
 from ports.webhooks import Progress, Subscriber
 
@@ -20,7 +20,7 @@ FAT: Final = "fat_webhooks"
 class MemoryDeliveryLog:
     """DeliveryLog; `below` gives a category's id with those of all below it. `lost` makes recording fail as a lost lock does."""
 
-    def __init__(self, store: MemoryStore, clock: Clock, below: Callable[[str], frozenset[str]]) -> None:
+    def __init__(self, store: MemoryDatabase, clock: Clock, below: Callable[[str], frozenset[str]]) -> None:
         self._store, self._clock, self._below = store, clock, below
         self.lost = False
 
@@ -36,7 +36,7 @@ class MemoryDeliveryLog:
         return self._subscriber(tenant, kept) if kept else None
 
     def _subscriber(self, tenant: Tenant, kept: KeptEndpoint) -> Subscriber | None:
-        if kept.endpoint.status != "enabled":
+        if kept.endpoint.status != EndpointStatus.ENABLED:
             return None
         organisation = self._store.committed(ORGS, EVERYWHERE).get(tenant.org)
         fat = organisation is not None and FAT in organisation.plan.features
@@ -48,7 +48,7 @@ class MemoryDeliveryLog:
 
     async def open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
         """Its open deliveries without bodies and attempts, by position."""
-        rows = [row for row in self._of(tenant, endpoint) if row.status in OPEN]
+        rows = [row for row in self._of(tenant, endpoint) if row.is_open]
         return [replace(row, body=None, attempts=(), made=len(row.attempts)) for row in rows]
 
     async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
@@ -68,28 +68,18 @@ class MemoryDeliveryLog:
         return frozenset(id_ for id_ in products if id_ in rows and rows[id_].data.get("category") in wanted)
 
     async def record(self, progress: Progress) -> None:
-        """Keep it all. Raises LeaseLost when told so."""
+        """Keep it all. Raises LeaseLost while `lost`."""
         if self.lost:
             raise LeaseLost
-        for tenant, told in progress.deliveries:
-            kept = self._store.committed(ENDPOINTS, tenant).get(told.endpoint)
+        for tenant, reported in progress.deliveries:
+            kept = self._store.committed(ENDPOINTS, tenant).get(reported.endpoint)
             if kept is not None:
-                self._keep(tenant, told, enabled=kept.endpoint.status == "enabled")
+                stored = self._store.committed(DELIVERIES, tenant).get(reported.id)
+                enabled = kept.endpoint.status == EndpointStatus.ENABLED
+                merged = reported.merged(stored, enabled=enabled, at=self._clock.now())
+                self._store.write(DELIVERIES, tenant, merged)
         for key in progress.checkpoint.keys() | progress.succeeded.keys() | progress.failing.keys():
             self._progress(key, progress)
-
-    def _keep(self, tenant: Tenant, told: Delivery, *, enabled: bool) -> None:
-        before = self._store.committed(DELIVERIES, tenant).get(told.id)
-        made: tuple[object, ...] = tuple(before.attempts) if before else ()
-        if before is not None and before.status not in OPEN and told.status != "succeeded":
-            return
-        added = told.attempts if len(made) + len(told.attempts) <= told.made else ()
-        row = copied(told)
-        row.attempts = (*(before.attempts if before else ()), *added)
-        row.body = told.body if told.body is not None or before is None else before.body
-        if not enabled and row.status in OPEN:
-            row.status, row.next_attempt_at, row.completed_at = "failed", None, self._clock.now()
-        self._store.write(DELIVERIES, tenant, row)
 
     def _progress(self, key: tuple[Tenant, str], progress: Progress) -> None:
         tenant, endpoint = key

@@ -11,8 +11,17 @@ from adapters.memory.table import Table, Transaction
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import peak_per_minute, posts
-from domain.webhooks.model import OPEN, Delivery, DeliveryFilter, Endpoint, Forecast, Recovery, SealedSecrets
+from domain.webhooks.model import (
+    Delivery,
+    DeliveryFilter,
+    DeliveryStatus,
+    Endpoint,
+    Forecast,
+    Recovery,
+    SealedSecrets,
+)
 from domain.webhooks.subscription import matches
+from ports.signals import Channel, Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +35,6 @@ class KeptEndpoint:
 
 ENDPOINTS: Final = Table[KeptEndpoint]("webhook_endpoints", lambda kept: kept.endpoint.id)
 DELIVERIES: Final = Table[Delivery]("webhook_deliveries", lambda delivery: delivery.id)
-CHANNEL: Final = "webhooks"
-
-
-def copied(delivery: Delivery) -> Delivery:
-    """A delivery of one's own: they can be changed."""
-    return replace(delivery, attempts=tuple(delivery.attempts))
 
 
 class MemoryWebhooks:
@@ -57,7 +60,7 @@ class MemoryWebhooks:
     async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
         """Keep a new endpoint."""
         await self._endpoints.add(KeptEndpoint(endpoint, secrets, checkpoint))
-        self._tell(endpoint.id)
+        self._notify(endpoint.id)
 
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
@@ -71,13 +74,13 @@ class MemoryWebhooks:
         await self._endpoints.put(
             replace(kept, endpoint=endpoint, checkpoint=kept.checkpoint if checkpoint is None else checkpoint)
         )
-        self._tell(endpoint.id)
+        self._notify(endpoint.id)
 
     async def remove(self, id: str) -> None:
         """Forget the endpoint; its open deliveries fail."""
         await self.fail_open(id, self._transaction.now)
         await self._endpoints.remove(id)
-        self._tell(id)
+        self._notify(id)
 
     async def page(self, page_request: PageRequest) -> Page[Endpoint]:
         """The tenant's endpoints, newest first."""
@@ -93,53 +96,55 @@ class MemoryWebhooks:
         """Replace the sealed secrets."""
         await self._transaction.lock()
         await self._endpoints.put(replace(self._kept(id), secrets=secrets))
-        self._tell(id)
+        self._notify(id)
 
     async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
         """One delivery of the endpoint."""
         if lock:
             await self._transaction.lock()
         found = self._deliveries.get(id)
-        return copied(found) if found and found.endpoint == endpoint else None
+        return found if found and found.endpoint == endpoint else None
 
     async def deliveries(self, endpoint: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
         """The endpoint's deliveries, newest first."""
-        page = self._deliveries.page(page_request, lambda one: one.endpoint == endpoint and wanted.matches(one))
-        return Page(tuple(map(copied, page.items)), page.has_more, page.next_key)
+        return self._deliveries.page(page_request, lambda one: one.endpoint == endpoint and wanted.matches(one))
 
     async def add_delivery(self, delivery: Delivery) -> None:
         """Have something sent that is no event of the log."""
-        await self._deliveries.add(copied(delivery))
-        self._tell(delivery.endpoint)
+        await self._deliveries.add(delivery)
+        self._notify(delivery.endpoint)
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:
         """Have a finished delivery sent again."""
-        await self._deliveries.put(_afresh(delivery, at))
-        self._tell(delivery.endpoint)
+        await self._deliveries.put(delivery.resent(at))
+        self._notify(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
         """Have failed deliveries of the range sent again, the oldest first."""
         await self._transaction.lock()
         failed = self._deliveries.where(
-            lambda one: one.endpoint == endpoint and one.status == "failed" and since <= one.created_at <= until
+            lambda one: (
+                one.endpoint == endpoint and one.status == DeliveryStatus.FAILED and since <= one.created_at <= until
+            )
         )
-        waiting = self._deliveries.where(lambda one: one.endpoint == endpoint and one.status in OPEN)
-        again = sorted(failed, key=lambda one: one.id)[: max(0, most - len(waiting))]
+        again = sorted(failed, key=lambda one: one.id)[: max(0, most - len(self._open(endpoint)))]
         for delivery in again:
-            await self._deliveries.put(_afresh(delivery, at))
+            await self._deliveries.put(delivery.resent(at))
         if again:
-            self._tell(endpoint)
+            self._notify(endpoint)
         return Recovery(len(again), len(again) < len(failed))
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
         """Every open delivery fails."""
         await self._transaction.lock()
-        waiting = self._deliveries.where(lambda one: one.endpoint == endpoint and one.status in OPEN)
+        waiting = self._open(endpoint)
         for delivery in waiting:
-            failed = replace(delivery, status="failed", next_attempt_at=None, completed_at=at)
-            await self._deliveries.put(failed)
-        self._tell(endpoint)
+            await self._deliveries.put(delivery.failed_open(at))
+        self._notify(endpoint)
         return len(waiting)
+
+    def _open(self, endpoint: str) -> list[Delivery]:
+        return self._deliveries.where(lambda one: one.endpoint == endpoint and one.is_open)
 
     async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
         """What the endpoint would have got since then."""
@@ -167,9 +172,5 @@ class MemoryWebhooks:
             raise NotFound
         return kept
 
-    def _tell(self, endpoint: str) -> None:
-        self._transaction.channels.add((CHANNEL, f"{self._transaction.tenant.word} {endpoint}"))
-
-
-def _afresh(delivery: Delivery, at: datetime) -> Delivery:
-    return replace(delivery, status="pending", tries=0, next_attempt_at=at, completed_at=None)
+    def _notify(self, endpoint: str) -> None:
+        self._transaction.channels.add((Channel.WEBHOOKS, Signal(self._transaction.tenant, endpoint).payload))

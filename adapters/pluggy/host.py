@@ -16,8 +16,8 @@ from connectors.sdk import context as sdk
 from connectors.sdk import tables as sdk_tables
 from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater
 from connectors.sdk.spec import Connector, Fetched
-from domain.ingestion.model import Row, Table
-from domain.kernel.problems import Problem
+from domain.ingestion.model import FeedTable, Row
+from domain.kernel.problems import Problem, ProblemKind
 from ports.connectors import Answer, ConnectorInfo, FetchFailed, Job, ParseFailed, Validators
 
 Reported = Callable[[str, sdk_tables.Report], None]
@@ -94,7 +94,7 @@ class PluggyConnectors:
         snapshot: Path,
         score_header: Callable[[Sequence[str]], int],
         reported: Callable[[Problem], None] | None = None,
-    ) -> Iterator[Table]:
+    ) -> Iterator[FeedTable]:
         """Read a snapshot, streaming, in the calling thread. Raises ParseFailed, also while rows are walked."""
         provided = self._provided(name)
         log = ReportLog(name)
@@ -110,7 +110,7 @@ class PluggyConnectors:
                     table = next(found, None)
                 if table is None:
                     return
-                yield Table(table.sheet, table.headers, self._rows(name, job, table, deadline), table.given)
+                yield FeedTable(table.sheet, table.headers, self._rows(name, job, table, deadline), table.given)
         finally:
             log.close()
 
@@ -260,4 +260,4 @@ def _secrets(credentials: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _problem(report: sdk_tables.Report) -> Problem:
-    return Problem("row", "unreadable", report.detail, report.line, report.column, report.sheet)
+    return Problem("row", ProblemKind.UNREADABLE, report.detail, report.line, report.column, report.sheet)

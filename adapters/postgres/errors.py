@@ -8,12 +8,12 @@ from psycopg import errors
 
 from domain.kernel.errors import Conflict, DomainError, RequestInProgress, Unavailable
 
-_CONSTRAINTS = {
+CONFLICTS = {
     "runs_open": "The source already has an open run of this stream; wait for it to end.",
     "members_org_email_key_key": "This address is a member already.",
     "push_parts_pkey": "The batch has that part already.",
-    "sources_inbound_address": "The inbound address is taken.",
 }
+"""What breaking a unique index means; tables add theirs."""
 _RESTARTING = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.TooManyConnections)
 
 
@@ -34,8 +34,8 @@ def _violation(error: errors.UniqueViolation) -> DomainError | errors.UniqueViol
     constraint = error.diag.constraint_name or ""
     if constraint == "idempotency_keys_pkey":
         return RequestInProgress(retry_after=1)
-    if constraint in _CONSTRAINTS:
-        return Conflict(_CONSTRAINTS[constraint])
+    if constraint in CONFLICTS:
+        return Conflict(CONFLICTS[constraint])
     return error
 
 

@@ -1,4 +1,4 @@
-"""Reading the event log in PostgreSQL: horizons, pages, and what licences open of others' catalogues."""
+"""Reading the event log in PostgreSQL: how far it goes, pages, and what licences open of others' catalogues."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -66,7 +66,7 @@ class PostgresEventReader:
         return (await self.bounds()).high_watermark
 
     async def bounds(self) -> LogBounds:
-        """How far the log goes now; the horizon told never goes back."""
+        """How far the log goes now; the high watermark never goes back."""
         async with self._pool.system() as link:
             bounds = await bounds_of(link)
         self._highest = max(self._highest, bounds.high_watermark)
@@ -95,7 +95,7 @@ class PostgresEventReader:
         self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None
     ) -> frozenset[Tenant]:
         """Those of the tenants that have own events after their position."""
-        told = {
+        params = {
             "orgs": [tenant.org for tenant in positions],
             "livemodes": [tenant.livemode for tenant in positions],
             "positions": list(positions.values()),
@@ -103,7 +103,7 @@ class PostgresEventReader:
             "since": since,
         }
         async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["stirred"], told)
+            cursor = await link.cursor.execute(SQL["tenants_with_new_events"], params)
             return frozenset(Tenant(org, livemode) for org, livemode in await cursor.fetchall())
 
     async def page(
@@ -175,8 +175,8 @@ class PostgresEventReader:
         where += " AND position > %(after)s AND position <= %(up_to)s ORDER BY position" + _limit(limit)
         sql = "SELECT count(*), max(position), string_agg(body, ',' ORDER BY position) FROM (" + SQL["splice"] + where
         async with self._pool.tenant(tenant) as link:
-            told = _own(tenant, after=after, up_to=up_to, **values)
-            row = await (await link.cursor.execute(sql + ") AS found", told)).fetchone()
+            params = _own(tenant, after=after, up_to=up_to, **values)
+            row = await (await link.cursor.execute(sql + ") AS found", params)).fetchone()
         count, position, body = row or (0, None, None)
         return Splice(count, position or after, body or b"")
 

@@ -1,4 +1,4 @@
-"""The event log in PostgreSQL: a plain sequence below the horizon that shared advisory locks give (docs/decisions)."""
+"""The event log in PostgreSQL: a plain sequence, whose high watermark shared advisory locks give (docs/decisions)."""
 
 import contextlib
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from domain.events.model import Event
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from ports.events import EventRendering, LogBounds
+from ports.signals import Signal
 
 SQL = statements("events")
 _TYPES = ("int4", "text", "text", "text", "text", "text", "text", "int4", "bool", "bytea")
@@ -61,23 +62,29 @@ class PostgresEventLog:
             await self._insert(events)
         self._appended = True
 
-    async def tell(self) -> None:
+    def lock_again(self) -> None:
+        """The lock may be gone: take it before appending anything more."""
+        self._locked = False
+
+    async def notify(self) -> None:
         """Once committed: let readers know, if anything was appended.
 
-        Told inside the transaction, it would have all writers of the cluster commit one after the other: NOTIFY holds a
+        Said inside the transaction, it would have all writers of the cluster commit one after the other: NOTIFY holds a
         lock of the whole server until the log is flushed (docs/decisions). Readers look by themselves now and then, so
         that nothing is lost with a writer that dies right here.
         """
         if self._appended:
             with contextlib.suppress(psycopg.Error):
-                await self._session.link.cursor.execute(SQL["tell"], {"word": self._session.tenant.word})
+                await self._session.link.cursor.execute(
+                    SQL["notify"], {"payload": Signal(self._session.tenant).payload}
+                )
 
     async def high_watermark(self) -> int:
-        """The horizon now: what is appended from here on stands above it."""
+        """The high watermark now: what is appended from here on stands above it."""
         return (await bounds_of(self._session.link)).high_watermark
 
     async def _stage(self, events: Sequence[Event]) -> None:
-        """Everything slow comes before the lock that holds the horizon back."""
+        """Everything slow comes before the lock that holds the high watermark back."""
         session, render = self._session, self._rendering.event
         tenant, now = session.tenant, session.now
         await session.stage(SQL["staging"])

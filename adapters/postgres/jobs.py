@@ -85,9 +85,9 @@ class PostgresDispatch:
 
         Lock and claim go in one message: a worker that is frozen between two would keep the lane from everybody.
         """
-        told = {"lock": lock_number("lane", lane), "lane": lane, "limit": limit, "lease": lease}
+        params = {"lock": lock_number("lane", lane), "lane": lane, "limit": limit, "lease": lease}
         async with self._pool.system() as link, AsyncClientCursor(link.connection) as cursor:
-            await cursor.execute(SQL["lock_lane"] + ";" + SQL["claim"], told)
+            await cursor.execute(SQL["lock_lane"] + ";" + SQL["claim"], params)
             cursor.nextset()
             rows = sorted(await cursor.fetchall())
         return [

@@ -1,4 +1,4 @@
-"""Being told by LISTEN and NOTIFY instead of asking again and again."""
+"""Being notified by LISTEN and NOTIFY instead of asking again and again."""
 
 import asyncio
 import contextlib
@@ -10,9 +10,14 @@ import psycopg
 
 from adapters.postgres import events, jobs, webhooks
 from adapters.postgres.connecting import connect
+from ports.signals import Channel, Heard
 
-_CHANNELS: dict[str, LiteralString] = {"jobs": jobs.CHANNEL, "events": events.CHANNEL, "webhooks": webhooks.CHANNEL}
-_MOST_WORDS = 10_000
+_CHANNELS: dict[Channel, LiteralString] = {
+    Channel.JOBS: jobs.CHANNEL,
+    Channel.EVENTS: events.CHANNEL,
+    Channel.WEBHOOKS: webhooks.CHANNEL,
+}
+_MOST_PAYLOADS = 10_000
 
 
 class _SignalListener:
@@ -20,19 +25,19 @@ class _SignalListener:
 
     def __init__(self) -> None:
         self.said = asyncio.Event()
-        self._words: set[str] = set()
+        self._payloads: set[str] = set()
 
-    def hear(self, word: str) -> None:
+    def hear(self, payload: str) -> None:
         """Something was said."""
-        if len(self._words) >= _MOST_WORDS:
-            self._words, word = set(), ""
-        self._words.add(word)
+        if len(self._payloads) >= _MOST_PAYLOADS:
+            self._payloads, payload = set(), ""
+        self._payloads.add(payload)
         self.said.set()
 
-    def payloads(self) -> frozenset[str]:
+    def heard(self) -> Heard:
         """What was said since this was last asked."""
-        words, self._words = frozenset(self._words), set()
-        return words
+        payloads, self._payloads = self._payloads, set()
+        return Heard.of(payloads)
 
     async def wait(self, timeout: float | None) -> bool:
         """True once something was said since the last wait; False when the time (seconds) is over."""
@@ -52,8 +57,8 @@ class PostgresSignals:
         self._conninfo = conninfo
 
     @asynccontextmanager
-    async def subscribe(self, channel: str) -> AsyncIterator[_SignalListener]:
-        """Listen on `jobs`, `events` or `webhooks` from now on."""
+    async def subscribe(self, channel: Channel) -> AsyncIterator[_SignalListener]:
+        """Listen from now on."""
         listener, listening = _SignalListener(), asyncio.Event()
         task = asyncio.create_task(self._listen(_CHANNELS[channel], listener, listening))
         try:

@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from functools import cached_property
 from types import TracebackType
+from typing import TypeVar
 
 from adapters.postgres.access import PostgresKeyStore
 from adapters.postgres.audit import PostgresAuditLog
@@ -18,16 +19,67 @@ from adapters.postgres.pushes import PostgresPushStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
 from adapters.postgres.runs import PostgresRunStore
 from adapters.postgres.session import Session
-from adapters.postgres.sources import PostgresSourceStore
-from adapters.postgres.uploads import PostgresUploadStore
+from adapters.postgres.sources import SOURCES, PostgresSourceStore
+from adapters.postgres.table import TableStore
+from adapters.postgres.tables import TABLE_OF
 from adapters.postgres.webhooks import PostgresWebhookStore
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from ports.catalogue import Rendering
 from ports.clock import Clock
 from ports.events import EventRendering
+from ports.store import Store
 from ports.unit_of_work import Recorded, Tx
 
 _READER = AuditContext(Actor("service", "reader"), "read")
+R = TypeVar("R")
+
+
+class PostgresTx:
+    """ports.unit_of_work.Tx on a connection that is set to the tenant."""
+
+    def __init__(self, session: Session, rendering: Rendering, event_rendering: EventRendering) -> None:
+        self.session, self.rendering, self.event_rendering = session, rendering, event_rendering
+        self.tenant, self.context = session.tenant, session.context
+        self.now, self.recorded = session.now, session.recorded
+        self.dry = False
+
+    def store(self, kind: type[R]) -> Store[R]:
+        """The store of a plain resource."""
+        return TableStore(self.session, TABLE_OF[kind])
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        """A savepoint: undone on an exception, which goes on."""
+        before = self.recorded.lengths()
+        link = self.session.link
+        try:
+            with translated():
+                async with link.connection.transaction():
+                    yield
+        except BaseException:
+            link.staged.clear()
+            self.recorded.shorten(before)
+            if "events" in self.__dict__:
+                self.events.lock_again()  # a savepoint that is undone gives back the locks taken since
+            raise
+
+    async def committed(self) -> None:
+        """Let readers of the log know."""
+        if "events" in self.__dict__:
+            await self.events.notify()
+
+    keys = cached_property(lambda tx: PostgresKeyStore(tx.session))
+    orgs = cached_property(lambda tx: PostgresOrgStore(tx.session))
+    sources = cached_property(lambda tx: PostgresSourceStore(tx.session, SOURCES))
+    runs = cached_property(lambda tx: PostgresRunStore(tx.session))
+    pushes = cached_property(lambda tx: PostgresPushStore(tx.session))
+    catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
+    events = cached_property(lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
+    jobs = cached_property(lambda tx: PostgresJobStore(tx.session))
+    audit = cached_property(lambda tx: PostgresAuditLog(tx.session))
+    idempotency = cached_property(lambda tx: PostgresIdempotencyStore(tx.session))
+    request_logs = cached_property(lambda tx: PostgresRequestLogStore(tx.session))
+    webhooks = cached_property(lambda tx: PostgresWebhookStore(tx.session))
 
 
 class _Undone(Exception):
@@ -38,10 +90,8 @@ class PostgresUnitOfWork:
     """Units of work on one pool."""
 
     def __init__(self, pool: Pool, clock: Clock, rendering: Rendering, event_rendering: EventRendering) -> None:
-        self._pool = pool
-        self._clock = clock
-        self._rendering = rendering
-        self._event_rendering = event_rendering
+        self._pool, self._clock = pool, clock
+        self._rendering, self._event_rendering = rendering, event_rendering
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
@@ -53,8 +103,7 @@ class PostgresUnitOfWork:
                     yield tx
                     if tx.dry:
                         raise _Undone  # noqa: TRY301  leaving by an exception is what rolls back
-                assert isinstance(tx.events, PostgresEventLog)
-                await tx.events.tell()
+                await tx.committed()
             except _Undone:
                 link.staged.clear()
             except BaseException:
@@ -72,48 +121,10 @@ class PostgresUnitOfWork:
         """Stores for reading, each statement by itself."""
         return Reading(self, self._pool, tenant)
 
-    @asynccontextmanager
-    async def savepoint(self, tx: Tx) -> AsyncIterator[None]:
-        """A savepoint: undone on an exception, which goes on."""
-        before = replace(
-            tx.recorded, events=[*tx.recorded.events], changes=[*tx.recorded.changes], jobs=[*tx.recorded.jobs]
-        )
-        store = tx.sources
-        assert isinstance(store, PostgresSourceStore)
-        try:
-            with translated():
-                async with store.session.link.connection.transaction():
-                    yield
-        except BaseException:
-            store.session.link.staged.clear()
-            tx.recorded.events[:], tx.recorded.changes[:] = before.events, before.changes
-            tx.recorded.jobs[:] = before.jobs
-            raise
-
-    def assemble(self, link: PooledConnection, tenant: Tenant, context: AuditContext) -> Tx:
+    def assemble(self, link: PooledConnection, tenant: Tenant, context: AuditContext) -> PostgresTx:
         """The stores of a tenant on a connection that is set to it."""
-        recorded = Recorded()
-        session = Session(link, tenant, context, self._clock.now(), recorded)
-        events = PostgresEventLog(session, self._event_rendering)
-        return Tx(
-            tenant=tenant,
-            context=context,
-            now=session.now,
-            recorded=recorded,
-            keys=PostgresKeyStore(session),
-            orgs=PostgresOrgStore(session),
-            sources=PostgresSourceStore(session),
-            runs=PostgresRunStore(session),
-            pushes=PostgresPushStore(session),
-            uploads=PostgresUploadStore(session),
-            catalogue=PostgresCatalogueStore(session, self._rendering),
-            events=events,
-            jobs=PostgresJobStore(session),
-            audit=PostgresAuditLog(session),
-            idempotency=PostgresIdempotencyStore(session),
-            request_logs=PostgresRequestLogStore(session),
-            webhooks=PostgresWebhookStore(session),
-        )
+        session = Session(link, tenant, context, self._clock.now(), Recorded())
+        return PostgresTx(session, self._rendering, self._event_rendering)
 
 
 class Reading:

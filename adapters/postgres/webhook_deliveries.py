@@ -9,28 +9,35 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.pool import Pool
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.sqlfile import statements
-from adapters.postgres.webhooks import attempts_json, endpoint_of
+from adapters.postgres.webhooks import ENDPOINTS, attempts_json
 from domain.catalogue.search import category_term
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import Delivery, SealedSecrets
+from domain.webhooks.model import OPEN, Delivery, DeliveryStatus, EndpointStatus, SealedSecrets
 from ports.clock import Clock
 from ports.webhooks import Progress, Subscriber
 
-SQL = statements("webhook_deliveries")
+SQL = statements("webhook_deliveries", endpoint=ENDPOINTS.columns("e"))
 _TYPES: Final = (
     "text", "bool", "text", "text", "text", "text", "text", "int8[]", "text", "bytea", "jsonb", "int4", "int4",
     "timestamptz", "timestamptz", "timestamptz",
 )  # fmt: skip
+_STATUSES: Final = {
+    "enabled": EndpointStatus.ENABLED,
+    "open": list(OPEN),
+    "failed": DeliveryStatus.FAILED,
+    "succeeded": DeliveryStatus.SUCCEEDED,
+}
 _ENCODE: Final = msgspec.json.Encoder().encode
 _NONE: Final = Jsonb([], dumps=_ENCODE)
 
 
 def _subscriber(row: tuple[Any, ...]) -> Subscriber:
-    org, livemode, *endpoint, secret, previous, checkpoint, fat = row
-    return Subscriber(Tenant(org, livemode), endpoint_of(endpoint), SealedSecrets(secret, previous), checkpoint, fat)
+    org, livemode, secret, previous, checkpoint, fat = row[ENDPOINTS.width :]
+    endpoint = ENDPOINTS.row_of(row)
+    return Subscriber(Tenant(org, livemode), endpoint, SealedSecrets(secret, previous), checkpoint, fat)
 
 
-def _told(tenant: Tenant, delivery: Delivery) -> tuple[Any, ...]:
+def _row(tenant: Tenant, delivery: Delivery) -> tuple[Any, ...]:
     attempts = Jsonb(attempts_json(delivery.attempts), dumps=_ENCODE) if delivery.attempts else _NONE
     return (
         tenant.org, tenant.livemode, delivery.id, delivery.endpoint, delivery.event, delivery.type, delivery.subject,
@@ -55,7 +62,7 @@ class PostgresDeliveryLog:
 
     async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
         """One endpoint; None when it is gone or disabled."""
-        rows = await self._rows(SQL["subscriber"], tenant, endpoint=endpoint)
+        rows = await self._rows(SQL["subscriber"], tenant, endpoint=endpoint, enabled=EndpointStatus.ENABLED)
         return _subscriber(rows[0]) if rows else None
 
     async def open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
@@ -63,7 +70,8 @@ class PostgresDeliveryLog:
         rows = await self._rows(SQL["open"], tenant, endpoint=endpoint)
         return [
             Delivery(
-                id_, of, event, type_, subject, tuple(positions), status, created, tries=tries, next_attempt_at=due, made=made
+                id_, of, event, type_, subject, tuple(positions), DeliveryStatus(status), created,
+                tries=tries, next_attempt_at=due, made=made,
             )
             for id_, of, event, type_, subject, positions, status, created, tries, due, made in rows
         ]  # fmt: skip
@@ -91,7 +99,7 @@ class PostgresDeliveryLog:
 
     async def record(self, progress: Progress) -> None:
         """Keep it all, in one transaction. Raises LeaseLost when the shards are no longer this worker's."""
-        rows = [_told(tenant, delivery) for tenant, delivery in progress.deliveries]
+        rows = [_row(tenant, delivery) for tenant, delivery in progress.deliveries]
         health = _health(progress)
         async with self._shards.fenced() as link:
             if rows:
@@ -103,7 +111,7 @@ class PostgresDeliveryLog:
                     for row in rows:
                         await copy.write_row(row)
                 await link.cursor.execute(SQL["hold"])  # before their deliveries, as everybody who changes an endpoint
-                await link.cursor.execute(SQL["record"], {"now": self._clock.now()})
+                await link.cursor.execute(SQL["record"], {**_STATUSES, "now": self._clock.now()})
             if health["ids"]:
                 await link.cursor.execute(SQL["progress"], health)
 

@@ -1,21 +1,25 @@
 """Webhook endpoints and deliveries in PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
+from adapters.postgres.columns import Spread
 from adapters.postgres.listing import newest_first, page_of, page_params
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
+from adapters.postgres.table import Table, TableStore
 from adapters.postgres.webhook_forecast import forecast_query
-from domain.kernel.errors import PreconditionFailed
 from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import posts
 from domain.webhooks.model import (
     Attempt,
+    AttemptFailure,
+    AttemptStatus,
     Delivery,
     DeliveryFilter,
+    DeliveryStatus,
     Endpoint,
     Filters,
     Forecast,
@@ -24,23 +28,26 @@ from domain.webhooks.model import (
     SealedSecrets,
     shard_of,
 )
+from ports.signals import Signal
 
 SQL = statements("webhooks")
 CHANNEL: Final = "joinery_webhooks"
-ENDPOINT_COLUMNS: Final[LiteralString] = (
-    "id, url, event_types, sources, categories, catalogues, payload, coalesce_seconds, api_version, description, status, "
-    "disabled_for, secret_last4, previous_last4, rotation_expires_at, version, created_at, updated_at, last_success_at, "
-    "failing_since"
+ENDPOINTS: Final = Table(
+    Endpoint,
+    "webhook_endpoints",
+    spread={
+        "filters": Spread(Filters, {name: name for name in ("sources", "categories", "catalogues")}),
+        "rotation": Spread(Rotation, {"expires_at": "rotation_expires_at", "last4": "previous_last4"}),
+    },
+    beside={"shard": 0, "secret": b"", "previous_secret": None, "checkpoint": 0},
 )
-"""What `endpoint_of` reads."""
 DELIVERY_COLUMNS: Final[LiteralString] = (
     "id, endpoint, event, type, subject, positions, status, created_at, body, attempts, tries, next_attempt_at, "
     "completed_at"
 )
 """What `delivery_of` reads."""
-_ENDPOINT_NAMES: Final = tuple(ENDPOINT_COLUMNS.split(", "))
 _DELIVERY_NAMES: Final = tuple(DELIVERY_COLUMNS.split(", "))
-_SELECT_ENDPOINTS: Final[LiteralString] = "SELECT " + ENDPOINT_COLUMNS + " " + SQL["endpoints"]
+_ATTEMPT_NAMES: Final = tuple(field.name for field in fields(Attempt))
 _SELECT_DELIVERIES: Final[LiteralString] = "SELECT " + DELIVERY_COLUMNS + " " + SQL["deliveries"]
 _DELIVERY_PIECES: Final[dict[str, LiteralString]] = {
     "status": " AND status = %(status)s",
@@ -49,19 +56,11 @@ _DELIVERY_PIECES: Final[dict[str, LiteralString]] = {
 }
 
 
-def endpoint_of(row: Sequence[Any]) -> Endpoint:
-    """An endpoint out of ENDPOINT_COLUMNS."""
-    values = dict(zip(_ENDPOINT_NAMES, row, strict=True))
-    last4, expires_at = values.pop("previous_last4"), values.pop("rotation_expires_at")
-    values["filters"] = Filters(*(tuple(values.pop(name)) for name in ("sources", "categories", "catalogues")))
-    values["event_types"] = tuple(values["event_types"])
-    return Endpoint(**values, rotation=Rotation(expires_at, last4) if expires_at else None)
-
-
 def delivery_of(row: Sequence[Any]) -> Delivery:
     """A delivery out of DELIVERY_COLUMNS."""
     values = dict(zip(_DELIVERY_NAMES, row, strict=True))
     values["positions"] = tuple(values["positions"])
+    values["status"] = DeliveryStatus(values["status"])
     attempts = values["attempts"] = attempts_of(values["attempts"])
     return Delivery(**values, made=len(attempts))
 
@@ -72,39 +71,19 @@ def attempts_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
-    told = {name: value for name, value in asdict(attempt).items() if value is not None and value != {}}
-    return told | {"at": attempt.at.isoformat()}
+    kept = {name: value for name in _ATTEMPT_NAMES if (value := getattr(attempt, name)) not in (None, {})}
+    kept["at"] = attempt.at.isoformat()
+    return kept
 
 
 def attempts_of(kept: Sequence[Mapping[str, Any]]) -> tuple[Attempt, ...]:
     """Attempts out of what `attempts_json` kept."""
-    return tuple(Attempt(**{**entry, "at": datetime.fromisoformat(entry["at"])}) for entry in kept)
+    return tuple(_attempt_of(**entry) for entry in kept)
 
 
-def _values(endpoint: Endpoint) -> dict[str, Any]:
-    rotation, filters = endpoint.rotation, endpoint.filters
-    return {
-        "id": endpoint.id,
-        "url": endpoint.url,
-        "event_types": list(endpoint.event_types),
-        "sources": list(filters.sources),
-        "categories": list(filters.categories),
-        "catalogues": list(filters.catalogues),
-        "payload": endpoint.payload,
-        "coalesce_seconds": endpoint.coalesce_seconds,
-        "api_version": endpoint.api_version,
-        "description": endpoint.description,
-        "status": endpoint.status,
-        "disabled_for": endpoint.disabled_for,
-        "secret_last4": endpoint.secret_last4,
-        "previous_last4": rotation.last4 if rotation else None,
-        "rotation_expires_at": rotation.expires_at if rotation else None,
-        "version": endpoint.version,
-        "created_at": endpoint.created_at,
-        "updated_at": endpoint.updated_at,
-        "last_success_at": endpoint.last_success_at,
-        "failing_since": endpoint.failing_since,
-    }
+def _attempt_of(at: str, status: str, failure: str | None = None, **others: Any) -> Attempt:
+    moment, reason = datetime.fromisoformat(at), AttemptFailure(failure) if failure else None
+    return Attempt(moment, AttemptStatus(status), failure=reason, **others)
 
 
 class PostgresWebhookStore:
@@ -112,6 +91,7 @@ class PostgresWebhookStore:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._endpoints = TableStore(session, ENDPOINTS)
 
     async def count(self) -> int:
         """How many endpoints there are; holds off others that are being added until the transaction ends."""
@@ -122,41 +102,30 @@ class PostgresWebhookStore:
 
     async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
         """One endpoint; `lock` keeps others from changing it until the transaction ends."""
-        statement = _SELECT_ENDPOINTS + " AND id = %(id)s"
-        row = await self._session.one(statement + " FOR UPDATE" if lock else statement, id=id)
-        return endpoint_of(row) if row else None
+        return await self._endpoints.get(id, lock=lock)
 
     async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
         """Keep a new endpoint, which gets events after the position `checkpoint`."""
-        await self._session.run(
-            SQL["add"],
-            shard=shard_of(endpoint.id),
-            secret=secrets.current,
-            previous_secret=secrets.previous,
-            checkpoint=checkpoint,
-            **_values(endpoint),
-        )
-        await self._tell(endpoint.id)
+        kept = {"secret": secrets.current, "previous_secret": secrets.previous, "checkpoint": checkpoint}
+        await self._endpoints.add(endpoint, shard=shard_of(endpoint.id), **kept)
+        await self._notify(endpoint.id)
 
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
     ) -> None:
         """Keep the new state. Raises PreconditionFailed for another version."""
-        values = {"expected": expected_version, "checkpoint": checkpoint, **_values(endpoint)}
-        if not await self._session.run(SQL["save"], **values):
-            raise PreconditionFailed("The endpoint has changed since it was read; read it again and retry.")
-        await self._tell(endpoint.id)
+        more = {} if checkpoint is None else {"checkpoint": checkpoint}
+        await self._endpoints.save(endpoint, expected_version=expected_version, **more)
+        await self._notify(endpoint.id)
 
     async def remove(self, id: str) -> None:
         """Forget the endpoint and its secrets; its open deliveries fail."""
         await self.fail_open(id, self._session.now)
-        await self._session.run(SQL["remove"], id=id)
+        await self._endpoints.remove(id)
 
     async def page(self, page_request: PageRequest) -> Page[Endpoint]:
         """The tenant's endpoints, newest first."""
-        where, order = newest_first(page_request)
-        rows = await self._session.all(_SELECT_ENDPOINTS + where + order, **page_params(page_request))
-        return page_of([endpoint_of(row) for row in rows], page_request, lambda endpoint: endpoint.id)
+        return await self._endpoints.page(page_request)
 
     async def secrets(self, id: str) -> SealedSecrets | None:
         """The sealed secrets."""
@@ -166,7 +135,7 @@ class PostgresWebhookStore:
     async def seal(self, id: str, secrets: SealedSecrets) -> None:
         """Replace the sealed secrets."""
         await self._session.run(SQL["seal"], id=id, **asdict(secrets))
-        await self._tell(id)
+        await self._notify(id)
 
     async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
         """One delivery of the endpoint."""
@@ -189,25 +158,25 @@ class PostgresWebhookStore:
         values = {name: getattr(delivery, name) for name in _DELIVERY_NAMES}
         values |= {"positions": list(delivery.positions), "attempts": jsonb(attempts_json(delivery.attempts))}
         await self._session.run(SQL["add_delivery"], **values)
-        await self._tell(delivery.endpoint)
+        await self._notify(delivery.endpoint)
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:
         """Have a finished delivery sent again with a fresh schedule."""
-        await self._session.run(SQL["resend"], id=delivery.id, at=at)
-        await self._tell(delivery.endpoint)
+        await self._session.run(SQL["resend"], id=delivery.id, pending=DeliveryStatus.PENDING, at=at)
+        await self._notify(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
         """Have failed deliveries made in [since, until] sent again, as many as leave the endpoint with `most` open ones."""
         span = {"endpoint": endpoint, "since": since, "until": until}
-        requeued = await self._session.run(SQL["recover"], at=at, most=most, **span)
+        requeued = await self._session.run(SQL["recover"], pending=DeliveryStatus.PENDING, at=at, most=most, **span)
         if requeued:
-            await self._tell(endpoint)
+            await self._notify(endpoint)
         return Recovery(requeued, bool(await self._session.one(SQL["failed_in"], **span)))
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
         """Every open delivery fails (the endpoint was disabled); answers how many."""
-        failed = await self._session.run(SQL["fail_open"], endpoint=endpoint, at=at)
-        await self._tell(endpoint)
+        failed = await self._session.run(SQL["fail_open"], endpoint=endpoint, failed=DeliveryStatus.FAILED, at=at)
+        await self._notify(endpoint)
         return failed
 
     async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
@@ -223,5 +192,5 @@ class PostgresWebhookStore:
             deliveries=events - close + posts(burst, endpoint.coalesce_seconds),
         )
 
-    async def _tell(self, endpoint: str) -> None:
-        await self._session.run(SQL["tell"], word=f"{self._session.tenant.word} {endpoint}")
+    async def _notify(self, endpoint: str) -> None:
+        await self._session.run(SQL["notify"], payload=Signal(self._session.tenant, endpoint).payload)

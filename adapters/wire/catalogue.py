@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from adapters.wire.schema import instant
 from domain.catalogue.model import Offer, OfferLine, Product, Variant
+from domain.kernel.plain import instant
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _encode = _ENCODER.encode

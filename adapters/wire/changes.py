@@ -29,7 +29,7 @@ EVENT: Final = schema.record(
         "tenant_id": schema.id_of("org"),
         "version": schema.integer(7, least=1, description="The subject's version with this change; apply by version."),
         "schema_version": schema.integer(1, least=1),
-        "livemode": schema.flag(),
+        "livemode": schema.boolean(),
         "data": schema.map_of(
             {},
             {"id": "ofr_01J8ZQ5T3V7XK2M9RB4CDW", "version": 7, "previous_version": 6, "facets": ["stock"]},
@@ -48,7 +48,7 @@ CHANGE_PAGE: Final = schema.record(
     {
         "data": schema.array(EVENT, most=1000, description="Oldest first."),
         "next_cursor": schema.text(_CURSOR, description="Go on from here; keep it as long as you like, up to 30 days."),
-        "caught_up": schema.flag(description="Whether this was all there is; false means: ask again at once."),
+        "caught_up": schema.boolean(description="Whether this was all there is; false means: ask again at once."),
     },
     description="A page of the change feed.",
 )

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from adapters.wire.schema import instant
 from domain.catalogue.differences import facets
 from domain.changes.model import GROUP_OF
 from domain.events.model import Event, LoggedEvent, Provenance
+from domain.kernel.plain import instant
 from domain.kernel.tenancy import Tenant
 
 _decode = msgspec.json.Decoder().decode
@@ -31,10 +31,10 @@ def _provenance(provenance: Provenance) -> msgspec.Raw:
     )
 
 
-def _field(path: str, old: Any, new: Any, told: dict[str, Any]) -> dict[str, Any]:
+def _field(path: str, old: Any, new: Any, provenance: dict[str, Any]) -> dict[str, Any]:
     if path == "withdrawn_at":
         old, new = (instant(old) if old else None), (instant(new) if new else None)
-    return {"path": path, "old": old, "new": new, **told}
+    return {"path": path, "old": old, "new": new, **provenance}
 
 
 def data(event: Event) -> dict[str, Any]:
@@ -45,8 +45,8 @@ def data(event: Event) -> dict[str, Any]:
     if event.facets is not None:
         answer["facets"] = list(event.facets)
     if event.fields:
-        told = {"provenance": _provenance(event.provenance)} if event.provenance else {}
-        answer["fields"] = [_field(path, old, new, told) for path, old, new in event.fields]
+        provenance = {"provenance": _provenance(event.provenance)} if event.provenance else {}
+        answer["fields"] = [_field(path, old, new, provenance) for path, old, new in event.fields]
     return answer
 
 
@@ -81,17 +81,17 @@ class WireEventRendering:
     def redacted(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
         """The envelope with these field groups alone; None when nothing of the change may be shown.
 
-        Versions that tell nothing to this reader leave gaps, so `previous_version` goes as well.
+        Versions that show nothing to this reader leave gaps, so `previous_version` goes as well.
         """
         if not event.type.startswith("offer."):
             return event.body
         answer = _decode(event.body)
-        told = answer["data"]
-        fields = [field for field in told.get("fields", ()) if GROUP_OF.get(field["path"], "base") in groups]
+        shown = answer["data"]
+        fields = [field for field in shown.get("fields", ()) if GROUP_OF.get(field["path"], "base") in groups]
         if not fields:
             return None
-        told["fields"] = fields
-        if "facets" in told:
-            told["facets"] = facets([(field["path"], None, None) for field in fields])
-        told.pop("previous_version", None)
+        shown["fields"] = fields
+        if "facets" in shown:
+            shown["facets"] = facets([(field["path"], None, None) for field in fields])
+        shown.pop("previous_version", None)
         return _encode(answer)

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from adapters.wire import schema
+from adapters.wire.resource import Resource, computed, optional
 from domain.platform.model import COMPONENTS, STATES, Component
 from domain.platform.usecases import PlatformStatus
 
@@ -12,20 +13,10 @@ UPTIME: Final = schema.record(
 COMPONENT: Final = schema.record(
     None,
     {
-        "name": schema.word(*COMPONENTS),
-        "state": schema.word(*STATES),
+        "name": schema.enum(*COMPONENTS),
+        "state": schema.enum(*STATES),
         "days": schema.array(UPTIME, description="The last 90 days, oldest first; days without checks are left out."),
     },
-)
-STATUS: Final = schema.record(
-    "platform_status",
-    {
-        "state": schema.word(*STATES),
-        "components": schema.array(COMPONENT),
-        "checked_at": schema.timestamp("When the newest check was made."),
-    },
-    optional=("checked_at",),
-    description="How the service is doing, from checks made every minute.",
 )
 
 
@@ -34,11 +25,14 @@ def _component(component: Component) -> dict[str, Any]:
     return {"name": component.name, "state": component.state, "days": days}
 
 
-def to_wire(status: PlatformStatus) -> dict[str, Any]:
-    """The status."""
-    return schema.present(
-        object="platform_status",
-        state=status.state,
-        components=[_component(component) for component in status.components],
-        checked_at=schema.instant(status.checked_at) if status.checked_at else None,
-    )
+STATUS: Final = Resource[PlatformStatus](
+    "platform_status",
+    {
+        "state": schema.enum(*STATES),
+        "components": computed(
+            schema.array(COMPONENT), lambda status, _: [_component(component) for component in status.components]
+        ),
+        "checked_at": optional(schema.timestamp("When the newest check was made.")),
+    },
+    description="How the service is doing, from checks made every minute.",
+)

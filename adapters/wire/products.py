@@ -5,10 +5,11 @@ from typing import Any, Final
 from adapters.wire.schema import (
     Schema,
     array,
+    boolean,
     constant,
     currency,
     date,
-    flag,
+    enum,
     id_of,
     integer,
     list_of,
@@ -19,7 +20,6 @@ from adapters.wire.schema import (
     text,
     timestamp,
     url,
-    word,
 )  # fmt: skip
 from domain.catalogue.categories import Category
 from domain.catalogue.model import Availability, ProductStatus, Visibility
@@ -34,7 +34,7 @@ CONSTRUCTIONS: Final = (
     "hand_knotted", "hand_tufted", "hand_hooked", "hand_woven", "hand_loomed", "flat_woven", "machine_made",
     "power_loomed", "braided", "printed", "hide",
 )  # fmt: skip
-AVAILABILITY: Final = word("in_stock", *(one for one in Availability if one != "in_stock"))
+AVAILABILITY: Final = enum("in_stock", *(one for one in Availability if one != "in_stock"))
 DIMENSIONS: Final = ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance")
 
 
@@ -46,21 +46,21 @@ LENGTH: Final = record(
     None,
     {
         "hundredths_in": integer(3150, description="Hundredths of an inch, rounded half up once."),
-        "given": record(None, {"value": number(80.0), "unit": word("cm", *LENGTH_UNITS)}),
+        "given": record(None, {"value": number(80.0), "unit": enum("cm", *LENGTH_UNITS)}),
     },
 )
 WEIGHT: Final = record(
     None,
     {
         "hundredths_lb": integer(6600, description="Hundredths of a pound, rounded half up once."),
-        "given": record(None, {"value": number(66.0), "unit": word(*WEIGHT_UNITS)}),
+        "given": record(None, {"value": number(66.0), "unit": enum(*WEIGHT_UNITS)}),
     },
 )
 MEDIA: Final = record(
     None,
     {
         "url": url("https://vendor.example/images/hedda-1.jpg"),
-        "role": word(*MEDIA_ROLES),
+        "role": enum(*MEDIA_ROLES),
         "alt": text("Hedda sofa, front"),
         "position": integer(1, least=1),
         "id": id_of("img"),
@@ -83,21 +83,21 @@ CARTON: Final = _optional(
 )
 RUG: Final = _optional(
     {
-        "shape": word(*RUG_SHAPES),
+        "shape": enum(*RUG_SHAPES),
         "size_text": text("5'3\" x 7'6\""),
         "nominal": text("5x8"),
-        "construction": word(*CONSTRUCTIONS),
+        "construction": enum(*CONSTRUCTIONS),
         "pile_height": LENGTH,
-        "indoor_outdoor": word("indoor", "outdoor", "indoor_outdoor"),
+        "indoor_outdoor": enum("indoor", "outdoor", "indoor_outdoor"),
     }
 )
 COMPLIANCE: Final = _optional(
     {
-        "tsca_title_vi": flag(),
-        "sturdy_act": flag(),
+        "tsca_title_vi": boolean(),
+        "sturdy_act": boolean(),
         "stability_rating": number(1.2),
-        "ca_tb117_2013": flag(),
-        "prop65_warning": flag(False),
+        "ca_tb117_2013": boolean(),
+        "prop65_warning": boolean(False),
         "prop65_chemicals": array(text("Lead")),
         "country_of_origin": text("VN"),
     }
@@ -131,12 +131,12 @@ VARIANT_DATA: Final = _optional(
         "weight": WEIGHT,
         "components": array(COMPONENT),
         "cartons": array(CARTON),
-        "assembly_required": flag(),
-        "white_glove": flag(False),
+        "assembly_required": boolean(),
+        "white_glove": boolean(False),
         "freight_class": text("125"),
         "rug": RUG,
         "media": array(MEDIA),
-        "discontinued": flag(False),
+        "discontinued": boolean(False),
         "replacement_sku": text("HD-310-GY"),
     }
 )
@@ -179,7 +179,7 @@ VARIANT: Final = record(
     "variant",
     {
         "id": id_of("var"),
-        "status": word(*ProductStatus),
+        "status": enum(*ProductStatus),
         "version": integer(2, least=1),
         "data": VARIANT_DATA,
         "offers": array(OFFER),
@@ -191,11 +191,11 @@ PRODUCT: Final = record(
     {
         "id": id_of("prod"),
         "catalogue": id_of("cat"),
-        "status": word(*ProductStatus),
+        "status": enum(*ProductStatus),
         "version": integer(2, least=1),
         "data": PRODUCT_DATA,
         "variants": array(VARIANT),
-        "visibility": word(*Visibility),
+        "visibility": enum(*Visibility),
         "created_at": timestamp(),
         "updated_at": timestamp("Moves with any change to the product, its variants or offers."),
     },

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.wire.schema import Schema, array, closed, date, flag, integer, map_of, text
+from adapters.wire.schema import Schema, array, boolean, date, integer, map_of, strict_object, text
 
 BODY_LIMIT: Final = 5 * 1024 * 1024
 MOST_RECORDS: Final = 1000
@@ -21,15 +21,15 @@ AMOUNT: Final[Schema] = {
     "examples": [31.5],
 }
 EXTERNAL_ID: Final = text("LM-1001", longest=255, description="Your own key; the same key is the same thing next time.")
-MEASURE: Final = closed({"value": AMOUNT, "unit": text("in", longest=40)}, ("value", "unit"))
-WEIGHT: Final = closed(
+MEASURE: Final = strict_object({"value": AMOUNT, "unit": text("in", longest=40)}, ("value", "unit"))
+WEIGHT: Final = strict_object(
     {"value": AMOUNT | {"examples": [42]}, "unit": text("lb", longest=40)}, ("value", "unit"), "A weight with its unit."
 )
-MONEY: Final = closed(
+MONEY: Final = strict_object(
     {"amount": AMOUNT | {"examples": [499]}, "currency": text("usd", longest=40)}, ("amount", "currency")
 )
 TEXTS: Final = array(text("oak"), most=200)
-MEDIA: Final = closed(
+MEDIA: Final = strict_object(
     {
         "url": text("https://vendor.example/images/lm-1001.jpg", longest=2048),
         "role": text("hero", longest=40),
@@ -38,23 +38,23 @@ MEDIA: Final = closed(
     },
     ("url",),
 )
-DIMENSIONS: Final = closed(
+DIMENSIONS: Final = strict_object(
     dict.fromkeys(
         ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance"), MEASURE
     )
 )
-COMPLIANCE: Final = closed(
+COMPLIANCE: Final = strict_object(
     {
-        "tsca_title_vi": flag(),
-        "sturdy_act": flag(),
+        "tsca_title_vi": boolean(),
+        "sturdy_act": boolean(),
         "stability_rating": AMOUNT | {"examples": [1.2]},
-        "ca_tb117_2013": flag(),
-        "prop65_warning": flag(False),
+        "ca_tb117_2013": boolean(),
+        "prop65_warning": boolean(False),
         "prop65_chemicals": TEXTS | {"examples": [["lead"]]},
         "country_of_origin": text("SE"),
     }
 )
-PRODUCT: Final = closed(
+PRODUCT: Final = strict_object(
     {
         "external_id": EXTERNAL_ID,
         "title": text("Oak dining table", longest=2000),
@@ -67,11 +67,11 @@ PRODUCT: Final = closed(
         "features": TEXTS | {"examples": [["Seats six"]]},
         "compliance": COMPLIANCE,
         "media": array(MEDIA, most=200),
-        "discontinued": flag(False),
+        "discontinued": boolean(False),
     },
     ("external_id",),
 )
-COMPONENT: Final = closed(
+COMPONENT: Final = strict_object(
     {
         "name": text("Leg"),
         "sku": text("LM-1001-L"),
@@ -80,8 +80,10 @@ COMPONENT: Final = closed(
         "weight": WEIGHT,
     }
 )
-CARTON: Final = closed({"width": MEASURE, "depth": MEASURE, "height": MEASURE, "weight": WEIGHT, "count": integer(1)})
-RUG: Final = closed(
+CARTON: Final = strict_object(
+    {"width": MEASURE, "depth": MEASURE, "height": MEASURE, "weight": WEIGHT, "count": integer(1)}
+)
+RUG: Final = strict_object(
     {
         "shape": text("rectangle", longest=40),
         "size_text": text("5' x 8'"),
@@ -91,7 +93,7 @@ RUG: Final = closed(
         "indoor_outdoor": text("indoor", longest=40),
     }
 )
-OFFER: Final = closed(
+OFFER: Final = strict_object(
     {
         "external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK@main"]},
         "location": text("main", longest=200),
@@ -101,12 +103,12 @@ OFFER: Final = closed(
         "price": MONEY,
         "compare_at": MONEY,
         "quantity": integer(12),
-        "incoming": array(closed({"quantity": integer(20), "eta": date()}, ("quantity",)), most=100),
+        "incoming": array(strict_object({"quantity": integer(20), "eta": date()}, ("quantity",)), most=100),
         "availability": text("in_stock", longest=40),
         "lead_time_days": integer(14),
     }
 )
-VARIANT: Final = closed(
+VARIANT: Final = strict_object(
     {
         "external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK"]},
         "sku": text("LM-1001-OAK"),
@@ -121,26 +123,26 @@ VARIANT: Final = closed(
         "weight": WEIGHT,
         "components": array(COMPONENT, most=200),
         "cartons": array(CARTON, most=200),
-        "assembly_required": flag(),
-        "white_glove": flag(False),
+        "assembly_required": boolean(),
+        "white_glove": boolean(False),
         "freight_class": text("125", longest=40),
         "rug": RUG,
         "media": array(MEDIA, most=200),
-        "discontinued": flag(False),
+        "discontinued": boolean(False),
         "replacement_sku": text("LM-1002-OAK"),
         "offers": array(OFFER, most=500),
     },
     ("external_id",),
 )
-RECORD: Final = closed({"product": PRODUCT, "variants": array(VARIANT, most=1000)}, ("product",))
-PUSH: Final = closed(
+RECORD: Final = strict_object({"product": PRODUCT, "variants": array(VARIANT, most=1000)}, ("product",))
+PUSH: Final = strict_object(
     {
         "records": array(RECORD, least=1, most=MOST_RECORDS),
-        "complete": flag(
+        "complete": boolean(
             True, "With this, the source's whole catalogue is there: what it no longer states is withdrawn."
         ),
         "batch": text("2026-11-20", longest=255, description="Calls of one open batch fill one run."),
-        "more": flag(False, "More of the batch follows."),
+        "more": boolean(False, "More of the batch follows."),
     },
     ("records",),
 )

@@ -5,29 +5,25 @@ from typing import Any, Final
 
 from adapters.wire.schema import (
     array,
-    closed,
-    flag,
+    boolean,
+    enum,
     id_of,
-    instant,
     integer,
     list_of,
     map_of,
     nullable,
     present,
     record,
+    strict_object,
     text,
     timestamp,
-    word,
 )
 from domain.catalogue.model import Stream
-from domain.kernel.problems import Problem
+from domain.kernel.plain import instant
+from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.model import Run, RunStage, RunStatus, RunTrigger, WaitingReason
 
-_PROBLEMS: Final = (
-    "missing", "unreadable", "out_of_range", "unknown_unit", "unknown_currency", "bad_check_digit", "duplicate",
-    "conflict", "too_long", "unsafe_url",
-)  # fmt: skip
-STREAM: Final = word(*Stream)
+STREAM: Final = enum(*Stream)
 PROBLEM: Final = record(
     None,
     {
@@ -35,7 +31,7 @@ PROBLEM: Final = record(
         "line": integer(17, least=1),
         "column": text("Width"),
         "field": text("variant.dimensions.width"),
-        "problem": word(*_PROBLEMS),
+        "problem": enum(*ProblemKind),
         "detail": text("The text `approx. 80` is no measure.", longest=2000),
     },
     optional=("sheet", "line", "column"),
@@ -43,7 +39,7 @@ PROBLEM: Final = record(
 WAITING: Final = record(
     None,
     {
-        "reason": word(*WaitingReason),
+        "reason": enum(*WaitingReason),
         "until": timestamp(),
         "attempt": integer(1, least=1),
         "detail": text("The source asks to come back in 60 seconds.", longest=2000),
@@ -55,10 +51,10 @@ RUN: Final = record(
     {
         "id": id_of("run"),
         "source": id_of("src"),
-        "trigger": word(*RunTrigger),
+        "trigger": enum(*RunTrigger),
         "stream": STREAM,
-        "status": word(*RunStatus),
-        "stage": word(*RunStage),
+        "status": enum(*RunStatus),
+        "stage": enum(*RunStage),
         "served_by": nullable(text("admin_graphql", description="Null for a connector with one API.")),
         "stats": map_of({"type": "integer"}, {"rows": 1200, "products_created": 14, "problems": 3}),
         "error": record(
@@ -75,10 +71,10 @@ RUN: Final = record(
     optional=("error", "waiting", "started_at", "finished_at"),
 )
 RUNS: Final = list_of(RUN)
-START: Final = closed(
+START: Final = strict_object(
     {
         "stream": STREAM,
-        "accept_shrink": flag(False, "Let a complete run withdraw as much as it finds gone."),
+        "accept_shrink": boolean(False, "Let a complete run withdraw as much as it finds gone."),
     }
 )
 

@@ -1,8 +1,6 @@
 """The words that all JSON Schemas are made of: ids, money, times, lists, closed objects. Each carries an example."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from domain.kernel.money import EXPONENTS
@@ -23,7 +21,7 @@ def text(example: str, *, longest: int = 500, shortest: int = 1, description: st
     return schema | ({"description": description} if description else {})
 
 
-def word(*values: str) -> Schema:
+def enum(*values: str) -> Schema:
     """One of the values."""
     return {"type": "string", "enum": list(values), "examples": [values[0]]}
 
@@ -43,7 +41,7 @@ def number(example: float, description: str = "") -> Schema:
     return {"type": "number", "examples": [example]} | ({"description": description} if description else {})
 
 
-def flag(example: bool = True, description: str = "") -> Schema:
+def boolean(example: bool = True, description: str = "") -> Schema:
     """True or false."""
     return {"type": "boolean", "examples": [example]} | ({"description": description} if description else {})
 
@@ -100,7 +98,7 @@ def map_of(values: Schema, example: Mapping[str, Any], description: str = "") ->
     return schema | ({"description": description} if description else {})
 
 
-def closed(properties: Mapping[str, Schema], required: tuple[str, ...] = (), description: str = "") -> Schema:
+def strict_object(properties: Mapping[str, Schema], required: tuple[str, ...] = (), description: str = "") -> Schema:
     """An object that refuses unknown fields (request bodies)."""
     schema: Schema = {
         "type": "object",
@@ -133,7 +131,7 @@ def list_of(item: Schema) -> Schema:
         "properties": {
             "object": constant("list"),
             "data": array(item),
-            "has_more": flag(False),
+            "has_more": boolean(False),
             "next_cursor": nullable({"type": "string", "examples": ["c2F2ZWQ"]}),
         },
         "required": ["object", "data", "has_more", "next_cursor"],
@@ -151,12 +149,6 @@ def example(schema: Schema) -> Any:
     if schema.get("type") == "object":
         return {name: example(part) for name, part in schema.get("properties", {}).items()}
     return None
-
-
-@lru_cache(maxsize=8192)
-def instant(moment: datetime) -> str:
-    """RFC 3339 in UTC with milliseconds (decisions.md §1)."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
 def present(**fields: Any) -> dict[str, Any]:

@@ -2,21 +2,11 @@
 
 from typing import Any, Final
 
-from adapters.wire.schema import (
-    closed,
-    constant,
-    id_of,
-    instant,
-    integer,
-    map_of,
-    present,
-    record,
-    text,
-    timestamp,
-    url,
-    word,
-)
-from domain.uploads.usecases import Announced
+from adapters.wire.resource import Resource, computed, fixed, optional
+from adapters.wire.schema import constant, enum, id_of, integer, map_of, record, text, timestamp, url
+from domain.kernel.plain import plain
+from domain.uploads.model import STATUSES, Upload
+from ports.objects import SignedPut
 
 FILENAME: Final = text("spring-price-list.csv", longest=255) | {"pattern": r"^[^/\\\u0000-\u001f\u007f]+$"}
 CONTENT_TYPE: Final = text("text/csv", longest=255) | {
@@ -32,48 +22,25 @@ TARGET: Final = record(
     },
     description="Where the bytes go, while they are awaited; valid for 15 minutes.",
 )
-UPLOAD: Final = record(
+UPLOAD: Final = Resource[Upload](
     "upload",
     {
         "id": id_of("upl"),
         "source": id_of("src"),
-        "filename": FILENAME,
-        "content_type": CONTENT_TYPE,
-        "bytes": integer(48213, least=1),
-        "status": word("pending", "completed", "expired", "failed"),
-        "run": id_of("run", "The run that reads the file, once the upload is completed."),
-        "target": TARGET,
+        "filename": fixed(FILENAME, required=True),
+        "content_type": fixed(CONTENT_TYPE, required=True),
+        "bytes": fixed(integer(48213, least=1), required=True),
+        "status": enum(*STATUSES),
+        "run": optional(id_of("run", "The run that reads the file, once the upload is completed.")),
+        "target": optional(computed(TARGET, lambda _upload, _view: None)),
         "expires_at": timestamp(),
         "created_at": timestamp(),
-        "completed_at": timestamp(),
+        "completed_at": optional(timestamp()),
     },
-    optional=("run", "target", "completed_at"),
-)
-ANNOUNCE: Final = closed(
-    {"filename": FILENAME, "content_type": CONTENT_TYPE, "bytes": integer(48213, least=1)},
-    ("filename", "content_type", "bytes"),
+    path="/v1/uploads/{id}",
 )
 
 
-def to_wire(announced: Announced) -> dict[str, Any]:
-    """An upload with its target, if it has one."""
-    upload, target = announced.upload, announced.target
-    where = target and {
-        "method": "PUT",
-        "url": target.url,
-        "headers": dict(target.headers),
-        "expires_at": instant(target.expires_at),
-    }
-    wire: dict[str, Any] = {
-        "object": "upload",
-        "id": upload.id,
-        "source": upload.source,
-        "filename": upload.filename,
-        "content_type": upload.content_type,
-        "bytes": upload.bytes,
-        "status": upload.status,
-        "expires_at": instant(upload.expires_at),
-        "created_at": instant(upload.created_at),
-    }
-    completed = instant(upload.completed_at) if upload.completed_at else None
-    return wire | present(run=upload.run, target=where, completed_at=completed)
+def target_of(target: SignedPut | None) -> dict[str, Any]:
+    """The property `target`, while there is one."""
+    return {"target": {"method": "PUT", **plain(target)}} if target else {}

@@ -1,47 +1,46 @@
 """The JSON of webhook endpoints and deliveries, and the bytes that are POSTed (specification, Webhook endpoint)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 
 from adapters.wire import events
 from adapters.wire.changes import EVENT
+from adapters.wire.resource import Body, Resource, View, changeable, clearable, computed, into, optional, settable
 from adapters.wire.schema import (
     Schema,
     array,
-    closed,
-    flag,
+    boolean,
+    enum,
     id_of,
-    instant,
     integer,
-    list_of,
     map_of,
-    nullable,
-    present,
     record,
+    strict_object,
     text,
     timestamp,
     url,
-    word,
 )
 from adapters.wire.versions import SUPPORTED, Versions
 from domain.events.model import Event
 from domain.kernel.tenancy import Tenant
-from domain.webhooks import payload
-from domain.webhooks.audit_fields import filters_told
 from domain.webhooks.model import (
-    DELIVERY_STATUSES,
     EVERY_TYPE,
     MOST_TYPES,
     PAYLOADS,
-    REASONS,
-    STATUSES,
     Attempt,
+    AttemptFailure,
+    AttemptStatus,
     Delivery,
+    DeliveryStatus,
+    DisabledReason,
     Endpoint,
+    EndpointStatus,
+    RecoveryRange,
 )
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
 from domain.webhooks.subscription import SUBSCRIBABLE
@@ -51,9 +50,12 @@ _decode = msgspec.json.Decoder(dict, float_hook=Decimal).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
-_FAILURES: Final = (
-    "timeout", "refused_address", "dns", "tls", "connect", "http_status", "redirect", "aborted",
-)  # fmt: skip
+
+def _first(example: StrEnum) -> Schema:
+    """One of the values of its kind, with this one as the example."""
+    return enum(example, *(value for value in type(example) if value != example))
+
+
 _TYPES: Final = ("offer.changed", *sorted(SUBSCRIBABLE - {"offer.changed"}))
 MOST_SOURCES: Final = 100
 MOST_CATEGORIES: Final = 100
@@ -72,7 +74,7 @@ EVENT_TYPES: Final[Schema] = array(
     most=MOST_TYPES,
     description='The types wanted, or `["*"]` for every public type, present and future.',
 ) | {"uniqueItems": True}
-FILTERS: Final = closed(
+FILTERS: Final = strict_object(
     {
         "sources": array(
             id_of("src"),
@@ -96,7 +98,7 @@ FILTERS: Final = closed(
     description="Which events are wanted beside their types; a filter that is left out lets everything through. Types "
     "that only webhooks carry are not narrowed.",
 )
-PAYLOAD: Final = word(*PAYLOADS) | {
+PAYLOAD: Final = enum(*PAYLOADS) | {
     "description": "`thin` names the fields that changed, `fat` also carries the product, variant or offer as `data."
     "object`, and needs the plan feature `fat_webhooks`."
 }
@@ -107,7 +109,7 @@ COALESCE: Final = integer(
     description="Seconds that each delivery waits, combining what changes meanwhile about the same product, variant or "
     "offer into one event; 0 sends every change as it happens.",
 )
-API_VERSION: Final = word(*reversed(SUPPORTED.dates)) | {
+API_VERSION: Final = enum(*reversed(SUPPORTED.dates)) | {
     "description": "The version whose shape the events have; that of the creating request unless given."
 }
 DESCRIPTION: Final = text("The shop's price cache", longest=500)
@@ -116,80 +118,80 @@ SECRET: Final = text(
     description="The signing secret, told this once: keep it. The key is what follows `whsec_`, decoded from base64.",
 )
 LAST4: Final = text("KYo=", longest=4, shortest=4)
-ENDPOINT: Final = record(
+ENDPOINT: Final = Resource[Endpoint](
     "webhook_endpoint",
     {
         "id": id_of("whe"),
-        "livemode": {"type": "boolean", "examples": [True]},
-        "url": URL,
-        "event_types": EVENT_TYPES,
-        "filters": record(
-            None, dict(FILTERS["properties"]), optional=("sources", "categories", "catalogues"),
-            description="Empty when nothing is narrowed.",
+        "livemode": computed({"type": "boolean", "examples": [True]}, lambda _, view: view.tenant.livemode),
+        "url": settable(URL, required=True),
+        "event_types": settable(EVENT_TYPES, required=True, patch={"description": "Replaces the types as a whole."}),
+        "filters": settable(
+            FILTERS,
+            patch={"description": "Replaces the filters as a whole; `{}` lets everything through."},
+            answered=record(
+                None,
+                dict(FILTERS["properties"]),
+                optional=("sources", "categories", "catalogues"),
+                description="Empty when nothing is narrowed.",
+            ),
         ),
-        "payload": PAYLOAD,
-        "coalesce_seconds": COALESCE,
-        "api_version": API_VERSION,
-        "description": DESCRIPTION,
-        "status": word(*STATUSES),
-        "status_reason": record(
-            None,
-            {"code": word(*REASONS)},
-            description="Why the service disabled it: the receiver answered 410 (`gone`), or nothing succeeded for 72 "
-            "hours (`failing`).",
+        "payload": settable(PAYLOAD),
+        "coalesce_seconds": settable(COALESCE),
+        "api_version": settable(API_VERSION),
+        "description": clearable(DESCRIPTION, "null takes it away."),
+        "status": changeable(enum(*EndpointStatus)),
+        "status_reason": optional(
+            record(
+                None,
+                {"code": enum(*DisabledReason)},
+                description="Why the service disabled it: the receiver answered 410 (`gone`), or nothing succeeded for 72 "
+                "hours (`failing`).",
+            )
         ),
         "secret_last4": LAST4,
-        "rotation": record(
-            None,
-            {"expires_at": timestamp(), "last4": LAST4},
-            description="Present while the replaced secret goes on signing beside the present one.",
+        "rotation": optional(
+            computed(
+                record(
+                    None,
+                    {"expires_at": timestamp(), "last4": LAST4},
+                    description="Present while the replaced secret goes on signing beside the present one.",
+                ),
+                lambda endpoint, view: endpoint.rotation_at(view.now),
+            )
         ),
         "version": integer(3, least=1, description="What If-Match compares."),
         "created_at": timestamp(),
         "updated_at": timestamp(),
-        "last_success_at": timestamp("When a delivery last succeeded."),
-        "failing_since": timestamp("The first failed attempt since the last success."),
+        "last_success_at": optional(timestamp("When a delivery last succeeded.")),
+        "failing_since": optional(timestamp("The first failed attempt since the last success.")),
     },
-    optional=("description", "status_reason", "rotation", "last_success_at", "failing_since"),
-)  # fmt: skip
-ENDPOINT_WITH_SECRET: Final = ENDPOINT | {
-    "title": "webhook_endpoint_with_secret",
-    "properties": ENDPOINT["properties"] | {"secret": SECRET},
-    "required": [*ENDPOINT["required"], "secret"],
-}
-ENDPOINTS: Final = list_of(ENDPOINT)
-_SETTINGS: Final = {
-    "url": URL,
-    "event_types": EVENT_TYPES,
-    "filters": FILTERS,
-    "payload": PAYLOAD,
-    "coalesce_seconds": COALESCE,
-    "api_version": API_VERSION,
-}
-CREATE: Final = closed({**_SETTINGS, "description": DESCRIPTION}, ("url", "event_types"))
-PATCH: Final = closed(
-    {
-        **_SETTINGS,
-        "event_types": EVENT_TYPES | {"description": "Replaces the types as a whole."},
-        "filters": FILTERS | {"description": "Replaces the filters as a whole; `{}` lets everything through."},
-        "description": nullable(DESCRIPTION) | {"description": "null takes it away."},
-        "status": word(*STATUSES),
-    }
+    path="/v1/webhook-endpoints/{id}",
 )
-ATTEMPT: Final = record(
+ENDPOINT_WITH_SECRET: Final = ENDPOINT.schema | {
+    "title": "webhook_endpoint_with_secret",
+    "properties": ENDPOINT.schema["properties"] | {"secret": SECRET},
+    "required": [*ENDPOINT.schema["required"], "secret"],
+}
+ATTEMPT: Final = Resource[Attempt](
     None,
     {
         "at": timestamp(),
-        "status": word("succeeded", "failed"),
+        "status": enum(*AttemptStatus),
         "duration_ms": integer(84, least=0),
-        "failure": word("http_status", *(name for name in _FAILURES if name != "http_status")),
-        "response_status": integer(503),
-        "response_body": text("upstream busy", longest=4096, shortest=0, description="The answer's first 1 KiB."),
-        "response_headers": map_of({"type": "string"}, {"retry-after": "30"}, "Of the answer, what explains it."),
+        "failure": optional(_first(AttemptFailure.HTTP_STATUS)),
+        "response_status": optional(integer(503)),
+        "response_body": optional(
+            text("upstream busy", longest=4096, shortest=0, description="The answer's first 1 KiB.")
+        ),
+        "response_headers": optional(
+            computed(
+                map_of({"type": "string"}, {"retry-after": "30"}, "Of the answer, what explains it."),
+                lambda attempt, _: attempt.response_headers or None,
+            )
+        ),
     },
-    optional=("failure", "response_status", "response_body", "response_headers"),
 )
-DELIVERY: Final = record(
+DELIVERY: Final = Resource[Delivery](
     "webhook_delivery",
     {
         "id": id_of("dlv"),
@@ -197,56 +199,86 @@ DELIVERY: Final = record(
         "event": id_of("evt", "What the header webhook-id says."),
         "type": text("offer.changed"),
         "subject": text("ofr_01J8ZQ5T3V7XK2M9RB4CDW"),
-        "status": word("succeeded", *(name for name in DELIVERY_STATUSES if name != "succeeded")),
-        "body": text(
-            '{"id":"evt_01J8ZQ5T3V7XK2M9RB4CDW","type":"offer.changed"}',
-            longest=1 << 24,
-            description="Exactly what is POSTed; absent until the first attempt.",
+        "status": _first(DeliveryStatus.SUCCEEDED),
+        "body": optional(
+            computed(
+                text(
+                    '{"id":"evt_01J8ZQ5T3V7XK2M9RB4CDW","type":"offer.changed"}',
+                    longest=1 << 24,
+                    description="Exactly what is POSTed; absent until the first attempt.",
+                ),
+                lambda delivery, _: delivery.body.decode() if delivery.body is not None else None,
+            )
         ),
-        "attempts": array(ATTEMPT, description="Oldest first."),
-        "next_attempt_at": timestamp("Present while an attempt is planned."),
+        "attempts": computed(
+            array(ATTEMPT.schema, description="Oldest first."),
+            lambda delivery, view: [ATTEMPT.render(attempt, view) for attempt in delivery.attempts],
+        ),
+        "next_attempt_at": optional(timestamp("Present while an attempt is planned.")),
         "created_at": timestamp(),
-        "completed_at": timestamp("When it succeeded, or was given up."),
+        "completed_at": optional(timestamp("When it succeeded, or was given up.")),
     },
-    optional=("body", "next_attempt_at", "completed_at"),
+    path="/v1/webhook-endpoints/{endpoint}/deliveries/{id}",
 )
-DELIVERIES: Final = list_of(DELIVERY)
-RECOVER: Final = closed(
-    {
-        "since": timestamp("Deliveries made at that time or later."),
-        "until": timestamp("Deliveries made at that time or before; now unless given.")
-        | {"examples": ["2026-11-20T15:08:00.000Z"]},
-    },
-    ("since",),
+FORECAST: Final = {
+    "forecast": record(
+        None,
+        {
+            "days": integer(7, least=1),
+            "events": integer(1840, least=0, description="Events that it would have got."),
+            "peak_per_minute": integer(310, least=0, description="The most of them in one minute."),
+            "deliveries": integer(1275, least=0, description="POSTs after combining by coalesce_seconds."),
+        },
+        description="What the last days' own events would have come to.",
+    )
+}
+"""What `explain` tells beside changes, events and jobs."""
+RECOVER: Final = Body(
+    strict_object(
+        {
+            "since": timestamp("Deliveries made at that time or later."),
+            "until": timestamp("Deliveries made at that time or before; now unless given.")
+            | {"examples": ["2026-11-20T15:08:00.000Z"]},
+        },
+        ("since",),
+    ),
+    into(RecoveryRange),
 )
 RECOVERY: Final = record(
     "webhook_recovery",
     {
         "endpoint": id_of("whe"),
         "requeued": integer(42, least=0, description="How many."),
-        "has_more": flag(False, "Whether others of the range are left: ask again once these are through."),
+        "has_more": boolean(False, "Whether others of the range are left: ask again once these are through."),
     },
 )
-ROTATE: Final = closed(
-    {
-        "overlap_hours": integer(
-            USUAL_OVERLAP,
-            least=0,
-            most=LONGEST_OVERLAP,
-            description="How long the present secret goes on signing beside the new one; 0 ends it at once.",
-        )
-    }
-)
-SAMPLE: Final = closed(
-    {
-        "type": {
-            "type": "string",
-            "enum": list(TYPES_WITH_SAMPLE),
-            "examples": ["offer.changed"],
-            "description": "A type that there is a sample of.",
+ROTATE: Final = Body(
+    strict_object(
+        {
+            "overlap_hours": integer(
+                USUAL_OVERLAP,
+                least=0,
+                most=LONGEST_OVERLAP,
+                description="How long the present secret goes on signing beside the new one; 0 ends it at once.",
+            )
         }
-    },
-    ("type",),
+    ),
+    lambda body: body.get("overlap_hours", USUAL_OVERLAP),
+    required=False,
+)
+SAMPLE: Final = Body(
+    strict_object(
+        {
+            "type": {
+                "type": "string",
+                "enum": list(TYPES_WITH_SAMPLE),
+                "examples": ["offer.changed"],
+                "description": "A type that there is a sample of.",
+            }
+        },
+        ("type",),
+    ),
+    lambda body: body["type"],
 )
 TEST_EVENT: Final = record(
     "test_event",
@@ -255,72 +287,15 @@ TEST_EVENT: Final = record(
 """What POST /v1/test/events answers."""
 
 
-def to_wire(endpoint: Endpoint, livemode: bool, now: datetime) -> dict[str, Any]:
-    """An endpoint as it stands now, without its secret."""
-    wire: dict[str, Any] = {
-        "object": "webhook_endpoint",
-        "id": endpoint.id,
-        "livemode": livemode,
-        "url": endpoint.url,
-        "event_types": list(endpoint.event_types),
-        "filters": filters_told(endpoint.filters),
-        "payload": endpoint.payload,
-        "coalesce_seconds": endpoint.coalesce_seconds,
-        "api_version": endpoint.api_version,
-        "status": endpoint.status,
-        "secret_last4": endpoint.secret_last4,
-        "version": endpoint.version,
-        "created_at": instant(endpoint.created_at),
-        "updated_at": instant(endpoint.updated_at),
-    }
-    rotation = endpoint.rotation if endpoint.rotation and now < endpoint.rotation.expires_at else None
-    return wire | present(
-        description=endpoint.description,
-        status_reason={"code": endpoint.disabled_for} if endpoint.disabled_for else None,
-        rotation=rotation and {"expires_at": instant(rotation.expires_at), "last4": rotation.last4},
-        last_success_at=_moment(endpoint.last_success_at),
-        failing_since=_moment(endpoint.failing_since),
-    )
-
-
-def delivery_to_wire(delivery: Delivery) -> dict[str, Any]:
-    """A delivery with all its attempts."""
-    wire: dict[str, Any] = {
-        "object": "webhook_delivery",
-        "id": delivery.id,
-        "endpoint": delivery.endpoint,
-        "event": delivery.event,
-        "type": delivery.type,
-        "subject": delivery.subject,
-        "status": delivery.status,
-        "attempts": [_attempt(attempt) for attempt in delivery.attempts],
-        "created_at": instant(delivery.created_at),
-    }
-    return wire | present(
-        body=delivery.body.decode() if delivery.body is not None else None,
-        next_attempt_at=_moment(delivery.next_attempt_at),
-        completed_at=_moment(delivery.completed_at),
-    )
-
-
-def _attempt(attempt: Attempt) -> dict[str, Any]:
-    wire = {"at": instant(attempt.at), "status": attempt.status, "duration_ms": attempt.duration_ms}
-    return wire | present(
-        failure=attempt.failure,
-        response_status=attempt.response_status,
-        response_body=attempt.response_body,
-        response_headers=dict(attempt.response_headers) or None,
-    )
-
-
-def _moment(moment: datetime | None) -> str | None:
-    return instant(moment) if moment else None
+def described(endpoint: Endpoint, livemode: bool, now: datetime) -> Mapping[str, Any]:
+    """The endpoint as the resource that events carry."""
+    return ENDPOINT.render(endpoint, View(Tenant("", livemode), now))
 
 
 def sample_to_wire(event: Event, tenant: Tenant, now: datetime) -> dict[str, Any]:
     """A sample that was emitted, with the envelope that everybody gets."""
-    told = events.envelope(event, tenant, now)
-    return {"object": "test_event", "id": event.id, "type": event.type, "subject": event.subject, "event": told}
+    envelope = events.envelope(event, tenant, now)
+    return {"object": "test_event", "id": event.id, "type": event.type, "subject": event.subject, "event": envelope}
 
 
 class WirePayloadRendering:
@@ -332,14 +307,6 @@ class WirePayloadRendering:
     def shaped(self, body: bytes, version: str) -> bytes:
         """The body in the shape of that dated version."""
         return body if self._versions.unchanged(version) else _encode(self._versions.shape(_decode(body), version))
-
-    def thin(self, body: bytes) -> bytes:
-        """The envelope with the paths of what changed instead of values."""
-        return _encode(payload.thin(_decode(body)))
-
-    def combined(self, bodies: Sequence[bytes]) -> bytes:
-        """Events of one subject, oldest first, as one whole event."""
-        return bodies[0] if len(bodies) == 1 else _encode(payload.combined([_decode(body) for body in bodies]))
 
     def fat(self, body: bytes, object: bytes | None) -> bytes:
         """The envelope with the resource's JSON as `data.object`."""

@@ -21,7 +21,7 @@ from domain.catalogue.search import availabilities
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.events.model import Changed, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
-from domain.kernel.problems import Problem
+from domain.kernel.problems import Problem, ProblemKind
 from domain.sources.model import Source
 
 
@@ -94,7 +94,7 @@ class CatalogueReconciler:
         variant = next(entry for entry in owner.variants if entry.key == stated.key)
         if any(offer.withdrawn_at is None for offer in variant.offers) or not variant.offers:
             detail = f"The item {stated.key} is stated under {owner.key} as well; both are kept."
-            self.problems.append(Problem("sku", "duplicate", detail, line=self.line))
+            self.problems.append(Problem("sku", ProblemKind.DUPLICATE, detail, line=self.line))
             stated.key = f"{stated.key} / {product.key}"
 
     def stock(self, product: Product, statement: VariantStatement) -> None:

@@ -68,7 +68,7 @@ ALL: Final = EventFilter(everything=True)
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """A stretch of the log: every event asked for up to `position`. `caught_up`: the log's horizon is reached."""
+    """Every event asked for up to `position`. `caught_up`: the log's high watermark is reached."""
 
     events: Sequence[LoggedEvent]
     position: int

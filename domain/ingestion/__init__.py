@@ -1,1 +1,1 @@
-"""From a source's rows to statements about products: mapping, normalising, telling what could not be read."""
+"""From a source's rows to statements about products: mapping, normalising, reporting what could not be read."""

@@ -5,8 +5,9 @@ share a product key form a group; normalising a group gives one `ProductStatemen
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 Cell: TypeAlias = "str | int | Decimal | bool | list[Any] | dict[str, Any] | None"
@@ -14,8 +15,27 @@ Row: TypeAlias = "tuple[int, list[Cell]]"
 """The line (from 1, as a person counts them in the file) and the cells, one for each header, as the feed gave them."""
 
 
+class MappingTier(StrEnum):
+    """What a column's meaning rests on."""
+
+    BUILT_IN = "built_in"
+    LEARNED = "learned"
+    FUZZY = "fuzzy"
+    MODEL = "model"
+    PERSON = "person"
+
+
+class UnmappedReason(StrEnum):
+    """Why a column has no field."""
+
+    UNKNOWN = "unknown"
+    EMPTY = "empty"
+    AMBIGUOUS = "ambiguous"
+    IGNORED = "ignored"
+
+
 @dataclass(frozen=True, slots=True)
-class Table:
+class FeedTable:
     """One sheet, page set or file. `rows` can be walked once; `sheet` is None where a format has no sheets.
 
     `given` is set when the connector itself knows what the columns mean: the field of each header (or None for none).
@@ -28,7 +48,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class FeedSettings:
     """What the source's settings say about reading its values.
 
     `currency` lower-case ISO 4217 or None; `decimal` dot, comma or auto; `warehouse` the location of offers that name
@@ -41,6 +61,11 @@ class Context:
     price_code: str | None = None
     stream: str = "catalogue"
 
+    def __repr__(self) -> str:
+        """The values in a form that never changes: stored fingerprints of rows contain it."""
+        values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
+        return f"Context({values})"
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -50,17 +75,22 @@ class Column:
     column: str
     field: str
     settings: Mapping[str, Any]
-    tier: str = "built_in"
+    tier: MappingTier = MappingTier.BUILT_IN
     prefix: bool = False
+
+    def setting(self, name: str) -> str | None:
+        """A setting as text, or None where it is absent or blank."""
+        value = self.settings.get(name)
+        return str(value) if value not in (None, "") else None
 
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """A column without a field. `reason`: unknown, empty, ambiguous or ignored."""
+    """A column without a field."""
 
     position: int
     column: str
-    reason: str
+    reason: UnmappedReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,21 +3,20 @@
 from typing import Any, Final
 
 from domain.catalogue.statements import ProductStatement, VariantStatement
-from domain.ingestion.drafts import ProductDraft, RowDraft
+from domain.ingestion.columns.plan import ReadPlan, read_row
+from domain.ingestion.drafts.data import add_media, finish_product, finish_variant
+from domain.ingestion.drafts.draft import ProductDraft, RowDraft
+from domain.ingestion.drafts.offers import merge_offers, offers_of
 from domain.ingestion.model import Group
-from domain.ingestion.offer_drafts import merge_offers, offers_of
-from domain.ingestion.plan import Plan, read_row
-from domain.ingestion.product_data import add_media, finish_product
-from domain.ingestion.variant_data import finish_variant
-from domain.kernel.problems import Problem
+from domain.kernel.problems import Problem, ProblemKind
 
 _OWN: Final = ("sku", "gtin", "mpn", "title")
 
 
-def normalise(group: Group, plan: Plan) -> tuple[ProductStatement, list[Problem]]:
+def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Problem]]:
     """The statement that a group of rows makes about one product, and what could not be read.
 
-    Rows with the same variant key are one variant: later rows fill what is absent, and a price that differs is told as
+    Rows with the same variant key are one variant: later rows fill what is absent, and a price that differs is reported as
     conflict while the first is kept. Nested values are shared between statements: treat them as read-only.
     """
     product = ProductDraft(group.sheet)
@@ -46,7 +45,7 @@ def _options_of(row: RowDraft) -> str:
     return " / ".join(values[place] for place in sorted(values) if values[place] != "Default Title")
 
 
-def _variant_key(group: Group, plan: Plan, cells: list[Any], row: RowDraft) -> str | None:
+def _variant_key(group: Group, plan: ReadPlan, cells: list[Any], row: RowDraft) -> str | None:
     """The key of the variant that a row is about; None for a row that only adds to its product (a further picture)."""
     if not plan.grouped:
         return plan.variant_key(cells) or group.key
@@ -70,11 +69,11 @@ def _unclaimed(own: str, options: str, row: RowDraft) -> str:
     if axes == options:
         return own
     detail = f"Two variants of one product share the code {own}; the second is kept as {own} / {options}."
-    row.product.problems.append(Problem("sku", "duplicate", detail, row.line, None, row.product.sheet))
+    row.product.problems.append(Problem("sku", ProblemKind.DUPLICATE, detail, row.line, None, row.product.sheet))
     return f"{own} / {options}"
 
 
-def _merge(plan: Plan, key: str, row: RowDraft) -> None:
+def _merge(plan: ReadPlan, key: str, row: RowDraft) -> None:
     """Add a row's facts to its variant."""
     data = finish_variant(row)
     offers = offers_of(row, plan.location)

@@ -1,7 +1,7 @@
-"""Keyset paging: where a page starts, which way it runs, and what it answers."""
+"""Keyset paging: where a page starts, which way it runs, what it lets through, and what it answers."""
 
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -26,3 +26,17 @@ class Page(Generic[T]):
     items: tuple[T, ...]
     has_more: bool
     next_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a list lets through: rows whose fields equal every field given here under the same name; None means any."""
+
+    def given(self) -> dict[str, Any]:
+        """The fields that are given."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in values if value is not None}
+
+    def matches(self, row: Any) -> bool:
+        """Whether the row is asked for."""
+        return all(getattr(row, name) == value for name, value in self.given().items())

@@ -1,14 +1,30 @@
 """What could not be read of what somebody sent."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ProblemKind(StrEnum):
+    """What is wrong with a value (run.problems[].problem)."""
+
+    MISSING = "missing"
+    UNREADABLE = "unreadable"
+    OUT_OF_RANGE = "out_of_range"
+    UNKNOWN_UNIT = "unknown_unit"
+    UNKNOWN_CURRENCY = "unknown_currency"
+    BAD_CHECK_DIGIT = "bad_check_digit"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
+    TOO_LONG = "too_long"
+    UNSAFE_URL = "unsafe_url"
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What could not be read, and where. `problem` is one of decisions.md §2 (run.problems[].problem)."""
+    """What could not be read, and where."""
 
     field: str
-    problem: str
+    problem: ProblemKind
     detail: str
     line: int | None = None
     column: str | None = None

@@ -10,11 +10,6 @@ class Tenant:
     org: str
     livemode: bool
 
-    @property
-    def word(self) -> str:
-        """How signals name it: `org_… t`, or `org_… f` for the sandbox."""
-        return f"{self.org} {'t' if self.livemode else 'f'}"
-
 
 @dataclass(frozen=True, slots=True)
 class Actor:

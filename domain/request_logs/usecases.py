@@ -9,7 +9,7 @@ from ports.unit_of_work import Tx
 class RequestLogService:
     """Request logs are written at the edge, many at a time; here they are only read."""
 
-    async def page(self, tx: Tx, page_request: PageRequest) -> Page[RequestLog]:
+    async def list_request_logs(self, tx: Tx, page_request: PageRequest) -> Page[RequestLog]:
         """The tenant's requests, newest first."""
         return await tx.request_logs.page(page_request)
 

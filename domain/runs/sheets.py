@@ -1,12 +1,12 @@
 """How a source's tables are read, and what tells one way of reading them from another."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Final
 
 from domain.catalogue.model import Stream
-from domain.ingestion.model import Context, HeaderMapping
-from domain.ingestion.plan import Plan
+from domain.ingestion.columns.plan import ReadPlan
+from domain.ingestion.model import FeedSettings, HeaderMapping
 from domain.sources.model import Source
 
 READING_VERSION: Final = b"1"
@@ -21,16 +21,16 @@ class Sheet:
     """
 
     name: str | None
-    plan: Plan | None
+    plan: ReadPlan | None
     salt: bytes
     places: frozenset[str] | None = None
 
 
-def context_of(source: Source, stream: Stream) -> Context:
+def context_of(source: Source, stream: Stream) -> FeedSettings:
     """How the source's values are to be read."""
     config = source.config
     currency = config.get("currency")
-    return Context(
+    return FeedSettings(
         currency=str(currency).lower() if currency else None,
         decimal=str(config.get("decimal", "auto")),
         warehouse=config.get("warehouse"),
@@ -45,13 +45,15 @@ def settings_digest(source: Source, stream: Stream) -> str:
     return blake2b(settings.encode(), digest_size=12).hexdigest()
 
 
-def salt_of(mapping: HeaderMapping | None, context: Context) -> bytes:
+def salt_of(mapping: HeaderMapping | None, context: FeedSettings) -> bytes:
     """Tells one way of reading rows from another, so that a changed mapping or setting counts as a change."""
     columns = [(c.position, c.column, c.field, sorted(c.settings.items())) for c in mapping.columns] if mapping else []
-    return blake2b(repr((READING_VERSION, columns, context)).encode(), digest_size=16).digest()
+    settings = ", ".join(f"{field.name}={getattr(context, field.name)!r}" for field in fields(context))
+    # as text that no class's name is part of: a salt that changes has every row of every source normalised anew
+    return blake2b(f"({READING_VERSION!r}, {columns!r}, Context({settings}))".encode(), digest_size=16).digest()
 
 
-def places_of(mapping: HeaderMapping, plan: Plan) -> frozenset[str] | None:
+def places_of(mapping: HeaderMapping, plan: ReadPlan) -> frozenset[str] | None:
     """The locations that the columns speak of; None where a column of its own names each row's."""
     if any(column.field == "location" for column in mapping.columns):
         return None

@@ -3,15 +3,56 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, Final, NotRequired, TypedDict
 
+from domain.audit.model import Audited
 from domain.kernel.errors import Conflict
 
-KINDS: Final = ("api", "url", "file", "push", "mail")
-FETCHED_KINDS: Final = ("api", "url")
-STATUSES: Final = ("active", "degraded", "blocked", "paused", "disabled")
-LICENCE_BASES: Final = ("vendor_agreement", "own_data", "public_data", "feed_terms", "unknown")
-RUNNABLE: Final = frozenset({"active", "degraded"})
+
+class SourceKind(StrEnum):
+    """How data comes in: a connector signs in, a URL is pulled, files are uploaded, records pushed, mail received."""
+
+    API = "api"
+    URL = "url"
+    FILE = "file"
+    PUSH = "push"
+    MAIL = "mail"
+
+
+class SourceStatus(StrEnum):
+    """The ladder of a source's health, and what people and the service set."""
+
+    ACTIVE = "active"
+    DEGRADED = "degraded"
+    BLOCKED = "blocked"
+    PAUSED = "paused"
+    DISABLED = "disabled"
+
+
+class LicenceBasis(StrEnum):
+    """By what right the source's data is used."""
+
+    VENDOR_AGREEMENT = "vendor_agreement"
+    OWN_DATA = "own_data"
+    PUBLIC_DATA = "public_data"
+    FEED_TERMS = "feed_terms"
+    UNKNOWN = "unknown"
+
+
+class SourceFault(StrEnum):
+    """Why a source is not simply active."""
+
+    FETCH_FAILED = "fetch_failed"
+    FETCH_REFUSED = "fetch_refused"
+    CREDENTIALS_REFUSED = "credentials_refused"
+    PARSE_FAILED = "parse_failed"
+    MAPPING_REQUIRED = "mapping_required"
+    SHRINK_REFUSED = "shrink_refused"
+
+
+FETCHED_KINDS: Final = (SourceKind.API, SourceKind.URL)
+RUNNABLE: Final = frozenset({SourceStatus.ACTIVE, SourceStatus.DEGRADED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +66,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class StatusReason:
-    """Why a source is not simply active; codes stand in decisions.md §2."""
+    """Why a source is not simply active: a SourceFault, or what a connector calls it, and a sentence."""
 
     code: str
     message: str
@@ -50,12 +91,12 @@ class Source:
     id: str
     catalogue: str
     name: str
-    kind: str
+    kind: SourceKind
     connector: str
     config: Mapping[str, Any]
     schedule: Schedule
-    status: str
-    licence_basis: str
+    status: SourceStatus
+    licence_basis: LicenceBasis
     first_party: bool
     has_credentials: bool
     version: int
@@ -99,19 +140,52 @@ class Source:
     def after_success(self, stream: str, now: datetime) -> "Source":
         """A run ended well: the stream is fresh, and a degraded source is active again."""
         fresh = replace(self, stock_at=now) if stream == "stock" else replace(self, catalogue_at=now)
-        if self.status == "degraded":
-            return fresh.changed(now, status="active", status_reason=None, failures=0)
+        if self.status == SourceStatus.DEGRADED:
+            return fresh.changed(now, status=SourceStatus.ACTIVE, status_reason=None, failures=0)
         return replace(fresh, failures=0)
 
     def after_failure(self, reason: StatusReason, now: datetime, ladder: Ladder) -> "Source":
         """A run failed: down the ladder by one, at once to blocked when the source itself refuses us."""
         failures = self.failures + 1
-        refused = reason.code in ("fetch_refused", "credentials_refused")
+        refused = reason.code in (SourceFault.FETCH_REFUSED, SourceFault.CREDENTIALS_REFUSED)
         if self.runnable and (refused or failures >= ladder.blocked_after):
-            return self.changed(now, status="blocked", status_reason=reason, failures=failures)
-        if self.status == "active" and failures >= ladder.degraded_after:
-            return self.changed(now, status="degraded", status_reason=reason, failures=failures)
+            return self.changed(now, status=SourceStatus.BLOCKED, status_reason=reason, failures=failures)
+        if self.status == SourceStatus.ACTIVE and failures >= ladder.degraded_after:
+            return self.changed(now, status=SourceStatus.DEGRADED, status_reason=reason, failures=failures)
         return replace(self, failures=failures)
+
+
+class SourceSettings(TypedDict, total=False):
+    """What people may set of a source at any time; `config` and `schedule` as wholes."""
+
+    connector: str
+    config: Mapping[str, Any]
+    schedule: Schedule
+    licence_basis: LicenceBasis
+
+
+class NewSource(SourceSettings):
+    """A source to connect; what is left out is chosen by kind, platform and format."""
+
+    name: str
+    kind: SourceKind
+    first_party: NotRequired[bool]
+
+
+class SourceChanges(SourceSettings, total=False):
+    """What to change of a source."""
+
+    name: str
+    status: SourceStatus
+
+
+AUDITED: Final = Audited(
+    "source",
+    (
+        "name", "kind", "connector", "config", "schedule", "status", "licence_basis", "first_party", "has_credentials",
+        "inbound_address", "status_reason",
+    ),
+)  # fmt: skip
 
 
 def freshness(observed_at: datetime | None, interval_minutes: int | None, now: datetime) -> dict[str, Any] | None:

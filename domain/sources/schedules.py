@@ -1,6 +1,5 @@
 """When a source is pulled: the bounds of its schedule, and the next pull of each stream (decisions.md §3)."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -9,24 +8,6 @@ from domain.sources.model import Schedule, Source
 
 BOUNDS: Final = {"interval_minutes": (5, 43_200), "stock_interval_minutes": (5, 1_440)}
 """The least and the most minutes between pulls."""
-
-
-def schedule_of(given: Mapping[str, Any]) -> Schedule:
-    """A schedule from its wire object."""
-    return Schedule(
-        interval_minutes=given.get("interval_minutes"),
-        stock_interval_minutes=given.get("stock_interval_minutes"),
-        adaptive=bool(given.get("adaptive", False)),
-    )
-
-
-def as_given(schedule: Schedule) -> dict[str, Any]:
-    """The schedule's wire object; a stream that is not scheduled is left out."""
-    told: dict[str, Any] = {"adaptive": schedule.adaptive}
-    for name in BOUNDS:
-        if (minutes := getattr(schedule, name)) is not None:
-            told[name] = minutes
-    return told
 
 
 def faults(schedule: Schedule) -> tuple[FieldError, ...]:

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypedDict
 
+from domain.audit.model import Audited
+
+STATUSES: Final = ("pending", "completed", "expired", "failed")
 TARGET_LIFETIME: Final = timedelta(minutes=15)
 
 
@@ -26,3 +29,19 @@ class Upload:
     def completed(self, run: str, now: datetime) -> "Upload":
         """The bytes are there and a run reads them."""
         return replace(self, status="completed", run=run, completed_at=now)
+
+    def at(self, now: datetime) -> "Upload":
+        """The upload as it stands then: time alone ends one that waits for its bytes."""
+        expired = self.status == "pending" and now >= self.expires_at
+        return replace(self, status="expired") if expired else self
+
+
+class NewUpload(TypedDict):
+    """A file that somebody announces; `bytes` is its size."""
+
+    filename: str
+    content_type: str
+    bytes: int
+
+
+AUDITED: Final = Audited("upload", ("source", "filename", "content_type", "bytes", "status", "run"))

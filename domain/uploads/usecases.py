@@ -1,9 +1,7 @@
 """What people do with uploads: announce a file, look at it, say that its bytes are there."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from domain.audit.model import Change
 from domain.catalogue.model import Stream
 from domain.kernel.errors import Conflict, NotFound, Unprocessable
 from domain.kernel.ids import new_id
@@ -11,8 +9,7 @@ from domain.kernel.tenancy import Tenant
 from domain.runs.model import SNAPSHOT_LIMIT, RunTrigger, UploadInput
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import Source
-from domain.uploads.model import TARGET_LIFETIME, Upload
-from domain.uploads.standing import as_of
+from domain.uploads.model import AUDITED, TARGET_LIFETIME, NewUpload, Upload
 from ports.objects import ObjectMissing, Objects, SignedPut
 from ports.unit_of_work import Tx
 
@@ -32,7 +29,7 @@ class UploadService:
     objects: Objects
     limit: int = SNAPSHOT_LIMIT
 
-    async def announce(self, tx: Tx, source: str, *, filename: str, content_type: str, bytes: int) -> Announced:
+    async def announce(self, tx: Tx, source: str, new: NewUpload) -> Announced:
         """Stage a file for a file source; its bytes may be PUT to the target for 15 minutes.
 
         Raises NotFound; Unprocessable for other kinds of source and for a file over the limit; Conflict unless the
@@ -41,28 +38,26 @@ class UploadService:
         found = await _source(tx, source)
         if found.kind != "file":
             raise Unprocessable(f"A source of kind {found.kind} takes no files; only sources of kind file do.")
-        if bytes > self.limit:
+        if new["bytes"] > self.limit:
             raise Unprocessable(f"The file is larger than the limit of {self.limit} bytes.")
         found.refuse_unless_runnable()
         id = new_id("upl")
         upload = Upload(
             id=id,
             source=source,
-            filename=filename,
-            content_type=content_type,
-            bytes=bytes,
+            **new,
             status="pending",
             key=_key(tx.tenant, id),
             expires_at=tx.now + TARGET_LIFETIME,
             created_at=tx.now,
         )
-        await tx.uploads.add(upload)
-        await tx.audit.add(Change("upload", id, "create", {}, _facts(upload)))
+        await tx.store(Upload).add(upload)
+        await tx.audit.add(AUDITED.created(upload))
         return await self._with_target(upload)
 
     async def get(self, tx: Tx, id: str) -> Announced:
         """One upload as it stands now. Raises NotFound."""
-        return await self._with_target(as_of(await _upload(tx, id), tx.now))
+        return await self._with_target((await _upload(tx, id)).at(tx.now))
 
     async def complete(self, tx: Tx, id: str) -> Upload:
         """The bytes are there: start the run that reads them. A completed upload is answered again.
@@ -70,7 +65,7 @@ class UploadService:
         Raises NotFound; Conflict when the bytes are missing, the upload has expired, the source is not active or a run
         of it is open; Unprocessable when there are more or fewer bytes than announced.
         """
-        upload = as_of(await _upload(tx, id, lock=True), tx.now)
+        upload = (await _upload(tx, id, lock=True)).at(tx.now)
         if upload.status == "completed":
             return upload
         if upload.status != "pending":
@@ -84,9 +79,8 @@ class UploadService:
         await tx.runs.add(run)
         await tx.jobs.add(execution(run, tx.tenant))
         completed = upload.completed(run.id, tx.now)
-        await tx.uploads.save(completed)
-        told = {"status": "completed", "run": run.id}
-        await tx.audit.add(Change("upload", id, "update", {"status": "pending"}, told))
+        await tx.store(Upload).save(completed)
+        await tx.audit.add(AUDITED.updated(upload, completed))
         await tx.audit.add(started(run))
         return completed
 
@@ -115,7 +109,7 @@ async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:
 
 
 async def _upload(tx: Tx, id: str, *, lock: bool = False) -> Upload:
-    upload = await tx.uploads.get(id, lock=lock)
+    upload = await tx.store(Upload).get(id, lock=lock)
     if upload is None:
         raise NotFound
     return upload
@@ -123,13 +117,3 @@ async def _upload(tx: Tx, id: str, *, lock: bool = False) -> Upload:
 
 def _key(tenant: Tenant, id: str) -> str:
     return f"uploads/{tenant.org}/{'live' if tenant.livemode else 'test'}/{id}"
-
-
-def _facts(upload: Upload) -> dict[str, Any]:
-    return {
-        "source": upload.source,
-        "filename": upload.filename,
-        "content_type": upload.content_type,
-        "bytes": upload.bytes,
-        "status": upload.status,
-    }

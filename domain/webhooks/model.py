@@ -1,9 +1,15 @@
-"""Webhook endpoints and deliveries (specification, Webhook endpoint, Webhook delivery rules)."""
+"""Webhook endpoints and deliveries, and from which state to which they go (specification, Webhook delivery rules)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Final
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, TypedDict
+
+from domain.audit.model import Audited
+from domain.events.model import LoggedEvent
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Filter
 
 MOST_ENDPOINTS: Final = 20
 MOST_TYPES: Final = 50
@@ -11,14 +17,56 @@ MOST_OPEN: Final = 50_000
 """Deliveries of one endpoint that are on their way at a time."""
 EVERY_TYPE: Final = "*"
 PAYLOADS: Final = ("thin", "fat")
-STATUSES: Final = ("enabled", "disabled")
-REASONS: Final = ("gone", "failing")
-DELIVERY_STATUSES: Final = ("pending", "sending", "succeeded", "failed")
-OPEN: Final = ("pending", "sending")
 SHARDS: Final = 64
 """Into how many parts endpoints are dealt out to workers."""
 STORED_ANSWER: Final = 1024
 """Bytes of a receiver's answer that are kept."""
+
+
+class EndpointStatus(StrEnum):
+    """Only an enabled endpoint gets anything."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+
+
+class DisabledReason(StrEnum):
+    """Why the service disabled an endpoint: it answered 410, or nothing succeeded for days."""
+
+    GONE = "gone"
+    FAILING = "failing"
+
+
+class DeliveryStatus(StrEnum):
+    """Pending and sending ones are open; the others are finished, until they are asked for again."""
+
+    PENDING = "pending"
+    SENDING = "sending"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+OPEN: Final = (DeliveryStatus.PENDING, DeliveryStatus.SENDING)
+
+
+class AttemptStatus(StrEnum):
+    """How one POST ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class AttemptFailure(StrEnum):
+    """Why an attempt failed (decisions.md §2); `aborted`: the receiver asked for no more, or nothing is left to send."""
+
+    TIMEOUT = "timeout"
+    REFUSED_ADDRESS = "refused_address"
+    DNS = "dns"
+    TLS = "tls"
+    CONNECT = "connect"
+    HTTP_STATUS = "http_status"
+    REDIRECT = "redirect"
+    ABORTED = "aborted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +76,11 @@ class Filters:
     sources: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     catalogues: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Each id once, in the order given."""
+        for name in ("sources", "categories", "catalogues"):
+            object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +93,7 @@ class Rotation:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a tenant's events are POSTed. `disabled_for` is `gone` or `failing` when the service disabled it.
+    """Where a tenant's events are POSTed. `disabled_for` is set when the service disabled it.
 
     `failing_since` is the first failed attempt since the last success.
     """
@@ -48,20 +101,55 @@ class Endpoint:
     id: str
     url: str
     event_types: tuple[str, ...]
+    api_version: str
+    secret_last4: str
+    created_at: datetime
+    updated_at: datetime
+    filters: Filters = Filters()
+    payload: str = "thin"
+    coalesce_seconds: int = 0
+    description: str | None = None
+    status: EndpointStatus = EndpointStatus.ENABLED
+    disabled_for: DisabledReason | None = None
+    rotation: Rotation | None = None
+    version: int = 1
+    last_success_at: datetime | None = None
+    failing_since: datetime | None = None
+
+    @property
+    def status_reason(self) -> Mapping[str, str] | None:
+        """Why the service disabled it."""
+        return {"code": self.disabled_for} if self.disabled_for is not None else None
+
+    def rotation_at(self, now: datetime) -> Rotation | None:
+        """The rotation while its overlap lasts."""
+        return self.rotation if self.rotation and now < self.rotation.expires_at else None
+
+    def changed(self, now: datetime, **changes: Any) -> "Endpoint":
+        """The endpoint with those fields changed, one version on."""
+        return replace(self, version=self.version + 1, updated_at=now, **changes)
+
+
+class EndpointSettings(TypedDict, total=False):
+    """What people set of an endpoint; what is left out stays, or is filled in. `event_types` and `filters` as wholes."""
+
+    url: str
+    event_types: tuple[str, ...]
     filters: Filters
     payload: str
     coalesce_seconds: int
     api_version: str
     description: str | None
-    status: str
-    disabled_for: str | None
-    secret_last4: str
-    rotation: Rotation | None
-    version: int
-    created_at: datetime
-    updated_at: datetime
-    last_success_at: datetime | None = None
-    failing_since: datetime | None = None
+    status: EndpointStatus
+
+
+AUDITED: Final = Audited(
+    "webhook_endpoint",
+    (
+        "url", "event_types", "filters", "payload", "coalesce_seconds", "api_version", "status", "secret_last4",
+        "description", "status_reason",
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +162,31 @@ class SealedSecrets:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One POST. `status` is succeeded or failed; `failure` a reason of decisions.md §2 when it failed.
-
-    `response_body` is the first 1 KiB of the answer, as text.
-    """
+    """One POST. `response_body` is the first 1 KiB of the answer, as text."""
 
     at: datetime
-    status: str
+    status: AttemptStatus
     duration_ms: int
-    failure: str | None = None
+    failure: AttemptFailure | None = None
     response_status: int | None = None
     response_body: str | None = None
     response_headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`status` of the delivery after an attempt, why that failed, and when the next one is due.
+
+    `gone` disables the endpoint.
+    """
+
+    status: DeliveryStatus
+    failure: AttemptFailure | None = None
+    next_attempt_at: datetime | None = None
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """One event for one endpoint. `body` is what was sent, None before the first attempt.
 
@@ -102,7 +200,7 @@ class Delivery:
     type: str
     subject: str
     positions: tuple[int, ...]
-    status: str
+    status: DeliveryStatus
     created_at: datetime
     body: bytes | None = None
     attempts: Sequence[Attempt] = ()
@@ -112,27 +210,92 @@ class Delivery:
     made: int = 0
     """Attempts in all, those of earlier schedules too."""
 
+    @classmethod
+    def of(cls, event: LoggedEvent, endpoint: str, at: datetime, next_attempt_at: datetime | None) -> "Delivery":
+        """What an event becomes for an endpoint."""
+        return cls(
+            new_id("dlv"), endpoint, event.id, event.type, event.subject, (event.position,), DeliveryStatus.PENDING, at,
+            next_attempt_at=next_attempt_at,
+        )  # fmt: skip
+
     @property
     def position(self) -> int:
         """Where in the log the latest event stands; 0 for a test."""
         return self.positions[-1] if self.positions else 0
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is on its way."""
+        return self.status in OPEN
+
+    def joined(self, event: LoggedEvent, next_attempt_at: datetime | None) -> "Delivery":
+        """With a later event of its subject told as one with it: what was made stays made."""
+        type = self.type if self.type.endswith(".created") else event.type
+        positions = (*self.positions, event.position)
+        return replace(self, event=event.id, type=type, positions=positions, next_attempt_at=next_attempt_at)
+
+    def sending(self, body: bytes) -> "Delivery":
+        """While it is POSTed."""
+        return replace(self, status=DeliveryStatus.SENDING, body=body, next_attempt_at=None)
+
+    def attempted(self, attempt: Attempt | None, verdict: Verdict, at: datetime) -> "Delivery":
+        """After an attempt, or after none when there was nothing to send."""
+        made = attempt is not None
+        return replace(
+            self,
+            status=verdict.status,
+            attempts=(*self.attempts, attempt) if attempt is not None else self.attempts,
+            tries=self.tries + made,
+            made=self.made + made,
+            next_attempt_at=verdict.next_attempt_at,
+            completed_at=at if verdict.next_attempt_at is None else self.completed_at,
+        )
+
+    def resent(self, at: datetime) -> "Delivery":
+        """On its way again, with a fresh schedule."""
+        return replace(self, status=DeliveryStatus.PENDING, tries=0, next_attempt_at=at, completed_at=None)
+
+    def failed_open(self, at: datetime) -> "Delivery":
+        """Given up while it was on its way: its endpoint is gone or disabled."""
+        return replace(self, status=DeliveryStatus.FAILED, next_attempt_at=None, completed_at=at)
+
+    def merged(self, stored: "Delivery | None", *, enabled: bool, at: datetime) -> "Delivery":
+        """What is kept when this is reported: `attempts` are those since the last report, a body is never taken away.
+
+        What is finished in store stays so, unless this succeeded; of an endpoint that is not enabled nothing is open.
+        """
+        if stored is None:
+            merged = self
+        elif not stored.is_open and self.status != DeliveryStatus.SUCCEEDED:
+            return stored
+        else:
+            reported_before = len(stored.attempts) + len(self.attempts) > self.made
+            attempts = (*stored.attempts, *(() if reported_before else self.attempts))
+            merged = replace(self, attempts=attempts, body=stored.body if self.body is None else self.body)
+        return merged.failed_open(at) if merged.is_open and not enabled else merged
+
 
 @dataclass(frozen=True, slots=True)
-class DeliveryFilter:
+class DeliveryFilter(Filter):
     """Which deliveries a list shows; None means any."""
 
-    status: str | None = None
+    status: DeliveryStatus | None = None
     type: str | None = None
     event: str | None = None
+    endpoint: str | None = None
 
-    def matches(self, delivery: Delivery) -> bool:
-        """Whether the delivery is asked for."""
-        return (
-            self.status in (None, delivery.status)
-            and self.type in (None, delivery.type)
-            and self.event in (None, delivery.event)
-        )
+
+@dataclass(frozen=True, slots=True)
+class RecoveryRange:
+    """Deliveries made in [since, until]; None for now."""
+
+    since: datetime
+    until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """In UTC."""
+        object.__setattr__(self, "since", self.since.astimezone(UTC))
+        object.__setattr__(self, "until", self.until and self.until.astimezone(UTC))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from domain.events.model import OFF_THE_FEED
 CREATED: Final = "created"
 _LATER: Final = ("updated", "changed")
 _FACETS: Final = ("price", "stock", "availability")
-"""The order in which facets are told."""
+"""The order in which facets are listed."""
 
 Envelope = dict[str, Any]
 
@@ -66,6 +66,6 @@ def _net(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _facets(events: Sequence[Mapping[str, Any]]) -> list[str] | None:
-    told = [event["data"]["facets"] for event in events if "facets" in event["data"]]
-    named = {facet for facets in told for facet in facets}
-    return [facet for facet in _FACETS if facet in named] + sorted(named.difference(_FACETS)) if told else None
+    lists = [event["data"]["facets"] for event in events if "facets" in event["data"]]
+    named = {facet for facets in lists for facet in facets}
+    return [facet for facet in _FACETS if facet in named] + sorted(named.difference(_FACETS)) if lists else None

@@ -1,10 +1,11 @@
 """What an attempt's outcome leads to: done, tried again when, or given up (specification, Webhook delivery rules 2 to 5)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
+
+from domain.webhooks.model import AttemptFailure, DeliveryStatus, DisabledReason, Verdict
 
 TIMEOUT: Final = 15.0
 """Seconds within which a 2xx answer is a success."""
@@ -31,21 +32,8 @@ GONE: Final = 410
 ABORT: Final = ("webhook-delivery", "abort-message")
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """`status` of the delivery after the attempt, the reason of a failed one, and when the next one is due.
-
-    `gone` disables the endpoint.
-    """
-
-    status: str
-    failure: str | None = None
-    next_attempt_at: datetime | None = None
-    gone: bool = False
-
-
 def judge(
-    failure: str | None,
+    failure: AttemptFailure | None,
     status: int | None,
     headers: Mapping[str, str],
     tries: int,
@@ -54,17 +42,17 @@ def judge(
 ) -> Verdict:
     """The verdict on the `tries`-th attempt of a schedule (from 1). `headers` have lower-case names."""
     if status is not None and 200 <= status < 300:
-        return Verdict("succeeded")
+        return Verdict(DeliveryStatus.SUCCEEDED)
     if status is not None:
-        failure = "redirect" if 300 <= status < 400 else "http_status"
+        failure = AttemptFailure.REDIRECT if 300 <= status < 400 else AttemptFailure.HTTP_STATUS
     if status == GONE:
-        return Verdict("failed", failure, gone=True)
+        return Verdict(DeliveryStatus.FAILED, failure, gone=True)
     if headers.get(ABORT[0], "").strip().lower() == ABORT[1]:
-        return Verdict("failed", "aborted")
+        return Verdict(DeliveryStatus.FAILED, AttemptFailure.ABORTED)
     if tries > len(delays):
-        return Verdict("failed", failure)
+        return Verdict(DeliveryStatus.FAILED, failure)
     asked = asked_pause(headers.get("retry-after"), now) if status in ASKS else None
-    return Verdict("pending", failure, now + (delays[tries - 1] if asked is None else asked))
+    return Verdict(DeliveryStatus.PENDING, failure, now + (delays[tries - 1] if asked is None else asked))
 
 
 def asked_pause(text: str | None, now: datetime) -> timedelta | None:
@@ -84,3 +72,12 @@ def asked_pause(text: str | None, now: datetime) -> timedelta | None:
 def is_failing(failing_since: datetime | None, now: datetime) -> bool:
     """Whether an endpoint whose attempt has just failed is to be disabled."""
     return failing_since is not None and now - failing_since >= FAILING_FOR
+
+
+def disabled_for(verdict: Verdict, failing_since: datetime | None, now: datetime) -> DisabledReason | None:
+    """Why an endpoint is disabled after an attempt with that verdict; None for one that is not."""
+    if verdict.gone:
+        return DisabledReason.GONE
+    if verdict.status != DeliveryStatus.SUCCEEDED and is_failing(failing_since, now):
+        return DisabledReason.FAILING
+    return None

@@ -21,7 +21,7 @@ def matches_type(endpoint: Endpoint, type: str) -> bool:
 
 
 def narrowed_by_category(endpoint: Endpoint, event: LoggedEvent) -> bool:
-    """Whether `wants` looks at where the event's product is filed."""
+    """Whether `matches` looks at where the event's product is filed."""
     return bool(endpoint.filters.categories) and event.type.startswith(FILED)
 
 

@@ -67,10 +67,11 @@ async def migrate(options: argparse.Namespace) -> int:
 async def openapi(options: argparse.Namespace) -> int:
     """`joinery openapi`."""
     del options
+    from entrypoints.areas.registry import AREAS  # noqa: PLC0415
     from entrypoints.http.openapi import document  # noqa: PLC0415  the table is only needed here
-    from entrypoints.http.table import whole  # noqa: PLC0415
+    from entrypoints.http.table import Table  # noqa: PLC0415
 
     base = os.environ.get("JOINERY_BASE_URL", "http://127.0.0.1:8080").rstrip("/")
     docs = os.environ.get("JOINERY_DOCS_URL", base).rstrip("/")
-    print(json.dumps(document(whole(), base, docs), indent=2))
+    print(json.dumps(document(Table(AREAS), base, docs), indent=2))
     return 0

@@ -57,9 +57,9 @@ class Api:
 def _answer(method: str, path: str, status: int, body: Any) -> dict[str, Any]:
     if status < 300 and isinstance(body, dict):
         return body
-    told = body if isinstance(body, dict) else {}
+    problem = body if isinstance(body, dict) else {}
     if status == 401:
         raise UnknownKey("The service does not accept the demo's API key.")
-    faults = "; ".join(f"{fault.get('field')}: {fault.get('detail')}" for fault in told.get("errors", ()))
-    detail = faults or told.get("detail") or told.get("title") or f"HTTP {status}"
+    faults = "; ".join(f"{fault.get('field')}: {fault.get('detail')}" for fault in problem.get("errors", ()))
+    detail = faults or problem.get("detail") or problem.get("title") or f"HTTP {status}"
     raise DemoError(f"The service refused {method} {path}: {detail}")

@@ -7,15 +7,13 @@ from typing import Final
 
 from aiohttp import ClientSession, web
 
-from entrypoints.demo import feeds, keeping, telling
+from entrypoints.demo import feeds, keeping, messages
 from entrypoints.demo.addressing import chosen_port
 from entrypoints.demo.api import Api
 from entrypoints.demo.errors import DemoError, UnknownKey
-from entrypoints.demo.following import Reading, begin, follow
+from entrypoints.demo.following import FollowedRun, begin, follow
 from entrypoints.demo.keeping import Kept
-from entrypoints.demo.opening import ORGANISATION, connect, new_tenant
-from entrypoints.demo.own_feed import own_feed
-from entrypoints.demo.vendors import LINDGREN, VENDORS
+from entrypoints.demo.opening import LINDGREN, ORGANISATION, VENDORS, connect, new_tenant
 
 _SERVING: Final[set["asyncio.Task[None]"]] = set()
 """What keeps the feeds alive until the loop ends."""
@@ -24,7 +22,7 @@ _SERVING: Final[set["asyncio.Task[None]"]] = set()
 async def demonstrate(env: Mapping[str, str]) -> None:
     """Serve the feeds from now on, bring the demo to where everything is read, and tell how to look at it.
 
-    `env` is what the service runs with. What goes wrong is told in a sentence.
+    `env` is what the service runs with. What goes wrong is said in a sentence.
     """
     try:
         await _demonstrate(env, Path(env["JOINERY_DATA_DIR"]))
@@ -44,8 +42,8 @@ async def _demonstrate(env: Mapping[str, str], data_dir: Path) -> None:
         kept.port = port
         api = await _signed_in(env, session, kept, data_dir)
         await connect(api, kept, data_dir)
-        readings = await _read(api, kept)
-        _say(await _told(api, readings, env.get("JOINERY_DOCS_URL", api.base_url)))
+        runs = await _read(api, kept)
+        _say(await _closing_words(api, runs, env.get("JOINERY_DOCS_URL", api.base_url)))
 
 
 async def serve_feeds(port: int) -> None:
@@ -86,37 +84,37 @@ async def _signed_in(env: Mapping[str, str], session: ClientSession, kept: Kept,
     return Api(session, base_url, kept.secret)
 
 
-async def _read(api: Api, kept: Kept) -> list[Reading]:
+async def _read(api: Api, kept: Kept) -> list[FollowedRun]:
     """Both catalogues side by side, then the stock of the vendor that sends it apart."""
-    catalogues = [Reading(vendor.name, kept.sources[vendor.name]) for vendor in VENDORS]
+    catalogues = [FollowedRun(vendor.name, kept.sources[vendor.name]) for vendor in VENDORS]
     await _carry_out(api, catalogues, "Reading the feeds of two vendors:")
     if catalogues[VENDORS.index(LINDGREN)].run["status"] != "succeeded":
         return catalogues
-    stock = Reading(f"{LINDGREN.name}, stock", kept.sources[LINDGREN.name], "stock")
+    stock = FollowedRun(f"{LINDGREN.name}, stock", kept.sources[LINDGREN.name], "stock")
     await _carry_out(api, [stock], "")
     return [*catalogues, stock]
 
 
-async def _carry_out(api: Api, readings: list[Reading], title: str) -> None:
-    for reading in readings:
-        await begin(api, reading)
-    if all(reading.ended for reading in readings):
+async def _carry_out(api: Api, runs: list[FollowedRun], title: str) -> None:
+    for followed in runs:
+        await begin(api, followed)
+    if all(followed.ended for followed in runs):
         return
     if title:
         _say(["", title])
-    await follow(api, readings)
+    await follow(api, runs)
 
 
-async def _told(api: Api, readings: list[Reading], docs_url: str) -> list[str]:
+async def _closing_words(api: Api, runs: list[FollowedRun], docs_url: str) -> list[str]:
     found = (await api.get("/v1/products", q="panel bed", limit="1"))["data"]
     product = str(found[0]["id"]) if found else None
-    lines = telling.heading(f"{ORGANISATION} has read:")
-    for reading in readings:
-        lines += telling.summary(reading.name, reading.run)
-    lines += telling.heading(f"Reference    {docs_url.rstrip('/')}/docs")
+    lines = messages.heading(f"{ORGANISATION} has read:")
+    for followed in runs:
+        lines += messages.summary(followed.name, followed.run)
+    lines += messages.heading(f"Reference    {docs_url.rstrip('/')}/docs")
     lines += [f"API key      {api.secret}", ""]
-    lines += telling.requests_to_try(api.base_url, api.secret, product, readings[0].run["id"])
-    lines += telling.heading(
+    lines += messages.requests_to_try(api.base_url, api.secret, product, runs[0].run["id"])
+    lines += messages.heading(
         "# A feed of your own (paste all lines; without my-feed.csv an example of one row is made)"
     )
-    return [*lines, *own_feed(api.base_url, api.secret), ""]
+    return [*lines, *messages.own_feed(api.base_url, api.secret), ""]

@@ -9,7 +9,7 @@ from typing import Any, Final, TextIO
 
 from entrypoints.demo.api import Api
 from entrypoints.demo.errors import DemoError
-from entrypoints.demo.telling import progress
+from entrypoints.demo.messages import progress
 
 Run = dict[str, Any]
 ENDED: Final = frozenset({"succeeded", "failed", "needs_mapping", "cancelled"})
@@ -20,7 +20,7 @@ STUCK_AFTER: Final = 120.0
 
 
 @dataclass(slots=True)
-class Reading:
+class FollowedRun:
     """One stream of one source being read."""
 
     name: str
@@ -34,40 +34,40 @@ class Reading:
         return self.run.get("status") in ENDED
 
 
-async def begin(api: Api, reading: Reading) -> None:
+async def begin(api: Api, followed: FollowedRun) -> None:
     """Take up the stream's last run, or start one when there is none that read the feed. Raises DemoError."""
-    runs = (await api.get(f"/v1/sources/{reading.source}/runs"))["data"]
-    of_stream = [run for run in runs if run["stream"] == reading.stream]
+    runs = (await api.get(f"/v1/sources/{followed.source}/runs"))["data"]
+    of_stream = [run for run in runs if run["stream"] == followed.stream]
     if of_stream and of_stream[0]["status"] not in _UNREAD:
-        reading.run = _telling(of_stream)
+        followed.run = _informative(of_stream)
         return
-    path, key = f"/v1/sources/{reading.source}/runs", f"demo-run-{reading.source}-{reading.stream}-{len(of_stream)}"
-    reading.run = await api.post(path, {"stream": reading.stream}, key)
+    path, key = f"/v1/sources/{followed.source}/runs", f"demo-run-{followed.source}-{followed.stream}-{len(of_stream)}"
+    followed.run = await api.post(path, {"stream": followed.stream}, key)
 
 
-def _telling(runs: Sequence[Run]) -> Run:
+def _informative(runs: Sequence[Run]) -> Run:
     """The last run; where it found the feed unchanged, the one before it that read the feed."""
     unchanged = runs[0]["status"] == "succeeded" and "unchanged_feed" in runs[0]["stats"]
     read = (run for run in runs if run["status"] == "succeeded" and "unchanged_feed" not in run["stats"])
     return next(read, runs[0]) if unchanged else runs[0]
 
 
-async def follow(api: Api, readings: Sequence[Reading], out: TextIO | None = None) -> None:
+async def follow(api: Api, runs: Sequence[FollowedRun], out: TextIO | None = None) -> None:
     """Ask until all have ended; show each change. Raises DemoError when nothing moves for two minutes."""
     board = Board(out or sys.stdout)
     moved = time.monotonic()
     while True:
-        lines = [progress(reading.name, reading.run) for reading in readings]
+        lines = [progress(followed.name, followed.run) for followed in runs]
         if board.show(lines):
             moved = time.monotonic()
-        if all(reading.ended for reading in readings):
+        if all(followed.ended for followed in runs):
             return
         if time.monotonic() - moved > STUCK_AFTER:
             raise DemoError("The runs do not move; look at worker.log in the data directory's folder `log`.")
         await asyncio.sleep(_PAUSE)
-        for reading in readings:
-            if not reading.ended:
-                reading.run = await api.get(f"/v1/runs/{reading.run['id']}")
+        for followed in runs:
+            if not followed.ended:
+                followed.run = await api.get(f"/v1/runs/{followed.run['id']}")
 
 
 class Board:

@@ -1,24 +1,17 @@
 """Everything that Lindgren & Falk sells: its wood and upholstered collections, rugs, lamps and mirrors."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from functools import cache
+from typing import Any, Final
 
 from entrypoints.demo import lindgren_columns as col
 from entrypoints.demo.chance import number
 from entrypoints.demo.lindgren_columns import Row
-from entrypoints.demo.lindgren_items import Line, Look, described, offered, rows_of
-from entrypoints.demo.lindgren_pieces import FAMILIES, SEATING, Piece
-from entrypoints.demo.lindgren_words import (
-    ACCENT_LINES,
-    ACCENTS,
-    FABRICS,
-    FINISHES,
-    RUG_COLOURS,
-    RUG_SIZES,
-    RUGS,
-    SOFTS,
-    WOODS,
-)
+from entrypoints.demo.lindgren_items import DATA, Line, Look, Piece, described, offered, rows_of
+
+_COLLECTIONS: Final = DATA["collections"]
+_PIECES: Final = DATA["pieces"]
 
 
 @cache
@@ -27,45 +20,46 @@ def sound_rows() -> tuple[Row, ...]:
     return (*_woods(), *_softs(), *_rugs(), *_accents())
 
 
+def _line(collection: Mapping[str, Any]) -> Line:
+    return Line(**{field.name: collection[field.name] for field in fields(Line)})
+
+
 def _woods() -> Iterator[Row]:
-    for wood in WOODS:
-        line = Line(wood.code, wood.name, wood.style, wood.scale, wood.price, wood.origin)
-        looks = tuple(
-            Look(code, finish=FINISHES[code].name, materials=wood.materials)
-            for code in wood.finishes
-            if code in FINISHES
-        )
-        for family in wood.families:
-            for piece in FAMILIES[family]:
-                yield from rows_of(line, piece, looks)
+    for wood in _COLLECTIONS["wood"]:
+        finishes, materials = DATA["finishes"], wood["materials"]
+        looks = tuple(Look(code, finish=finishes[code], materials=materials) for code in wood["finishes"])
+        for family in wood["families"]:
+            for piece in _PIECES[family]:
+                yield from rows_of(_line(wood), Piece(**piece), looks)
 
 
 def _softs() -> Iterator[Row]:
-    for soft in SOFTS:
-        line = Line(soft.code, soft.name, soft.style, soft.scale, soft.price, soft.origin)
+    for soft in _COLLECTIONS["soft"]:
+        fabrics = [DATA["fabrics"][name] for name in soft["fabrics"]]
         looks = tuple(
-            Look(code, colour=colour, materials=FABRICS[fabric][0])
-            for fabric in soft.fabrics
-            for code, colour in FABRICS[fabric][1]
+            Look(code, colour=colour, materials=fabric["materials"])
+            for fabric in fabrics
+            for code, colour in fabric["colours"]
         )
-        for piece in SEATING:
-            yield from rows_of(line, piece, looks)
+        for piece in _PIECES["seating"]:
+            yield from rows_of(_line(soft), Piece(**piece), looks)
 
 
 def _accents() -> Iterator[Row]:
-    for code, name, tones in ACCENT_LINES:
-        line = Line(code, name, "modern", 1.0, 1.0, "India")
-        for item, kind, category, subcategory, size, weight, cost, materials in ACCENTS:
-            form = "round" if size[0] == size[1] else "box"
-            piece = Piece(item, kind, category, subcategory, size, weight, cost, form=form, kit=False)
-            yield from rows_of(line, piece, tuple(Look(tone, finish=said, materials=materials) for tone, said in tones))
+    for accent in _COLLECTIONS["accent"]:
+        line = Line(accent["code"], accent["name"], "modern", 1.0, 1.0, "India")
+        for entry in _PIECES["accent"]:
+            form = "round" if entry["size"][0] == entry["size"][1] else "box"
+            piece = Piece(**{name: entry[name] for name in entry if name != "materials"}, form=form, kit=False)
+            looks = tuple(Look(code, finish=tone, materials=entry["materials"]) for code, tone in accent["tones"])
+            yield from rows_of(line, piece, looks)
 
 
 def _rugs() -> Iterator[Row]:
-    for design, construction, fibre, pile in RUGS:
-        for colour_code, colour in RUG_COLOURS:
+    for design, construction, fibre, pile in DATA["rugs"]["designs"]:
+        for colour_code, colour in DATA["rugs"]["colours"]:
             handle = f"{design}-{colour.split('/', maxsplit=1)[0]}-rug".lower()
-            for size, tail, words, square_feet in RUG_SIZES:
+            for size, tail, words, square_feet in DATA["rugs"]["sizes"]:
                 row = {
                     col.ITEM: f"LF-R{design[:4].upper()}-{colour_code}-{tail}",
                     col.HANDLE: handle,

@@ -5,16 +5,37 @@ from dataclasses import dataclass
 from typing import Final
 
 from entrypoints.demo import lindgren_columns as col
-from entrypoints.demo.chance import happens, number, one_of
+from entrypoints.demo.chance import happens, number, one_of, some_of
+from entrypoints.demo.data import load
 from entrypoints.demo.figures import DIMENSION_STYLES, Size, article_number, dollars, inches
 from entrypoints.demo.lindgren_columns import Row
-from entrypoints.demo.lindgren_copy import selling_points, selling_text
-from entrypoints.demo.lindgren_pieces import BED_SIZES, Piece
-from entrypoints.demo.lindgren_words import BRAND
 
-ARRIVALS: Final = ("2027-01-18", "2027-02-01", "2027-02-22", "2027-03-08", "2027-03-29", "2027-04-19", "2027-05-10")
+DATA: Final = load("lindgren")
 PICTURES: Final = "https://images.vendor.example/lindgren-falk"
-_FREIGHT: Final = {"Bedroom": "125", "Dining Room": "150", "Living Room": "175", "Home Office": "110", "Rugs": "70"}
+_COPY: Final = DATA["copy"]
+_GROUPS: Final = {name: group for group, names in _COPY["subcategories"].items() for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One kind of furniture. `form` tells how its size is written; `parts` are item numbers without the collection.
+
+    `per_carton` above 1: sold by the piece, packed by so many. `cartons` is how many boxes one comes in.
+    """
+
+    number: str
+    name: str
+    category: str
+    subcategory: str
+    size: Size
+    weight: float
+    cost: float
+    form: str = "box"
+    seat: float = 0.0
+    cartons: int = 1
+    per_carton: int = 1
+    parts: tuple[str, ...] = ()
+    kit: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +64,7 @@ def rows_of(line: Line, piece: Piece, looks: tuple[Look, ...]) -> Iterator[Row]:
     """Every variant of a piece; beds come in five sizes, sectionals facing left and right."""
     for look in looks:
         if piece.form == "bed":
-            for letters, size, box, factor in BED_SIZES:
+            for letters, size, box, factor in DATA["pieces"]["bed_sizes"]:
                 bed = _row(line, piece, look, box, factor, letters)
                 yield bed | {col.SIZE: size, col.DIMENSIONS: _bed_text(box)}
         elif piece.form == "sectional":
@@ -61,7 +82,11 @@ def stock_of(item: str, warehouse: str) -> int:
 def arrival_of(item: str, warehouse: str) -> str:
     """When more of an item arrives; blank when nothing is on its way."""
     awaited = stock_of(item, warehouse) < 8 or happens(10, "awaited", item, warehouse)
-    return one_of(ARRIVALS, "arrival", item, warehouse) if awaited and happens(80, "known", item, warehouse) else ""
+    return (
+        one_of(DATA["arrivals"], "arrival", item, warehouse)
+        if awaited and happens(80, "known", item, warehouse)
+        else ""
+    )
 
 
 def offered(row: Row, cost: float) -> Row:
@@ -86,17 +111,33 @@ def described(row: Row, style: str) -> Row:
     handle, category = row[col.HANDLE], row[col.CATEGORY]
     item = row[col.ITEM].lower()
     return row | {
-        col.BRAND: BRAND,
+        col.BRAND: DATA["brand"],
         col.COPY: selling_text(handle, row[col.NAME], (category, row[col.SUBCATEGORY]), row[col.COLLECTION]),
         col.FEATURES: selling_points(handle, row[col.SUBCATEGORY]),
         col.UPC: article_number(number(10**9, "upc", item)) if happens(82, "coded", item) else "",
         col.IMAGE_1: f"{PICTURES}/{item}.jpg",
         col.IMAGE_2: f"{PICTURES}/{handle}-room.jpg" if happens(70, "room", handle) else "-",
         col.PROP_65: one_of(("Y", "N", "N", ""), "prop", handle),
-        col.FREIGHT: _FREIGHT.get(category, "100"),
+        col.FREIGHT: DATA["freight_classes"].get(category, "100"),
         col.STATUS: "Discontinued" if happens(2, "gone", item) else "Closeout" if happens(3, "low", item) else "Active",
         col.GROUP: f"{style[:3].upper()}{number(9, 'group', handle) + 1}",
     }
+
+
+def selling_text(handle: str, name: str, place: tuple[str, str], collection: str) -> str:
+    """Three sentences about a product; `place` is its category and subcategory."""
+    category, subcategory = place
+    group = _GROUPS.get(subcategory, "storage")
+    small = group in ("lighting", "decor", "rugs")
+    openings = "soft_openings" if group == "soft" else "small_openings" if small else "openings"
+    parts = [one_of(_COPY[kind], "copy", handle, at) for at, kind in enumerate((openings, "middles", "endings"))]
+    room = "room" if small else category.lower()
+    return " ".join(parts).format(name=name.split(" (", maxsplit=1)[0], room=room, collection=collection)
+
+
+def selling_points(handle: str, subcategory: str) -> str:
+    """Three points in one cell, parted by semicolons."""
+    return "; ".join(some_of(_COPY["points"][_GROUPS.get(subcategory, "storage")], 3, "points", handle))
 
 
 def _row(line: Line, piece: Piece, look: Look, size: Size, factor: float, letters: str) -> Row:

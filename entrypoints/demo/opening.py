@@ -1,8 +1,9 @@
 """Makes what the demo needs and does not have yet: an organisation, an API key, two sources."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from domain.access.usecases import KeyRequest
 from domain.audit.model import Change
@@ -12,11 +13,38 @@ from entrypoints.cli.operators import new_organisation
 from entrypoints.container import Container, opened
 from entrypoints.demo import keeping
 from entrypoints.demo.api import Api
+from entrypoints.demo.feeds import HOST, ITEM_MASTER, STOCK_SHEET
 from entrypoints.demo.keeping import Kept
-from entrypoints.demo.vendors import VENDORS, Vendor
 
 ORGANISATION: Final = "Demo Furniture Co."
 PLAN: Final = "standard"
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """One vendor. `path` is where its feed is; `stock_path` its stock sheet, if it sends one apart."""
+
+    name: str
+    path: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    stock_path: str | None = None
+    licence_basis: str = "vendor_agreement"
+
+    def url(self, port: int) -> str:
+        """Where the feed is while it is served on `port`."""
+        return f"http://{HOST}:{port}{self.path}"
+
+    def config(self, port: int) -> dict[str, Any]:
+        """The source's settings."""
+        config = {"url": self.url(port), "currency": "usd", **self.settings}
+        return config if self.stock_path is None else config | {"stock_url": f"http://{HOST}:{port}{self.stock_path}"}
+
+
+LINDGREN: Final = Vendor("Lindgren & Falk", ITEM_MASTER, {"format": "csv", "role": "supplier"}, STOCK_SHEET)
+QUILLMERE: Final = Vendor(
+    "Quillmere Home", "/", {"platform": "shopify", "role": "retailer"}, licence_basis="public_data"
+)
+VENDORS: Final = (LINDGREN, QUILLMERE)
 
 
 async def new_tenant(env: Mapping[str, str], port: int) -> Kept:

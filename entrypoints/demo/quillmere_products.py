@@ -1,16 +1,17 @@
 """Quillmere Home's products in the form in which shops of its kind publish them (`/products.json`)."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import product as crossed
 from typing import Any, Final
 
 from entrypoints.demo import lindgren_columns as col
 from entrypoints.demo.chance import happens, number, one_of, some_of
-from entrypoints.demo.figures import inches
+from entrypoints.demo.data import load
+from entrypoints.demo.figures import Size, inches
 from entrypoints.demo.lindgren_catalogue import sound_rows
 from entrypoints.demo.lindgren_columns import Row
-from entrypoints.demo.quillmere_words import KINDS, NAMES, PALETTES, PER_KIND, RESOLD, SENTENCES, VENDOR, Kind
 
 Product = dict[str, Any]
 PICTURES: Final = "https://images.vendor.example/quillmere"
@@ -20,6 +21,27 @@ _FIRST_VARIANT: Final = 44_200_000_000_000
 _FIRST_IMAGE: Final = 39_500_000_000_000
 _WHEN: Final = "2026-09-14T09:00:00-04:00"
 _NO_OPTION: Final = "Default Title"
+_DATA: Final = load("quillmere")
+PER_KIND: Final[int] = _DATA["per_kind"]
+RESOLD: Final[int] = _DATA["resold"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of product. `palette` and `sizes` are names of those tables; no sizes where blank."""
+
+    letters: str
+    title: str
+    product_type: str
+    size: Size
+    grams: int
+    price: int
+    palette: str
+    sizes: str = ""
+    tags: tuple[str, ...] = ()
+
+
+KINDS: Final = tuple(Kind(**entry) for entry in _DATA["kinds"])
 
 
 @cache
@@ -29,9 +51,10 @@ def products() -> tuple[Product, ...]:
 
 
 def _own() -> Iterator[Product]:
+    names = _DATA["names"]
     for place, kind in enumerate(KINDS):
         for turn in range(PER_KIND):
-            name = NAMES[(place * 7 + turn) % len(NAMES)]
+            name = names[(place * 7 + turn) % len(names)]
             serial = place * PER_KIND + turn
             yield _product(serial, kind, name)
 
@@ -39,9 +62,9 @@ def _own() -> Iterator[Product]:
 def _product(serial: int, kind: Kind, name: str) -> Product:
     title = f"{name} {kind.title}"
     handle = title.lower().replace(" ", "-")
-    palette = PALETTES[kind.palette]
+    palette, sizes = _DATA["palettes"][kind.palette], _DATA["sizes"].get(kind.sizes, ())
     colours = some_of(palette, min(len(palette), 1 + number(4, "colours", handle)), "palette", handle)
-    choices = list(crossed(colours or [""], kind.sizes or (("", 1.0),)))[:MOST_VARIANTS]
+    choices = list(crossed(colours or [""], sizes or (("", 1.0),)))[:MOST_VARIANTS]
     base = kind.price + 10 * number(30, "price", handle)
     variants = [
         _variant(
@@ -53,15 +76,15 @@ def _product(serial: int, kind: Kind, name: str) -> Product:
         )
         for at, (colour, (size, factor)) in enumerate(choices)
     ]
-    option_names = [label for label, there in (("Color", colours), ("Size", kind.sizes)) if there]
-    return _whole(serial, title, kind.product_type, VENDOR, _body(kind, handle), variants, option_names) | {
+    option_names = [label for label, there in (("Color", colours), ("Size", sizes)) if there]
+    return _whole(serial, title, kind.product_type, _DATA["vendor"], _body(kind, handle), variants, option_names) | {
         "tags": [*kind.tags, one_of(("new", "best seller", "made to order", "quick ship"), "tag", handle)]
     }
 
 
 def _body(kind: Kind, handle: str) -> str:
     width, depth, height = (inches(side + number(3, "body", handle) / 2) for side in kind.size)
-    lines = [f"<p>{one_of(SENTENCES, 'sentence', handle)} The size &amp; shape suit most rooms.</p>"]
+    lines = [f"<p>{one_of(_DATA['sentences'], 'sentence', handle)} The size &amp; shape suit most rooms.</p>"]
     if kind.product_type != "Rugs":
         lines.append(f"<ul><li>Overall: {width}&quot;W x {depth}&quot;D x {height}&quot;H</li><li>Imported</li></ul>")
     return "".join(lines)

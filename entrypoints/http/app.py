@@ -1,8 +1,7 @@
 """The Quart application, made from explicit parts: no globals, so that any number can stand side by side."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any, Final
 
 from prometheus_client import start_http_server
@@ -11,112 +10,50 @@ from quart.wrappers import Response as QuartResponse
 from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
+from adapters.wire.resource import Body
 from adapters.wire.versions import SUPPORTED, Versions
-from domain.access.usecases import AccessService
 from domain.kernel.errors import InvalidRequest, MethodNotAllowed, NotFound, PayloadTooLarge
 from domain.kernel.ids import new_id
+from entrypoints.areas.area import Area
+from entrypoints.areas.registry import AREAS
+from entrypoints.dependencies import Dependencies
 from entrypoints.http import health
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import Response, from_scope
 from entrypoints.http.fast_path import FastPathMiddleware, is_api
-from entrypoints.http.health import Readiness
-from entrypoints.http.metrics import Metrics
 from entrypoints.http.objects import ObjectEdge, ObjectServer
-from entrypoints.http.open_streams import OpenStreams
 from entrypoints.http.pages import Pages
-from entrypoints.http.pipeline import Pipeline, Services
-from entrypoints.http.pressure import Pressure, Thresholds
-from entrypoints.http.request_log_queue import RequestLogQueue
-from entrypoints.http.table import Table, whole
-from entrypoints.http.use_cases import UseCases
-from ports.clock import Clock
-from ports.limits import Limits
-from ports.request_logs import RequestLogSink
-from ports.secrets import Vault
-from ports.unit_of_work import UnitOfWork
+from entrypoints.http.pipeline import Pipeline
+from entrypoints.http.pressure import Thresholds
+from entrypoints.http.table import Table
 
 METHODS: Final = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
 BODY_SECONDS: Final = 30
 """How long a body may take to arrive."""
 
 
-def nobody_waits() -> int:
-    """For stores without a connection pool."""
-    return 0
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Everything the application is made of.
-
-    `secret` is the deployment's key material; `base_url` and `docs_url` have no slash at the end. `waiting` tells how
-    many requests wait for a database connection; `readiness` names the dependencies that /readyz asks. `objects` is None
-    when objects lie on S3. With `metrics_port` 0 /metrics answers this machine only.
-    """
-
-    use: UseCases
-    uow: UnitOfWork
-    access: AccessService
-    limits: Limits
-    clock: Clock
-    request_logs: RequestLogSink
-    secret: bytes
-    vault: Vault
-    base_url: str
-    docs_url: str
-    objects: ObjectServer | None = None
-    waiting: Callable[[], int] = nobody_waits
-    readiness: Mapping[str, Readiness] = field(default_factory=dict)
-    trusted_proxies: frozenset[str] = frozenset()
-    metrics_port: int = 0
-    thresholds: Thresholds = field(default_factory=Thresholds)
-    versions: Versions = SUPPORTED
-    table: Table | None = None
-    """The operations to serve; None for all."""
-
-
-def create_app(parts: Parts) -> Quart:
+def create_app(
+    dependencies: Dependencies,
+    areas: Sequence[Area] = AREAS,
+    *,
+    thresholds: Thresholds | None = None,
+    versions: Versions = SUPPORTED,
+) -> Quart:
     """The application: /v1 by the pipeline, /objects/ by links, the docs, and the health pages."""
-    pipeline = Pipeline(_services(parts))
+    pipeline = Pipeline(dependencies, Table(areas), versions, thresholds)
     app = Quart("joinery", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = max(operation.body_limit for operation in pipeline.services.table)
+    bodies = [operation.body.limit for operation in pipeline.table if operation.body is not None]
+    app.config["MAX_CONTENT_LENGTH"] = max(bodies, default=Body.LIMIT)
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False
-    edge = ObjectEdge(parts.objects, parts.clock, pipeline.problems) if parts.objects is not None else None
+    files = dependencies.objects if isinstance(dependencies.objects, ObjectServer) else None
+    edge = ObjectEdge(files, dependencies.clock, pipeline.problems) if files is not None else None
     app.asgi_app = FastPathMiddleware(app.asgi_app, pipeline, edge)  # type: ignore[assignment,method-assign]
     _mount_api(app, pipeline)
-    _mount_pages(app, Pages(pipeline.services.table, parts.base_url, parts.docs_url))
-    _mount_health(app, parts, pipeline.services)
-    _mount_lifecycle(app, parts, pipeline.services)
+    _mount_pages(app, Pages(pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url))
+    _mount_health(app, dependencies, pipeline)
+    _mount_lifecycle(app, dependencies, pipeline)
     return app
-
-
-def _services(parts: Parts) -> Services:
-    metrics, pressure = Metrics(), Pressure(parts.waiting, parts.thresholds)
-    logs, streams = RequestLogQueue(parts.request_logs), OpenStreams(parts.access, parts.clock)
-    metrics.gauge("joinery_http_in_flight", "Requests being answered.", lambda: pressure.in_flight)
-    metrics.gauge("joinery_event_loop_lag_seconds", "How late the event loop is.", lambda: pressure.lag)
-    metrics.gauge("joinery_request_logs_waiting", "Request logs not written yet.", lambda: len(logs))
-    metrics.gauge("joinery_streams_open", "Event streams being sent.", lambda: len(streams))
-    metrics.gauge("joinery_request_logs_lost", "Request logs dropped.", lambda: logs.lost)
-    return Services(
-        table=parts.table or whole(),
-        uow=parts.uow,
-        use=parts.use,
-        access=parts.access,
-        limits=parts.limits,
-        clock=parts.clock,
-        logs=logs,
-        pressure=pressure,
-        secret=parts.secret,
-        vault=parts.vault,
-        base_url=parts.base_url.rstrip("/"),
-        docs_url=parts.docs_url.rstrip("/"),
-        streams=streams,
-        proxies=Proxies(parts.trusted_proxies),
-        versions=parts.versions,
-        metrics=metrics,
-    )
 
 
 def to_quart(response: Response) -> QuartResponse:
@@ -187,42 +124,44 @@ def _mount_pages(app: Quart, pages: Pages) -> None:
         app.add_url_rule(rule, rule, page, methods=["GET"])
 
 
-def _mount_health(app: Quart, parts: Parts, services: Services) -> None:
+def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline) -> None:
     async def healthz() -> QuartResponse:
         return to_quart(health.alive())
 
     async def readyz() -> QuartResponse:
-        return to_quart(await health.ready(parts.readiness))
+        return to_quart(await health.ready(dependencies.readiness))
 
     async def metrics() -> QuartResponse:
         client = from_scope(request.scope, read_body)
-        if parts.metrics_port or not Proxies.is_local(client.client, client.headers):
+        if dependencies.settings.metrics_port or not Proxies.is_local(client.client, client.headers):
             raise NotFound
-        return to_quart(health.metrics(services.metrics.text()))
+        return to_quart(health.metrics(pipeline.metrics.text()))
 
     for rule, view in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
         app.add_url_rule(rule, rule, view, methods=["GET"])
 
 
-def _mount_lifecycle(app: Quart, parts: Parts, services: Services) -> None:
+def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline) -> None:
     servers: list[Any] = []
-    tailer = parts.use.changes.tailer
-    following: list[asyncio.Task[None]] = []
+    tailer = dependencies.tailer
+    tailing: list[asyncio.Task[None]] = []
 
     async def start() -> None:
-        following.append(asyncio.create_task(tailer.run(), name="follower"))
-        await services.logs.start()
-        await services.pressure.start()
-        if parts.metrics_port:
-            servers.append(start_http_server(parts.metrics_port, "127.0.0.1", services.metrics.registry))
+        tailing.append(asyncio.create_task(tailer.run(), name="log tailer"))
+        await pipeline.logs.start()
+        await pipeline.pressure.start()
+        if dependencies.settings.metrics_port:
+            servers.append(
+                start_http_server(dependencies.settings.metrics_port, "127.0.0.1", pipeline.metrics.registry)
+            )
 
     async def stop() -> None:
         tailer.close()
-        for task in following:
+        for task in tailing:
             task.cancel()
-        await asyncio.gather(*following, return_exceptions=True)
-        await services.pressure.stop()
-        await services.logs.stop()
+        await asyncio.gather(*tailing, return_exceptions=True)
+        await pipeline.pressure.stop()
+        await pipeline.logs.stop()
         for server, thread in servers:
             server.shutdown()
             await asyncio.to_thread(thread.join)

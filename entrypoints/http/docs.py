@@ -2,15 +2,16 @@
 
 import json
 import re
+from collections.abc import Sequence
 from html import escape
-from itertools import groupby
 from typing import Any, Final
 
-from adapters.wire import schema as words
+from adapters.wire import schema
+from entrypoints.areas.area import Area
 from entrypoints.http.codes import CODES
 from entrypoints.http.docs_schema import bounds_of, fields, note_of, type_of
 from entrypoints.http.docs_style import page
-from entrypoints.http.openapi import AREAS, body_example, header_names
+from entrypoints.http.openapi import body_example, header_names
 from entrypoints.http.openapi_answers import codes_of
 from entrypoints.http.operation import Operation
 from entrypoints.http.query_string import parameters_of
@@ -66,9 +67,9 @@ def curl(operation: Operation, base_url: str) -> str:
     """A call that can be pasted into a shell."""
     path = operation.path
     for name, prefix in operation.ids.items():
-        path = path.replace(f"{{{name}}}", str(words.example(words.id_of(prefix))))
+        path = path.replace(f"{{{name}}}", str(schema.example(schema.id_of(prefix))))
     path = re.sub(r"{(\w+)}", r"\1", path)
-    lines = [f"curl{' -N' if operation.stream else ''} {base_url}{path}", '-H "Authorization: Bearer $JOINERY_KEY"']
+    lines = [f"curl{' -N' if operation.streams else ''} {base_url}{path}", '-H "Authorization: Bearer $JOINERY_KEY"']
     if operation.method != "GET":
         lines.insert(1, f"-X {operation.method}")
     if operation.idempotent:
@@ -101,17 +102,17 @@ def _parameters(operation: Operation) -> str:
 def _body(operation: Operation) -> str:
     if operation.body is None:
         return ""
-    note = "" if operation.body_required else " <span class=soft>(optional)</span>"
-    return f"<h4>Body{note}</h4>{fields(operation.body)}{bounds_of(operation.body)}"
+    note = "" if operation.body.required else " <span class=soft>(optional)</span>"
+    return f"<h4>Body{note}</h4>{fields(operation.body.schema)}{bounds_of(operation.body.schema)}"
 
 
 def _reply(operation: Operation) -> str:
-    if operation.stream:
+    if operation.streams:
         told = dict(operation.reply or {})
-        return f"<h4>Answer {operation.status}</h4><p>{escape(told['description'])}</p>{_code(words.example(told))}"
+        return f"<h4>Answer {operation.status}</h4><p>{escape(told['description'])}</p>{_code(schema.example(told))}"
     if operation.reply is None:
         return f"<h4>Answer {operation.status}</h4><p>No body.</p>"
-    value = operation.example if operation.example is not None else words.example(dict(operation.reply))
+    value = operation.example if operation.example is not None else schema.example(dict(operation.reply))
     example = f"<details><summary>Example</summary>{_code(_pretty(value))}</details>"
     return f"<h4>Answer {operation.status}</h4>{fields(operation.reply)}{example}"
 
@@ -132,34 +133,22 @@ def _article(operation: Operation, base_url: str) -> str:
     )
 
 
-def _title(area: str) -> str:
-    return area.replace("_", " ").capitalize()
-
-
-def by_area(table: Table) -> list[tuple[str, list[Operation]]]:
-    """The rows grouped by area, in the order in which AREAS names them."""
-    order = [*AREAS, *sorted({row.area for row in table} - set(AREAS))]
-    rows = sorted(table, key=lambda row: order.index(row.area))
-    return [(area, list(group)) for area, group in groupby(rows, key=lambda row: row.area)]
-
-
-def _nav(areas: list[tuple[str, list[Operation]]]) -> str:
+def _nav(areas: Sequence[Area]) -> str:
     guide = re.findall(r'<h2 id="([^"]+)">([^<]+)</h2>', GUIDE)
     parts = ['<a class="brand" href="/docs">Joinery</a><h2>Guide</h2><ul>']
     parts += [f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in guide]
     parts.append('<li><a href="/errors">Error codes</a></li></ul>')
-    for area, rows in areas:
-        parts.append(f'<h2><a href="#area-{area}">{_title(area)}</a></h2><ul>')
-        parts += [f'<li><a href="#{row.id}">{escape(row.summary)}</a></li>' for row in rows]
+    for area in areas:
+        parts.append(f'<h2><a href="#area-{area.name}">{escape(area.title)}</a></h2><ul>')
+        parts += [f'<li><a href="#{row.id}">{escape(row.summary)}</a></li>' for row in area.operations]
         parts.append("</ul>")
     return "".join(parts)
 
 
 def reference(table: Table, base_url: str) -> str:
     """The whole page."""
-    areas = by_area(table)
     sections = [GUIDE]
-    for area, rows in areas:
-        sections.append(f'<h2 id="area-{area}">{_title(area)}</h2><p>{escape(AREAS.get(area, ""))}</p>')
-        sections += [_article(row, base_url) for row in rows]
-    return page("Joinery API reference", _nav(areas), "".join(sections))
+    for area in table.areas:
+        sections.append(f'<h2 id="area-{area.name}">{escape(area.title)}</h2><p>{escape(area.description)}</p>')
+        sections += [_article(row, base_url) for row in area.operations]
+    return page("Joinery API reference", _nav(table.areas), "".join(sections))

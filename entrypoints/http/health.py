@@ -1,15 +1,13 @@
 """Whether the process lives, whether it can work, and what it counts: for supervisors, balancers and Prometheus."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
+from entrypoints.dependencies import Readiness
 from entrypoints.http.exchange import Response
-
-Readiness = Callable[[], Awaitable[bool]]
-"""Whether one dependency answers; raising counts as no."""
 
 TIMEOUT: Final = 2.0
 NO_STORE: Final = (b"cache-control", b"no-store")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import parse_qsl, quote
 
 from domain.kernel.errors import MethodNotAllowed, NotFound, PayloadTooLarge, UnsupportedMediaType
@@ -35,6 +35,7 @@ class Grant(Protocol):
         """Under which name a GET is to be saved."""
 
 
+@runtime_checkable
 class ObjectServer(Protocol):
     """Objects that this process serves itself (not those of an S3 store)."""
 

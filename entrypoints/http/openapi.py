@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.wire import problems
-from adapters.wire import schema as words
-from adapters.wire.changes import EVENT
+from adapters.wire import problems, schema
 from adapters.wire.versions import SUPPORTED
 from entrypoints.http.openapi_answers import (
     HEADERS,
@@ -15,54 +13,40 @@ from entrypoints.http.openapi_answers import (
     query_parameters,
     success_answers,
 )
-from entrypoints.http.openapi_webhooks import event_webhook
 from entrypoints.http.operation import Operation
 from entrypoints.http.table import Table
-
-AREAS: Final[dict[str, str]] = {
-    "sources": "Connections to vendors' data: feeds, files, pushed records and mail.",
-    "runs": "One pull, upload or push of a source, from fetching to matching.",
-    "uploads": "Files staged for a file source.",
-    "changes": "Every change as an event: page by page, waiting for the next one, or as a stream.",
-    "catalogue": "Products, variants and offers, as your licences show them.",
-    "webhooks": "Events POSTed to your own address, signed, in order, until they arrive.",
-    "request_logs": "Every request of your organisation.",
-    "orgs": "Your organisation and the plans.",
-    "platform": "How the service itself is doing.",
-}
-"""What each area is about; areas not named here are described by their name."""
 
 REQUEST_HEADERS: Final[dict[str, Json]] = {
     "Service-Version": {
         "description": "The dated version of the answer's shape; without it the version your organisation is pinned to.",
-        "schema": words.word(*SUPPORTED.dates),
+        "schema": schema.enum(*SUPPORTED.dates),
     },
     "Service-Mode": {
         "description": "An OAuth token works on live data unless this says `test`. A key's mode is fixed.",
-        "schema": words.word("live", "test"),
+        "schema": schema.enum("live", "test"),
     },
-    "Request-Id": {"description": "Your own id for the request.", "schema": words.id_of("req")},
+    "Request-Id": {"description": "Your own id for the request.", "schema": schema.id_of("req")},
     "Idempotency-Key": {
         "description": "Makes repeating safe: within 24 hours the same key answers the same, and nothing is done twice.",
         "required": True,
-        "schema": words.text("import-2026-11-20-001", longest=257),
+        "schema": schema.text("import-2026-11-20-001", longest=257),
     },
     "Service-Dry-Run": {
         "description": "`true` answers as if it were done, `explain` tells what would change; nothing is done.",
-        "schema": words.word("true", "explain"),
+        "schema": schema.enum("true", "explain"),
     },
     "If-Match": {
         "description": "The ETag of the representation that you read, or `*`.",
         "required": True,
-        "schema": words.text('"7-5d1ca8b77e0a3c1f2b44c9d0"'),
+        "schema": schema.text('"7-5d1ca8b77e0a3c1f2b44c9d0"'),
     },
     "Last-Event-ID": {
         "description": "The id of the last event received: the stream goes on after it. It wins over `cursor`.",
-        "schema": words.text("q83vASNFZ4mrze8BMTIzNA"),
+        "schema": schema.text("q83vASNFZ4mrze8BMTIzNA"),
     },
     "If-None-Match": {
         "description": "An ETag that you hold; when it is the present one, the answer is 304 without a body.",
-        "schema": words.text('"5d1ca8b77e0a3c1f2b44c9d0"'),
+        "schema": schema.text('"5d1ca8b77e0a3c1f2b44c9d0"'),
     },
 }
 """Request headers by name, as components."""
@@ -75,7 +59,7 @@ def _slug(name: str) -> str:
 def header_names(operation: Operation) -> list[str]:
     """The request headers that mean something to the operation."""
     names = ["Service-Version", "Service-Mode", "Request-Id"]
-    if operation.stream:
+    if operation.streams:
         return [*names, "Last-Event-ID"]
     names += ["Service-Dry-Run"] if operation.writes else ["If-None-Match"]
     if operation.idempotent:
@@ -113,7 +97,7 @@ def _path_parameters(operation: Operation) -> list[Json]:
             "name": name,
             "in": "path",
             "required": True,
-            "schema": words.id_of(operation.ids[name]) if name in operation.ids else words.text(name),
+            "schema": schema.id_of(operation.ids[name]) if name in operation.ids else schema.text(name),
         }
         for name in names
     ]
@@ -146,14 +130,17 @@ def _operation(operation: Operation, schemas: _Schemas, docs_url: str) -> Json:
         "x-feature": operation.feature,
     }
     if operation.body is not None:
-        content = {"schema": schemas.of(operation.body), "examples": {"usual": {"value": body_example(operation)}}}
-        made["requestBody"] = {"required": operation.body_required, "content": {"application/json": content}}
+        content = {
+            "schema": schemas.of(operation.body.schema),
+            "examples": {"usual": {"value": body_example(operation)}},
+        }
+        made["requestBody"] = {"required": operation.body.required, "content": {"application/json": content}}
     return made
 
 
 def body_example(operation: Operation) -> Any:
     """An example of the operation's body."""
-    return words.example(dict(operation.body)) if operation.body is not None else None
+    return schema.example(dict(operation.body.schema)) if operation.body is not None else None
 
 
 def _info(docs_url: str) -> Json:
@@ -179,15 +166,14 @@ def document(table: Table, base_url: str, docs_url: str) -> Json:
         _slug(name): {"name": name, "in": "header", "required": False} | described
         for name, described in REQUEST_HEADERS.items()
     }
-    areas = sorted({operation.area for operation in table}, key=lambda area: ([*AREAS, area].index(area), area))
     return {
         "openapi": "3.1.0",
         "info": _info(docs_url),
         "servers": [{"url": base_url}],
-        "tags": [{"name": area, "description": AREAS.get(area, area.replace("_", " ").capitalize())} for area in areas],
+        "tags": [{"name": area.name, "description": area.description} for area in table.areas],
         "security": [{"bearer": []}],
         "paths": paths,
-        "webhooks": {"event": event_webhook(schemas.of(EVENT))},
+        "webhooks": {name: made(schemas.of) for area in table.areas for name, made in area.webhooks.items()},
         "components": {
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "An API key or an OAuth access token."}

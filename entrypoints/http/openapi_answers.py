@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.wire import problems
-from adapters.wire import schema as words
+from adapters.wire import problems, schema
 from entrypoints.http.codes import CODES
 from entrypoints.http.operation import Operation
 from entrypoints.http.query_string import parameters_of
@@ -18,65 +17,56 @@ _FIELD_ERROR: Final = {"field": "query.limit", "code": "too_large", "detail": "1
 HEADERS: Final[dict[str, Json]] = {
     "Request-Id": {
         "description": "The request's id, also in its log.",
-        "schema": words.id_of("req"),
+        "schema": schema.id_of("req"),
     },
     "Service-Version": {
         "description": "The version that the body is shaped for.",
-        "schema": words.text("2026-10-04"),
+        "schema": schema.text("2026-10-04"),
     },
-    "Service-Dry-Run": {"description": "Present on a dry run.", "schema": words.word("true", "explain")},
+    "Service-Dry-Run": {"description": "Present on a dry run.", "schema": schema.enum("true", "explain")},
     "ETag": {"description": "Strong validator for If-None-Match and, where a version is in it, If-Match.",
-             "schema": words.text('"7-5d1ca8b77e0a3c1f2b44c9d0"')},
+             "schema": schema.text('"7-5d1ca8b77e0a3c1f2b44c9d0"')},
     "RateLimit-Policy": {"description": "The budget: its burst and the seconds to refill it fully.",
-                         "schema": words.text('"standard.read";q=200;w=2')},
+                         "schema": schema.text('"standard.read";q=200;w=2')},
     "RateLimit": {"description": "What is left of the budget, and the seconds until it is full.",
-                  "schema": words.text('"standard.read";r=199;t=1')},
-    "Retry-After": {"description": "Seconds to wait.", "schema": words.integer(1, least=0)},
+                  "schema": schema.text('"standard.read";r=199;t=1')},
+    "Retry-After": {"description": "Seconds to wait.", "schema": schema.integer(1, least=0)},
     "Location": {"description": "The address of what was made.",
-                 "schema": words.text("https://api.example/v1/exports/exp_01J8ZQ5T3V7XK2M9RB4CDW")},
+                 "schema": schema.text("https://api.example/v1/exports/exp_01J8ZQ5T3V7XK2M9RB4CDW")},
     "Idempotent-Replayed": {"description": "The answer of an earlier request with this Idempotency-Key.",
-                            "schema": words.word("true")},
+                            "schema": schema.enum("true")},
     "Service-Stream-From": {"description": "The cursor of the position before the first event of the stream.",
-                            "schema": words.text("q83vASNFZ4mrze8BMTIzNA")},
+                            "schema": schema.text("q83vASNFZ4mrze8BMTIzNA")},
     "WWW-Authenticate": {"description": "Where sign-in is described (RFC 9728).",
-                         "schema": words.text('Bearer resource_metadata="https://…"')},
-    "Allow": {"description": "The methods that the address answers.", "schema": words.text("GET, HEAD, OPTIONS")},
+                         "schema": schema.text('Bearer resource_metadata="https://…"')},
+    "Allow": {"description": "The methods that the address answers.", "schema": schema.text("GET, HEAD, OPTIONS")},
 }  # fmt: skip
 """Response headers by name."""
 
-PREVIEW: Final = words.record(
+PREVIEW: Final = schema.record(
     "preview",
     {
-        "operation": words.text("sources.update"),
-        "allowed": words.flag(),
-        "changes": words.array(
-            words.record(
+        "operation": schema.text("sources.update"),
+        "allowed": schema.boolean(),
+        "changes": schema.array(
+            schema.record(
                 None,
                 {
-                    "object": words.text("source"),
-                    "id": words.text("src_01J8ZQ5T3V7XK2M9RB4CDW"),
-                    "action": words.word("create", "update", "delete"),
-                    "fields": words.array(words.record(None, {"path": words.text("name"), "old": {}, "new": {}})),
+                    "object": schema.text("source"),
+                    "id": schema.text("src_01J8ZQ5T3V7XK2M9RB4CDW"),
+                    "action": schema.enum("create", "update", "delete"),
+                    "fields": schema.array(schema.record(None, {"path": schema.text("name"), "old": {}, "new": {}})),
                 },
             )
         ),
-        "events": words.array(
-            words.record(None, {"type": words.text("source.recovered"), "subject": words.text("src_…")})
+        "events": schema.array(
+            schema.record(None, {"type": schema.text("source.recovered"), "subject": schema.text("src_…")})
         ),
-        "jobs": words.array(words.record(None, {"kind": words.text("runs.execute"), "subject": words.text("src_…")})),
-        "warnings": words.array(words.text("Nothing was fetched.")),
-        "forecast": words.record(
-            None,
-            {
-                "days": words.integer(7, least=1),
-                "events": words.integer(1840, least=0, description="Events that it would have got."),
-                "peak_per_minute": words.integer(310, least=0, description="The most of them in one minute."),
-                "deliveries": words.integer(1275, least=0, description="POSTs after combining by coalesce_seconds."),
-            },
-            description="Of webhook endpoints alone: what the last days' own events would have come to.",
+        "jobs": schema.array(
+            schema.record(None, {"kind": schema.text("runs.execute"), "subject": schema.text("src_…")})
         ),
+        "warnings": schema.array(schema.text("Nothing was fetched.")),
     },
-    optional=("forecast",),
     description="What the operation would do (Service-Dry-Run: explain).",
 )
 
@@ -140,7 +130,7 @@ def _problem(status: int, codes: list[str], docs_url: str) -> Json:
 
 def _success_headers(operation: Operation) -> Json:
     names = ["Request-Id", "Service-Version", "RateLimit", "RateLimit-Policy"]
-    if operation.stream:
+    if operation.streams:
         names.append("Service-Stream-From")
     elif not operation.writes:
         names.append("ETag")
@@ -153,17 +143,17 @@ def _success_headers(operation: Operation) -> Json:
     return _refs(*names)
 
 
-def success_answers(operation: Operation, schema: Mapping[str, Any] | None) -> Json:
+def success_answers(operation: Operation, reply: Mapping[str, Any] | None) -> Json:
     """The successful answers: the operation's own, the preview of a dry run, and 304."""
     own: Json = {"description": operation.summary + ".", "headers": _success_headers(operation)}
-    if schema is not None and operation.reply is not None:
-        value = operation.example if operation.example is not None else words.example(dict(operation.reply))
-        media = "text/event-stream" if operation.stream else "application/json"
-        own["content"] = {media: {"schema": dict(schema), "examples": {"usual": {"value": value}}}}
+    if reply is not None and operation.reply is not None:
+        value = operation.example if operation.example is not None else schema.example(dict(operation.reply))
+        media = "text/event-stream" if operation.streams else "application/json"
+        own["content"] = {media: {"schema": dict(reply), "examples": {"usual": {"value": value}}}}
     answers: Json = {str(operation.status): own}
     if operation.writes:
         _add_preview(answers, operation)
-    elif not operation.stream:
+    elif not operation.streams:
         answers["304"] = {
             "description": "The representation that If-None-Match names is the present one.",
             "headers": _refs("Request-Id", "ETag", "RateLimit", "RateLimit-Policy"),
@@ -175,9 +165,14 @@ def _add_preview(answers: Json, operation: Operation) -> None:
     answer = answers.setdefault(
         "200", {"description": "The preview of a dry run.", "headers": _refs("Request-Id", "Service-Dry-Run")}
     )
-    value = words.example(PREVIEW) | {"operation": operation.id}
+    more = {name: schema.example(dict(part)) for name, part in operation.preview.items()}
+    value = schema.example(PREVIEW) | {"operation": operation.id} | more
+    described: Json = {"$ref": "#/components/schemas/preview"}
+    if operation.preview:
+        further = {"type": "object", "properties": dict(operation.preview), "required": [*operation.preview]}
+        described = {"allOf": [described, further]}
     answer.setdefault("content", {})[PREVIEW_TYPE.decode()] = {
-        "schema": {"$ref": "#/components/schemas/preview"},
+        "schema": described,
         "examples": {"explain": {"value": value}},
     }
 

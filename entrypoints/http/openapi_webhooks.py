@@ -1,31 +1,33 @@
 """The webhooks section of the OpenAPI description: what is POSTed to receivers, and what their answers mean."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
-from adapters.wire import schema as words
+from adapters.wire import schema
 from adapters.wire.changes import EVENT
 from adapters.wire.versions import SUPPORTED
-from entrypoints.http.openapi_answers import Json
+
+Json = dict[str, Any]
 
 HEADERS: Final[dict[str, Json]] = {
-    "webhook-id": words.id_of("evt", "The event's id, the same in every attempt: deduplicate by it."),
-    "webhook-timestamp": words.text(
+    "webhook-id": schema.id_of("evt", "The event's id, the same in every attempt: deduplicate by it."),
+    "webhook-timestamp": schema.text(
         "1795180080", description="Unix seconds of this attempt. Refuse what is more than five minutes off."
     ),
-    "webhook-signature": words.text(
+    "webhook-signature": schema.text(
         "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
         description="`v1,` and the base64 of HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<body>`, keyed with the "
         "decoded secret (Standard Webhooks 1.0.0). While a secret is being rotated there are two, with a blank between: "
         "any one that fits is enough.",
     ),
-    "Service-Version": words.word(*reversed(SUPPORTED.dates))
+    "Service-Version": schema.enum(*reversed(SUPPORTED.dates))
     | {"description": "The version whose shape the body has."},
-    "Service-Feed-Cursor": words.text(
+    "Service-Feed-Cursor": schema.text(
         "q83vASNFZ4mrze8BMTIzNA",
         description="A cursor of the change feed: everything before it has been delivered to this endpoint or is none of "
         "its events. Go on from it with GET /v1/changes after an outage of your own.",
     ),
-    "User-Agent": words.text("Joinery/1.0"),
+    "User-Agent": schema.text("Joinery/1.0"),
 }
 _ANSWERS: Final[Json] = {
     "2XX": {"description": "Taken. Answer within 15 seconds; work on it afterwards."},
@@ -36,23 +38,23 @@ _ANSWERS: Final[Json] = {
         "headers": {
             "Retry-After": {
                 "description": "With 429, 502 and 504: when to try again instead.",
-                "schema": words.text("30"),
+                "schema": schema.text("30"),
             },
             "webhook-delivery": {
                 "description": "`abort-message` has this one event not tried again.",
-                "schema": words.word("abort-message"),
+                "schema": schema.enum("abort-message"),
             },
         },
     },
 }
 
 
-def event_webhook(schema: Any) -> Json:
-    """The path item of an event's POST; `schema` describes the envelope."""
+def event_webhook(reference: Callable[[Any], Any]) -> Json:
+    """The path item of an event's POST; `reference` makes a schema's resources references."""
     parameters = [
         {"name": name, "in": "header", "required": True, "schema": described} for name, described in HEADERS.items()
     ]
-    content = {"schema": schema, "examples": {"usual": {"value": words.example(EVENT)}}}
+    content = {"schema": reference(EVENT), "examples": {"usual": {"value": schema.example(EVENT)}}}
     return {
         "post": {
             "operationId": "webhooks.receive",

@@ -1,18 +1,17 @@
 """The way of every request under /v1, written once: the checks in their order, the work, the answer, the log."""
 
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
 from time import perf_counter
 
-from adapters.wire.cursors import Cursors, FeedCursors
+from adapters.wire.cursors import Cursors
 from adapters.wire.versions import SUPPORTED, Versions
-from domain.access.usecases import AccessService
+from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.cross_origin import preflight
 from entrypoints.http.exchange import Request, Response
 from entrypoints.http.metrics import Metrics
 from entrypoints.http.open_streams import OpenStreams
-from entrypoints.http.pressure import Pressure
+from entrypoints.http.pressure import Pressure, Thresholds
 from entrypoints.http.problems import Problems
 from entrypoints.http.request_log_queue import RequestLogQueue
 from entrypoints.http.request_state import RequestState, Step
@@ -33,45 +32,18 @@ from entrypoints.http.steps.respond import ResponseBuilder
 from entrypoints.http.steps.shedding import ShedLoad
 from entrypoints.http.steps.version import ChooseVersion
 from entrypoints.http.table import Table
-from entrypoints.http.use_cases import UseCases
-from ports.clock import Clock
-from ports.limits import Limits
-from ports.secrets import Vault
-from ports.unit_of_work import UnitOfWork
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What the pipeline is made of. `secret` keys cursors; `docs_url` and `base_url` have no slash at the end."""
-
-    table: Table
-    uow: UnitOfWork
-    use: UseCases
-    access: AccessService
-    limits: Limits
-    clock: Clock
-    logs: RequestLogQueue
-    pressure: Pressure
-    secret: bytes
-    vault: Vault
-    base_url: str
-    docs_url: str
-    streams: OpenStreams
-    proxies: Proxies = field(default_factory=Proxies)
-    versions: Versions = SUPPORTED
-    metrics: Metrics = field(default_factory=Metrics)
-
-
-def checks(services: Services, cursors: Cursors) -> tuple[Step, ...]:
+def checks(dependencies: Dependencies, cursors: Cursors, versions: Versions, pressure: Pressure) -> tuple[Step, ...]:
     """The order of checks (decisions.md §1); ids, preconditions and state follow inside the unit of work."""
     return (
         read_request_line,
         give_request_id,
-        Authenticate(services.access, services.proxies),
+        Authenticate(dependencies.access, Proxies(dependencies.settings.trusted_proxies)),
         choose_mode,
-        ChooseVersion(services.access, services.versions),
-        RateLimit(services.limits),
-        ShedLoad(services.pressure),
+        ChooseVersion(dependencies.access, versions),
+        RateLimit(dependencies.limits),
+        ShedLoad(pressure),
         require_route,
         check_permission,
         ReadParameters(cursors),
@@ -81,39 +53,49 @@ def checks(services: Services, cursors: Cursors) -> tuple[Step, ...]:
 
 
 class Pipeline:
-    """Answers requests under /v1."""
+    """Answers requests under /v1. `services` are the areas' use cases by name."""
 
-    def __init__(self, services: Services) -> None:
-        cursors = Cursors(services.secret)
-        self.services = services
-        self.problems = Problems(services.docs_url, services.base_url)
-        self._checks = checks(services, cursors)
-        answers = ResponseBuilder(services.versions)
-        self._execute = Execute(
-            services.uow,
-            services.use,
-            cursors,
-            FeedCursors(services.secret),
-            services.pressure,
-            services.base_url,
-            answers,
-            self.problems,
-            services.vault,
+    def __init__(
+        self,
+        dependencies: Dependencies,
+        table: Table,
+        versions: Versions = SUPPORTED,
+        thresholds: Thresholds | None = None,
+    ) -> None:
+        settings, cursors = dependencies.settings, Cursors(dependencies.settings.secret.encode())
+        self.table, self._clock = table, dependencies.clock
+        self.services = {area.name: area.service(dependencies) for area in table.areas}
+        self.problems = Problems(settings.docs_url, settings.base_url)
+        self.pressure = Pressure(dependencies.waiting, thresholds or Thresholds())
+        self.streams, self.logs = (
+            OpenStreams(dependencies.access, dependencies.clock),
+            RequestLogQueue(dependencies.request_logs),
         )
-        self._log = LogRequest(services.logs, services.versions.latest)
-        self._table, self._clock = services.table, services.clock
-        self._pressure, self._metrics = services.pressure, services.metrics
+        self.metrics = self._measured()
+        self._checks = checks(dependencies, cursors, versions, self.pressure)
+        responses = ResponseBuilder(versions)
+        self._execute = Execute(dependencies, self.services, cursors, self.pressure, responses, self.problems)
+        self._log = LogRequest(self.logs, versions.latest)
+
+    def _measured(self) -> Metrics:
+        metrics, pressure, logs, streams = Metrics(), self.pressure, self.logs, self.streams
+        metrics.gauge("joinery_http_in_flight", "Requests being answered.", lambda: pressure.in_flight)
+        metrics.gauge("joinery_event_loop_lag_seconds", "How late the event loop is.", lambda: pressure.lag)
+        metrics.gauge("joinery_request_logs_waiting", "Request logs not written yet.", lambda: len(logs))
+        metrics.gauge("joinery_streams_open", "Event streams being sent.", lambda: len(streams))
+        metrics.gauge("joinery_request_logs_lost", "Request logs dropped.", lambda: logs.lost)
+        return metrics
 
     async def answer(self, request: Request) -> Response:
         """The response, whatever happens; only a cancelled request has none."""
         if request.method == "OPTIONS":
-            return preflight(self._table, request)
-        state = RequestState(request, self._table.find(request.method, request.path), self._clock.now())
-        self._pressure.in_flight += 1
+            return preflight(self.table, request)
+        state = RequestState(request, self.table.find(request.method, request.path), self._clock.now())
+        self.pressure.in_flight += 1
         try:
             response = await self._response(state)
         finally:
-            self._pressure.in_flight -= 1
+            self.pressure.in_flight -= 1
         self._finish(state, response)
         waiting = self._log(state, response)
         if waiting is not None:
@@ -142,13 +124,13 @@ class Pipeline:
         if "origin" in state.request.headers:
             headers += CROSS_ORIGIN
         if state.stream is not None:
-            response.stream = self.services.streams.kept(state, state.stream)
+            response.stream = self.streams.kept(state, state.stream)
         elif status not in (204, 304) and not (
-            state.match.route and state.match.route.operation.stream and status == 200
+            state.match.route and state.match.route.operation.streams and status == 200
         ):
             headers.append((b"content-length", str(len(response.body)).encode()))
         if state.request.method == "HEAD":
             response.body = b""
         route = state.match.route
         name = route.operation.path if route is not None else "unknown"
-        self._metrics.seen(state.request.method, name, status, perf_counter() - state.started)
+        self.metrics.seen(state.request.method, name, status, perf_counter() - state.started)

@@ -6,14 +6,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from adapters.wire import schema as words
+from adapters.wire import schema
 from adapters.wire.cursors import PAGING
 from domain.kernel.errors import FieldError
 from entrypoints.http.operation import Operation
 from entrypoints.http.validation import Validator, in_query
 
-LIMIT: Final = words.integer(20, least=1, most=100, description="How many items a page has at most. Default 20.")
-CURSOR: Final = words.text("c2F2ZWQ", longest=1024, shortest=0)
+LIMIT: Final = schema.integer(20, least=1, most=100, description="How many items a page has at most. Default 20.")
+CURSOR: Final = schema.text("c2F2ZWQ", longest=1024, shortest=0)
 AFTER: Final = CURSOR | {"description": "A next_cursor: the page after it."}
 BEFORE: Final = CURSOR | {"description": "A next_cursor: the page before it."}
 

@@ -39,6 +39,9 @@ class RequestState:
     """The RateLimit headers, once the request has been charged."""
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Any = None
+    """JSON values; numbers that are not whole are Decimal."""
+    command: Any = None
+    """The body as the operation's command."""
     page_request: PageRequest = FIRST_PAGE
     cursor_context: bytes = b""
     idempotency_key: str | None = None

@@ -47,10 +47,10 @@ class Route:
     def __post_init__(self) -> None:
         """Compile the schemas; a wrong one is refused when the table is made."""
         self.query = QueryReader(self.operation)
-        self.body = Validator(self.operation.body) if self.operation.body is not None else None
+        self.body = Validator(self.operation.body.schema) if self.operation.body is not None else None
         self.reads = not self.operation.writes
         caching = CACHE if self.reads else NO_STORE
         self.headers = [JSON, VARY, caching, *COMMON]
         self.not_modified = [VARY, caching, *COMMON]
-        if self.operation.stream:
+        if self.operation.streams:
             self.headers = [*STREAMED, VARY, *COMMON]

@@ -9,42 +9,13 @@ from typing import Final
 from hypercorn.asyncio import serve as hypercorn_serve
 from hypercorn.config import Config
 
-from adapters.files.objects import FileObjects
 from entrypoints.container import Container
-from entrypoints.http.app import Parts, create_app
+from entrypoints.http.app import create_app
 from entrypoints.http.fast_path import SEND_SECONDS
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 
 BACKLOG: Final = 1024
-
-
-def parts_of(container: Container, settings: Settings) -> Parts:
-    """What the application is made of, out of the container."""
-    pool, objects = container.pool(), container.objects()
-
-    async def database() -> bool:
-        async with pool.system() as link:
-            await link.cursor.execute("SELECT 1")
-        return True
-
-    return Parts(
-        use=container.use_cases(),
-        uow=container.uow(),
-        access=container.access(),
-        limits=container.limits(),
-        clock=container.clock(),
-        request_logs=container.request_log_sink(),
-        secret=settings.secret.encode(),
-        vault=container.vault(),
-        base_url=settings.base_url,
-        docs_url=settings.docs_url,
-        objects=objects if isinstance(objects, FileObjects) else None,
-        waiting=lambda: pool.waiting,
-        readiness={"database": database},
-        trusted_proxies=settings.trusted_proxies,
-        metrics_port=settings.metrics_port,
-    )
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -73,7 +44,8 @@ def hypercorn_config(host: str, port: int) -> Config:
 
 async def serve(container: Container, settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; requests in hand are answered first, those that only wait at once."""
-    app = create_app(parts_of(container, settings))
+    dependencies = container.assembled()
+    app = create_app(dependencies)
     config = hypercorn_config(settings.host, settings.port)
     gc.collect()
     gc.freeze()  # what lives as long as the process need not be looked at again and again
@@ -82,6 +54,6 @@ async def serve(container: Container, settings: Settings) -> None:
 
         async def stopped() -> None:
             await stop.wait()
-            container.tailer().close()
+            dependencies.tailer.close()
 
         await hypercorn_serve(app, config, shutdown_trigger=stopped)

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Final
 from urllib.parse import unquote
 
-from entrypoints.http import areas
+from entrypoints.areas.area import Area
 from entrypoints.http.operation import Operation
 from entrypoints.http.route import Route
 
@@ -41,10 +39,14 @@ def _is_parameter(segment: str) -> bool:
 
 
 class Table:
-    """The rows, in their order, and their routes. Raises ValueError for two rows of one id, or of one method and path."""
+    """The areas' rows, in their order, and their routes.
 
-    def __init__(self, operations: Iterable[Operation]) -> None:
-        self.operations: tuple[Operation, ...] = tuple(operations)
+    Raises ValueError for two rows of one id, or of one method and path.
+    """
+
+    def __init__(self, areas: Iterable[Area]) -> None:
+        self.areas = tuple(areas)
+        self.operations: tuple[Operation, ...] = tuple(row for area in self.areas for row in area.operations)
         self._root = _Node()
         ids = [operation.id for operation in self.operations]
         if doubled := {id_ for id_ in ids if ids.count(id_) > 1}:
@@ -103,11 +105,3 @@ def _walk(
         yield from _walk(word, segments, at + 1, values)
     if node.parameter is not None and segment:
         yield from _walk(node.parameter, segments, at + 1, (*values, segment))
-
-
-def whole() -> Table:
-    """The table of every area's rows: each module of `areas` names its own in OPERATIONS."""
-    rows: list[Operation] = []
-    for module in sorted(iter_modules(areas.__path__), key=lambda module: module.name):
-        rows += import_module(f"{areas.__name__}.{module.name}").OPERATIONS
-    return Table(rows)

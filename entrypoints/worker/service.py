@@ -7,8 +7,8 @@ from typing import Final
 from adapters.arq.worker import ArqWorker, quiet
 from domain.jobs.usecases.draining import Drain
 from domain.jobs.usecases.polling import Polling
-from domain.jobs.usecases.working import through, work
-from domain.runs.queueing import EXECUTE
+from domain.jobs.usecases.worker import Failover, Worker
+from entrypoints.areas.registry import AREAS
 from entrypoints.container import Container
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
@@ -28,19 +28,21 @@ async def run_worker(container: Container, settings: Settings, duties: frozenset
 
 
 async def _run_runs(container: Container, settings: Settings, stop: asyncio.Event) -> None:
-    drain = Drain(container.dispatch(), {EXECUTE: container.run_execution()})
-    database = Polling(container.dispatch(), container.signals()).serve
-    source = through(ArqWorker(settings.redis_url).serve, database) if settings.redis_url else database
-    await work(source, drain, lanes=settings.worker_lanes, stop=stop)
+    dependencies = container.assembled()
+    handlers = {kind: handler for area in AREAS for kind, handler in area.jobs(dependencies).items()}
+    drain = Drain(dependencies.dispatch, handlers)
+    database = Polling(dependencies.dispatch, dependencies.signals)
+    source = Failover(ArqWorker(settings.redis_url), database) if settings.redis_url else database
+    await Worker(source, drain, lanes=settings.worker_lanes).run(stop)
 
 
 async def _deliver(container: Container, _settings: Settings, stop: asyncio.Event) -> None:
-    following = asyncio.create_task(container.tailer().run(), name="following the log")
+    tailing = asyncio.create_task(container.tailer().run(), name="tailing the log")
     try:
         await deliverer_of(container).run(stop)
     finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        tailing.cancel()
+        await asyncio.gather(tailing, return_exceptions=True)
 
 
 _DUTIES: Final = {"runs": _run_runs, "webhooks": _deliver}

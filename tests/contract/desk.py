@@ -1,25 +1,28 @@
 """A deliverer on a backend, with a receiver that answers as it is told."""
 
 import asyncio
+import base64
 import contextlib
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from adapters.wire.codec import JsonCodec
 from adapters.wire.events import WireEventRendering
-from adapters.wire.webhooks import WirePayloadRendering
+from adapters.wire.webhooks import WirePayloadRendering, described
 from domain.changes.usecases.tailing import LogTailer
 from domain.events.model import Event, Provenance
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.deliverer import Deliverer
-from domain.webhooks.model import Delivery, DeliveryFilter, Endpoint, SealedSecrets
-from domain.webhooks.usecases.objects import ObjectsAsOf
+from domain.webhooks.model import Delivery, DeliveryFilter, DisabledReason, Endpoint, SealedSecrets
+from domain.webhooks.signing import PREFIX
+from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
 from domain.webhooks.usecases.posting import Posting
+from domain.webhooks.usecases.service import WebhookService
 from domain.kernel.paging import PageRequest
 from ports.webhooks import DeliveryLog, Sent, Shards
 from tests.support import builders
@@ -78,9 +81,27 @@ class Receivers:
         return [post for post in self.posts if post.url == url]
 
 
-def keys(_endpoint: Endpoint, _secrets: SealedSecrets, _now: datetime) -> tuple[bytes, ...]:
-    """One key for everybody."""
-    return (KEY,)
+class OneKey:
+    """Vault: everybody's secret is the same."""
+
+    def seal(self, credentials: Mapping[str, Any], context: str) -> bytes:
+        """Nothing of it is kept."""
+        return b"sealed"
+
+    def open(self, sealed: bytes, context: str) -> Mapping[str, Any]:
+        """The one secret."""
+        return {"secret": PREFIX + base64.b64encode(KEY).decode()}
+
+
+class PlainCursors:
+    """FeedCursors that can be read."""
+
+    def sign(self, tenant: Tenant, position: int) -> str:
+        """Organisation and position."""
+        return f"{tenant.org}:{position}"
+
+
+SERVICE = WebhookService(OneKey(), WireEventRendering(), described)
 
 
 @dataclass
@@ -137,13 +158,10 @@ class Desk:
         assert found is not None
         return found
 
-    async def disable(self, tenant: Tenant, endpoint: str, reason: str) -> None:
-        """As the service does it."""
-        async with self.backend.uow.begin(tenant, CALL) as tx:
-            found = await tx.webhooks.get(endpoint, lock=True)
-            assert found is not None
-            await tx.webhooks.save(replace(found, status="disabled", disabled_for=reason))
-            await tx.webhooks.fail_open(endpoint, tx.now)
+    async def disable(self, endpoint: str, reason: DisabledReason) -> None:
+        """As a deliverer has it done."""
+        async with self.backend.uow.begin(self.tenant, CALL) as tx:
+            await SERVICE.disable(tx, endpoint, reason)
 
     @contextlib.asynccontextmanager
     async def delivering(
@@ -154,11 +172,11 @@ class Desk:
         backend, clock = self.backend, _Clock(self.backend.now)
         tailer = LogTailer(backend.events, WireEventRendering(), backend.signals, idle=1.0)
         posting = Posting(
-            tailer.log, log, self.receivers, WirePayloadRendering(),
-            ObjectsAsOf(backend.uow, backend.events, JsonCodec()), keys, lambda tenant, position: f"{tenant.org}:{position}",
-            clock, "Joinery/1", DELAYS,
+            tailer.log, log, self.receivers,
+            Payloads(JsonCodec(), WirePayloadRendering(), ObjectsAsOf(backend.uow, backend.events, JsonCodec())),
+            OneKey(), PlainCursors(), clock, "Joinery/1", DELAYS,
         )  # fmt: skip
-        deliverer = Deliverer(tailer, log, shards, posting, self.disable, backend.signals, clock, 0.05)
+        deliverer = Deliverer(tailer, log, shards, posting, SERVICE, backend.uow, backend.signals, clock, 0.05)
         tasks = [asyncio.create_task(tailer.run()), asyncio.create_task(deliverer.run(asyncio.Event()))]
         try:
             yield deliverer

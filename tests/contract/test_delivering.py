@@ -11,8 +11,8 @@ from domain.changes.model import ALL, Reader
 from domain.events.model import Event
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.usecases import endpoint_queue as lane
-from domain.webhooks.model import Filters, Recovery
+from domain.webhooks.usecases import endpoint_queue
+from domain.webhooks.model import DisabledReason, Filters, Recovery
 from domain.webhooks.signing import signature
 from ports.webhooks import Sent
 from tests.contract.desk import CALL, KEY, Desk, settled, until
@@ -167,7 +167,7 @@ async def test_changes_that_wait_are_combined(backend: Backend) -> None:
 
 
 async def test_any_number_of_subjects_wait_their_window_together(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "MOST_UNSENT", 3)
+    monkeypatch.setattr(endpoint_queue, "MOST_UNSENT", 3)
     endpoint = await desk.endpoint(coalesce_seconds=1)
     async with desk.delivering():
         await desk.publish(*(desk.changed(f"ofr_{n}") for n in range(20)))
@@ -259,7 +259,7 @@ async def test_an_endpoint_that_is_disabled_meanwhile(desk: Desk) -> None:
     async with desk.delivering():
         await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_1"))
         await until(lambda: desk.receivers.posts)
-        await desk.disable(desk.tenant, endpoint.id, "failing")
+        await desk.disable(endpoint.id, DisabledReason.FAILING)
         await asyncio.sleep(0.1)
         desk.receivers.gates[endpoint.url].set()
         await asyncio.sleep(1)

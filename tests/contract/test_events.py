@@ -22,7 +22,7 @@ async def test_events_are_given_ids(backend: Backend, tenant: Tenant) -> None:
         assert [event.subject for event in tx.recorded.events] == ["src_1", "src_2"]
 
 
-async def test_the_horizon_moves_with_commits_and_never_back(backend: Backend, tenant: Tenant) -> None:
+async def test_the_high_watermark_moves_with_commits_and_never_back(backend: Backend, tenant: Tenant) -> None:
     before = await backend.events.high_watermark()
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx.events.append([builders.event("src_1")])
@@ -37,7 +37,7 @@ async def test_the_horizon_moves_with_commits_and_never_back(backend: Backend, t
     assert await backend.events.high_watermark() >= after
 
 
-async def test_the_horizon_waits_for_whoever_appended_first(backend: Backend, tenant: Tenant) -> None:
+async def test_the_high_watermark_waits_for_whoever_appended_first(backend: Backend, tenant: Tenant) -> None:
     if backend.name == "memory":
         pytest.skip("one writes at a time here")
     other = await backend.tenant()

@@ -42,7 +42,7 @@ async def test_a_key_is_held_until_the_transaction_ends(uow: UnitOfWork, tenant:
         assert await first.idempotency.hold("k") is None
         async with uow.begin(tenant, CALL) as second:
             with pytest.raises(RequestInProgress) as refusal:
-                async with uow.savepoint(second):
+                async with second.savepoint():
                     await second.idempotency.hold("k")
             assert refusal.value.retry_after == 1
             assert await second.idempotency.hold("another") is None

@@ -110,7 +110,7 @@ async def test_a_lapsed_lease_passes_the_job_on(backend: Backend, tenant: Tenant
     async with backend.uow.begin(tenant, CALL) as tx:
         for refused in (tx.jobs.finish(old), tx.jobs.put_off(old, backend.now()), tx.jobs.hold(old, LEASE)):
             with pytest.raises(LeaseLost):
-                async with backend.uow.savepoint(tx):
+                async with tx.savepoint():
                     await refused
     await backend.dispatch.release(old, backend.now())
     assert list(await backend.dispatch.claim(lane, 1, LEASE)) == []

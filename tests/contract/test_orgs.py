@@ -56,7 +56,7 @@ async def test_members_by_address(backend: Backend) -> None:
     async with backend.uow.begin(Tenant(org.id, True), CALL) as tx:
         await tx.orgs.add_member(member)
         with pytest.raises(Conflict):
-            async with backend.uow.savepoint(tx):
+            async with tx.savepoint():
                 await tx.orgs.add_member(_member(org.id, "anna.öst@fjord.EXAMPLE"))
         assert await tx.orgs.member("ANNA.ÖST@fjord.example") == member
         assert await tx.orgs.member("bo@fjord.example") is None

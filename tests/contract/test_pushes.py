@@ -21,7 +21,7 @@ async def test_parts_in_order(uow: UnitOfWork, tenant: Tenant) -> None:
         await tx.pushes.add_part("run_2", 0, b"[]")
         assert list(await tx.pushes.parts("run_1")) == [b"[0]", b"[2]", b"[10]"]
         with pytest.raises(Conflict):
-            async with uow.savepoint(tx):
+            async with tx.savepoint():
                 await tx.pushes.add_part("run_1", 2, b"[]")
         await tx.pushes.forget("run_1")
         await tx.pushes.forget("run_3")

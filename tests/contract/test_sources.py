@@ -75,7 +75,7 @@ async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx.sources.save(changed, expected_version=3)
         with pytest.raises(PreconditionFailed):
-            async with uow.savepoint(tx):
+            async with tx.savepoint():
                 await tx.sources.save(changed, expected_version=3)
         await tx.sources.save(replace(changed, name="again"))
         found = await tx.sources.get(source.id)

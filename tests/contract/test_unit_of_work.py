@@ -58,11 +58,11 @@ async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> No
     async with uow.begin(tenant, CALL) as tx:
         await tx.sources.add(builders.source(name="before"))
         with pytest.raises(LookupError):
-            async with uow.savepoint(tx):
+            async with tx.savepoint():
                 await tx.sources.add(builders.source(name="undone"))
                 await tx.audit.add(Change("source", "src_x", "create", {}, {}))
                 raise LookupError
-        async with uow.savepoint(tx):
+        async with tx.savepoint():
             await tx.sources.add(builders.source(name="kept"))
         await tx.sources.add(builders.source(name="after"))
         assert tx.recorded.changes == []
@@ -72,8 +72,8 @@ async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> No
 async def test_attempts_nest(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         with pytest.raises(LookupError):
-            async with uow.savepoint(tx):
-                async with uow.savepoint(tx):
+            async with tx.savepoint():
+                async with tx.savepoint():
                     await tx.sources.add(builders.source(name="inner"))
                 raise LookupError
         await tx.sources.add(builders.source(name="outer"))
@@ -85,7 +85,7 @@ async def test_an_attempt_undoes_changes_to_a_row(uow: UnitOfWork, tenant: Tenan
     async with uow.begin(tenant, CALL) as tx:
         await tx.sources.add(source)
         with pytest.raises(LookupError):
-            async with uow.savepoint(tx):
+            async with tx.savepoint():
                 await tx.sources.save(source.changed(tx.now, name="changed"))
                 raise LookupError
         again = await tx.sources.get(source.id)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from domain.uploads.model import Upload
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import SNAPSHOT_LIMIT
 from ports.unit_of_work import UnitOfWork
@@ -17,21 +18,21 @@ CALL = builders.CALL
 async def test_keeps_and_saves(uow: UnitOfWork, tenant: Tenant) -> None:
     upload = builders.upload("src_1", bytes=SNAPSHOT_LIMIT)
     async with uow.begin(tenant, CALL) as tx:
-        await tx.uploads.add(upload)
-        assert await tx.uploads.get(upload.id, lock=True) == upload
+        await tx.store(Upload).add(upload)
+        assert await tx.store(Upload).get(upload.id, lock=True) == upload
     completed = upload.completed("run_1", builders.MOMENT)
     async with uow.begin(tenant, CALL) as tx:
-        await tx.uploads.save(completed)
+        await tx.store(Upload).save(completed)
     async with uow.read(tenant) as tx:
-        assert await tx.uploads.get(upload.id) == completed
-        assert await tx.uploads.get("upl_0000000000000000000000") is None
+        assert await tx.store(Upload).get(upload.id) == completed
+        assert await tx.store(Upload).get("upl_0000000000000000000000") is None
 
 
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
     upload = builders.upload("src_1")
     async with backend.uow.begin(tenant, CALL) as tx:
-        await tx.uploads.add(upload)
+        await tx.store(Upload).add(upload)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
-            assert await tx.uploads.get(upload.id) is None
-            assert await tx.uploads.get(upload.id, lock=True) is None
+            assert await tx.store(Upload).get(upload.id) is None
+            assert await tx.store(Upload).get(upload.id, lock=True) is None

@@ -98,7 +98,7 @@ async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx.webhooks.save(changed, expected_version=3)
         with pytest.raises(PreconditionFailed):
-            async with uow.savepoint(tx):
+            async with tx.savepoint():
                 await tx.webhooks.save(changed, expected_version=3)
         await tx.webhooks.save(replace(changed, coalesce_seconds=9), checkpoint=12)
         assert await tx.webhooks.get(endpoint.id, lock=True) == replace(changed, coalesce_seconds=9)

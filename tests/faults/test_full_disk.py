@@ -47,7 +47,7 @@ async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
         before = await desk.kept()
         disk = FullDisk(desk.world.container.objects())
         desk.world.container.objects.override(providers.Object(disk))
-        desk.world.container.run_execution.reset()
+        desk.world.container.assembled.reset()
         feeds.serve("/feed.csv", catalogue(4))
         for _ in range(4):
             assert (await desk.client.post(f"/v1/sources/{source}/runs")).status == 202

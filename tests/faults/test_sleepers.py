@@ -16,6 +16,7 @@ from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.queueing import lane
 from ports.unit_of_work import Tx
+from tests.support.services import execution_of
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import record
 
@@ -102,7 +103,7 @@ async def test_woken_after_the_other_has_ended_the_run(tmp_path: Path, sleeps_be
         source = await _pushed(desk)
         sleeper = Drowsing(desk, source, sleeps_before)
         attempt = await sleeper.fallen_asleep()
-        await desk.world.container.run_execution()(await sleeper.claimed(), asyncio.Event())
+        await execution_of(desk.world.container)(await sleeper.claimed(), asyncio.Event())
         ended, kept = await desk.newest(source), await desk.kept()
         assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
         await sleeper.woken(attempt)
@@ -118,7 +119,7 @@ async def test_woken_while_the_other_has_only_taken_it(tmp_path: Path, sleeps_be
         job, before, kept = await sleeper.claimed(), await desk.newest(source), await desk.kept()
         await sleeper.woken(attempt)
         assert await desk.newest(source) == before and await desk.kept() == kept
-        await desk.world.container.run_execution()(job, asyncio.Event())
+        await execution_of(desk.world.container)(job, asyncio.Event())
         ended = await desk.newest(source)
         assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
         assert await desk.rows("SELECT id FROM jobs WHERE lane = %s", lane(source)) == []

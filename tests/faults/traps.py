@@ -20,7 +20,7 @@ from dependency_injector import providers
 
 from adapters.arq.worker import ArqWorker, quiet
 from adapters.files.spool import FileSpools
-from domain.ingestion.model import Table
+from domain.ingestion.model import FeedTable
 from domain.jobs.model import ClaimedJob
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs import chunks
@@ -33,7 +33,7 @@ from entrypoints.logs import configure
 from entrypoints.settings import Settings, from_environment
 from domain.jobs.usecases.draining import Drain
 from domain.jobs.usecases.polling import Polling
-from domain.jobs.usecases.working import through, work
+from domain.jobs.usecases.worker import Failover, Worker
 from entrypoints.stopping import stopping_on_signals
 from ports.unit_of_work import Tx
 
@@ -134,9 +134,9 @@ class Objects(_Wrapped):
 class Connectors(_Wrapped):
     """Connectors with a trap some rows into a table."""
 
-    def tables(self, *given: Any) -> Iterator[Table]:
+    def tables(self, *given: Any) -> Iterator[FeedTable]:
         for table in self._inner.tables(*given):
-            yield Table(table.sheet, table.headers, self._rows(table.rows), table.given)
+            yield FeedTable(table.sheet, table.headers, self._rows(table.rows), table.given)
 
     def _rows(self, rows: Iterator[Any]) -> Iterator[Any]:
         for number, row in enumerate(rows):
@@ -153,10 +153,10 @@ async def worker(container: Container, settings: Settings, trap: Trap) -> None:
         container.vault(), FileSpools(), container.codec(), lease=LEASE,
     )  # fmt: skip
     drain = Drain(container.dispatch(), {EXECUTE: run_execution}, lease=LEASE)
-    database = Polling(container.dispatch(), container.signals()).serve
-    source = through(ArqWorker(settings.redis_url).serve, database, 1.0) if settings.redis_url else database
+    database = Polling(container.dispatch(), container.signals())
+    source = Failover(ArqWorker(settings.redis_url), database, 1.0) if settings.redis_url else database
     with stopping_on_signals() as stop:
-        await work(source, drain, lanes=4, stop=stop)
+        await Worker(source, drain, lanes=4).run(stop)
 
 
 async def api(container: Container, settings: Settings, trap: Trap) -> None:

@@ -19,6 +19,7 @@ from domain.kernel.tenancy import Tenant
 from domain.runs.queueing import lane
 from entrypoints.container import Container
 from domain.jobs.usecases.draining import Drain
+from tests.support.services import execution_of
 from tests.flows.stage import FEEDS, ROOT
 from tests.http.client import Client
 from tests.support.postgres import database
@@ -48,7 +49,7 @@ class Bench:
     async def worked(self, source: str) -> None:
         """Carry out what the source's lane holds, as a worker does."""
         container = self.world.container
-        drain = Drain(container.dispatch(), {"runs.execute": container.run_execution()}, lease=timedelta(seconds=10))
+        drain = Drain(container.dispatch(), {"runs.execute": execution_of(container)}, lease=timedelta(seconds=10))
         await asyncio.wait_for(drain.drain(lane(source)), 30)
 
     async def newest(self, source: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain.access.model import ROLES
-from entrypoints.http.table import whole
+from tests.support.table import whole
 from tests.flows.api import Api
 from tests.flows.stage import ROOT, Stage
 
@@ -40,7 +40,7 @@ def test_a_members_key(stage: Stage, organisation: str, role: str) -> None:
     for operation in whole():
         if operation.method == "GET" and not operation.ids:
             allowed = operation.scope is None or operation.scope in ROLES[role]
-            method = "HEAD" if operation.stream else "GET"  # a stream has no end
+            method = "HEAD" if operation.streams else "GET"  # a stream has no end
             assert (api.call(method, operation.path).status == 200) is allowed, operation.id
     created = api.call("POST", "/v1/sources", {"name": "A", "kind": "push"})
     assert created.status == (201 if "sources:write" in ROLES[role] else 403)

@@ -103,10 +103,10 @@ async def whole(pipeline: Pipeline, secret: str, query: bytes) -> float:
 async def steps(pipeline: Pipeline, world: World, secret: str, query: bytes) -> None:
     """Each step by itself, on a visit that has passed the earlier ones."""
     request = from_scope(scope_of(secret, query), no_body)
-    match = pipeline.services.table.find("GET", "/v1/hot")
+    match = pipeline.table.find("GET", "/v1/hot")
     now = world.clock.now()
     print(f"{await timed(lambda: from_scope(scope_of(secret, query), no_body)):7.2f}  request from scope (and scope)")
-    print(f"{await timed(lambda: pipeline.services.table.find('GET', '/v1/hot')):7.2f}  routing")
+    print(f"{await timed(lambda: pipeline.table.find('GET', '/v1/hot')):7.2f}  routing")
     print(f"{await timed(lambda: RequestState(request, match, now)):7.2f}  visit")
     visit = RequestState(request, match, now)
     for step in pipeline._checks:

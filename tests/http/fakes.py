@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.access import MemoryCredentials
@@ -14,25 +14,26 @@ from adapters.memory.orgs import MemoryOrgRegistry
 from adapters.memory.platform import MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.signals import MemorySignals
-from adapters.memory.table import MemoryStore
+from adapters.memory.table import MemoryDatabase
 from adapters.memory.unit_of_work import MemoryUnitOfWork
+from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
+from adapters.wire.versions import SUPPORTED, Versions
 from domain.access.model import ApiKey, Principal
 from domain.access.usecases import AccessService, KeyRequest
 from domain.changes.usecases.tailing import LogTailer
-from domain.changes.usecases.service import ChangesService
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Meter, Organisation, Plan
-from domain.orgs.usecases import OrgService
-from domain.platform.usecases import PlatformService
 from domain.request_logs.model import RequestLog
-from domain.request_logs.usecases import RequestLogService
-from entrypoints.http.app import Parts, create_app
+from entrypoints.areas.area import Area
+from entrypoints.areas.registry import AREAS
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.app import create_app
 from entrypoints.http.pressure import CALM, Thresholds
-from entrypoints.http.table import Table, whole
-from entrypoints.http.use_cases import UseCases
+from entrypoints.schemas import SchemaFaults
+from entrypoints.settings import Settings
 from ports.limits import Budget, Take
 from tests.http import toys
 from tests.http.client import Client
@@ -68,7 +69,7 @@ class BucketLimits:
 class CountingCredentials(MemoryCredentials):
     """Credentials that count how often they are asked, and may know further principals."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryDatabase) -> None:
         super().__init__(store)
         self.asked = 0
         self.changed: dict[str, dict[str, Any]] = {}
@@ -99,7 +100,7 @@ class CountingCredentials(MemoryCredentials):
 class SwitchableSink(MemoryRequestLogSink):
     """A sink that can be told to fail, and keeps what it was given."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryDatabase) -> None:
         super().__init__(store)
         self.down = False
         self.written: list[RequestLog] = []
@@ -116,8 +117,9 @@ class World:
     """One running application and handles on all that is behind it."""
 
     clock: SettableClock = field(default_factory=SettableClock)
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: MemoryDatabase = field(default_factory=MemoryDatabase)
     app: Any = None
+    dependencies: Any = None
     uow: Any = None
     access: Any = None
     credentials: Any = None
@@ -152,33 +154,66 @@ class World:
         return Client(self.app, secret)
 
 
-def changes_of(store: MemoryStore) -> ChangesService:
-    """The event log of a store, whose followers hear of commits."""
-    signals, rendering = MemorySignals(), WireEventRendering()
-    store.listeners.append(signals.tell)
-    events = MemoryEventReader(store, rendering)
-    return ChangesService(events, LogTailer(events, rendering, signals))
+def settings(**changes: Any) -> Settings:
+    """What the process is told from outside; `files.internal` and `receiver.internal` may be private hosts."""
+    told: dict[str, Any] = {
+        "database_url": "",
+        "redis_url": None,
+        "objects_url": "",
+        "secret": SECRET.decode(),
+        "base_url": BASE,
+        "docs_url": DOCS,
+        "mail_domain": "in.joinery.test",
+        "allow_private_hosts": frozenset({"files.internal", "receiver.internal", "127.0.0.1:9000"}),
+    }
+    return Settings(**told | changes)
 
 
-def use_cases(world: World) -> UseCases:
-    """The services; those of other areas are not called by these tests."""
-    nothing: Any = None
-    return UseCases(
-        orgs=OrgService(),
-        platform=PlatformService(world.checks, world.clock),
-        request_logs=RequestLogService(),
-        sources=nothing,
-        runs=nothing,
-        uploads=nothing,
-        catalogue=nothing,
-        webhooks=nothing,
-        changes=changes_of(world.store),
-    )
+def dependencies(world: World, **changes: Any) -> Dependencies:
+    """Everything on memory adapters; what only workers and the scheduler need is left out."""
+    signals, rendering, nothing = MemorySignals(), WireEventRendering(), cast("Any", None)
+    world.store.listeners.append(signals.notify)
+    events = MemoryEventReader(world.store, rendering)
+    made: dict[str, Any] = {
+        "settings": settings(),
+        "clock": world.clock,
+        "uow": world.uow,
+        "access": world.access,
+        "limits": world.limits,
+        "vault": AesGcmVault(SECRET.decode()),
+        "objects": nothing,
+        "connectors": nothing,
+        "schemas": SchemaFaults(),
+        "codec": nothing,
+        "spools": nothing,
+        "events": events,
+        "event_rendering": rendering,
+        "tailer": LogTailer(events, rendering, signals),
+        "feed_cursors": FeedCursors(SECRET),
+        "signals": signals,
+        "dispatch": nothing,
+        "source_schedule": nothing,
+        "request_logs": world.sink,
+        "platform_checks": world.checks,
+        "idempotency": nothing,
+        "maintenance": nothing,
+        "delivery_log": nothing,
+        "shards": nothing,
+        "sender": nothing,
+        "waiting": lambda: world.waiting,
+    }
+    return Dependencies(**made | changes)
 
 
 @asynccontextmanager
-async def running(**changes: Any) -> AsyncIterator[World]:
-    """A world whose application is serving; `changes` are fields of Parts."""
+async def running(
+    *,
+    areas: Sequence[Area] = (*AREAS, toys.AREA),
+    versions: Versions = SUPPORTED,
+    thresholds: Thresholds = Thresholds(lag=CALM.lag),
+    **changes: Any,
+) -> AsyncIterator[World]:
+    """A world whose application is serving; `changes` are fields of Dependencies."""
     world = World()
     world.clock.set(datetime(2026, 11, 20, 13, 8, tzinfo=UTC))
     world.uow = MemoryUnitOfWork(world.store, world.clock)
@@ -187,24 +222,8 @@ async def running(**changes: Any) -> AsyncIterator[World]:
     world.limits = BucketLimits(world.clock)
     world.sink = SwitchableSink(world.store)
     world.checks = MemoryPlatformChecks()
-    parts = Parts(
-        use=use_cases(world),
-        uow=world.uow,
-        access=world.access,
-        limits=world.limits,
-        clock=world.clock,
-        request_logs=world.sink,
-        secret=SECRET,
-        vault=AesGcmVault(SECRET.decode()),
-        base_url=BASE,
-        docs_url=DOCS,
-        waiting=lambda: world.waiting,
-        thresholds=Thresholds(lag=CALM.lag),
-        table=Table(
-            (*toys.OPERATIONS, *(row for row in whole() if row.area in ("changes", "orgs", "platform", "request_logs")))
-        ),
-    )
-    world.app = create_app(replace(parts, **changes))
+    world.dependencies = dependencies(world, **changes)
+    world.app = create_app(world.dependencies, areas, thresholds=thresholds, versions=versions)
     await world.org("Fjord", plan_of("standard", "standard"))
     await world.org("Oak", plan_of("standard", "standard"))
     await world.org("Elm", plan_of("high", "high", "bulk_exports", "stream"))

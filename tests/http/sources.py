@@ -7,21 +7,15 @@ from typing import Any
 
 from adapters.memory.audit import AUDIT
 from adapters.memory.jobs import JOBS
-from adapters.memory.table import MemoryStore
 from domain.kernel.tenancy import Tenant
-from domain.orgs.usecases import OrgService
-from domain.request_logs.usecases import RequestLogService
 from domain.sources.model import Source
-from entrypoints.http.table import Table, whole
-from entrypoints.http.use_cases import UseCases
 from tests.http.client import Answer, Client
-from tests.http.fakes import OPERATOR, World, changes_of, running
-from tests.support.services import Services
+from tests.http.fakes import OPERATOR, World, running
+from tests.support.services import Outside
 
 URL_SOURCE = {"name": "Lindgren", "kind": "url", "config": {"url": "https://vendor.example/feed.csv"}}
 PUSH_SOURCE = {"name": "Our system", "kind": "push", "config": {"currency": "usd"}}
 FILE_SOURCE = {"name": "Price lists", "kind": "file"}
-AREAS = ("sources", "runs", "uploads")
 
 
 @dataclass
@@ -29,7 +23,7 @@ class Shop:
     """One organisation's client, the world it is in and the services behind it."""
 
     world: World
-    services: Services
+    services: Outside
     client: Client
 
     @property
@@ -78,19 +72,6 @@ class Shop:
 @asynccontextmanager
 async def shop() -> AsyncIterator[Shop]:
     """A shop whose application is serving."""
-    services = Services()
-    nothing: Any = None
-    use = UseCases(
-        orgs=OrgService(),
-        platform=nothing,
-        request_logs=RequestLogService(),
-        sources=services.sources,
-        runs=services.runs,
-        uploads=services.uploads,
-        catalogue=nothing,
-        webhooks=nothing,
-        changes=changes_of(MemoryStore()),
-    )
-    table = Table(row for row in whole() if row.area in AREAS)
-    async with running(use=use, table=table) as world:
-        yield Shop(world, services, await world.client())
+    outside = Outside()
+    async with running(connectors=outside.connectors, objects=outside.objects) as world:
+        yield Shop(world, outside, await world.client())

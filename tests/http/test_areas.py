@@ -10,7 +10,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor
 from domain.orgs.model import Member
 from domain.platform.usecases import PlatformService
-from entrypoints.http.table import whole
+from tests.support.table import whole
 from ports.platform import Check
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World

@@ -10,7 +10,7 @@ from domain.access.usecases import new_secret, scopes_of
 from domain.kernel.errors import InvalidRequest
 from tests.http import toys
 from tests.http.client import Client
-from tests.http.fakes import BASE, World, running
+from tests.http.fakes import settings, BASE, World, running
 
 pytestmark = pytest.mark.asyncio
 UNKNOWN = "src_0000000000000000000000"
@@ -18,7 +18,7 @@ UNKNOWN = "src_0000000000000000000000"
 
 async def _revoked(world: World) -> str:
     key, secret = await world.key(world.orgs["Fjord"])
-    from tests.http.fakes import OPERATOR
+    from tests.http.fakes import settings, OPERATOR
 
     async with world.uow.begin(key.tenant, OPERATOR) as tx:
         assert await tx.keys.revoke(key.id)
@@ -76,7 +76,7 @@ async def test_address_policies(world: World) -> None:
 
 
 async def test_trusted_proxies() -> None:
-    async with running(trusted_proxies=frozenset({"10.0.0.0/8"})) as world:
+    async with running(settings=settings(trusted_proxies=frozenset({"10.0.0.0/8"}))) as world:
         _, secret = await world.key(world.orgs["Fjord"], networks=("203.0.113.0/24",))
         behind = Client(world.app, secret, "10.0.0.1")
         assert (await behind.get("/v1/things", x_forwarded_for="203.0.113.9")).status == 200
@@ -142,7 +142,7 @@ async def test_failures_are_not_remembered() -> None:
 async def test_revocation_acts_within_a_second(world: World) -> None:
     import asyncio
 
-    from tests.http.fakes import OPERATOR
+    from tests.http.fakes import settings, OPERATOR
 
     key, secret = await world.key(world.orgs["Fjord"])
     client = Client(world.app, secret)

@@ -166,7 +166,7 @@ async def test_a_cursor_older_than_what_is_kept(world: World, client: Client, lo
     rows = world.store.committed(EVENTS, log.tenant)
     for key in sorted(rows)[:2]:
         del rows[key]
-    await world.app.asgi_app._pipeline.services.use.changes.now()
+    await world.app.asgi_app._pipeline.services["changes"].changes.now()
     for target in ("/v1/changes", "/v1/changes?wait=1"):
         answer = await client.get(f"{target}{'&' if '?' in target else '?'}cursor={old}")
         assert (answer.status, answer.code) == (410, "cursor_expired")
@@ -205,7 +205,7 @@ async def test_waiting_for_nothing_moves_the_cursor_past_what_was_not_asked_for(
 
 
 async def test_who_waits_presses_nobody(world: World, client: Client, log: Log) -> None:
-    pressure = world.app.asgi_app._pipeline.services.pressure
+    pressure = world.app.asgi_app._pipeline.pressure
     waiting = [asyncio.create_task(client.get("/v1/changes?cursor=now&wait=30")) for _ in range(20)]
     await asyncio.sleep(0.2)
     assert pressure.in_flight == 0
@@ -217,7 +217,7 @@ async def test_who_waits_presses_nobody(world: World, client: Client, log: Log) 
 async def test_stopping_answers_who_waits_at_once(world: World, client: Client) -> None:
     waiting = asyncio.create_task(client.get("/v1/changes?cursor=now&wait=30"))
     await asyncio.sleep(0.1)
-    world.app.asgi_app._pipeline.services.use.changes.tailer.close()
+    world.app.asgi_app._pipeline.services["changes"].changes.tailer.close()
     answer = await asyncio.wait_for(waiting, 10)
     assert ids(answer) == []
     assert ids(await client.get("/v1/changes?cursor=now&wait=30")) == []

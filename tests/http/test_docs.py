@@ -9,7 +9,7 @@ import pytest
 from entrypoints.http.codes import CODES
 from entrypoints.http.docs import reference
 from entrypoints.http.docs_style import POLICY
-from entrypoints.http.table import whole
+from tests.support.table import whole
 from tests.http.client import Client
 from tests.http.fakes import World, running
 from tests.http.toys import OPERATIONS

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from domain.kernel.errors import Conflict, NotFound, PermissionDenied, QuotaExceeded, Unavailable, Unprocessable
-from entrypoints.http.operation import RequestContext, Reply
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import WriteContext
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import World
@@ -46,12 +47,12 @@ async def test_reuse_is_refused(client: Client) -> None:
 async def test_in_progress(world: World, client: Client) -> None:
     started, release = asyncio.Event(), asyncio.Event()
 
-    async def slow(call: RequestContext) -> Reply:
+    async def slow(call: WriteContext) -> Reply:
         started.set()
         await release.wait()
         return Reply({"object": "slow"})
 
-    row = world.app.asgi_app._pipeline.services.table.find("POST", POKE).route.operation
+    row = world.app.asgi_app._pipeline.table.find("POST", POKE).route.operation
     object.__setattr__(row, "handler", slow)
     try:
         running = asyncio.create_task(client.post(POKE, idempotency_key="k"))

@@ -62,7 +62,7 @@ async def test_order_of_checks(world: World) -> None:
     request.target = "/v1/things/nonsense?colour=red"
     assert await request.code(world.stranger()) == "401 authentication_required"
     await _spend(world, writer)
-    lane._pipeline._pressure._sampled = 3
+    lane._pipeline.pressure._sampled = 3
     assert await request.code(reader) == "400 invalid_request"
     request.headers["service-mode"] = "live"
     assert await request.code(reader) == "400 invalid_request"
@@ -87,7 +87,7 @@ async def test_order_of_checks(world: World) -> None:
 
 async def test_shedding_precedes_permission_and_follows_the_budget(world: World) -> None:
     stranger = await world.client(scopes=frozenset())
-    world.app.asgi_app._pipeline._pressure._sampled = 3
+    world.app.asgi_app._pipeline.pressure._sampled = 3
     assert (await stranger.get("/v1/things")).code == "overloaded"
     for _ in range(200):
         await stranger.get("/v1/things")
@@ -216,7 +216,7 @@ async def test_numbers_are_exact(client: Client) -> None:
     body = b'{"name": "a", "size": 0.1000000000000000055511151231257827, "deep": [2.0, 2.50, 1e2, -7]}'
     headers = {"content-type": "application/json", "idempotency-key": "k"}
     assert (await client.send("POST", "/v1/things", body=body, headers=headers)).status == 201
-    received = toys.CALLS[-1].body
+    received = toys.CALLS[-1].command
     assert received["size"] == Decimal("0.1000000000000000055511151231257827")
     assert received["deep"] == [2, Decimal("2.50"), 100, -7]
     assert [type(number) for number in received["deep"]] == [int, Decimal, int, int]

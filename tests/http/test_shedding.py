@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def _press(world: World, level: int) -> None:
-    world.app.asgi_app._pipeline._pressure._sampled = level
+    world.app.asgi_app._pipeline.pressure._sampled = level
 
 
 async def _codes(client: Client) -> list[int]:
@@ -71,7 +71,7 @@ async def test_the_three_measures() -> None:
 
 async def test_a_blocked_loop_is_noticed() -> None:
     async with running(thresholds=Thresholds(lag=(0.05, 10, 10))) as world:
-        pressure = world.app.asgi_app._pipeline._pressure
+        pressure = world.app.asgi_app._pipeline.pressure
         await asyncio.sleep(0.1)
         time.sleep(0.4)  # noqa: ASYNC251 - blocking the loop is the point
         await asyncio.sleep(0.01)
@@ -83,4 +83,4 @@ async def test_a_blocked_loop_is_noticed() -> None:
 async def test_in_flight_falls_back(world: World, client: Client) -> None:
     await client.get("/v1/things")
     await client.get("/v1/nothing")
-    assert world.app.asgi_app._pipeline._pressure.in_flight == 0
+    assert world.app.asgi_app._pipeline.pressure.in_flight == 0

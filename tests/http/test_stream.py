@@ -90,7 +90,7 @@ async def test_refusals(world: World, client: Client, log: Log) -> None:
     assert (answer.status, answer.code) == (403, "feature_unavailable")
     await log.write(3)
     world.store.low_watermark = 2
-    await world.app.asgi_app._pipeline.services.use.changes.now()
+    await world.app.asgi_app._pipeline.services["changes"].changes.now()
     answer = await client.get("/v1/stream", last_event_id=cursor)
     assert (answer.status, answer.code) == (410, "cursor_expired")
 
@@ -99,7 +99,7 @@ async def test_head_opens_nothing(world: World, client: Client) -> None:
     answer = await client.send("HEAD", "/v1/stream")
     assert (answer.status, answer.body) == (200, b"")
     assert answer.headers["content-type"] == "text/event-stream" and "content-length" not in answer.headers
-    assert len(world.app.asgi_app._pipeline.services.streams) == 0
+    assert len(world.app.asgi_app._pipeline.streams) == 0
 
 
 async def test_connections_are_budgeted(world: World, client: Client) -> None:
@@ -111,12 +111,12 @@ async def test_connections_are_budgeted(world: World, client: Client) -> None:
 
 
 async def test_a_client_that_goes_away_leaves_nothing_behind(world: World, client: Client) -> None:
-    services = world.app.asgi_app._pipeline.services
+    pipeline = world.app.asgi_app._pipeline
     async with opened(client), opened(client):
-        assert len(services.streams) == 2
-        assert services.pressure.in_flight == 0
-    assert len(services.streams) == 0
-    assert services.use.changes.tailer._channels == {}
+        assert len(pipeline.streams) == 2
+        assert pipeline.pressure.in_flight == 0
+    assert len(pipeline.streams) == 0
+    assert pipeline.services["changes"].changes.tailer._channels == {}
 
 
 async def test_heartbeats_also_while_filtered_events_go_by(
@@ -147,13 +147,13 @@ async def _ended(world: World, client: Client, log: Log, reason: str, make: obje
 
 async def test_stopping_ends_streams(world: World, client: Client, log: Log) -> None:
     async def stop() -> None:
-        world.app.asgi_app._pipeline.services.use.changes.tailer.close()
+        world.app.asgi_app._pipeline.services["changes"].changes.tailer.close()
 
     await _ended(world, client, log, "shutdown", stop)
 
 
 async def test_a_stream_does_not_last_for_ever(world: World, client: Client, log: Log) -> None:
-    world.app.asgi_app._pipeline.services.streams._lifetime = (0.3, 0.4)
+    world.app.asgi_app._pipeline.streams._lifetime = (0.3, 0.4)
 
     async def wait() -> None:
         await asyncio.sleep(0)
@@ -210,7 +210,7 @@ async def test_an_outage_of_the_store_ends_no_stream(world: World, client: Clien
 
 
 async def test_a_slow_consumer_is_told_to_come_again(world: World, client: Client, log: Log) -> None:
-    world.app.asgi_app._pipeline.services.use.changes.tailer._most = 50
+    world.app.asgi_app._pipeline.services["changes"].changes.tailer._most = 50
     async with opened(client) as stream:
         written = await log.write(2)
         await stream.next(2)
@@ -231,12 +231,12 @@ async def test_a_client_that_takes_nothing_is_let_go(
     world: World, client: Client, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lane, "SEND_SECONDS", 0.3)
-    services = world.app.asgi_app._pipeline.services
+    pipeline = world.app.asgi_app._pipeline
     async with opened(client) as stream:
         stream.blocked.clear()
         await log.write()
         async with asyncio.timeout(10):
-            while len(services.streams):
+            while len(pipeline.streams):
                 await asyncio.sleep(0.02)
         stream.blocked.set()
 

@@ -3,12 +3,21 @@
 import pytest
 
 from entrypoints.http.operation import Operation
-from entrypoints.http.table import NOTHING, Table, whole
-from tests.http.toys import OPERATIONS, read
+from entrypoints.http.table import NOTHING, Table
+from tests.support.table import whole
+from entrypoints.areas.area import Area
+from entrypoints.http.operation import Read, Write
+from tests.http.toys import AREA, read
 
 
 def _row(id_: str, method: str, path: str) -> Operation:
-    return Operation(id_, method, path, id_, read, None, None, "read" if method == "GET" else "write")
+    if method == "GET":
+        return Read(id=id_, path=path, summary=id_, handler=read, scope=None, reply=None)
+    return Write(id=id_, method=method, path=path, summary=id_, handler=read, scope=None, reply=None)
+
+
+def _table(*rows: Operation) -> Table:
+    return Table([Area(row.id, row.id, row.id, lambda _: None, (row,)) for row in rows])
 
 
 def test_every_row_is_found() -> None:
@@ -22,7 +31,7 @@ def test_every_row_is_found() -> None:
 
 def test_static_wins_and_falls_back() -> None:
     rows = [_row("a", "GET", "/v1/x/{id}/y"), _row("b", "GET", "/v1/x/me/z"), _row("c", "POST", "/v1/x/me/y")]
-    table = Table(rows)
+    table = _table(*rows)
     assert table.find("GET", "/v1/x/me/z").route.operation.id == "b"  # type: ignore[union-attr]
     assert table.find("GET", "/v1/x/me/y").ids == {"id": "me"}
     assert table.find("POST", "/v1/x/me/y").route.operation.id == "c"  # type: ignore[union-attr]
@@ -33,11 +42,11 @@ def test_static_wins_and_falls_back() -> None:
     "path", ["", "/", "/v1", "/v1/", "/v1/things//", "/v1/things/a/b/c", "//v1/things", "/v1/things/"]
 )
 def test_nothing_there(path: str) -> None:
-    assert Table(OPERATIONS).find("GET", path) == NOTHING
+    assert Table([AREA]).find("GET", path) == NOTHING
 
 
 def test_clashes_are_refused() -> None:
     with pytest.raises(ValueError, match="share the ids"):
-        Table([_row("a", "GET", "/v1/a"), _row("a", "GET", "/v1/b")])
+        _table(_row("a", "GET", "/v1/a"), _row("a", "GET", "/v1/b"))
     with pytest.raises(ValueError, match="Two operations answer"):
-        Table([_row("a", "GET", "/v1/a/{id}"), _row("b", "GET", "/v1/a/{other}")])
+        _table(_row("a", "GET", "/v1/a/{id}"), _row("b", "GET", "/v1/a/{other}"))

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from domain.runs.model import SNAPSHOT_LIMIT, UploadInput
+from domain.uploads.model import Upload
 from tests.http.client import Answer
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, Shop, shop
 
@@ -36,7 +37,7 @@ async def _put(shop: Shop, upload: Any, tmp_path: Path, bytes: int = 10) -> None
     file = tmp_path / "file"
     file.write_bytes(b"x" * bytes)
     async with shop.world.uow.read(shop.tenant) as tx:
-        key = (await tx.uploads.get(upload["id"])).key
+        key = (await tx.store(Upload).get(upload["id"])).key
     await shop.services.objects.put_file(key, file)
 
 

@@ -249,15 +249,15 @@ async def test_secrets_are_in_no_preview(desk: Desk) -> None:
     assert "whsec_" not in answer.body.decode()
 
 
-# Workers are told
+# Workers are notified
 
 
-async def test_changes_are_told_when_they_commit(desk: Desk) -> None:
+async def test_workers_are_notified_when_changes_commit(desk: Desk) -> None:
     heard: list[tuple[str, str]] = []
-    desk.world.store.listeners.append(lambda channel, word: heard.append((channel, word)))
+    desk.world.store.listeners.append(lambda channel, payload: heard.append((channel, payload)))
     made = await desk.create()
-    word = ("webhooks", f"{desk.tenant().org} t {made['id']}")
-    assert heard == [word]
+    said = ("webhooks", f"{desk.tenant().org} t {made['id']}")
+    assert heard == [said]
     for step in (
         lambda: desk.patch(made, coalesce_seconds=4),
         lambda: desk.client.post(f"{PLACE}/{made['id']}/test"),
@@ -266,7 +266,7 @@ async def test_changes_are_told_when_they_commit(desk: Desk) -> None:
     ):
         heard.clear()
         await step()
-        assert word in heard
+        assert said in heard
     heard.clear()
     await desk.client.post(PLACE, ENDPOINT, service_dry_run="true")
     assert heard == []

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from domain.webhooks.usecases.posting import signing_keys
 from tests.http.webhooks import ENDPOINT, PLACE, Desk, desk, key_in
 
 pytestmark = pytest.mark.asyncio
@@ -97,4 +98,4 @@ async def test_secrets_of_another_endpoint_do_not_open(desk: Desk) -> None:
     one, other = await desk.create(), await desk.create()
     kept = desk.kept(one["id"])
     with pytest.raises(ValueError, match="sealed"):
-        desk.service.signing_keys(desk.kept(other["id"]).endpoint, kept.secrets, desk.world.clock.now())
+        signing_keys(desk.service.vault, desk.kept(other["id"]).endpoint, kept.secrets, desk.world.clock.now())

@@ -5,23 +5,27 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from adapters.wire import schema as words
+from adapters.wire import schema
+from adapters.wire.resource import Body
 from domain.audit.model import Change
 from domain.jobs.model import NewJob
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page
 from domain.orgs.model import Member
-from entrypoints.http.operation import RequestContext, Operation, Reply
+from entrypoints.areas.area import Area
+from entrypoints.http.operation import Operation, Read, Write
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext, WriteContext
 
-THING = words.record("thing", {"id": words.id_of("src"), "name": words.text("oak"), "version": words.integer(1)})
-CREATE = words.closed(
+THING = schema.record("thing", {"id": schema.id_of("src"), "name": schema.text("oak"), "version": schema.integer(1)})
+CREATE = schema.strict_object(
     {
-        "name": words.text("oak", longest=10),
-        "size": words.number(1.5),
+        "name": schema.text("oak", longest=10),
+        "size": schema.number(1.5),
         "deep": {},
-        "words": words.array(words.text("a", longest=3), most=2),
-        "maybe": words.nullable(words.closed({"on": words.flag()}, ("on",))),
+        "words": schema.array(schema.text("a", longest=3), most=2),
+        "maybe": schema.nullable(schema.strict_object({"on": schema.boolean()}, ("on",))),
     },
     ("name",),
 )
@@ -40,7 +44,7 @@ class Kept:
 
 MINUTE = timedelta(minutes=1)
 KEPT: dict[str, Kept] = {}
-CALLS: list[RequestContext] = []
+CALLS: list[Any] = []
 DOINGS: dict[str, Any] = {}
 
 
@@ -56,7 +60,7 @@ def to_wire(thing: Kept) -> dict[str, Any]:
     return {"object": "thing", "id": thing.id, "name": thing.name, "version": thing.version}
 
 
-def _own(call: RequestContext) -> Kept:
+def _own(call: ReadContext[None]) -> Kept:
     thing = KEPT.get(call.ids["id"])
     tenant = call.principal.tenant
     if thing is None or (thing.org, thing.livemode) != (tenant.org, tenant.livemode):
@@ -71,10 +75,10 @@ def keep(org: str, name: str = "oak", *, livemode: bool = True) -> Kept:
     return thing
 
 
-async def create(call: RequestContext) -> Reply:
+async def create(call: WriteContext[None]) -> Reply:
     """Adds a member named like the thing: an effect that a rollback undoes."""
     CALLS.append(call)
-    name, tenant, tx = call.body["name"], call.principal.tenant, call.tx
+    name, tenant, tx = call.command["name"], call.principal.tenant, call.tx
     thing = Kept(tenant.org, tenant.livemode, new_id("src"), name)
     member = Member(new_id("usr"), tenant.org, f"{name}@example.org", "viewer", datetime(2026, 1, 1, tzinfo=UTC))
     await tx.orgs.add_member(member)
@@ -82,18 +86,18 @@ async def create(call: RequestContext) -> Reply:
     await tx.jobs.add(NewJob("things.check", f"thing:{thing.id}", tenant))
     if DOINGS.get("then"):
         raise DOINGS["then"]
-    if isinstance(call.body.get("size"), float):
+    if isinstance(call.command.get("size"), float):
         raise TypeError("a float got in")
     return Reply(to_wire(thing), headers={"Location": f"{call.base_url}/v1/things/{thing.id}"})
 
 
-async def read(call: RequestContext) -> Reply:
+async def read(call: ReadContext[None]) -> Reply:
     """One thing."""
     thing = _own(call)
     return Reply(to_wire(thing), version=thing.version)
 
 
-async def list_all(call: RequestContext) -> Reply:
+async def list_all(call: ReadContext[None]) -> Reply:
     """A page of numbers."""
     CALLS.append(call)
     start = int(call.page_request.key) if call.page_request.key else (101 if call.page_request.backwards else 0)
@@ -104,17 +108,17 @@ async def list_all(call: RequestContext) -> Reply:
     return call.listing(page, lambda number: {"object": "number", "number": number})
 
 
-async def update(call: RequestContext) -> Reply:
+async def update(call: WriteContext[None]) -> Reply:
     """Rename a thing when the version is the expected one."""
     thing = _own(call)
     if call.expected_version not in (None, thing.version):
         raise PreconditionFailed(f"The version is {thing.version}.")
     if not call.tx.dry:
-        thing.name, thing.version = call.body["name"], thing.version + 1
+        thing.name, thing.version = call.command["name"], thing.version + 1
     return Reply(to_wire(thing), version=thing.version)
 
 
-async def remove(call: RequestContext) -> Reply:
+async def remove(call: WriteContext[None]) -> Reply:
     """Forget a thing."""
     thing = _own(call)
     if not call.tx.dry:
@@ -122,15 +126,15 @@ async def remove(call: RequestContext) -> Reply:
     return Reply()
 
 
-async def poke(call: RequestContext) -> Reply:
+async def poke(call: WriteContext[None]) -> Reply:
     """Does what the test says, without any ids."""
     CALLS.append(call)
     if DOINGS.get("then"):
         raise DOINGS["then"]
-    return Reply({"object": "poke", "size": Decimal("1.50"), "body": call.body})
+    return Reply({"object": "poke", "size": Decimal("1.50"), "body": call.command})
 
 
-async def tell(call: RequestContext) -> Reply:
+async def tell(call: ReadContext[None]) -> Reply:
     """Fails as the test says."""
     if DOINGS.get("then"):
         raise DOINGS["then"]
@@ -138,28 +142,33 @@ async def tell(call: RequestContext) -> Reply:
 
 
 def _row(id_: str, method: str, path: str, handler: Any, **more: Any) -> Operation:
-    given: dict[str, Any] = {"scope": "sources:read", "rate": "read", "reply": THING, "summary": id_} | more
-    return Operation(id=id_, method=method, path=path, handler=handler, **given)
+    given: dict[str, Any] = {"scope": "sources:read", "reply": THING, "summary": id_} | more
+    if isinstance(given.get("body"), dict):
+        given["body"] = Body(given["body"], lambda value: value)
+    if method == "GET":
+        return Read(id=id_, path=path, handler=handler, **given)
+    return Write(id=id_, method=method, path=path, handler=handler, **given)
 
 
 _WRITE: dict[str, Any] = {"scope": "sources:write", "rate": "write"}
 _ID: dict[str, Any] = {"ids": {"id": "src"}}
 OPERATIONS = (
-    _row("things.list", "GET", "/v1/things", list_all, paging="both", query={"colour": words.text("red"), "big": words.flag()}),
+    _row("things.list", "GET", "/v1/things", list_all, paging="both", query={"colour": schema.text("red"), "big": schema.boolean()}),
     _row("things.forward", "GET", "/v1/forward", list_all, paging="forward"),
     _row("things.create", "POST", "/v1/things", create, body=CREATE, status=201, **_WRITE),
     _row("things.read", "GET", "/v1/things/{id}", read, **_ID),
     _row("things.static", "GET", "/v1/things/special", tell),
-    _row("things.update", "PATCH", "/v1/things/{id}", update, body=words.closed({"name": words.text("a")}, ("name",)),
+    _row("things.update", "PATCH", "/v1/things/{id}", update, body=schema.strict_object({"name": schema.text("a")}, ("name",)),
          if_match=True, **_ID, **_WRITE),
     _row("things.remove", "DELETE", "/v1/things/{id}", remove, status=204, **_ID, **_WRITE),
-    _row("things.poke", "POST", "/v1/things/{id}/poke", poke, body_required=False,
-         body=words.closed({"a": {}}), **_ID, **_WRITE),
+    _row("things.poke", "POST", "/v1/things/{id}/poke", poke,
+         body=Body(schema.strict_object({"a": {}}), lambda value: value or None, required=False), **_ID, **_WRITE),
     _row("things.act", "POST", "/v1/things/{id}/act", poke, **_ID, **_WRITE),
     _row("things.heavy", "POST", "/v1/heavy", poke, scope="sources:write", rate="expensive"),
     _row("things.export", "POST", "/v1/bulk", poke, scope="exports:write", rate="export", feature="bulk_exports"),
-    _row("sources.test", "POST", "/v1/keyless", poke, scope="sources:write", rate="expensive"),
+    _row("things.keyless", "POST", "/v1/keyless", poke, scope="sources:write", rate="expensive", keyless=True),
     _row("things.owner", "POST", "/v1/owner", poke, who="owner", **_WRITE),
     _row("things.person", "POST", "/v1/person", poke, who="person", **_WRITE),
     _row("things.session", "POST", "/v1/session", poke, who="member_session", **_WRITE),
 )  # fmt: skip
+AREA = Area("things", "Things", "Toys.", lambda _: None, OPERATIONS)

@@ -10,19 +10,16 @@ from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.audit import AUDIT
 from adapters.memory.events import EVENTS
 from adapters.memory.idempotency import ANSWERS
-from adapters.memory.table import MemoryStore
+from adapters.memory.table import MemoryDatabase
 from adapters.memory.webhooks import DELIVERIES, ENDPOINTS
-from adapters.wire.events import WireEventRendering
-from adapters.wire.webhooks import to_wire
 from domain.kernel.tenancy import Tenant
 from domain.orgs.usecases import OrgService
 from domain.request_logs.usecases import RequestLogService
 from domain.webhooks.model import Delivery
+from domain.webhooks.usecases.posting import signing_keys
 from domain.webhooks.usecases.service import WebhookService
-from entrypoints.http.table import Table, whole
-from entrypoints.http.use_cases import UseCases
 from tests.http.client import Answer, Client
-from tests.http.fakes import OPERATOR, SECRET, World, changes_of, running
+from tests.http.fakes import OPERATOR, World, running
 
 ENDPOINT = {"url": "https://receiver.example/hooks", "event_types": ["offer.changed"]}
 AREAS = ("webhooks",)
@@ -96,7 +93,7 @@ class Desk:
     def keys(self, id: str) -> tuple[bytes, ...]:
         """The keys that sign for the endpoint now."""
         kept = self.kept(id)
-        return self.service.signing_keys(kept.endpoint, kept.secrets, self.world.clock.now())
+        return signing_keys(self.service.vault, kept.endpoint, kept.secrets, self.world.clock.now())
 
 
 def key_in(secret: str) -> bytes:
@@ -108,20 +105,6 @@ def key_in(secret: str) -> bytes:
 @asynccontextmanager
 async def desk() -> AsyncIterator[Desk]:
     """A desk whose application is serving; the plan does not include fat payloads."""
-    hosts = frozenset({"receiver.internal", "127.0.0.1:9000"})
-    service = WebhookService(AesGcmVault(SECRET.decode()), WireEventRendering(), to_wire, hosts)
-    nothing: Any = None
-    use = UseCases(
-        orgs=OrgService(),
-        platform=nothing,
-        request_logs=RequestLogService(),
-        sources=nothing,
-        runs=nothing,
-        uploads=nothing,
-        catalogue=nothing,
-        webhooks=service,
-        changes=changes_of(MemoryStore()),
-    )
-    table = Table(row for row in whole() if row.area in AREAS)
-    async with running(use=use, table=table) as world:
+    async with running() as world:
+        service = world.app.asgi_app._pipeline.services["webhooks"]
         yield Desk(world, service, await world.client(), await world.client(livemode=False))

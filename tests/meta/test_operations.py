@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from entrypoints.http.operation import Operation
-from entrypoints.http.table import whole
+from tests.support.table import whole
 
 ROWS = list(csv.DictReader(Path(__file__).with_name("operations.csv").open(encoding="utf-8")))
 SPECIFIED = {(row["method"], row["path"]): row for row in ROWS}

@@ -11,7 +11,7 @@ import pytest
 from adapters.memory.queue import MemoryQueue
 from adapters.memory.signals import MemorySignals
 from domain.jobs.model import ClaimedJob
-from domain.jobs.usecases.leading import lead
+from domain.jobs.usecases.leader import Duty, Leader
 from domain.jobs.usecases.relay import Relay
 from domain.jobs.usecases.ticks import Tick, Ticks
 
@@ -89,10 +89,10 @@ async def test_due_lanes_are_woken_at_the_start_on_a_signal_and_when_their_time_
     async with stage.running():
         await until(lambda: stage.waiting() == {"old"})
         stage.due.add("new")
-        stage.signals.tell("jobs")
+        stage.signals.notify("jobs")
         await until(lambda: stage.waiting() == {"old", "new"})
         stage.due.add("later", 0.3)
-        stage.signals.tell("jobs")
+        stage.signals.notify("jobs")
         await asyncio.sleep(0.15)
         assert "later" not in stage.waiting()
         await until(lambda: "later" in stage.waiting())
@@ -121,7 +121,7 @@ async def test_wakes_during_an_outage_are_made_up_for(caplog: pytest.LogCaptureF
         await until(lambda: stage.due.asked > 0)
         stage.queue.lost = True
         stage.due.add("a")
-        stage.signals.tell("jobs")
+        stage.signals.notify("jobs")
         await asyncio.sleep(0.3)
         stage.queue.lost = False
         await until(lambda: stage.waiting() == {"a"})
@@ -168,14 +168,14 @@ async def test_one_leads_and_another_takes_over() -> None:
         async with lock:
             yield
 
-    def duty(name: str) -> Callable[[], "asyncio.Future[None]"]:
+    def duty(name: str) -> Duty:
         async def forever() -> None:
             leaders.append(name)
             await asyncio.Event().wait()
 
-        return lambda: asyncio.ensure_future(forever())
+        return forever
 
-    tasks = {name: asyncio.create_task(lead(leadership, [duty(name)], stop=stops[name])) for name in "ab"}
+    tasks = {name: asyncio.create_task(Leader(leadership, [duty(name)]).run(stops[name])) for name in "ab"}
     await until(lambda: leaders == ["a"])
     await asyncio.sleep(0.05)
     assert leaders == ["a"]
@@ -197,7 +197,7 @@ async def test_trouble_gives_the_lead_away_and_asks_for_it_again(caplog: pytest.
 
     stage.due.broken = True
     with caplog.at_level(logging.ERROR):
-        task = asyncio.create_task(lead(leadership, [stage.relay.run], stop=stop, retry=0.05))
+        task = asyncio.create_task(Leader(leadership, [stage.relay.run], retry=0.05).run(stop))
         await until(lambda: terms >= 3)
         stage.due.broken = False
         stage.due.add("a")

@@ -14,9 +14,8 @@ from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
 from domain.jobs.usecases.draining import Drain, delay
-from domain.jobs.usecases.lanes import Lanes
 from domain.jobs.usecases.polling import Polling
-from domain.jobs.usecases.working import through, work
+from domain.jobs.usecases.worker import Failover, Lanes, Worker
 
 pytestmark = pytest.mark.asyncio
 
@@ -200,7 +199,7 @@ async def test_stopping_finishes_the_job_in_hand_and_gives_back_the_rest() -> No
 
     queue = MemoryQueue()
     await queue.wake("a")
-    task = asyncio.create_task(work(queue.serve, Drain(board, {"k": handler}), lanes=2, stop=stop))
+    task = asyncio.create_task(Worker(queue, Drain(board, {"k": handler}), lanes=2).run(stop))
     await begun.wait()
     stop.set()
     await task
@@ -218,7 +217,7 @@ async def test_a_job_that_outlasts_the_grace_is_given_back() -> None:
 
     queue = MemoryQueue()
     await queue.wake("a")
-    task = asyncio.create_task(work(queue.serve, Drain(board, {"k": handler}), lanes=2, stop=stop, grace=0.05))
+    task = asyncio.create_task(Worker(queue, Drain(board, {"k": handler}), lanes=2, grace=0.05).run(stop))
     await begun.wait()
     stop.set()
     await asyncio.wait_for(task, 2)
@@ -284,7 +283,7 @@ async def test_no_more_lanes_than_slots() -> None:
 async def polled(board: Board, signals: MemorySignals, body: Callable[[], Awaitable[None]], idle: float = 30.0) -> None:
     stop = asyncio.Event()
     drain = Drain(board, {"k": board.finish})
-    task = asyncio.create_task(work(Polling(board, signals, idle=idle).serve, drain, lanes=2, stop=stop))
+    task = asyncio.create_task(Worker(Polling(board, signals, idle=idle), drain, lanes=2).run(stop))
     await body()
     stop.set()
     await asyncio.wait_for(task, 2)
@@ -296,7 +295,7 @@ async def test_the_database_alone_is_enough() -> None:
     async def body() -> None:
         await until(lambda: all(row.done for row in board.rows))
         board.rows += [Row("a", "k"), Row("c", "k", run_at=datetime.now(UTC).timestamp() + 0.4)]
-        signals.tell("jobs")
+        signals.notify("jobs")
         await until(lambda: all(row.done for row in board.rows))
 
     await polled(board, signals, body)
@@ -315,8 +314,8 @@ async def test_idle_polling_asks_the_database_hardly_ever() -> None:
 async def test_a_lost_queue_is_replaced_by_the_database_until_it_is_back() -> None:
     board, signals, queue, stop = Board(Row("a", "k")), MemorySignals(), MemoryQueue(), asyncio.Event()
     queue.lost = True
-    serve = through(queue.serve, Polling(board, signals).serve, outage=0.1)
-    task = asyncio.create_task(work(serve, Drain(board, {"k": board.finish}), lanes=2, stop=stop))
+    source = Failover(queue, Polling(board, signals), outage=0.1)
+    task = asyncio.create_task(Worker(source, Drain(board, {"k": board.finish}), lanes=2).run(stop))
     await until(lambda: board.rows[0].done)
     queue.lost = False
     board.rows.append(Row("b", "k", dispatched=True))

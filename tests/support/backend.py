@@ -13,7 +13,7 @@ from adapters.memory.orgs import MemoryOrgRegistry
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.signals import MemorySignals
 from adapters.memory.sources import MemorySourceSchedule
-from adapters.memory.table import MemoryStore
+from adapters.memory.table import MemoryDatabase
 from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.memory.webhook_deliveries import MemoryDeliveryLog, MemoryShards
 from adapters.wire.catalogue import WireRendering
@@ -73,8 +73,8 @@ class Backend:
 
 def memory_backend() -> Backend:
     """Everything in memory, on a clock that stands still."""
-    store, clock, signals = MemoryStore(), SettableClock(), MemorySignals()
-    store.listeners.append(signals.tell)
+    store, clock, signals = MemoryDatabase(), SettableClock(), MemorySignals()
+    store.listeners.append(signals.notify)
 
     async def pass_time(by: timedelta) -> None:
         clock.advance(by)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from connectors.sdk.settings import URL, config_schema
-from domain.ingestion.model import Table
+from domain.ingestion.model import FeedTable
 from ports.connectors import Answer, ConnectorInfo, FetchFailed, Job, ParseFailed, Validators
 
 TOKEN: Final = {
@@ -72,12 +72,12 @@ class FakeConnectors:
 
     def tables(
         self, name: str, job: Job, snapshot: Path, score_header: Callable[[Sequence[str]], int]
-    ) -> Iterator[Table]:
+    ) -> Iterator[FeedTable]:
         """The feed's lines as one table."""
         lines = snapshot.read_text("utf-8", "replace").splitlines()
         if not lines:
             raise ParseFailed("The feed is empty.")
-        yield Table(None, tuple(lines[0].split(",")), _rows(lines[1:]))
+        yield FeedTable(None, tuple(lines[0].split(",")), _rows(lines[1:]))
 
 
 def _rows(lines: list[str]) -> Iterator[tuple[int, list[Any]]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.memory.events import GRANTS, Grant, MemoryEventReader
 from adapters.memory.signals import MemorySignals
-from adapters.memory.table import MemoryStore
+from adapters.memory.table import MemoryDatabase
 from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.memory.clock import SettableClock
 from adapters.wire.events import WireEventRendering
@@ -25,7 +25,7 @@ from tests.support import builders
 class HeldEvents(MemoryEventReader):
     """`held` is a position that some writer has not committed yet; `down` makes reading fail; reads are counted."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryDatabase) -> None:
         super().__init__(store, WireEventRendering())
         self.held: int | None = None
         self.down = False
@@ -62,8 +62,8 @@ class Log:
     """A log in memory with its follower running."""
 
     def __init__(self, **tailer: Any) -> None:
-        self.store, self.signals = MemoryStore(), MemorySignals()
-        self.store.listeners.append(self.signals.tell)
+        self.store, self.signals = MemoryDatabase(), MemorySignals()
+        self.store.listeners.append(self.signals.notify)
         self.uow = MemoryUnitOfWork(self.store, SettableClock())
         self.events = HeldEvents(self.store)
         self.tailer = LogTailer(self.events, WireEventRendering(), self.signals, **tailer)

@@ -1,44 +1,26 @@
-"""The use cases of sources, runs and uploads on fakes, as an application would hold them."""
+"""What the processes make of their dependencies, for tests that call it themselves; and fakes of what lies outside."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.objects import MemoryObjects
-from domain.runs.usecases.service import RunService
-from domain.sources.usecases.service import SourceService
-from domain.uploads.usecases import UploadService
-from entrypoints.schemas import SchemaFaults
+from domain.jobs.usecases.draining import Handler
+from domain.runs.queueing import EXECUTE
+from entrypoints.areas import runs
+from entrypoints.container import Container
 from tests.support.connectors import FakeConnectors
 
 MINUTE = timedelta(minutes=1)
 
 
+def execution_of(container: Container) -> Handler:
+    """The handler of `runs.execute` jobs, as a worker makes it."""
+    return runs.AREA.jobs(container.assembled())[EXECUTE]
+
+
 @dataclass
-class Services:
-    """The services and the fakes behind them."""
+class Outside:
+    """Fakes of what lies outside."""
 
     connectors: FakeConnectors = field(default_factory=FakeConnectors)
     objects: MemoryObjects = field(default_factory=MemoryObjects)
-    vault: AesGcmVault = field(default_factory=lambda: AesGcmVault("a secret of at least thirty-two characters"))
-
-    @property
-    def sources(self) -> SourceService:
-        """Use cases of sources; the host files.internal may be private."""
-        return SourceService(
-            self.connectors,
-            self.vault,
-            SchemaFaults(),
-            "in.joinery.test",
-            frozenset({"files.internal", "127.0.0.1:9000"}),
-        )
-
-    @property
-    def runs(self) -> RunService:
-        """Use cases of runs."""
-        return RunService(self.connectors)
-
-    @property
-    def uploads(self) -> UploadService:
-        """Use cases of uploads."""
-        return UploadService(self.objects)

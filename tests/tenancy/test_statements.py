@@ -14,7 +14,7 @@ FOLDER = Path(adapters.postgres.__file__).parent
 ACROSS = {
     "access.keys": "finds out whose credentials they are",
     "events.licences": "what several organisations' holders were granted by others",
-    "events.stirred": "one listener reads for every organisation; each is named with its position",
+    "events.tenants_with_new_events": "one listener reads for every organisation; each is named with its position",
     "events.licensed": "what other organisations' licences open; each licence names its owner and catalogue",
     "events.licensed_stride": "how much there is of that",
     "idempotency.purge_expired": "upkeep by age alone",

@@ -22,8 +22,8 @@ SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, prod
     least(greatest(%(now)s, now() - interval '1 hour'), now() + interval '1 hour'), network, body
 FROM (SELECT * FROM new_events ORDER BY n) AS event
 
--- tell --
-SELECT pg_notify('joinery_events', %(word)s)
+-- notify --
+SELECT pg_notify('joinery_events', %(payload)s)
 
 -- last_position --
 SELECT last_value - (NOT is_called)::integer, (SELECT position FROM event_low_watermark), now() - interval '1 day'
@@ -39,7 +39,7 @@ SELECT holder, org, livemode, catalogue, groups FROM licences
 WHERE holder = ANY(%(holders)s) OR holder = '*'
 ORDER BY org, catalogue, holder
 
--- stirred --
+-- tenants_with_new_events --
 SELECT own.org, own.livemode
 FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[], %(positions)s::bigint[]) AS own (org, livemode, position)
 WHERE EXISTS (SELECT FROM events e WHERE e.org = own.org AND e.livemode = own.livemode AND e.position > own.position

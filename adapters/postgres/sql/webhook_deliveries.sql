@@ -1,18 +1,15 @@
+-- Statuses are parameters, but for those by which a partial index is found (webhook_endpoints_shard, webhook_deliveries_open):
+-- whether it serves is decided when a statement is planned, and the plan of a prepared statement knows no parameter's value.
+
 -- subscribers --
-SELECT e.org, e.livemode, e.id, e.url, e.event_types, e.sources, e.categories, e.catalogues, e.payload,
-    e.coalesce_seconds, e.api_version, e.description, e.status, e.disabled_for, e.secret_last4, e.previous_last4,
-    e.rotation_expires_at, e.version, e.created_at, e.updated_at, e.last_success_at, e.failing_since,
-    e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
+SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
 FROM webhook_endpoints e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
 WHERE e.status = 'enabled' AND e.shard = ANY(%(shards)s)
 
 -- subscriber --
-SELECT e.org, e.livemode, e.id, e.url, e.event_types, e.sources, e.categories, e.catalogues, e.payload,
-    e.coalesce_seconds, e.api_version, e.description, e.status, e.disabled_for, e.secret_last4, e.previous_last4,
-    e.rotation_expires_at, e.version, e.created_at, e.updated_at, e.last_success_at, e.failing_since,
-    e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
+SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
 FROM webhook_endpoints e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
-WHERE e.status = 'enabled' AND e.org = %(org)s AND e.livemode = %(livemode)s AND e.id = %(endpoint)s
+WHERE e.status = %(enabled)s AND e.org = %(org)s AND e.livemode = %(livemode)s AND e.id = %(endpoint)s
 
 -- open --
 SELECT id, endpoint, event, type, subject, positions, status, created_at, tries, next_attempt_at,
@@ -36,34 +33,34 @@ SELECT DISTINCT product FROM product_terms
 WHERE org = %(org)s AND livemode = %(livemode)s AND term = ANY(%(terms)s) AND product = ANY(%(products)s)
 
 -- staging --
-CREATE TEMPORARY TABLE IF NOT EXISTS told_deliveries (org text, livemode boolean, id text, endpoint text, event text,
+CREATE TEMPORARY TABLE IF NOT EXISTS reported_deliveries (org text, livemode boolean, id text, endpoint text, event text,
     type text, subject text, positions bigint[], status text, body bytea, attempts jsonb, made integer, tries integer,
     next_attempt_at timestamptz, created_at timestamptz, completed_at timestamptz) ON COMMIT DELETE ROWS
 
 -- copy --
-COPY told_deliveries (org, livemode, id, endpoint, event, type, subject, positions, status, body, attempts, made, tries,
+COPY reported_deliveries (org, livemode, id, endpoint, event, type, subject, positions, status, body, attempts, made, tries,
     next_attempt_at, created_at, completed_at) FROM STDIN (FORMAT binary)
 
 -- hold --
 SELECT FROM webhook_endpoints e
-WHERE (e.org, e.livemode, e.id) IN (SELECT n.org, n.livemode, n.endpoint FROM told_deliveries n)
+WHERE (e.org, e.livemode, e.id) IN (SELECT n.org, n.livemode, n.endpoint FROM reported_deliveries n)
 ORDER BY e.org, e.livemode, e.id FOR NO KEY UPDATE
 
 -- record --
 INSERT INTO webhook_deliveries AS d (org, livemode, id, endpoint, event, type, subject, positions, status, body, attempts,
     tries, next_attempt_at, created_at, completed_at)
 SELECT n.org, n.livemode, n.id, n.endpoint, n.event, n.type, n.subject, n.positions,
-    CASE WHEN e.status = 'disabled' AND n.status IN ('pending', 'sending') THEN 'failed' ELSE n.status END, n.body,
-    n.attempts, n.tries, CASE WHEN e.status = 'enabled' THEN n.next_attempt_at END, n.created_at,
-    CASE WHEN e.status = 'disabled' THEN coalesce(n.completed_at, %(now)s) ELSE n.completed_at END
-FROM told_deliveries n JOIN webhook_endpoints e ON e.org = n.org AND e.livemode = n.livemode AND e.id = n.endpoint
+    CASE WHEN e.status <> %(enabled)s AND n.status = ANY(%(open)s) THEN %(failed)s ELSE n.status END, n.body,
+    n.attempts, n.tries, CASE WHEN e.status = %(enabled)s THEN n.next_attempt_at END, n.created_at,
+    CASE WHEN e.status <> %(enabled)s THEN coalesce(n.completed_at, %(now)s) ELSE n.completed_at END
+FROM reported_deliveries n JOIN webhook_endpoints e ON e.org = n.org AND e.livemode = n.livemode AND e.id = n.endpoint
 ON CONFLICT (org, livemode, id) DO UPDATE SET event = excluded.event, type = excluded.type,
     positions = excluded.positions, status = excluded.status, body = coalesce(excluded.body, d.body),
     attempts = CASE WHEN jsonb_array_length(d.attempts) + jsonb_array_length(excluded.attempts) <= (
-        SELECT n.made FROM told_deliveries n WHERE n.org = d.org AND n.livemode = d.livemode AND n.id = d.id
+        SELECT n.made FROM reported_deliveries n WHERE n.org = d.org AND n.livemode = d.livemode AND n.id = d.id
     ) THEN d.attempts || excluded.attempts ELSE d.attempts END,
     tries = excluded.tries, next_attempt_at = excluded.next_attempt_at, completed_at = excluded.completed_at
-WHERE d.status IN ('pending', 'sending') OR excluded.status = 'succeeded'
+WHERE d.status = ANY(%(open)s) OR excluded.status = %(succeeded)s
 
 -- progress --
 UPDATE webhook_endpoints e SET checkpoint = greatest(e.checkpoint, n.checkpoint),

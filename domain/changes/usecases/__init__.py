@@ -1,1 +1,7 @@
-"""What runs: serving the log to those who read it, and following it as it grows."""
+"""What runs: serving the log to those who read it, and following it as it grows.
+
+`high_watermark`  how far the log goes
+`reading`         a bounded look into it, as a reader's licences show it
+`tailing`         `LogTailer.run()` reads what is new once, for all who follow: long polls, streams, webhooks
+`service`         the change feed: pages, the newest events, long polls
+"""

@@ -17,7 +17,7 @@ class HighWatermark:
         self.low_watermark = 0
         """Up to there events have been dropped by age."""
         self.last = 0
-        """The highest position that was taken, above the horizon while its writer is not done."""
+        """The highest position that was taken, above the high watermark while its writer is not done."""
         self.looked = float("-inf")
         """When it was asked last, by the loop's clock: what was committed before is not above `last`."""
         self.since: datetime | None = None

@@ -51,7 +51,7 @@ class LogReading:
         return await self._events.stride(reader, after, up_to, WINDOW)
 
     async def back(self, reader: Reader, after: int, up_to: int, most: int, wanted: EventFilter) -> list[LoggedEvent]:
-        """The newest `most` events in that stretch that show anything, newest first."""
+        """The newest `most` events in that range that show anything, newest first."""
         shown: list[LoggedEvent] = []
         while len(shown) < most and up_to > after:
             asked = most - len(shown)

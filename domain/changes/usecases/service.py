@@ -26,22 +26,22 @@ class ChangesService:
 
     def __init__(self, events: EventReader, tailer: LogTailer) -> None:
         self._events, self.tailer = events, tailer
-        self._log, self._horizon = tailer.log, tailer.high_watermark
+        self._log, self._high_watermark = tailer.log, tailer.high_watermark
 
     async def start(self, after: int | None) -> int:
         """The position to read from: the one given, or that of the oldest event kept. Raises CursorExpired."""
-        high_watermark = self._horizon
-        if not high_watermark.known:
-            await high_watermark.fresh()
+        log = self._high_watermark
+        if not log.known:
+            await log.fresh()
         if after is None:
-            return high_watermark.low_watermark
-        if after < high_watermark.low_watermark:
+            return log.low_watermark
+        if after < log.low_watermark:
             raise CursorExpired
         return after
 
     async def now(self) -> int:
-        """The horizon: what is committed from here on comes after it."""
-        return await self._horizon.fresh()
+        """The high watermark: what is committed from here on comes after it."""
+        return await self._high_watermark.fresh()
 
     async def page(
         self, tenant: Tenant, after: int, limit: int, wanted: EventFilter, *, patient: bool = False
@@ -53,25 +53,24 @@ class ChangesService:
         loop, page, fresh = asyncio.get_running_loop(), ChangePage(after), False
         until = loop.time() + (PATIENCE if patient else 0)
         while True:
-            if not fresh and self._horizon.position - page.position < limit:
-                await self._horizon.fresh()
+            if not fresh and self._high_watermark.position - page.position < limit:
+                await self._high_watermark.fresh()
                 fresh = True
-            up_to = self._horizon.position
+            up_to = self._high_watermark.position
             if page.position < up_to:
                 await self._add(page, tenant, up_to, limit, wanted)
-            page.caught_up = fresh and page.position >= self._horizon.position
+            page.caught_up = fresh and page.position >= self._high_watermark.position
             if page.caught_up or page.count >= limit or (page.position < up_to and loop.time() >= until):
                 break
         if not fresh:
-            await self._horizon.fresh()
+            await self._high_watermark.fresh()
         await self.start(after)  # what was dropped before or while it was read would be missing from the page
         return page
 
     async def _add(self, page: ChangePage, tenant: Tenant, up_to: int, limit: int, wanted: EventFilter) -> None:
         reader = await self._log.reader(tenant)
         if reader.licences:
-            read_batch = await self._log.read_batch(reader, page.position, up_to, limit - page.count, wanted)
-            _extend(page, read_batch)
+            _extend(page, await self._log.read_batch(reader, page.position, up_to, limit - page.count, wanted))
             return
         end = await self._log.window(reader, page.position, up_to, wanted)
         found = await self._events.splice(tenant, page.position, end, limit - page.count, wanted)
@@ -87,10 +86,10 @@ class ChangesService:
         """`page`, and `next` (inside `idle`) if it is empty; with nothing known beyond the position, that is listened for."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        if self._horizon.known and after >= self._horizon.position:
+        if self._high_watermark.known and after >= self._high_watermark.position:
             with idle():
                 page = await self.next(tenant, after, limit, wanted, seconds)
-            if page.count or self._horizon.looked >= began:
+            if page.count or self._high_watermark.looked >= began:
                 return page
         page = await self.page(tenant, after, limit, wanted, patient=True)
         left = began + seconds - loop.time()
@@ -110,27 +109,27 @@ class ChangesService:
         return page
 
     async def recent(self, tenant: Tenant, page_request: PageRequest, wanted: EventFilter) -> Page[LoggedEvent]:
-        """The newest first, none above the horizon; an item's key is its position.
+        """The newest first, none above the high watermark; an item's key is its position.
 
         A page may be short although there is more, where events asked for lie far apart.
         """
         loop = asyncio.get_running_loop()
-        high_watermark = await self._horizon.fresh()
+        high_watermark = await self._high_watermark.fresh()
         until, reader = loop.time() + PATIENCE / 2, await self._log.reader(tenant)
         before = min(high_watermark, int(page_request.key) - 1) if page_request.key else high_watermark
         found: list[LoggedEvent] = []
         width = _FIRST_LOOK_BACK if wanted.narrow else before
-        while before > self._horizon.low_watermark and len(found) <= page_request.limit and loop.time() < until:
+        while before > self._high_watermark.low_watermark and len(found) <= page_request.limit and loop.time() < until:
             after = max(0, before - width)
             found += await self._log.back(reader, after, before, page_request.limit + 1 - len(found), wanted)
             before, width = after, width * 4
-        return _page(found, page_request.limit, before, self._horizon.low_watermark)
+        return _page(found, page_request.limit, before, self._high_watermark.low_watermark)
 
 
-def _extend(page: ChangePage, read_batch: EventBatch) -> None:
-    page.bodies += [event.body for event in read_batch.events]
-    page.count += len(read_batch.events)
-    page.position, page.caught_up = read_batch.position, read_batch.caught_up
+def _extend(page: ChangePage, batch: EventBatch) -> None:
+    page.bodies += [event.body for event in batch.events]
+    page.count += len(batch.events)
+    page.position, page.caught_up = batch.position, batch.caught_up
 
 
 def _page(found: list[LoggedEvent], limit: int, looked_to: int, low_watermark: int) -> Page[LoggedEvent]:

@@ -15,7 +15,7 @@ from domain.changes.usecases.reading import LogReading
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
 from ports.events import EventReader, EventRendering
-from ports.signals import SignalListener, Signals
+from ports.signals import Channel, SignalListener, Signals
 
 IDLE: Final = 5.0
 """Seconds after which the log is asked though nothing was said."""
@@ -27,7 +27,7 @@ PAGE: Final = 500
 TURN: Final = 4
 """Pages that are read for one tenant before the next one's turn comes."""
 MOST_WAITING: Final = 20_000
-"""Events held for one follower; one that is slower goes on from the log itself."""
+"""Events held for one subscription; one that is slower goes on from the log itself."""
 _RETRY: Final = 1.0
 
 LOG: Final = logging.getLogger("joinery.changes")
@@ -50,11 +50,11 @@ class Subscription:
         """How often it was too slow for the listener."""
 
     async def next(self, limit: int = PAGE, timeout: float | None = None) -> EventBatch:
-        """The next stretch: at once when there is anything, else as soon as there is; empty after `timeout` seconds."""
+        """The next batch: at once when there is anything, else as soon as there is; empty after `timeout` seconds."""
         if not self._live:
-            read_batch = await self._channel.catch_up(self, limit)
-            if read_batch.events or not read_batch.caught_up:
-                return read_batch
+            batch = await self._channel.catch_up(self, limit)
+            if batch.events or not batch.caught_up:
+                return batch
         if not self._waiting and self._reached <= self.position and self._live:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
@@ -68,9 +68,9 @@ class Subscription:
         self.position = max(self.position, events[-1].position if self._waiting else self._reached)
         return EventBatch(events, self.position, caught_up=self._live and not self._waiting)
 
-    def moved(self, read_batch: EventBatch) -> None:
+    def moved(self, batch: EventBatch) -> None:
         """It has read so far by itself."""
-        self.position = self._reached = read_batch.position
+        self.position = self._reached = batch.position
 
     def join(self) -> None:
         """From now on it is handed what is new."""
@@ -98,7 +98,7 @@ class Subscription:
 
 @dataclass(slots=True)
 class _Channel:
-    """What one tenant's followers share: how far the listener has read for them, and whether there is more to read."""
+    """What one tenant's subscriptions share: how far the listener has read for them, and whether there is more to read."""
 
     tailer: "LogTailer"
     tenant: Tenant
@@ -106,8 +106,8 @@ class _Channel:
     dirty: bool = True
     wanted: int = 0
     subscriptions: set[Subscription] = field(default_factory=set)
-    owners: frozenset[str] = frozenset()
-    """The words by which signals name those whose events are read here."""
+    owners: frozenset[Tenant] = frozenset()
+    """Those whose events are read here."""
     since: datetime | None = None
     """What appears after `position` carries no time before this."""
     licensed: Reader | None = None
@@ -116,21 +116,21 @@ class _Channel:
 
     def __post_init__(self) -> None:
         """Until the licences are known, one's own events are all."""
-        self.owners = frozenset((self.tenant.word,))
+        self.owners = frozenset((self.tenant,))
 
     def learn(self, licences: Sequence[Licence], up_to: int) -> None:
-        """These are held; they were asked for after the horizon `up_to`."""
+        """These are held; they were asked for after the high watermark `up_to`."""
         self.licensed, self.known_to = Reader(self.tenant, tuple(licences)), max(self.known_to, up_to)
-        self.owners = frozenset((self.tenant.word, *(one.owner.word for one in licences)))
+        self.owners = frozenset((self.tenant, *(one.owner for one in licences)))
 
     async def reader(self, up_to: int) -> Reader:
-        """Who reads up to there. Licences are asked for after the horizon, or what they open would be passed by unseen."""
+        """Who reads up to there. Licences are asked for after the high watermark, or what they open would be passed by unseen."""
         if self.licensed is None or up_to > self.known_to:
             await self.tailer.learn([self])
         return self.licensed or Reader(self.tenant)
 
     def move(self, position: int, since: datetime | None) -> None:
-        """Everything up to there has been read, by a question to the log that told `since`."""
+        """Everything up to there has been read, by a question to the log that answered `since`."""
         self.position, self.since = position, since
 
     async def catch_up(self, subscription: Subscription, limit: int) -> EventBatch:
@@ -138,15 +138,13 @@ class _Channel:
         up_to = max(self.position, self.tailer.high_watermark.position)
         if subscription.position < up_to:
             reader = await self.reader(up_to)
-            read_batch = await self.tailer.log.read_batch(
-                reader, subscription.position, up_to, limit, subscription.wanted
-            )
+            batch = await self.tailer.log.read_batch(reader, subscription.position, up_to, limit, subscription.wanted)
         else:
-            read_batch = EventBatch((), subscription.position, caught_up=True)
-        subscription.moved(read_batch)
+            batch = EventBatch((), subscription.position, caught_up=True)
+        subscription.moved(batch)
         if subscription.position >= self.position:
             subscription.join()
-        return read_batch
+        return batch
 
 
 class LogTailer:
@@ -204,18 +202,14 @@ class LogTailer:
                 subscription.wake()
 
     async def _channel(self, tenant: Tenant) -> _Channel:
-        high_watermark = self.high_watermark
-        if not high_watermark.known:
-            await (
-                high_watermark.fresh()
-            )  # or the first of a process would have the listener read the log from its beginning
-        return self._channels.setdefault(
-            tenant, _Channel(self, tenant, high_watermark.position, since=high_watermark.since)
-        )
+        log = self.high_watermark
+        if not log.known:
+            await log.fresh()  # or the first of a process would have the listener read the log from its beginning
+        return self._channels.setdefault(tenant, _Channel(self, tenant, log.position, since=log.since))
 
     async def run(self) -> None:
         """Listen until cancelled; trouble with the database is waited out."""
-        async with self._signals.subscribe("events") as listener:
+        async with self._signals.subscribe(Channel.EVENTS) as listener:
             while True:
                 try:
                     await self._listen(listener)
@@ -228,9 +222,9 @@ class LogTailer:
     async def _listen(self, listener: SignalListener) -> None:
         said = await self._wait(listener)
         sweep = not said or asyncio.get_running_loop().time() - self._swept >= self._idle
-        words = listener.payloads()
-        sweep = sweep or "" in words
-        self._mark(words)
+        heard = listener.heard()
+        sweep = sweep or heard.missed
+        self._mark(frozenset(signal.tenant for signal in heard.signals))
         if sweep or self._dirty():
             before = self.high_watermark.position
             await self.high_watermark.look()
@@ -263,9 +257,9 @@ class LogTailer:
                 task.cancel()
             await asyncio.gather(heard, kicked, return_exceptions=True)
 
-    def _mark(self, words: frozenset[str]) -> None:
+    def _mark(self, tenants: frozenset[Tenant]) -> None:
         for channel in self._channels.values():
-            if not words.isdisjoint(channel.owners):
+            if not tenants.isdisjoint(channel.owners):
                 channel.dirty, channel.wanted = True, 0
 
     async def _sweep(self) -> None:
@@ -312,14 +306,14 @@ class LogTailer:
         for _ in range(TURN):
             if channel.position >= high_watermark or not channel.subscriptions:
                 break
-            read_batch = await self.log.read_batch(reader, channel.position, high_watermark, PAGE, since=bound)
-            channel.move(read_batch.position, bound if read_batch.position < high_watermark else since)
+            batch = await self.log.read_batch(reader, channel.position, high_watermark, PAGE, since=bound)
+            channel.move(batch.position, bound if batch.position < high_watermark else since)
             asked: dict[EventFilter, list[LoggedEvent]] = {}
             for subscription in list(channel.subscriptions):
                 wanted = subscription.wanted
                 if wanted not in asked:
-                    asked[wanted] = [event for event in read_batch.events if wanted.matches(event)]
-                subscription.hand(asked[wanted], read_batch.position)
+                    asked[wanted] = [event for event in batch.events if wanted.matches(event)]
+                subscription.hand(asked[wanted], batch.position)
         channel.dirty = channel.position < channel.wanted
         if not channel.dirty:
             channel.wanted = 0

@@ -23,7 +23,7 @@ LONGEST_DELAY: Final = timedelta(minutes=10)
 LOG: Final = logging.getLogger("joinery.worker")
 
 
-def _utcnow() -> datetime:
+def _now() -> datetime:
     return datetime.now(UTC)
 
 
@@ -43,10 +43,9 @@ class Drain:
         lease: timedelta = LEASE,
         batch: int = BATCH,
         turn: timedelta = TURN,
-        now: Callable[[], datetime] = _utcnow,
     ) -> None:
         self._dispatch, self._handlers = dispatch, handlers
-        self._lease, self._batch, self._turn, self._now = lease, batch, turn, now
+        self._lease, self._batch, self._turn = lease, batch, turn
         self._stopping = False
 
     def stop(self) -> None:
@@ -58,13 +57,13 @@ class Drain:
 
         Cancelled, it releases the jobs it holds and ends.
         """
-        until = self._now() + self._turn
+        until = _now() + self._turn
         while not self._stopping:
             jobs = await self._dispatch.claim(lane, self._batch, self._lease)
             if not jobs:
                 return False
             await self._run(jobs)
-            if self._now() >= until:
+            if _now() >= until:
                 return not self._stopping
         return False
 
@@ -75,14 +74,14 @@ class Drain:
                 while not self._stopping and (job := batch.next()) is not None:
                     await self._attempt(batch, job)
             finally:
-                for job in batch.rest():
-                    await self._release(job, self._now())
+                for job in batch.not_begun():
+                    await self._release(job, _now())
 
     async def _attempt(self, batch: "_Batch", job: ClaimedJob) -> None:
         handler = self._handlers.get(job.kind)
         if handler is None:
             LOG.error("job %s: no handler for kind %s", job.id, job.kind)
-            return await self._release(job, self._now() + delay(job.attempt))
+            return await self._release(job, _now() + delay(job.attempt))
         work = asyncio.ensure_future(handler(job, batch.lost))
         batch.work = work
         try:
@@ -93,14 +92,14 @@ class Drain:
             if batch.lost.is_set():
                 LOG.info("job %s (%s): lost its lease and was stopped", job.id, job.kind)
             else:
-                await self._release(job, self._now())
+                await self._release(job, _now())
                 raise
         except Exception:
             if batch.lost.is_set():
                 return LOG.info("job %s (%s): lost its lease and failed", job.id, job.kind, exc_info=True)
             wait = delay(job.attempt)
             LOG.exception("job %s (%s): attempt %d failed, again in %s", job.id, job.kind, job.attempt, wait)
-            await self._release(job, self._now() + wait)
+            await self._release(job, _now() + wait)
         finally:
             batch.done()
 
@@ -153,7 +152,7 @@ class _Batch:
         """All jobs whose lease is to be kept."""
         return [*([self._current] if self._current else []), *reversed(self._waiting)]
 
-    def rest(self) -> list[ClaimedJob]:
+    def not_begun(self) -> list[ClaimedJob]:
         """The jobs not begun, oldest first."""
         return self._waiting[::-1]
 

@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
 
 from ports.jobs import Dispatch
-from ports.signals import SignalListener, Signals
+from ports.queue import Start
+from ports.signals import Channel, SignalListener, Signals
 
-CHANNEL: Final = "jobs"
 IDLE: Final = 30.0
 """Seconds after which the database is asked though nothing was said."""
 FORGET: Final = 300.0
@@ -19,21 +18,12 @@ SHORTEST: Final = 0.25
 _RETRY: Final = 5.0
 LOG: Final = logging.getLogger("joinery.worker")
 
-Start = Callable[[str], Awaitable[None]]
-
-
-def _utcnow() -> datetime:
-    return datetime.now(UTC)
-
 
 class Polling:
-    """Starts each lane that the database says is due."""
+    """LaneSource: each lane that the database says is due."""
 
-    def __init__(
-        self, dispatch: Dispatch, signals: Signals, *, idle: float = IDLE, now: Callable[[], datetime] = _utcnow
-    ) -> None:
-        self._dispatch, self._signals = dispatch, signals
-        self._idle, self._now = idle, now
+    def __init__(self, dispatch: Dispatch, signals: Signals, *, idle: float = IDLE) -> None:
+        self._dispatch, self._signals, self._idle = dispatch, signals, idle
 
     async def serve(self, start: Start, stop: asyncio.Event) -> None:
         """Until `stop`: `await start(lane)` for each due lane, one by one, so that a full process takes no more."""
@@ -51,7 +41,7 @@ class Polling:
     async def _work(self, start: Start) -> None:
         forgotten = 0.0
         clock = asyncio.get_running_loop().time
-        async with self._signals.subscribe(CHANNEL) as listener:
+        async with self._signals.subscribe(Channel.JOBS) as listener:
             while True:
                 try:
                     if not forgotten or clock() - forgotten > FORGET:
@@ -75,5 +65,5 @@ class Polling:
 
     async def _wait(self, listener: SignalListener) -> None:
         due = await self._dispatch.next_due()
-        seconds = self._idle if due is None else (due - self._now()).total_seconds()
+        seconds = self._idle if due is None else (due - datetime.now(UTC)).total_seconds()
         await listener.wait(min(self._idle, max(SHORTEST, seconds)))

@@ -1,17 +1,16 @@
-"""Hands due lanes from the jobs table to the queue, at once when told of a job, and again when the queue lost them."""
+"""Hands due lanes from the jobs table to the queue, at once when it is notified of a job, and again when the queue lost them."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 from domain.kernel.errors import Unavailable
 from ports.jobs import Dispatch
 from ports.queue import Queue
-from ports.signals import SignalListener, Signals
+from ports.signals import Channel, SignalListener, Signals
 
-CHANNEL: Final = "jobs"
 AT_ONCE: Final = 200
 """Lanes asked for at a time."""
 IDLE: Final = 30.0
@@ -25,10 +24,6 @@ SHORTEST: Final = 0.02
 T = TypeVar("T")
 
 LOG: Final = logging.getLogger("joinery.scheduler")
-
-
-def _utcnow() -> datetime:
-    return datetime.now(UTC)
 
 
 class _QueueLost(Exception):
@@ -53,10 +48,9 @@ class Relay:
         *,
         idle: float = IDLE,
         glance: float = GLANCE,
-        now: Callable[[], datetime] = _utcnow,
     ) -> None:
         self._dispatch, self._queue, self._signals = dispatch, queue, signals
-        self._idle, self._glance, self._now = idle, glance, now
+        self._idle, self._glance = idle, glance
         self._epoch: str | None = None
         self._forgotten = 0.0
         self._overdue = SHORTEST
@@ -64,7 +58,7 @@ class Relay:
     async def run(self) -> None:
         """Relay until cancelled; what the database raises ends it, a lost queue does not."""
         self._epoch = None
-        async with self._signals.subscribe(CHANNEL) as listener:
+        async with self._signals.subscribe(Channel.JOBS) as listener:
             while True:
                 try:
                     await self._mind_epoch()
@@ -104,7 +98,7 @@ class Relay:
 
     async def _pause(self, woken: int) -> float:
         due = await self._dispatch.next_due()
-        seconds = self._idle if due is None else min(self._idle, (due - self._now()).total_seconds())
+        seconds = self._idle if due is None else min(self._idle, (due - datetime.now(UTC)).total_seconds())
         if seconds > 0:
             self._overdue = SHORTEST
             return max(SHORTEST, seconds)

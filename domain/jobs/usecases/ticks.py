@@ -21,7 +21,7 @@ class Tick:
 
     name: str
     every: float
-    run: Callable[[], Awaitable[None]]
+    run: Callable[[], Awaitable[object]]
 
 
 class Ticks:

@@ -8,9 +8,9 @@ from typing import Any
 
 from domain.catalogue.batch import FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.statements import ProductStatement, together
-from domain.ingestion.model import Context, Group
+from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
-from domain.ingestion.statements import from_record
+from domain.ingestion.records import from_record
 from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.chunks import slot_of, slots_of
@@ -34,7 +34,7 @@ class Chunk:
 class ChunkBuilder:
     """Turns spooled lines into chunks and chunks into statements, in the calling thread."""
 
-    def __init__(self, codec: Codec, spool: Spool, feed: SpooledFeed, context: Context) -> None:
+    def __init__(self, codec: Codec, spool: Spool, feed: SpooledFeed, context: FeedSettings) -> None:
         self._codec, self._spool, self._feed, self._context = codec, spool, feed, context
 
     def gather(self, buckets: range) -> Chunk:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from domain.catalogue.model import Stream
-from domain.ingestion.model import Table
-from domain.ingestion.vocabulary import score_header
+from domain.ingestion.model import FeedTable
+from domain.ingestion.vocabulary.senses import score_header
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Actor, AuditContext
@@ -248,7 +248,7 @@ class RunExecution:
         if isinstance(attempt.run.input, PushInput):
             spooler.records(self._fetcher.parts(path))
             return
-        tables: Iterator[Table] = self._connectors.tables(
+        tables: Iterator[FeedTable] = self._connectors.tables(
             attempt.source.connector, attempt.connector_job, path, score_header, feed.problems.add
         )
         spooler.tables(tables, may_be_stock=attempt.run.may_be_stock and attempt.source.catalogue_at is not None)

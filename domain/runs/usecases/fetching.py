@@ -9,6 +9,7 @@ from typing import Any
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import SNAPSHOT_LIMIT, PushInput, Run, UploadInput
 from domain.sources.model import Source
+from domain.uploads.model import Upload
 from ports.codec import Codec
 from ports.connectors import Connectors, FetchFailed, Job, Validators
 from ports.objects import ObjectMissing, Objects
@@ -81,7 +82,7 @@ class Fetcher:
 
     async def _upload_key(self, tenant: Tenant, upload: str) -> str:
         async with self.uow.read(tenant) as tx:
-            found = await tx.uploads.get(upload)
+            found = await tx.store(Upload).get(upload)
         if found is None:
             raise FetchFailed("fetch_failed", "The upload is gone; hand the file in again.")
         return found.key

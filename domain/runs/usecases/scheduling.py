@@ -53,7 +53,7 @@ class RunScheduler:
             return False
         run = queued(id, RunTrigger.SCHEDULE, tx.now, stream=stream)
         try:
-            async with self.uow.savepoint(tx):
+            async with tx.savepoint():
                 await tx.runs.add(run)
         except Conflict:
             return False

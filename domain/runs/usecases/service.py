@@ -28,6 +28,14 @@ class Push:
 
 
 @dataclass(frozen=True, slots=True)
+class StartRun:
+    """A pull to start now; `accept_shrink` lets a complete run withdraw as much as it finds gone."""
+
+    stream: Stream = Stream.CATALOGUE
+    accept_shrink: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RunService:
     """Starting is all that happens here; workers carry runs out."""
 
@@ -45,20 +53,18 @@ class RunService:
             raise NotFound
         return run
 
-    async def start(
-        self, tx: Tx, source: str, *, stream: Stream = Stream.CATALOGUE, accept_shrink: bool = False
-    ) -> Run:
+    async def start(self, tx: Tx, source: str, asked: StartRun) -> Run:
         """Queue a pull now.
 
         Raises NotFound; Unprocessable for sources that are not pulled and for a stock pull of a connector that does not
         read stock apart; Conflict while a run of the stream is open or the source is not active.
         """
         found = await _source(tx, source, lock=True)
-        self._refuse_unless_pulled(found, stream)
+        self._refuse_unless_pulled(found, asked.stream)
         found.refuse_unless_runnable()
-        if open_run := await tx.runs.open(source, stream):
+        if open_run := await tx.runs.open(source, asked.stream):
             raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; wait until it has ended.")
-        run = queued(source, RunTrigger.MANUAL, tx.now, stream=stream, accept_shrink=accept_shrink)
+        run = queued(source, RunTrigger.MANUAL, tx.now, stream=asked.stream, accept_shrink=asked.accept_shrink)
         await tx.runs.add(run)
         await tx.jobs.add(execution(run, tx.tenant))
         await tx.audit.add(started(run))

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
-from domain.ingestion.mapping import from_given, propose
-from domain.ingestion.model import Context, HeaderMapping, Row, Table
-from domain.ingestion.plan import Plan, compile_plan
-from domain.kernel.problems import Problem
+from domain.ingestion.columns.plan import ReadPlan, compile_plan
+from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
+from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.chunks import chunks_of, slot_of
 from domain.runs.model import KEPT_PROBLEMS
 from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of
@@ -97,14 +97,14 @@ class SpooledFeed:
 class RowSpooler:
     """Puts the rows of tables aside in a spool, in the calling thread."""
 
-    def __init__(self, codec: Codec, spool: Spool, context: Context, feed: SpooledFeed) -> None:
+    def __init__(self, codec: Codec, spool: Spool, context: FeedSettings, feed: SpooledFeed) -> None:
         self._last_slot = -1
         self._codec = codec
         self._spool = spool
         self._context = context
         self._feed = feed
 
-    def tables(self, tables: Iterator[Table], *, may_be_stock: bool = False) -> None:
+    def tables(self, tables: Iterator[FeedTable], *, may_be_stock: bool = False) -> None:
         """Every table's rows.
 
         Raises NeedsMapping when none can be keyed, StockSheet when the first is one (and `may_be_stock`), Interrupted
@@ -138,17 +138,17 @@ class RowSpooler:
                 self._feed.rows += 1
                 self._keep(PUSHED, str(record["product"]["external_id"]), self._feed.rows, record)
 
-    def _mapping(self, table: Table, head: Sequence[Row]) -> HeaderMapping:
+    def _mapping(self, table: FeedTable, head: Sequence[Row]) -> HeaderMapping:
         if table.given is not None:
             return from_given(table.headers, table.given)
         samples = [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
         return propose(table.headers, samples, self._context)
 
-    def _without_key(self, table: Table, mapping: HeaderMapping) -> None:
+    def _without_key(self, table: FeedTable, mapping: HeaderMapping) -> None:
         detail = "No column could be read as the item's key; the sheet was left out."
-        self._feed.problems.add(Problem("sku", "missing", detail, sheet=table.sheet))
+        self._feed.problems.add(Problem("sku", ProblemKind.MISSING, detail, sheet=table.sheet))
 
-    def _rows(self, index: int, plan: Plan, rows: Iterator[Row]) -> None:
+    def _rows(self, index: int, plan: ReadPlan, rows: Iterator[Row]) -> None:
         """The hot loop: key, chunk, put aside."""
         feed, name = self._feed, self._feed.sheets[index].name
         key_of: Callable[[Sequence[Any]], str | None]
@@ -158,7 +158,7 @@ class RowSpooler:
             key = key_of(cells)
             if key is None:
                 detail = "The row names no item: no SKU, key, GTIN or MPN."
-                feed.problems.add(Problem("sku", "missing", detail, line=line, sheet=name))
+                feed.problems.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=name))
             else:
                 self._keep(index, key, line, cells)
             if feed.stop:

@@ -13,7 +13,7 @@ from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
 from domain.events.model import Event
 from domain.jobs.model import ClaimedJob
-from domain.kernel.problems import Problem
+from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import shape_of
 from domain.runs.model import Checkpoint, Run, RunStage
@@ -153,7 +153,7 @@ class ChunkWriter:
             if statement.key not in found:
                 detail = f"The catalogue has no item {statement.key}, or more than one; its stock was left out."
                 line = chunk.lines[statement.key][0][1]
-                reconciler.problems.append(Problem("sku", "missing", detail, line=line))
+                reconciler.problems.append(Problem("sku", ProblemKind.MISSING, detail, line=line))
                 continue
             product, variant = found[statement.key]
             for stated in statement.variants:

@@ -13,9 +13,11 @@ from domain.webhooks.usecases.endpoint_queue import EndpointQueue
 from domain.webhooks.usecases.intake import Intake
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.recording import Recorder
-from domain.webhooks.usecases.sending import RETRY, Disable, Sending
+from domain.webhooks.usecases.sending import RETRY, Sending
+from domain.webhooks.usecases.service import WebhookService
 from ports.clock import Clock
-from ports.signals import Signals
+from ports.signals import Channel, Heard, Signal, Signals
+from ports.unit_of_work import UnitOfWork
 from ports.webhooks import DeliveryLog, Shards, Subscriber
 
 REBALANCE: Final = 10.0
@@ -38,14 +40,15 @@ class Deliverer:
         log: DeliveryLog,
         shards: Shards,
         posting: Posting,
-        disable: Disable,
+        service: WebhookService,
+        uow: UnitOfWork,
         signals: Signals,
         clock: Clock,
         grace: float = GRACE,
     ) -> None:
         self._log, self._shards, self._signals, self._clock, self._grace = log, shards, signals, clock, grace
         self._recorder = Recorder(log)
-        self._sending = Sending(posting, self._recorder, disable, clock, self._disabled)
+        self._sending = Sending(posting, self._recorder, service, uow, clock, self._disabled)
         self._intake = Intake(tailer, log, self._recorder, self._sending, clock)
         self._queues: dict[Key, EndpointQueue] = {}
         self._intakes: dict[Key, asyncio.Task[None]] = {}
@@ -71,7 +74,7 @@ class Deliverer:
         for task in (*running, *self._intakes.values()):
             task.cancel()
         results = await asyncio.gather(*running, *self._intakes.values(), return_exceptions=True)
-        await self._sending.end(self._grace)
+        await self._sending.close(self._grace)
         with contextlib.suppress(Exception):
             await self._recorder.flush(everything=True)
         with contextlib.suppress(Exception):
@@ -115,7 +118,7 @@ class Deliverer:
         async with self._serving:
             self._held -= shards
             queues = self._drop(*(key for key in self._queues if shard_of(key[1]) in shards))
-        await asyncio.gather(*(queue.quiet.wait() for queue in queues))
+        await asyncio.gather(*(queue.drained() for queue in queues))
         await self._recorder.flush(everything=True)
         await self._shards.release(shards)
 
@@ -128,43 +131,42 @@ class Deliverer:
         self._drop(*self._queues)
 
     async def _listen(self) -> None:
-        async with self._signals.subscribe("webhooks") as listener:
+        async with self._signals.subscribe(Channel.WEBHOOKS) as listener:
             while True:
                 await listener.wait(None)
-                words = listener.payloads()
-                while words:
+                heard: Heard | None = listener.heard()
+                while heard is not None:
                     try:
-                        await self._hear(words)
-                        words = frozenset()
+                        await (self._read_all() if heard.missed else self._read(heard.signals))
+                        heard = None
                     except Exception:
                         LOG.exception("changed endpoints could not be read, again in %.0f s", RETRY)
-                        words = frozenset(("",))
+                        heard = Heard(frozenset(), missed=True)
                         await asyncio.sleep(RETRY)
 
-    async def _hear(self, words: frozenset[str]) -> None:
-        """Take up what changed about these endpoints, or about all of them for an empty text."""
-        if "" in words:
-            found = {(one.tenant, one.endpoint.id): one for one in await self._log.subscribers(sorted(self._held))}
-            await self._leave(*(self._queues.keys() - found.keys()))
-            for subscriber in found.values():
-                await self._serve(subscriber)
-            return
-        for word in words:
-            org, mode, endpoint = word.split(" ")
-            if shard_of(endpoint) in self._held:
-                tenant = Tenant(org, mode == "t")
-                found_one = await self._log.subscriber(tenant, endpoint)
-                if found_one is None:
-                    await self._leave((tenant, endpoint))
+    async def _read(self, signals: frozenset[Signal]) -> None:
+        """Take up what changed about these endpoints."""
+        for signal in signals:
+            if signal.id is not None and shard_of(signal.id) in self._held:
+                subscriber = await self._log.subscriber(signal.tenant, signal.id)
+                if subscriber is None:
+                    await self._leave((signal.tenant, signal.id))
                 else:
-                    await self._serve(found_one)
+                    await self._serve(subscriber)
+
+    async def _read_all(self) -> None:
+        """Take up what changed about any endpoint of the shards that are held."""
+        found = {(one.tenant, one.endpoint.id): one for one in await self._log.subscribers(sorted(self._held))}
+        await self._leave(*(self._queues.keys() - found.keys()))
+        for subscriber in found.values():
+            await self._serve(subscriber)
 
     async def _serve(self, subscriber: Subscriber) -> None:
         """Begin to serve the endpoint, or go on with what changed about it and what was asked to be sent again."""
         async with self._serving:
             queue = self._queues.get((subscriber.tenant, subscriber.endpoint.id))
             if queue is not None:
-                queue.subscriber = subscriber
+                queue.endpoint_changed(subscriber)
                 await self._restore(queue)
             else:
                 await self._begin(EndpointQueue(subscriber))
@@ -180,7 +182,7 @@ class Deliverer:
     async def _begin(self, queue: EndpointQueue) -> None:
         """Its shard may have been given up or lost before or while the store is asked: then it is another worker's."""
         key = queue.key
-        await self._recorder.flush(everything=True)  # an earlier lane of the endpoint may have something left to tell
+        await self._recorder.flush(everything=True)  # an earlier queue of the endpoint may have something left
         known = await self._log.known(*key, queue.subscriber.checkpoint)
         if shard_of(key[1]) not in self._held:
             return
@@ -196,8 +198,7 @@ class Deliverer:
 
     async def _restore(self, queue: EndpointQueue) -> None:
         """Take up the open deliveries that the store knows of, once it knows what became of those in hand."""
-        queue.done = set()
-        try:
+        with queue.restoring():
             await self._recorder.flush(everything=True)
             found = await self._log.open(*queue.key)
             now, clock = asyncio.get_running_loop().time(), self._clock.now()
@@ -206,20 +207,18 @@ class Deliverer:
                 waits = (delivery.next_attempt_at - clock).total_seconds() if delivery.next_attempt_at else 0.0
                 if (item := queue.restore(delivery, now, now + max(0.0, waits))) is not None:
                     restored.append(item)
-        finally:
-            queue.done = None
         for item in restored:
             self._sending.schedule(queue, item)
         self._sending.dispatch_ready(queue)
 
     def _drop(self, *endpoints: Key) -> list[EndpointQueue]:
-        """Serve these no longer; answers the lanes of those that were served."""
+        """Serve these no longer; answers the queues of those that were served."""
         queues = []
         for key in endpoints:
             if (intake := self._intakes.pop(key, None)) is not None:
                 intake.cancel()
             if (queue := self._queues.pop(key, None)) is not None:
-                queue.served = False
+                queue.give_up()
                 self._recorder.leave(queue)
                 queues.append(queue)
         self._sending.drop_unserved()

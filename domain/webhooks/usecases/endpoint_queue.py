@@ -3,16 +3,16 @@
 import asyncio
 from bisect import bisect
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from typing import Final
 
 from domain.events.model import LoggedEvent
-from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import MOST_OPEN, Delivery
+from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, EndpointStatus, Verdict
 from domain.webhooks.payload import combinable
 from ports.webhooks import Subscriber
 
@@ -33,9 +33,9 @@ PROBE: Final = 60.0
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """One open delivery. `events` are at hand from taking in until recording; `recorded` tells that the store has it.
+    """One open delivery, which its queue alone changes. `taken` and `due` are readings of the loop's clock, in seconds.
 
-    `taken` and `due` are readings of the loop's clock, in seconds.
+    `events` are at hand from taking in until recording; `recorded` tells that the store has it.
     """
 
     delivery: Delivery
@@ -48,6 +48,10 @@ class Item:
     unsent: bool = False
     stored_body: bool = False
     """What was sent before lies in the store and is sent again as it is."""
+
+
+Snapshot = tuple[Item, Delivery]
+"""An item, and its delivery as it was at some moment."""
 
 
 class _Lowest:
@@ -71,56 +75,106 @@ class _Lowest:
         return self._heap[0] if self._heap else None
 
 
-@dataclass(eq=False)
 class EndpointQueue:
-    """The open deliveries of one subscriber. It does nothing by itself: who delivers asks it what is next."""
+    """The open deliveries of one subscriber: which is next, what the store does not know yet, and how far it has come.
 
-    subscriber: Subscriber
-    items: dict[str, Item] = field(default_factory=dict)
-    taken_up_to: int = 0
-    failures: int = 0
-    """Failed attempts in a row."""
-    in_flight: int = 0
-    quiet: asyncio.Event = field(default_factory=asyncio.Event)
-    """Nothing is being sent."""
-    unsent: int = 0
-    done: set[str] | None = None
-    """While the store is asked for open deliveries: what was done with meanwhile, of which its answer is out of date."""
-    served: bool = True
-    """This process serves the endpoint."""
-    lost: bool = False
-    """Another worker serves the endpoint by now."""
-    _subjects: dict[str, deque[Item]] = field(default_factory=dict)
-    _ready: deque[Item] = field(default_factory=deque)
-    _open: _Lowest = field(default_factory=_Lowest)
-    _unrecorded: _Lowest = field(default_factory=_Lowest)
-    _fresh: deque[Item] = field(default_factory=deque)
-    _changed: dict[str, Item] = field(default_factory=dict)
-    _settled: asyncio.Event = field(default_factory=asyncio.Event)
-    _probing: bool = False
+    Its state is its own: whoever takes in, sends or records says what happened. Only `room` and `drained` wait.
+    """
 
-    def __post_init__(self) -> None:
-        """Start where the store says that the endpoint has been served up to."""
-        self.taken_up_to = max(self.taken_up_to, self.subscriber.checkpoint)
-        self.quiet.set()
+    def __init__(self, subscriber: Subscriber) -> None:
+        self._subscriber = subscriber
+        self._items: dict[str, Item] = {}
+        self._subjects: dict[str, deque[Item]] = {}
+        self._ready: deque[Item] = deque()
+        self._fresh: deque[Item] = deque()
+        self._changed: dict[str, Item] = {}
+        self._open, self._unrecorded = _Lowest(), _Lowest()
+        self._taken_up_to = subscriber.checkpoint
+        self._failures = self._in_flight = self._unsent = 0
+        self._finished: set[str] | None = None
+        self._served, self._lost, self._probing = True, False, False
+        self._settled, self._drained = asyncio.Event(), asyncio.Event()
+        self._drained.set()
 
     @property
     def key(self) -> tuple[Tenant, str]:
         """Whose endpoint it is, and which."""
-        return self.subscriber.tenant, self.subscriber.endpoint.id
+        return self._subscriber.tenant, self._subscriber.endpoint.id
+
+    @property
+    def subscriber(self) -> Subscriber:
+        """The endpoint as it is known here: as it was read last, and failing or well as its attempts have gone since."""
+        return self._subscriber
+
+    @property
+    def served(self) -> bool:
+        """Whether this process serves the endpoint."""
+        return self._served
+
+    @property
+    def lost(self) -> bool:
+        """Whether another worker serves the endpoint by now, so that nothing of it is to be recorded here."""
+        return self._lost
+
+    @property
+    def taken_up_to(self) -> int:
+        """The position in the log up to which events have been looked at."""
+        return self._taken_up_to
+
+    @property
+    def lowest_open(self) -> int | None:
+        """The position of the first event that is not delivered yet, of those taken in."""
+        return self._open.value()
+
+    @property
+    def checkpoint(self) -> int:
+        """Up to where everything is in the store, or needs nothing."""
+        lowest = self._unrecorded.value()
+        return self._taken_up_to if lowest is None else lowest - 1
+
+    # The endpoint
+
+    def endpoint_changed(self, subscriber: Subscriber) -> None:
+        """It was read again."""
+        self._subscriber = subscriber
+
+    @contextmanager
+    def disabling(self) -> Iterator[None]:
+        """From here on the endpoint counts as disabled; as before when disabling it raises."""
+        subscriber, endpoint = self._subscriber, self._subscriber.endpoint
+        self._subscriber = replace(subscriber, endpoint=replace(endpoint, status=EndpointStatus.DISABLED))
+        try:
+            yield
+        except Exception:
+            self._subscriber = replace(self._subscriber, endpoint=endpoint)
+            raise
+
+    def give_up(self) -> None:
+        """This process serves the endpoint no longer: nothing more is sent, what is in hand ends and is recorded."""
+        self._served = False
+
+    def lose(self) -> None:
+        """Another worker serves the endpoint by now."""
+        self._lost = True
+
+    async def drained(self) -> None:
+        """Wait until nothing is being sent."""
+        await self._drained.wait()
+
+    # How much is taken in
 
     @property
     def _fails(self) -> bool:
-        return self.failures >= FAILING_AFTER
+        return self._failures >= FAILING_AFTER
 
     @property
     def _has_room(self) -> bool:
-        return self.unsent < MOST_UNSENT and len(self.items) < (MOST_OPEN_FAILING if self._fails else MOST_OPEN)
+        return self._unsent < MOST_UNSENT and len(self._items) < (MOST_OPEN_FAILING if self._fails else MOST_OPEN)
 
     @property
     def _stuck(self) -> bool:
         """It fails, is full, and all that it holds waits for the next attempts of something."""
-        return self._fails and self.unsent < MOST_UNSENT and not self.in_flight and not self._ready
+        return self._fails and self._unsent < MOST_UNSENT and not self._in_flight and not self._ready
 
     async def room(self) -> int:
         """Wait until events may be taken out of the log; answers how many.
@@ -139,53 +193,51 @@ class EndpointQueue:
                 self._probing = True
         return AHEAD
 
-    @property
-    def lowest_open(self) -> int | None:
-        """The position of the first event that is not delivered yet, of those taken in."""
-        return self._open.value()
+    # What comes in
 
-    @property
-    def checkpoint(self) -> int:
-        """Up to where everything is in the store, or needs nothing."""
-        lowest = self._unrecorded.value()
-        return self.taken_up_to if lowest is None else lowest - 1
+    def take(self, event: LoggedEvent, now: float, at: datetime) -> Item:
+        """Take in an event that the endpoint wants: it joins a delivery that waits for its window, or becomes one.
 
-    def take(self, event: LoggedEvent, now: float, delivery: Delivery, age: float = 0.0) -> Item:
-        """Take in an event that the endpoint wants, `age` seconds after it happened.
-
-        `delivery` is what it becomes unless it joins one that waits.
+        `now` is the loop's clock, `at` the same moment by the calendar.
         """
-        window = self.subscriber.endpoint.coalesce_seconds
+        window = self._subscriber.endpoint.coalesce_seconds
         waiting = self._subjects.get(event.subject)
         self._open.add(event.position)
         self._unrecorded.add(event.position)
-        if window and waiting and self._joins(waiting[-1], event):
-            return self._join(waiting[-1], event)
-        item = Item(delivery, now, now + max(0.0, window - age), (event,), unsent=not window)
-        self._put(item)
-        self.unsent += item.unsent
+        if window and waiting and _joins(waiting[-1], event):
+            item = waiting[-1]
+            waits = timedelta(seconds=max(0.0, item.due - now))
+            item.delivery = item.delivery.joined(event, at + waits if self.is_head(item) else None)
+            item.events = (*item.events, event) if item.events else ()
+            item.recorded = False
+        else:
+            wait = max(0.0, window - max(0.0, (at - event.time).total_seconds())) if window else 0.0
+            due_at = at + timedelta(seconds=wait)
+            delivery = Delivery.of(event, self._subscriber.endpoint.id, at, due_at)
+            item = Item(delivery, now, now + wait, (event,), unsent=not window)
+            self._put(item)
+            self._unsent += item.unsent
+            if not self.is_head(item):
+                item.delivery = replace(delivery, next_attempt_at=None)
         self._fresh.append(item)
         return item
 
-    @staticmethod
-    def _joins(last: Item, event: LoggedEvent) -> bool:
-        return not last.sending and not last.delivery.tries and combinable(last.delivery.type, event.type)
+    def passed(self, position: int) -> None:
+        """Everything up to there has been looked at."""
+        self._taken_up_to = max(self._taken_up_to, position)
 
-    def _join(self, item: Item, event: LoggedEvent) -> Item:
-        delivery = item.delivery
-        delivery.positions = (*delivery.positions, event.position)
-        delivery.event = event.id
-        if not delivery.type.endswith(".created"):
-            delivery.type = event.type
-        if item.events:
-            item.events = (*item.events, event)
-        item.recorded = False
-        self._fresh.append(item)
-        return item
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """While the store is asked for open deliveries: of what is finished meanwhile its answer is out of date."""
+        self._finished = set()
+        try:
+            yield
+        finally:
+            self._finished = None
 
     def restore(self, delivery: Delivery, now: float, due: float) -> Item | None:
         """Go on with a delivery out of the store; None when it is under way already."""
-        if delivery.id in self.items or delivery.id in (self.done or ()):
+        if delivery.id in self._items or delivery.id in (self._finished or ()):
             return None
         item = Item(delivery, now, due, recorded=True, stored_body=delivery.made > 0 or not delivery.positions)
         for position in delivery.positions:
@@ -195,11 +247,13 @@ class EndpointQueue:
 
     def _put(self, item: Item) -> None:
         """In order of positions within the subject, behind whatever is being sent."""
-        self.items[item.delivery.id] = item
+        self._items[item.delivery.id] = item
         waiting = self._subjects.setdefault(item.delivery.subject, deque())
         first = 1 if waiting and waiting[0].sending else 0
         place = bisect(waiting, item.delivery.position, lo=first, key=lambda other: other.delivery.position)
         waiting.insert(place, item)
+
+    # What is sent
 
     def is_head(self, item: Item) -> bool:
         """Whether nothing of its subject goes before it."""
@@ -207,7 +261,7 @@ class EndpointQueue:
         return waiting is not None and waiting[0] is item
 
     def _may_go(self, item: Item) -> bool:
-        return not item.sending and self.items.get(item.delivery.id) is item and self.is_head(item)
+        return not item.sending and self._items.get(item.delivery.id) is item and self.is_head(item)
 
     def make_ready(self, item: Item) -> None:
         """It is due."""
@@ -216,90 +270,101 @@ class EndpointQueue:
             self._ready.append(item)
 
     def next(self) -> Item | None:
-        """What to send now, if anything may be sent; it counts as being sent from now on."""
-        while self._ready and self.in_flight < (AT_ONCE_FAILING if self._fails else AT_ONCE):
+        """What to send now, if anything may be sent; it counts as being sent until its attempt has ended."""
+        while self._ready and self._in_flight < (AT_ONCE_FAILING if self._fails else AT_ONCE):
             item = self._ready.popleft()
             item.ready = False
             if self._may_go(item):
                 self._probing = False
                 item.sending = True
-                self.in_flight += 1
-                self.quiet.clear()
-                self.unsent -= item.unsent
+                self._in_flight += 1
+                self._drained.clear()
+                self._unsent -= item.unsent
                 item.unsent = False
                 return item
         return None
 
-    def settle(self, item: Item, *, done: bool) -> Item | None:
-        """An attempt is over and the delivery has its new state; answers the subject's next one if it is done."""
+    def attempt_began(self, item: Item, body: bytes) -> None:
+        """This is being POSTed."""
+        item.delivery = item.delivery.sending(body)
+
+    def attempt_ended(
+        self, item: Item, verdict: Verdict, attempt: Attempt | None, *, at: datetime, due: float
+    ) -> Item | None:
+        """An attempt was judged, or None could be made: nothing is left to send. Answers what is to be scheduled now.
+
+        That is the delivery itself, which is tried again at `due`, or what waited for it to be finished.
+        """
+        item.delivery = item.delivery.attempted(attempt, verdict, at)
+        item.due = due
+        succeeded, endpoint = verdict.status == DeliveryStatus.SUCCEEDED, self._subscriber.endpoint
+        self._failures = 0 if succeeded else self._failures + 1
+        if succeeded == (endpoint.failing_since is not None):
+            endpoint = replace(endpoint, failing_since=None if succeeded else at)
+            self._subscriber = replace(self._subscriber, endpoint=endpoint)
+        self._settle(item)
+        return item if item.delivery.is_open else self._remove(item)
+
+    def attempt_not_made(self, item: Item, due: float) -> None:
+        """Something failed on our side: it is as if nothing had been sent, until `due`."""
+        item.due = due
+        self._settle(item)
+
+    def _settle(self, item: Item) -> None:
         item.sending = False
         item.events = ()
         item.stored_body = True
-        self.in_flight -= 1
-        if not self.in_flight:
-            self.quiet.set()
-        self._settled.set()
-        if self.items.get(item.delivery.id) is not item:
-            return None
         self._changed[item.delivery.id] = item
-        return self._remove(item) if done else None
+        self._in_flight -= 1
+        if not self._in_flight:
+            self._drained.set()
+        self._settled.set()
 
     def _remove(self, item: Item) -> Item | None:
         waiting = self._subjects[item.delivery.subject]
         waiting.remove(item)
-        del self.items[item.delivery.id]
-        if self.done is not None:
-            self.done.add(item.delivery.id)
+        del self._items[item.delivery.id]
+        if self._finished is not None:
+            self._finished.add(item.delivery.id)
         self._open.discard(item.delivery.positions)
         if not waiting:
             del self._subjects[item.delivery.subject]
             return None
         return waiting[0]
 
-    def pass_by(self, position: int) -> None:
-        """Everything up to there has been looked at."""
-        self.taken_up_to = max(self.taken_up_to, position)
+    # What is recorded
 
-    def unrecorded(self, older_than: float) -> list[Item]:
-        """What the store should learn now: what attempts changed, and what was taken in before that moment."""
-        while self._fresh and self._fresh[0].taken < older_than:
-            item = self._fresh.popleft()
-            if not item.recorded and self.items.get(item.delivery.id) is item:
-                self._changed[item.delivery.id] = item
-        changed, self._changed = list(self._changed.values()), {}
-        return changed
-
-    def recorded(self, told: Sequence[tuple[Item, Delivery]]) -> None:
-        """The store has these, as they were told; the events that they stand for are safe."""
-        for item, as_told in told:
-            self._unrecorded.discard(as_told.positions)
-            item.recorded = item.delivery.positions == as_told.positions
-            item.delivery.attempts = item.delivery.attempts[len(as_told.attempts) :]
-            if not item.sending:
-                item.delivery.body = None
-            if item.recorded and not item.sending and not (self.is_head(item) and item.due <= item.taken):
-                item.events = ()
-
-    def not_recorded(self, items: Sequence[Item]) -> None:
-        """The store could not take them: they are to be told again."""
-        for item in items:
-            self._changed.setdefault(item.delivery.id, item)
-
-    def waits(self) -> bool:
+    @property
+    def has_unrecorded(self) -> bool:
         """Whether anything is to be recorded, now or when it is a little older."""
         return bool(self._changed or self._fresh)
 
+    def unrecorded(self, older_than: float) -> list[Snapshot]:
+        """What the store should learn now: what attempts changed, and what was taken in before that moment."""
+        while self._fresh and self._fresh[0].taken < older_than:
+            item = self._fresh.popleft()
+            if not item.recorded and self._items.get(item.delivery.id) is item:
+                self._changed[item.delivery.id] = item
+        changed, self._changed = self._changed, {}
+        return [(item, item.delivery) for item in changed.values()]
 
-def delivery_of(event: LoggedEvent, subscriber: Subscriber, now: datetime) -> Delivery:
-    """What an event becomes for an endpoint."""
-    return Delivery(
-        id=new_id("dlv"),
-        endpoint=subscriber.endpoint.id,
-        event=event.id,
-        type=event.type,
-        subject=event.subject,
-        positions=(event.position,),
-        status="pending",
-        created_at=now,
-        next_attempt_at=now,
-    )
+    def recorded(self, snapshots: Sequence[Snapshot]) -> None:
+        """The store has these; the events that they stand for are safe."""
+        for item, stored in snapshots:
+            delivery = item.delivery
+            self._unrecorded.discard(stored.positions)
+            item.recorded = delivery.positions == stored.positions
+            if (stored.attempts or stored.body is not None) and (delivery is not stored or delivery.is_open):
+                body = delivery.body if item.sending or stored.body is None else None
+                item.delivery = replace(delivery, attempts=delivery.attempts[len(stored.attempts) :], body=body)
+            if item.recorded and not item.sending and not (self.is_head(item) and item.due <= item.taken):
+                item.events = ()
+
+    def not_recorded(self, snapshots: Sequence[Snapshot]) -> None:
+        """The store could not take them: they are to be recorded again."""
+        for item, _ in snapshots:
+            self._changed.setdefault(item.delivery.id, item)
+
+
+def _joins(last: Item, event: LoggedEvent) -> bool:
+    return not last.sending and not last.delivery.tries and combinable(last.delivery.type, event.type)

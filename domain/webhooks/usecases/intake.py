@@ -1,21 +1,20 @@
-"""Takes events out of the log into an endpoint's lane, as far ahead as there is room."""
+"""Takes events out of the log into an endpoint's queue, as far ahead as there is room."""
 
 import asyncio
 import logging
-from datetime import timedelta
 from typing import Final
 
 from domain.changes.model import EventBatch
 from domain.changes.usecases.tailing import LogTailer
 from domain.webhooks.subscription import matches
-from domain.webhooks.usecases.endpoint_queue import EndpointQueue, delivery_of
+from domain.webhooks.usecases.endpoint_queue import EndpointQueue
 from domain.webhooks.usecases.recording import Recorder
 from domain.webhooks.usecases.sending import RETRY, Sending
 from ports.clock import Clock
 from ports.webhooks import DeliveryLog
 
 MOST_WAITING: Final = 2_000
-"""Events held for one endpoint beside its lane; one that is slower has them read from the log."""
+"""Events held for one endpoint beside its queue; one that is slower has them read from the log."""
 
 LOG: Final = logging.getLogger("joinery.webhooks")
 
@@ -27,7 +26,7 @@ class Intake:
         self._tailer, self._log, self._recorder, self._sending, self._clock = tailer, log, recorder, sending, clock
 
     async def run(self, queue: EndpointQueue, known: frozenset[int]) -> None:
-        """Feed the lane until cancelled. `known` are positions beyond its beginning that have a delivery already."""
+        """Feed the queue until cancelled. `known` are positions beyond its beginning that have a delivery already."""
         tenant, endpoint = queue.key
         while True:
             try:
@@ -39,27 +38,23 @@ class Intake:
                 LOG.exception("endpoint %s: events could not be taken in, again in %.0f s", endpoint, RETRY)
                 await asyncio.sleep(RETRY)
 
-    async def _take_in(self, queue: EndpointQueue, read_batch: EventBatch, known: frozenset[int]) -> None:
-        filed = await self._filed(queue, read_batch)
+    async def _take_in(self, queue: EndpointQueue, batch: EventBatch, known: frozenset[int]) -> None:
+        filed = await self._filed(queue, batch)
         now, clock = asyncio.get_running_loop().time(), self._clock.now()
         subscriber = queue.subscriber
-        for event in read_batch.events:
+        for event in batch.events:
             if event.position <= queue.taken_up_to or event.position in known:
                 continue
             if matches(subscriber.endpoint, event, filed=(event.product or event.subject) in filed):
-                age = max(0.0, (clock - event.time).total_seconds())
-                item = queue.take(event, now, delivery_of(event, subscriber, clock), age)
-                waits = timedelta(seconds=max(0.0, item.due - now))
-                item.delivery.next_attempt_at = clock + waits if queue.is_head(item) else None
-                self._sending.schedule(queue, item)
-            queue.pass_by(event.position)
-        queue.pass_by(read_batch.position)
+                self._sending.schedule(queue, queue.take(event, now, clock))
+            queue.passed(event.position)
+        queue.passed(batch.position)
         self._recorder.wake(queue)
         self._sending.dispatch_ready(queue)
 
-    async def _filed(self, queue: EndpointQueue, read_batch: EventBatch) -> frozenset[str]:
+    async def _filed(self, queue: EndpointQueue, batch: EventBatch) -> frozenset[str]:
         categories = queue.subscriber.endpoint.filters.categories
-        if not categories or not read_batch.events:
+        if not categories or not batch.events:
             return frozenset()
-        products = {event.product or event.subject for event in read_batch.events}
+        products = {event.product or event.subject for event in batch.events}
         return await self._log.filed_under(queue.subscriber.tenant, sorted(products), categories)

@@ -1,27 +1,32 @@
 """One attempt: the body, its signature, the POST, and the verdict on it."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from domain.changes.usecases.reading import LogReading
 from domain.events.model import LoggedEvent
-from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import STORED_ANSWER, Attempt, Endpoint, SealedSecrets
-from domain.webhooks.schedule import DELAYS, TIMEOUT, Verdict, judge
-from domain.webhooks.signing import signature
+from domain.webhooks.model import (
+    STORED_ANSWER,
+    Attempt,
+    AttemptFailure,
+    AttemptStatus,
+    DeliveryStatus,
+    Endpoint,
+    SealedSecrets,
+    Verdict,
+)
+from domain.webhooks.schedule import DELAYS, TIMEOUT, judge
+from domain.webhooks.signing import key_of, signature
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Item
+from domain.webhooks.usecases.payloads import Payloads
 from ports.clock import Clock
-from ports.webhooks import DeliveryLog, ObjectReader, PayloadRendering, Sender, Sent, Subscriber
+from ports.events import FeedCursors
+from ports.secrets import Vault
+from ports.webhooks import DeliveryLog, Sender, Sent, Subscriber
 
 KEPT_HEADERS: Final = ("content-type", "retry-after", "webhook-delivery", "server")
-_MOST_KEPT: Final = 2_000
-
-Keys = Callable[[Endpoint, SealedSecrets, datetime], tuple[bytes, ...]]
-"""The signing keys in force, the current one first."""
-FeedCursor = Callable[[Tenant, int], str]
-"""The cursor of the change feed at a position."""
 
 
 class Posting:
@@ -32,26 +37,24 @@ class Posting:
         events: LogReading,
         log: DeliveryLog,
         sender: Sender,
-        rendering: PayloadRendering,
-        objects: ObjectReader,
-        keys: Keys,
-        feed_cursor: FeedCursor,
+        payloads: Payloads,
+        vault: Vault,
+        cursors: FeedCursors,
         clock: Clock,
         agent: str,
         delays: Sequence[timedelta] = DELAYS,
     ) -> None:
-        self._events, self._log, self._sender, self._rendering = events, log, sender, rendering
-        self._objects, self._keys, self._feed_cursor = objects, keys, feed_cursor
+        self._events, self._log, self._sender, self._payloads = events, log, sender, payloads
+        self._vault, self._cursors = vault, cursors
         self._clock, self._agent, self._delays = clock, agent, delays
-        self._thin: dict[tuple[str, frozenset[str] | None], bytes] = {}
 
-    async def attempt(self, queue: EndpointQueue, item: Item) -> Verdict:
-        """Send the delivery once and write the attempt down in it."""
-        subscriber, delivery = queue.subscriber, item.delivery
+    async def attempt(self, queue: EndpointQueue, item: Item) -> tuple[Verdict, Attempt | None]:
+        """Send the delivery once; no attempt is made when there is nothing to send any more."""
+        subscriber = queue.subscriber
         body = await self._body(subscriber, item)
         if body is None:
-            return Verdict("failed", "aborted")
-        delivery.body, delivery.status, delivery.next_attempt_at = body, "sending", None
+            return Verdict(DeliveryStatus.FAILED, AttemptFailure.ABORTED), None
+        queue.attempt_began(item, body)
         at, started = self._clock.now(), asyncio.get_running_loop().time()
         sent = await self._sender.post(
             subscriber.endpoint.url,
@@ -61,15 +64,13 @@ class Posting:
             seconds=TIMEOUT,
         )
         duration = asyncio.get_running_loop().time() - started
-        delivery.tries += 1
-        delivery.made += 1
-        verdict = judge(sent.failure, sent.status, sent.headers, delivery.tries, self._clock.now(), self._delays)
-        delivery.attempts = (*delivery.attempts, _attempt(sent, verdict, at, duration))
-        return verdict
+        tries = item.delivery.tries + 1
+        verdict = judge(sent.failure, sent.status, sent.headers, tries, self._clock.now(), self._delays)
+        return verdict, _attempt(sent, verdict, at, duration)
 
     def _headers(self, queue: EndpointQueue, item: Item, body: bytes, at: datetime) -> dict[str, str]:
         subscriber, timestamp = queue.subscriber, int(at.timestamp())
-        keys = self._keys(subscriber.endpoint, subscriber.secrets, at)
+        keys = signing_keys(self._vault, subscriber.endpoint, subscriber.secrets, at)
         undelivered = queue.lowest_open
         position = queue.taken_up_to if undelivered is None else undelivered - 1
         return {
@@ -79,7 +80,7 @@ class Posting:
             "webhook-timestamp": str(timestamp),
             "webhook-signature": signature(keys, item.delivery.event, timestamp, body),
             "Service-Version": subscriber.endpoint.api_version,
-            "Service-Feed-Cursor": self._feed_cursor(subscriber.tenant, position),
+            "Service-Feed-Cursor": self._cursors.sign(subscriber.tenant, position),
         }
 
     async def _body(self, subscriber: Subscriber, item: Item) -> bytes | None:
@@ -94,32 +95,23 @@ class Posting:
             events = await self._events.at(subscriber.tenant, delivery.positions)
         if not events:
             return None
-        return await self._rendered(subscriber, events)
+        return await self._payloads.render(subscriber, events)
 
-    async def _rendered(self, subscriber: Subscriber, events: Sequence[LoggedEvent]) -> bytes:
-        endpoint, latest, rendering = subscriber.endpoint, events[-1], self._rendering
-        whole = latest.body if len(events) == 1 else rendering.combined([event.body for event in events])
-        if endpoint.payload == "fat" and subscriber.fat:
-            body = rendering.fat(whole, await self._objects.as_of(subscriber.tenant, latest))
-        else:
-            body = rendering.thin(whole) if len(events) > 1 else self._thin_once(latest)
-        return rendering.shaped(body, endpoint.api_version)
 
-    def _thin_once(self, event: LoggedEvent) -> bytes:
-        """Several endpoints get the very same thin body, if they may see the same of the event."""
-        seen = event.id, event.groups
-        body = self._thin.get(seen)
-        if body is None:
-            if len(self._thin) >= _MOST_KEPT:
-                self._thin.clear()
-            body = self._thin[seen] = self._rendering.thin(event.body)
-        return body
+def signing_keys(vault: Vault, endpoint: Endpoint, sealed: SealedSecrets, now: datetime) -> tuple[bytes, ...]:
+    """The keys that sign now, the present one first; the one before while the overlap of a rotation lasts.
+
+    Raises ValueError when the secrets cannot be opened.
+    """
+    overlap = endpoint.rotation is not None and now < endpoint.rotation.expires_at
+    both = (sealed.current, sealed.previous if overlap else None)
+    return tuple(key_of(vault.open(one, endpoint.id)["secret"]) for one in both if one is not None)
 
 
 def _attempt(sent: Sent, verdict: Verdict, at: datetime, duration: float) -> Attempt:
     return Attempt(
         at=at,
-        status="succeeded" if verdict.status == "succeeded" else "failed",
+        status=AttemptStatus.SUCCEEDED if verdict.status == DeliveryStatus.SUCCEEDED else AttemptStatus.FAILED,
         duration_ms=round(duration * 1000),
         failure=verdict.failure,
         response_status=sent.status,

@@ -1,22 +1,21 @@
-"""Tells the store what delivering came to, many deliveries in one transaction."""
+"""Records what delivering came to, many deliveries in one transaction."""
 
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery
-from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Item
+from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Snapshot
 from ports.webhooks import DeliveryLog, Progress
 
 PERIOD: Final = 0.03
-"""Seconds between two transactions while there is something to tell."""
+"""Seconds between two transactions while there is something to record."""
 AGE: Final = 0.5
-"""Seconds after which an open delivery is told though nothing has come of it yet."""
+"""Seconds after which an open delivery is recorded though nothing has come of it yet."""
 CHECKPOINT_EVERY: Final = 0.5
 SUCCESS_EVERY: Final = timedelta(seconds=5)
 MOST_BEHIND: Final = 2_000
@@ -36,7 +35,7 @@ class Recorder:
         self._checkpoints: dict[EndpointQueue, tuple[int, float]] = {}
         self._succeeded: dict[EndpointQueue, datetime] = {}
         self._failing: dict[EndpointQueue, datetime | None] = {}
-        self._told_success: dict[EndpointQueue, datetime] = {}
+        self._recorded_success: dict[EndpointQueue, datetime] = {}
         self._news = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
         self._behind = 0
@@ -44,55 +43,49 @@ class Recorder:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether more may be sent; who hears no is told when it is over (`run`)."""
+        """Whether more may be sent; `run` calls when it is over."""
         self._stalled = self._stalled or self._behind >= MOST_BEHIND
         return self._behind < MOST_BEHIND
 
     def register(self, queue: EndpointQueue) -> None:
-        """From now on the lane is looked at."""
+        """From now on the queue is looked at."""
         self._queues.add(queue)
         self._checkpoints[queue] = (queue.subscriber.checkpoint, 0.0)
         self.wake(queue)
 
     def leave(self, queue: EndpointQueue) -> None:
-        """What is left to tell of it is told once more, then it is forgotten."""
+        """What is left of it is recorded once more, then it is forgotten."""
         self._queues.discard(queue)
         self.wake(queue)
 
     def drop_everything(self) -> None:
-        """Others tell from now on."""
+        """Others record from now on."""
         for queue in self._queues | self._busy:
-            queue.lost = True
+            queue.lose()
         self._queues.clear()
-        for kept in (self._busy, self._checkpoints, self._succeeded, self._failing, self._told_success):
+        for kept in (self._busy, self._checkpoints, self._succeeded, self._failing, self._recorded_success):
             kept.clear()
         self._behind = 0
 
     def wake(self, queue: EndpointQueue) -> None:
-        """Something about the lane may be to be told."""
+        """Something about the queue may be to be recorded."""
         if not queue.lost:
             self._busy.add(queue)
             self._news.set()
 
-    def on_attempt_finished(self, queue: EndpointQueue, *, succeeded: bool, at: datetime) -> None:
-        """An attempt has ended."""
-        endpoint = queue.subscriber.endpoint
+    def on_attempt_ended(self, queue: EndpointQueue, *, succeeded: bool, at: datetime, turned: bool) -> None:
+        """An attempt has ended; `turned`: the endpoint began to fail with it, or to do well again."""
         self._behind += 1
         if succeeded:
-            queue.failures = 0
-            told = self._told_success.get(queue)
-            if told is None or at - told >= SUCCESS_EVERY or endpoint.failing_since is not None:
+            recorded = self._recorded_success.get(queue)
+            if turned or recorded is None or at - recorded >= SUCCESS_EVERY:
                 self._succeeded[queue] = at
-        else:
-            queue.failures += 1
-        if succeeded == (endpoint.failing_since is not None):
-            since = None if succeeded else at
-            queue.subscriber = replace(queue.subscriber, endpoint=replace(endpoint, failing_since=since))
-            self._failing[queue] = since
+        if turned:
+            self._failing[queue] = queue.subscriber.endpoint.failing_since
         self.wake(queue)
 
     async def run(self, lost: Callable[[], None], relieved: Callable[[], None]) -> None:
-        """Tell until cancelled. `lost` is called when the shards are others' by now, `relieved` when more may be sent again."""
+        """Record until cancelled. `lost` is called when the shards are others' by now, `relieved` when more may be sent again."""
         while True:
             await self._news.wait()
             await asyncio.sleep(PERIOD)
@@ -111,57 +104,54 @@ class Recorder:
                 self._news.set()
 
     async def flush(self, *, everything: bool = False) -> None:
-        """Tell the store what there is; `everything` does not wait until open deliveries are a little older."""
+        """Record what there is; `everything` does not wait until open deliveries are a little older."""
         async with self._one_at_a_time:
             now = asyncio.get_running_loop().time()
-            progress, told = self._collect(now, everything=everything)
+            progress, snapshots = self._collect(now, everything=everything)
             behind = self._behind
             if progress:
                 try:
                     await self._log.record(progress)
                 except BaseException:
-                    self._take_back(progress, told)
+                    self._put_back(progress, snapshots)
                     raise
             self._behind -= min(behind, self._behind)
-            for queue, items in told.items():
-                queue.recorded(items)
+            for queue, recorded in snapshots.items():
+                queue.recorded(recorded)
 
-    def _collect(
-        self, now: float, *, everything: bool
-    ) -> tuple[Progress, dict[EndpointQueue, list[tuple[Item, Delivery]]]]:
-        progress, told = Progress(), {}
+    def _collect(self, now: float, *, everything: bool) -> tuple[Progress, dict[EndpointQueue, list[Snapshot]]]:
+        progress, snapshots = Progress(), {}
         latest: dict[str, tuple[Tenant, Delivery]] = {}
         for queue in list(self._busy):
             key = queue.key
-            before = self._checkpoints.get(queue, (0, 0.0))
-            items = queue.unrecorded(now + 1 if everything else now - AGE)
-            told[queue] = [(item, replace(item.delivery)) for item in items]
-            for _, as_told in told[queue]:
-                newest = latest.get(as_told.id)
-                if newest is None or as_told.made >= newest[1].made:
-                    latest[as_told.id] = (key[0], as_told)
-            if queue.checkpoint > before[0] and (everything or now - before[1] >= CHECKPOINT_EVERY):
-                # what this very transaction stores is safe only after it: the position of before is told
-                progress.checkpoint[key] = queue.checkpoint
-                self._checkpoints[queue] = (queue.checkpoint, now)
-            self._tell_health(queue, key, progress)
-            if not queue.waits() and queue.checkpoint <= self._checkpoints.get(queue, before)[0] and not told[queue]:
+            position, moment = self._checkpoints.get(queue, (0, 0.0))
+            changed = snapshots[queue] = queue.unrecorded(now + 1 if everything else now - AGE)
+            for _, delivery in changed:
+                newest = latest.get(delivery.id)
+                if newest is None or delivery.made >= newest[1].made:
+                    latest[delivery.id] = (key[0], delivery)
+            if queue.checkpoint > position and (everything or now - moment >= CHECKPOINT_EVERY):
+                # what this very transaction stores is safe only after it: the position of before is recorded
+                progress.checkpoint[key] = position = queue.checkpoint
+                self._checkpoints[queue] = (position, now)
+            self._collect_health(queue, key, progress)
+            if not queue.has_unrecorded and queue.checkpoint <= position and not changed:
                 self._busy.discard(queue)
                 if queue not in self._queues:
                     self._checkpoints.pop(queue, None)
-                    self._told_success.pop(queue, None)
+                    self._recorded_success.pop(queue, None)
         progress.deliveries = list(latest.values())
-        return progress, told
+        return progress, snapshots
 
-    def _tell_health(self, queue: EndpointQueue, key: tuple[Tenant, str], progress: Progress) -> None:
+    def _collect_health(self, queue: EndpointQueue, key: tuple[Tenant, str], progress: Progress) -> None:
         if (at := self._succeeded.pop(queue, None)) is not None:
-            progress.succeeded[key] = self._told_success[queue] = at
+            progress.succeeded[key] = self._recorded_success[queue] = at
         if queue in self._failing:
             progress.failing[key] = self._failing.pop(queue)
 
-    def _take_back(self, progress: Progress, told: dict[EndpointQueue, list[tuple[Item, Delivery]]]) -> None:
-        for queue, items in told.items():
-            queue.not_recorded([item for item, _ in items])
+    def _put_back(self, progress: Progress, snapshots: dict[EndpointQueue, list[Snapshot]]) -> None:
+        for queue, not_recorded in snapshots.items():
+            queue.not_recorded(not_recorded)
             key = queue.key
             if key in progress.failing:
                 self._failing.setdefault(queue, progress.failing[key])

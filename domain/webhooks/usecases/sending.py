@@ -1,21 +1,24 @@
-"""Sends what is due: of each subject the first delivery, of each endpoint as many at a time as its lane lets go."""
+"""Sends what is due: of each subject the first delivery, of each endpoint as many at a time as its queue lets go."""
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Iterable
+from datetime import datetime
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, Final
 
 from domain.kernel.errors import Unavailable
-from domain.kernel.tenancy import Tenant
-from domain.webhooks.schedule import Verdict, is_failing
+from domain.kernel.tenancy import Actor, AuditContext
+from domain.webhooks.model import Attempt, DeliveryStatus, EndpointStatus, Verdict
+from domain.webhooks.schedule import disabled_for
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Item
 from domain.webhooks.usecases.posting import Posting
 from domain.webhooks.usecases.recording import Recorder
+from domain.webhooks.usecases.service import WebhookService
 from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 
 RETRY: Final = 1.0
 """Seconds until what failed on our side is tried again."""
@@ -23,23 +26,23 @@ _COMPLAIN_EVERY: Final = 10.0
 
 LOG: Final = logging.getLogger("joinery.webhooks")
 
-Disable = Callable[[Tenant, str, str], Awaitable[None]]
-"""Disables an endpoint (tenant, id, reason) in a transaction of its own."""
+_CONTEXT: Final = AuditContext(Actor("service", "webhooks"), "webhooks.disable")
 
 
 class Sending:
-    """One a process. `disabled` is called with the lane of an endpoint that has just been disabled."""
+    """One a process. `on_disabled` is called with the queue of an endpoint that has just been disabled."""
 
     def __init__(
         self,
         posting: Posting,
         recorder: Recorder,
-        disable: Disable,
+        service: WebhookService,
+        uow: UnitOfWork,
         clock: Clock,
-        disabled: Callable[[EndpointQueue], None],
+        on_disabled: Callable[[EndpointQueue], None],
     ) -> None:
-        self._posting, self._recorder, self._disable, self._clock = posting, recorder, disable, clock
-        self._disabled = disabled
+        self._posting, self._recorder, self._service, self._uow = posting, recorder, service, uow
+        self._clock, self._on_disabled = clock, on_disabled
         self._due: list[tuple[float, int, EndpointQueue, Item]] = []
         self._order = count()
         self._due_changed = asyncio.Event()
@@ -66,8 +69,8 @@ class Sending:
         """Begin nothing more."""
         self._stopping = True
 
-    async def end(self, grace: float) -> None:
-        """Let attempts in hand end, for `grace` seconds."""
+    async def close(self, grace: float) -> None:
+        """Give attempts in hand `grace` seconds to end, then cancel them."""
         if self._attempts:
             _, late = await asyncio.wait(self._attempts, timeout=grace)
             for attempt in late:
@@ -75,7 +78,7 @@ class Sending:
             await asyncio.gather(*late, return_exceptions=True)
 
     def schedule(self, queue: EndpointQueue, item: Item) -> None:
-        """Have it sent once it is due and nothing of its subject goes before it; `pump` sends what is due already."""
+        """Have it sent once it is due and nothing of its subject goes before it; `dispatch_ready` sends what is due already."""
         if not queue.is_head(item):
             return
         if item.due <= asyncio.get_running_loop().time():
@@ -85,7 +88,7 @@ class Sending:
             self._due_changed.set()
 
     def drop_unserved(self) -> None:
-        """Let go of what waits in lanes that are no longer served: it may wait for hours."""
+        """Let go of what waits in queues that are no longer served: it may wait for hours."""
         self._due = [entry for entry in self._due if entry[2].served]
         heapify(self._due)
 
@@ -108,14 +111,13 @@ class Sending:
 
     async def _attempt(self, queue: EndpointQueue, item: Item) -> None:
         try:
-            verdict = await self._posting.attempt(queue, item)
+            verdict, attempt = await self._posting.attempt(queue, item)
         except Exception as error:
             self._complain(item, error)
-            queue.settle(item, done=False)
-            item.due = asyncio.get_running_loop().time() + RETRY
+            queue.attempt_not_made(item, asyncio.get_running_loop().time() + RETRY)
             self.schedule(queue, item)
         else:
-            await self._settle(queue, item, verdict)
+            await self._ended(queue, item, verdict, attempt)
 
     def _complain(self, item: Item, error: Exception) -> None:
         """What fails on our side mostly fails for every delivery that is due: one line in ten seconds is enough."""
@@ -123,38 +125,33 @@ class Sending:
         if now - self._complained >= _COMPLAIN_EVERY:
             self._complained = now
             known = isinstance(error, Unavailable)
-            told = error if known else f"{type(error).__name__} (delivery {item.delivery.id})"
-            LOG.warning("deliveries could not be attempted, again in %.0f s: %s", RETRY, told, exc_info=not known)
+            cause = error if known else f"{type(error).__name__} (delivery {item.delivery.id})"
+            LOG.warning("deliveries could not be attempted, again in %.0f s: %s", RETRY, cause, exc_info=not known)
 
-    async def _settle(self, queue: EndpointQueue, item: Item, verdict: Verdict) -> None:
-        now, delivery = self._clock.now(), item.delivery
-        delivery.status, delivery.next_attempt_at = verdict.status, verdict.next_attempt_at
-        done = verdict.next_attempt_at is None
-        if done:
-            delivery.completed_at = now
-        else:
-            wait = (verdict.next_attempt_at or now) - now
-            item.due = asyncio.get_running_loop().time() + wait.total_seconds()
-        following = queue.settle(item, done=done)
-        self._recorder.on_attempt_finished(queue, succeeded=verdict.status == "succeeded", at=now)
+    async def _ended(self, queue: EndpointQueue, item: Item, verdict: Verdict, attempt: Attempt | None) -> None:
+        now, failing_since = self._clock.now(), queue.subscriber.endpoint.failing_since
+        wait = ((verdict.next_attempt_at or now) - now).total_seconds()
+        due = asyncio.get_running_loop().time() + wait
+        following = queue.attempt_ended(item, verdict, attempt, at=now, due=due)
+        succeeded = verdict.status == DeliveryStatus.SUCCEEDED
+        turned = queue.subscriber.endpoint.failing_since != failing_since
+        self._recorder.on_attempt_ended(queue, succeeded=succeeded, at=now, turned=turned)
         if following is not None:
             self.schedule(queue, following)
-        if not done:
-            self.schedule(queue, item)
         self.dispatch_ready(queue)
-        await self._judge_endpoint(queue, verdict)
+        await self._judge_endpoint(queue, verdict, now)
 
-    async def _judge_endpoint(self, queue: EndpointQueue, verdict: Verdict) -> None:
+    async def _judge_endpoint(self, queue: EndpointQueue, verdict: Verdict, now: datetime) -> None:
         endpoint = queue.subscriber.endpoint
-        failing = verdict.status != "succeeded" and is_failing(endpoint.failing_since, self._clock.now())
-        if not (verdict.gone or failing) or endpoint.status != "enabled":
+        reason = disabled_for(verdict, endpoint.failing_since, now)
+        if reason is None or endpoint.status != EndpointStatus.ENABLED:
             return
-        queue.subscriber = replace(queue.subscriber, endpoint=replace(endpoint, status="disabled"))
         try:
-            await self._recorder.flush(everything=True)
-            await self._disable(queue.subscriber.tenant, endpoint.id, "gone" if verdict.gone else "failing")
+            with queue.disabling():
+                await self._recorder.flush(everything=True)
+                async with self._uow.begin(queue.subscriber.tenant, _CONTEXT) as tx:
+                    await self._service.disable(tx, endpoint.id, reason)
         except Exception:
             LOG.exception("endpoint %s could not be disabled; its next failure will try again", endpoint.id)
-            queue.subscriber = replace(queue.subscriber, endpoint=endpoint)
         else:
-            self._disabled(queue)
+            self._on_disabled(queue)

@@ -2,9 +2,9 @@
 
 import base64
 import secrets
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from domain.audit.model import Change
@@ -21,30 +21,34 @@ from domain.kernel.errors import (
 )
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
-from domain.webhooks import audit_fields, samples, settings
+from domain.webhooks import samples
 from domain.webhooks.model import (
+    AUDITED,
     MOST_ENDPOINTS,
     MOST_OPEN,
-    OPEN,
     Delivery,
     DeliveryFilter,
+    DeliveryStatus,
+    DisabledReason,
     Endpoint,
+    EndpointSettings,
+    EndpointStatus,
     Filters,
     Recovery,
+    RecoveryRange,
     Rotation,
     SealedSecrets,
 )
-from domain.webhooks.signing import PREFIX, key_of
+from domain.webhooks.settings import differing, refuse_types, refuse_url
+from domain.webhooks.signing import PREFIX
 from ports.events import EventRendering
 from ports.secrets import Vault
 from ports.unit_of_work import Tx
+from ports.webhooks import EndpointRendering
 
 FORECAST: Final = timedelta(days=7)
 """How far back a preview looks to tell what an endpoint would have got."""
 _SECRET_BYTES: Final = 32
-
-Describe = Callable[[Endpoint, bool, datetime], Mapping[str, Any]]
-"""An endpoint (its mode, now) as the resource that people read, without its secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +57,10 @@ class WebhookService:
 
     vault: Vault
     rendering: EventRendering
-    describe: Describe
+    describe: EndpointRendering
     allowed_hosts: frozenset[str] = frozenset()
 
-    async def page(self, tx: Tx, page_request: PageRequest) -> Page[Endpoint]:
+    async def list_endpoints(self, tx: Tx, page_request: PageRequest) -> Page[Endpoint]:
         """The tenant's endpoints, newest first."""
         return await tx.webhooks.page(page_request)
 
@@ -64,42 +68,29 @@ class WebhookService:
         """One endpoint. Raises NotFound."""
         return _found(await tx.webhooks.get(id))
 
-    async def create(self, tx: Tx, given: Mapping[str, Any], version: str) -> tuple[Endpoint, str]:
-        """A new endpoint and its secret, which is never told again; `given` is the body, `version` the request's.
+    async def create(self, tx: Tx, new: EndpointSettings, version: str) -> tuple[Endpoint, str]:
+        """A new endpoint and its secret, which is never told again; events have the shape of `version` unless `new` says.
 
         It gets what is appended to the log from now on. Raises InvalidRequest for `*` beside other types; Unprocessable
         for a URL that is never POSTed to and for filters that name unknown sources or categories; FeatureUnavailable
         for fat payloads that the plan does not include; Conflict when there are as many endpoints as may be.
         """
         secret = _new_secret()
+        settings: dict[str, Any] = {"api_version": version, **new}
         endpoint = Endpoint(
-            id=new_id("whe"),
-            url=given["url"],
-            event_types=settings.types_of(given["event_types"]),
-            filters=settings.filters_of(given.get("filters", {})),
-            payload=given.get("payload", "thin"),
-            coalesce_seconds=given.get("coalesce_seconds", 0),
-            api_version=given.get("api_version", version),
-            description=given.get("description"),
-            status="enabled",
-            disabled_for=None,
-            secret_last4=secret[-4:],
-            rotation=None,
-            version=1,
-            created_at=tx.now,
-            updated_at=tx.now,
+            id=new_id("whe"), secret_last4=secret[-4:], created_at=tx.now, updated_at=tx.now, **settings
         )
-        await self._refuse(tx, endpoint, {"url", "payload", "filters"})
+        await self._refuse(tx, endpoint, {"url", "event_types", "payload", "filters"})
         if await tx.webhooks.count() >= MOST_ENDPOINTS:
             raise Conflict(f"There are {MOST_ENDPOINTS} endpoints already, the most there may be; delete one first.")
         sealed = SealedSecrets(self._sealed(secret, endpoint.id))
         await tx.webhooks.add(endpoint, sealed, await tx.events.high_watermark())
-        await tx.audit.add(audit_fields.created(endpoint))
+        await tx.audit.add(AUDITED.created(endpoint))
         await _forecast(tx, endpoint)
         return endpoint, secret
 
-    async def update(self, tx: Tx, id: str, given: Mapping[str, Any], expected: int | None) -> Endpoint:
-        """Change an endpoint; `expected` is If-Match's version, or None.
+    async def update(self, tx: Tx, id: str, asked: EndpointSettings, expected: int | None) -> Endpoint:
+        """Change an endpoint; `expected` is the version it must be at, or None for any.
 
         Enabling it clears why it was disabled, and it gets what is appended from now on; disabling it fails what is on
         its way. Raises NotFound, PreconditionFailed, and what `create` raises for settings.
@@ -107,8 +98,8 @@ class WebhookService:
         before = _found(await tx.webhooks.get(id, lock=True))
         if expected not in (None, before.version):
             raise PreconditionFailed(f"The endpoint is at version {before.version} by now; read it again.")
-        changes = settings.changes(before, given)
-        after = _changed(before, tx.now, **changes) if changes else before
+        changes = differing(before, asked)
+        after = before.changed(tx.now, **changes) if changes else before
         await self._refuse(tx, after, changes.keys())
         await _forecast(tx, after)
         if changes:
@@ -116,14 +107,14 @@ class WebhookService:
             await tx.webhooks.save(after, expected_version=before.version, checkpoint=checkpoint)
             if changes.get("status") == "disabled":
                 await tx.webhooks.fail_open(id, tx.now)
-            await tx.audit.add(audit_fields.updated(before, after))
+            await tx.audit.add(AUDITED.updated(before, after))
         return after
 
     async def delete(self, tx: Tx, id: str) -> None:
         """Stop every delivery and forget the endpoint and its secrets. Raises NotFound."""
         endpoint = _found(await tx.webhooks.get(id, lock=True))
         await tx.webhooks.remove(id)
-        await tx.audit.add(audit_fields.deleted(endpoint))
+        await tx.audit.add(AUDITED.deleted(endpoint))
 
     async def rotate_secret(self, tx: Tx, id: str, overlap_hours: int) -> tuple[Endpoint, str]:
         """A new secret, told this once; the present one signs beside it for the overlap, one before it no longer.
@@ -134,11 +125,11 @@ class WebhookService:
         sealed = await tx.webhooks.secrets(id)
         secret, until = _new_secret(), tx.now + timedelta(hours=overlap_hours)
         rotation = Rotation(until, before.secret_last4) if overlap_hours else None
-        after = _changed(before, tx.now, secret_last4=secret[-4:], rotation=rotation)
+        after = before.changed(tx.now, secret_last4=secret[-4:], rotation=rotation)
         previous = sealed.current if sealed and rotation else None
         await tx.webhooks.save(after, expected_version=before.version)
         await tx.webhooks.seal(id, SealedSecrets(self._sealed(secret, id), previous))
-        await tx.audit.add(audit_fields.updated(before, after))
+        await tx.audit.add(AUDITED.updated(before, after))
         return after, secret
 
     async def deliveries(self, tx: Tx, id: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
@@ -159,26 +150,28 @@ class WebhookService:
         endpoint = _found(await tx.webhooks.get(id, lock=True))
         before = _delivery(await tx.webhooks.delivery(id, delivery, lock=True))
         _refuse_disabled(endpoint)
-        if before.status in OPEN:
+        if before.is_open:
             raise Conflict(f"The delivery is {before.status}: it is on its way already.")
+        after = before.resent(tx.now)
         await tx.webhooks.resend(before, tx.now)
-        told = {"status": "pending"}
-        await tx.audit.add(Change("webhook_delivery", delivery, "update", {"status": before.status}, told))
-        return _delivery(await tx.webhooks.delivery(id, delivery))
+        old, new = {"status": before.status}, {"status": after.status}
+        await tx.audit.add(Change("webhook_delivery", delivery, "update", old, new))
+        return after
 
-    async def recover(self, tx: Tx, id: str, since: datetime, until: datetime | None) -> Recovery:
-        """Have what failed in [since, until] (until now) sent again, the oldest first, as much as may be under way.
+    async def recover(self, tx: Tx, id: str, made: RecoveryRange) -> Recovery:
+        """Have what failed of what was made in that range sent again, the oldest first, as much as may be under way.
 
         Raises NotFound; InvalidRequest unless since lies before until; Conflict for a disabled endpoint.
         """
-        endpoint, until = _found(await tx.webhooks.get(id, lock=True)), until or tx.now
+        endpoint = _found(await tx.webhooks.get(id, lock=True))
+        since, until = made.since, made.until or tx.now
         if since >= until:
             detail = "`since` must lie before `until`, which is now unless it is given."
             raise InvalidRequest(detail, fields=(FieldError("since", "invalid_value", detail),))
         _refuse_disabled(endpoint)
         recovery = await tx.webhooks.recover(id, since, until, tx.now, MOST_OPEN)
-        told = {"since": since.isoformat(), "until": until.isoformat(), "requeued": recovery.requeued}
-        await tx.audit.add(Change("webhook_endpoint", id, "update", {}, {"recovered": told}))
+        recovered = {"since": since.isoformat(), "until": until.isoformat(), "requeued": recovery.requeued}
+        await tx.audit.add(Change("webhook_endpoint", id, "update", {}, {"recovered": recovered}))
         return recovery
 
     async def test(self, tx: Tx, id: str) -> Delivery:
@@ -197,14 +190,14 @@ class WebhookService:
             type=event.type,
             subject=id,
             positions=(),
-            status="pending",
+            status=DeliveryStatus.PENDING,
             created_at=tx.now,
             body=self.rendering.event(event, tx.tenant, tx.now),
             next_attempt_at=tx.now,
         )
         await tx.webhooks.add_delivery(delivery)
-        told = {"endpoint": id, "type": event.type, "status": delivery.status}
-        await tx.audit.add(Change("webhook_delivery", delivery.id, "create", {}, told))
+        created = {"endpoint": id, "type": event.type, "status": delivery.status}
+        await tx.audit.add(Change("webhook_delivery", delivery.id, "create", {}, created))
         return delivery
 
     async def emit_sample(self, tx: Tx, type: str) -> Event:
@@ -222,29 +215,20 @@ class WebhookService:
         await tx.events.append([event])
         return event
 
-    async def disable(self, tx: Tx, id: str, reason: str) -> None:
-        """The service disables an endpoint (`gone` or `failing`): what is on its way fails, others are told of it.
+    async def disable(self, tx: Tx, id: str, reason: DisabledReason) -> None:
+        """The service disables an endpoint: what is on its way fails, others are told of it.
 
         Nothing happens to one that is gone or disabled already.
         """
         before = await tx.webhooks.get(id, lock=True)
-        if before is None or before.status != "enabled":
+        if before is None or before.status != EndpointStatus.ENABLED:
             return
-        after = _changed(before, tx.now, status="disabled", disabled_for=reason)
+        after = before.changed(tx.now, status=EndpointStatus.DISABLED, disabled_for=reason)
         await tx.webhooks.save(after, expected_version=before.version)
         await tx.webhooks.fail_open(id, tx.now)
-        await tx.audit.add(audit_fields.updated(before, after))
+        await tx.audit.add(AUDITED.updated(before, after))
         data = self.describe(after, tx.tenant.livemode, tx.now)
         await tx.events.append([Event("delivery.disabled", id, after.version, data, area="service/webhooks")])
-
-    def signing_keys(self, endpoint: Endpoint, sealed: SealedSecrets, now: datetime) -> tuple[bytes, ...]:
-        """The keys that sign now, the present one first; the one before while the overlap of a rotation lasts.
-
-        Raises ValueError when the secrets cannot be opened.
-        """
-        overlap = endpoint.rotation is not None and now < endpoint.rotation.expires_at
-        both = (sealed.current, sealed.previous if overlap else None)
-        return tuple(key_of(self.vault.open(one, endpoint.id)["secret"]) for one in both if one is not None)
 
     def _sealed(self, secret: str, endpoint: str) -> bytes:
         return self.vault.seal({"secret": secret}, endpoint)
@@ -255,8 +239,10 @@ class WebhookService:
             org = await tx.orgs.own()
             if "fat_webhooks" not in org.plan.features:
                 raise FeatureUnavailable("The plan does not include fat payloads; ask for thin ones.")
+        if "event_types" in asked:
+            refuse_types(endpoint.event_types)
         if "url" in asked:
-            settings.refuse_url(endpoint.url, self.allowed_hosts, livemode=tx.tenant.livemode)
+            refuse_url(endpoint.url, self.allowed_hosts, livemode=tx.tenant.livemode)
         if "filters" in asked:
             await _refuse_unknown(tx, endpoint.filters)
 
@@ -274,15 +260,11 @@ async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
 async def _forecast(tx: Tx, endpoint: Endpoint) -> None:
     """In a dry run, what the endpoint would have got lately."""
     if tx.dry:
-        tx.recorded.forecast = await tx.webhooks.forecast(endpoint, tx.now - FORECAST)
+        tx.recorded.forecasts["forecast"] = await tx.webhooks.forecast(endpoint, tx.now - FORECAST)
 
 
 def _new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
-
-
-def _changed(before: Endpoint, now: datetime, **changes: Any) -> Endpoint:
-    return replace(before, version=before.version + 1, updated_at=now, **changes)
 
 
 def _found(endpoint: Endpoint | None) -> Endpoint:
@@ -298,5 +280,5 @@ def _delivery(delivery: Delivery | None) -> Delivery:
 
 
 def _refuse_disabled(endpoint: Endpoint) -> None:
-    if endpoint.status != "enabled":
+    if endpoint.status != EndpointStatus.ENABLED:
         raise Conflict("The endpoint is disabled; set its status to enabled first.")

@@ -1,31 +1,33 @@
 """The handler in its unit of work: what it did and what is answered commit together, or not at all."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
 from hashlib import blake2b
-from typing import Final, cast
+from typing import Any, Final
 
 import msgspec
 
-from adapters.wire.cursors import Cursors, FeedCursors
+from adapters.wire.cursors import Cursors
+from adapters.wire.resource import View
 from domain.kernel.errors import DomainError, IdempotencyKeyReused, PreconditionFailed
 from domain.kernel.tenancy import AuditContext
+from entrypoints.dependencies import Dependencies
 from entrypoints.http.exchange import HeaderList, Response
-from entrypoints.http.operation import Reply, RequestContext
+from entrypoints.http.operation import DetachedRead, DetachedWrite, Read, Stream, Write
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.problems import Problems
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import DetachedContext, ReadContext, StreamContext, WriteContext
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.steps.preconditions import read_preconditions
 from entrypoints.http.steps.resource import check_ids
 from entrypoints.http.steps.respond import ResponseBuilder
-from entrypoints.http.use_cases import UseCases
 from ports.idempotency import StoredAnswer
-from ports.secrets import Vault
-from ports.unit_of_work import Tx, UnitOfWork
+from ports.unit_of_work import Tx
 
 NEVER_STORED: Final = frozenset({400, 401, 403, 429})
 WORTH_REPEATING: Final = frozenset({b"content-type", b"location", b"etag", b"service-version", b"retry-after"})
-NO_TX: Final = cast("Tx", None)
-"""What GETs outside are given: they take no connection that they would hold for nothing."""
 _canonical: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
 
 
@@ -41,134 +43,138 @@ def is_stored(error: DomainError, status: int) -> bool:
     return 400 <= status < 500 and status not in NEVER_STORED and not error.code.startswith("idempotency_")
 
 
-@dataclass(frozen=True, slots=True)
 class Execute:
     """Runs an operation whose request has passed every check that needs no transaction."""
 
-    uow: UnitOfWork
-    use: UseCases
-    cursors: Cursors
-    feed: FeedCursors
-    pressure: Pressure
-    base_url: str
-    answers: ResponseBuilder
-    problems: Problems
-    vault: Vault
+    def __init__(
+        self,
+        dependencies: Dependencies,
+        services: Mapping[str, Any],
+        cursors: Cursors,
+        pressure: Pressure,
+        responses: ResponseBuilder,
+        problems: Problems,
+    ) -> None:
+        self._uow, self._vault, self._clock = dependencies.uow, dependencies.vault, dependencies.clock
+        self._base_url, self._services = dependencies.settings.base_url, services
+        self._cursors, self._pressure, self._responses, self._problems = cursors, pressure, responses, problems
 
     async def __call__(self, state: RequestState) -> Response:
         """The answer. Raises DomainError, with nothing done."""
-        if state.operation.outside:
-            return await self._outside(state)
-        return await (self._read(state) if state.route.reads else self._write(state))
+        match state.operation:
+            case Read() as operation:
+                return await self._read(state, operation)
+            case Write() as operation:
+                return await self._write(state, operation)
+            case DetachedRead() as operation:
+                check_ids(state)
+                context = DetachedContext(idle=self._pressure.idle, **self._shared(state, self._clock.now()))
+                return self._responses.success(state, await operation.handler(context))
+            case DetachedWrite() as operation:
+                return await self._detached_write(state, operation)
+            case Stream() as operation:
+                check_ids(state)
+                resumed = state.request.headers.get("last-event-id")
+                streaming = StreamContext(last_event_id=resumed, **self._shared(state, self._clock.now()))
+                return self._responses.success(state, await operation.handler(streaming))
+            case operation:
+                raise TypeError(f"{operation.id} is of no kind that can be run")
 
-    async def _read(self, state: RequestState) -> Response:
+    async def _read(self, state: RequestState, operation: Read) -> Response:
         check_ids(state)
-        async with self.uow.read(state.caller.tenant) as tx:
-            reply = await state.operation.handler(self._call(state, tx, None))
-        return self.answers.success(state, reply)
+        async with self._uow.read(state.caller.tenant) as tx:
+            reply = await operation.handler(ReadContext(tx=tx, **self._shared(state, tx.now)))
+        return self._responses.success(state, reply)
 
-    async def _outside(self, state: RequestState) -> Response:
-        """Read what is needed, let the connection go, then reach out; what only reads finds all it needs out there."""
+    async def _detached_write(self, state: RequestState, operation: DetachedWrite) -> Response:
+        """Read what is needed, let the connection go, then reach out."""
         check_ids(state)
-        if state.route.reads:
-            return await self._reached(state, await state.operation.handler(self._call(state, NO_TX, None)))
-        async with self.uow.read(state.caller.tenant) as tx:
+        async with self._uow.read(state.caller.tenant) as tx:
             tx.dry = state.dry_run is not None
-            reply = await state.operation.handler(self._call(state, tx, None))
+            reach = await operation.handler(self._writing(state, tx, None))
             if state.dry_run == "explain":
-                return self.answers.preview(state, tx.recorded)
-        return await self._reached(state, reply)
+                return self._responses.preview(state, tx.recorded)
+        return self._responses.success(state, await reach())
 
-    async def _reached(self, state: RequestState, reply: Reply) -> Response:
-        if reply.later is not None:
-            made = await reply.later()
-            if isinstance(made, Reply):
-                reply = made
-            else:
-                reply.body = made
-        return self.answers.success(state, reply)
-
-    async def _write(self, state: RequestState) -> Response:
+    async def _write(self, state: RequestState, operation: Write) -> Response:
         caller = state.caller
-        call = AuditContext(caller.actor, state.operation.id, state.request_id)
-        async with self.uow.begin(caller.tenant, call) as tx:
+        context = AuditContext(caller.actor, operation.id, state.request_id)
+        async with self._uow.begin(caller.tenant, context) as tx:
             tx.dry = state.dry_run is not None
             if state.idempotency_key is None or tx.dry:
-                return await self._act(state, tx)
-            return await self._act_once(state, tx, state.idempotency_key)
+                return await self._act(state, operation, tx)
+            return await self._act_once(state, operation, tx, state.idempotency_key)
 
-    async def _act_once(self, state: RequestState, tx: Tx, key: str) -> Response:
+    async def _act_once(self, state: RequestState, operation: Write, tx: Tx, key: str) -> Response:
         stored = await tx.idempotency.hold(key)
         same = fingerprint(state)
         if stored is not None:
             if stored.fingerprint != same:
                 raise IdempotencyKeyReused
-            return self.answers.replay(state, self._opened(state, key, stored))
+            return self._responses.replay(state, self._decrypted(operation, key, stored))
         try:
-            async with self.uow.savepoint(tx):
-                response = await self._act(state, tx)
+            async with tx.savepoint():
+                response = await self._act(state, operation, tx)
         except DomainError as error:
-            if not is_stored(error, self.problems.status(error)):
+            if not is_stored(error, self._problems.status(error)):
                 raise
             state.error_code = error.code
-            response = self.problems.answer(error, state.request_id)
+            response = self._problems.answer(error, state.request_id)
         kept = StoredAnswer(same, response.status, _kept(response.headers), response.body)
-        await tx.idempotency.keep(key, self._sealed(state, key, kept))
+        await tx.idempotency.keep(key, self._encrypted(operation, key, kept))
         return response
 
-    def _sealed(self, state: RequestState, key: str, answer: StoredAnswer) -> StoredAnswer:
-        """The answer as it may lie in store: of an operation that tells a secret it is sealed."""
-        if not state.operation.sealed:
+    def _encrypted(self, operation: Write, key: str, answer: StoredAnswer) -> StoredAnswer:
+        """The answer as it may lie in store: of an operation that tells a secret it is encrypted."""
+        if not operation.encrypt_replay:
             return answer
-        return replace(answer, body=self.vault.seal({"body": answer.body.decode()}, key))
+        return replace(answer, body=self._vault.seal({"body": answer.body.decode()}, key))
 
-    def _opened(self, state: RequestState, key: str, stored: StoredAnswer) -> StoredAnswer:
-        if not state.operation.sealed:
+    def _decrypted(self, operation: Write, key: str, stored: StoredAnswer) -> StoredAnswer:
+        if not operation.encrypt_replay:
             return stored
-        body: str = self.vault.open(stored.body, key)["body"]
+        body: str = self._vault.open(stored.body, key)["body"]
         return replace(stored, body=body.encode())
 
-    async def _act(self, state: RequestState, tx: Tx) -> Response:
+    async def _act(self, state: RequestState, operation: Write, tx: Tx) -> Response:
         check_ids(state)
         read_preconditions(state)
-        reply = await self._handle(state, tx)
+        reply = await self._handle(state, operation, tx)
         return (
-            self.answers.preview(state, tx.recorded)
+            self._responses.preview(state, tx.recorded)
             if state.dry_run == "explain"
-            else self.answers.success(state, reply)
+            else self._responses.success(state, reply)
         )
 
-    async def _handle(self, state: RequestState, tx: Tx) -> Reply:
+    async def _handle(self, state: RequestState, operation: Write, tx: Tx) -> Reply:
         """Call the handler; If-Match with several ETags is met when any one of their versions is the present one."""
-        handler, versions = state.operation.handler, state.expected_versions
+        handler, versions = operation.handler, state.expected_versions
         for version in versions[:-1] if versions else ():
             try:
-                async with self.uow.savepoint(tx):
-                    return await handler(self._call(state, tx, version))
+                async with tx.savepoint():
+                    return await handler(self._writing(state, tx, version))
             except PreconditionFailed:
                 continue
-        return await handler(self._call(state, tx, versions[-1] if versions else None))
+        return await handler(self._writing(state, tx, versions[-1] if versions else None))
 
-    def _call(self, state: RequestState, tx: Tx, expected_version: int | None) -> RequestContext:
-        cursors = self.cursors
-        return RequestContext(
-            operation=state.operation,
-            principal=state.caller,
-            tx=tx,
-            use=self.use,
-            ids=state.match.ids,
-            query=state.query,
-            body=state.body,
-            page_request=state.page_request,
-            base_url=self.base_url,
-            cursor=lambda key: cursors.sign(state.cursor_context, key),
-            feed=self.feed,
-            idle=self.pressure.idle,
-            expected_version=expected_version,
-            version=state.version,
-            request_id=state.request_id,
-            last_event_id=state.request.headers.get("last-event-id"),
-        )
+    def _writing(self, state: RequestState, tx: Tx, version: int | None) -> WriteContext[Any]:
+        shared = self._shared(state, tx.now)
+        return WriteContext(tx=tx, command=state.command, expected_version=version, **shared)
+
+    def _shared(self, state: RequestState, now: datetime) -> dict[str, Any]:
+        """What every kind of context has."""
+        cursors, bound_to = self._cursors, state.cursor_context
+        return {
+            "service": self._services[state.operation.area],
+            "principal": state.caller,
+            "view": View(state.caller.tenant, now),
+            "ids": state.match.ids,
+            "query": state.query,
+            "page_request": state.page_request,
+            "base_url": self._base_url,
+            "cursor": lambda key: cursors.sign(bound_to, key),
+            "version": state.version,
+        }
 
 
 def _kept(headers: HeaderList) -> tuple[tuple[str, str], ...]:

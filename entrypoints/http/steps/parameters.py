@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from adapters.wire.cursors import Cursors, context_of
+from adapters.wire.resource import Body
 from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from entrypoints.http.json_body import decode
 from entrypoints.http.request_state import FIRST_PAGE, RequestState
@@ -36,18 +37,20 @@ class ReadParameters:
 
     async def _read_body(self, state: RequestState) -> None:
         raw = await _receive(state)
-        validator = state.route.body
+        validator, body = state.route.body, state.operation.body
         faults: tuple[FieldError, ...] = ()
         if raw:
             if not is_json(state.request.headers.get("content-type", "")):
                 raise UnsupportedMediaType
             state.body = decode(raw)
-        if validator is not None and (raw or state.operation.body_required):
+        if validator is not None and body is not None and (raw or body.required):
             faults = validator.faults(state.body) if raw else (_required(),)
         elif validator is None and raw:
             faults = _unexpected(state.body)
             state.body = None
         self._read_query(state, faults)
+        if body is not None:
+            state.command = body.decode(state.body)
 
     def _read_query(self, state: RequestState, of_body: tuple[FieldError, ...]) -> None:
         reader = state.route.query
@@ -63,7 +66,7 @@ class ReadParameters:
 
 
 async def _receive(state: RequestState) -> bytes:
-    limit = state.operation.body_limit
+    limit = state.operation.body.limit if state.operation.body is not None else Body.LIMIT
     length = state.request.headers.get("content-length", "")
     if length.isdigit() and int(length) > limit:
         raise PayloadTooLarge(f"The body has more than {limit} bytes.")

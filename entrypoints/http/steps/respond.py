@@ -1,15 +1,15 @@
 """From a handler's reply to a response: version's shape, ETag, 304, previews, replays, and the headers they share."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
 from adapters.wire.versions import Versions
+from domain.kernel.plain import plain
 from entrypoints.http.exchange import HeaderList, Response
-from entrypoints.http.operation import Reply
+from entrypoints.http.reply import Reply
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.steps.preconditions import tags_of
 from ports.idempotency import StoredAnswer
@@ -104,7 +104,6 @@ class ResponseBuilder:
 
 def preview_of(operation: str, recorded: Recorded) -> Mapping[str, Any]:
     """The preview's JSON."""
-    forecast = {"forecast": asdict(recorded.forecast)} if recorded.forecast else {}
     return {
         "object": "preview",
         "operation": operation,
@@ -116,5 +115,5 @@ def preview_of(operation: str, recorded: Recorded) -> Mapping[str, Any]:
         "events": [{"type": event.type, "subject": event.subject} for event in recorded.events],
         "jobs": [{"kind": job.kind, "subject": job.lane.partition(":")[2] or job.lane} for job in recorded.jobs],
         "warnings": list(recorded.warnings),
-        **forecast,
+        **plain(recorded.forecasts),
     }

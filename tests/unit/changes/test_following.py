@@ -131,13 +131,13 @@ async def test_a_writer_that_is_not_done_holds_back_what_came_after_it() -> None
 async def test_one_who_is_ahead_of_the_listener_hears_nothing_twice() -> None:
     async with running(idle=600) as log, log.tailer.follow(log.tenant, 0) as early:
         assert (await early.next(timeout=0.1)).events == []
-        tell = log.store.listeners.pop()
+        notify = log.store.listeners.pop()
         first = await log.write(4)
         await log.tailer.high_watermark.fresh()
         async with log.tailer.follow(log.tenant, 2) as late:
             assert await take(late, 2) == first[2:]
             second = await log.write(2)
-            tell("events", f"{log.tenant.org} t")
+            notify("events", f"{log.tenant.org} t")
             assert await take(late, 2) == second
             assert await take(early, 6) == first + second
 
@@ -208,7 +208,7 @@ async def test_others_signals_do_not_keep_a_lost_one_from_being_noticed() -> Non
 
         async def others() -> None:
             while True:
-                log.signals.tell("events", "org_other t")
+                log.signals.notify("events", "org_other t")
                 await asyncio.sleep(0.01)
 
         talking = asyncio.create_task(others())
@@ -308,8 +308,8 @@ async def test_a_licence_granted_while_following_opens_what_comes_with_it() -> N
             assert await take(subscription, 1) == own
 
 
-async def test_one_who_joins_late_reads_with_the_licences_of_the_horizon() -> None:
-    """Another reader moved the horizon on; the channel's own licences are older than that."""
+async def test_one_who_joins_late_reads_with_the_licences_of_the_high_watermark() -> None:
+    """Another reader moved the high watermark on; the channel's own licences are older than that."""
     async with running() as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
         async with log.tailer.follow(log.tenant, 0) as early:
@@ -347,11 +347,11 @@ async def test_who_rests_at_the_end_of_the_log_is_told_without_asking_it() -> No
 async def test_who_rests_is_not_told_of_an_end_that_nobody_has_looked_at() -> None:
     async with running(idle=600) as log:
         end = await log.service.now()
-        tell = log.store.listeners.pop()
+        notify = log.store.listeners.pop()
         written = asyncio.create_task(log.write(2))
         page = await log.service.long_poll(log.tenant, end, 10, EventFilter(), 0.1)
         assert (page.count, len(await written)) == (2, 2)
         log.events.down = True
         with pytest.raises(ConnectionError):
             await log.service.long_poll(log.tenant, page.position, 10, EventFilter(), 0.1)
-        log.store.listeners.append(tell)
+        log.store.listeners.append(notify)

@@ -43,7 +43,7 @@ async def test_full_pages_of_a_long_log_ask_for_its_reach_once() -> None:
     assert ids(page.body) + ids(long_poll.body) == written and long_poll.caught_up and log.events.reached == 2
 
 
-async def test_no_page_goes_beyond_the_horizon() -> None:
+async def test_no_page_goes_beyond_the_high_watermark() -> None:
     async with running() as log:
         await log.write(5)
         log.events.held = 4
@@ -97,7 +97,7 @@ async def test_what_is_dropped_while_it_is_read_is_told() -> None:
         assert (await log.service.start(3), await log.service.start(None)) == (3, 3)
 
 
-async def test_a_cursor_beyond_the_horizon_waits_for_it() -> None:
+async def test_a_cursor_beyond_the_high_watermark_waits_for_it() -> None:
     """Another process has seen more of the log than this one."""
     async with running() as log:
         await log.write(3)

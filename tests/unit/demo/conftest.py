@@ -8,13 +8,13 @@ import pytest
 
 from connectors.sdk.spec import ConnectorSpec
 from connectors.sdk.testing import FakeContext, read
-from domain.ingestion.mapping import from_given, propose
+from domain.ingestion.mapping.proposal import from_given, propose
 from domain.catalogue.statements import ProductStatement, VariantStatement
-from domain.ingestion.model import Context, Group, HeaderMapping, Row, Table
+from domain.ingestion.model import FeedSettings, Group, HeaderMapping, Row, FeedTable
 from domain.kernel.problems import Problem
 from domain.ingestion.normalise import normalise
-from domain.ingestion.plan import compile_plan
-from domain.ingestion.vocabulary import score_header
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.vocabulary.senses import score_header
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Stated:
         return next(variant for variant in self.variants if variant.key == key)
 
 
-def _mapping(table: Any, rows: list[Row], context: Context) -> HeaderMapping:
+def _mapping(table: Any, rows: list[Row], context: FeedSettings) -> HeaderMapping:
     if table.given is not None:
         return from_given(table.headers, table.given)
     samples = [["" if cell is None else str(cell) for cell in cells] for _, cells in rows[:50]]
@@ -49,10 +49,10 @@ def state() -> Callable[..., Stated]:
     """Reads a feed's bytes."""
 
     def run(spec: ConnectorSpec, snapshot: bytes, config: Mapping[str, Any], stream: str = "catalogue") -> Stated:
-        context = Context(currency="usd", stream=stream)
+        context = FeedSettings(currency="usd", stream=stream)
         ((table, rows),) = read(spec, FakeContext(config=config, score_header=score_header), snapshot)
         stated = Stated(
-            rows=len(rows), mapping=_mapping(Table(None, table.headers, iter(()), table.given), rows, context)
+            rows=len(rows), mapping=_mapping(FeedTable(None, table.headers, iter(()), table.given), rows, context)
         )
         assert stated.mapping is not None
         plan = compile_plan(stated.mapping, context)

@@ -12,7 +12,7 @@ from entrypoints.demo import following
 from entrypoints.demo.addressing import free_port
 from entrypoints.demo.api import Api
 from entrypoints.demo.errors import DemoError, UnknownKey
-from entrypoints.demo.following import Reading, begin, follow
+from entrypoints.demo.following import FollowedRun, begin, follow
 
 Answer = tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
 RUNS = "GET /v1/sources/src_1/runs"
@@ -73,9 +73,9 @@ def test_refusals_say_why() -> None:
     assert service.asked[0][1]["If-Match"] == "*"
 
 
-def taken_up(runs: Sequence[Any]) -> tuple[Reading, Service]:
+def taken_up(runs: Sequence[Any]) -> tuple[FollowedRun, Service]:
     service = Service({RUNS: [(200, {"data": list(runs)})], START: [(202, run("queued", "run_new"))]})
-    reading = Reading("Lindgren", "src_1")
+    reading = FollowedRun("Lindgren", "src_1")
     service.with_api(lambda api: begin(api, reading))
     return reading, service
 
@@ -101,7 +101,7 @@ def test_follows_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "_PAUSE", 0)
     end = run("succeeded", stats={"rows": 12, "products_created": 4})
     service = Service({"GET /v1/runs/run_1": [(200, run("running")), (200, end)]})
-    reading, out = Reading("Lindgren", "src_1", run=run("queued")), io.StringIO()
+    reading, out = FollowedRun("Lindgren", "src_1", run=run("queued")), io.StringIO()
     service.with_api(lambda api: follow(api, [reading], out))
     assert reading.run == end
     assert [line.split()[1] for line in out.getvalue().splitlines()] == ["queued", "parse", "succeeded"]
@@ -111,6 +111,6 @@ def test_a_run_that_does_not_move_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(following, "STUCK_AFTER", 0.05)
     monkeypatch.setattr(following, "_PAUSE", 0.02)
     service = Service({"GET /v1/runs/run_1": [(200, run("queued"))]})
-    reading = Reading("Lindgren", "src_1", run=run("queued"))
+    reading = FollowedRun("Lindgren", "src_1", run=run("queued"))
     with pytest.raises(DemoError, match="worker.log"):
         service.with_api(lambda api: follow(api, [reading], io.StringIO()))

@@ -14,7 +14,7 @@ import pytest
 from connectors.csv.connector import SPEC as CSV
 from entrypoints.demo import lindgren_columns as col
 from entrypoints.demo.lindgren_catalogue import sound_rows
-from entrypoints.demo.lindgren_flaws import NAMELESS, PLACEHOLDERS, REPEATED, SPOILED, WRONG_CHECK_DIGITS
+from entrypoints.demo.lindgren_sheets import NAMELESS, PLACEHOLDERS, REPEATED, SPOILED, WRONG_CHECK_DIGITS
 from entrypoints.demo.lindgren_sheets import item_master, stock_sheet
 
 

@@ -11,7 +11,7 @@ from connectors.shopify.connector import SPEC as SHOPIFY
 from entrypoints.demo import lindgren_columns as col
 from entrypoints.demo.lindgren_catalogue import sound_rows
 from entrypoints.demo.quillmere_products import products
-from entrypoints.demo.quillmere_words import RESOLD
+from entrypoints.demo.quillmere_products import RESOLD
 
 
 def variants() -> list[dict[str, Any]]:

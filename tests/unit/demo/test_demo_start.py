@@ -13,9 +13,8 @@ from entrypoints.demo.addressing import ALLOWED, PORT, chosen_port
 from entrypoints.demo.errors import DemoError
 from entrypoints.demo.following import Board
 from entrypoints.demo.keeping import Kept
-from entrypoints.demo.own_feed import own_feed
-from entrypoints.demo.telling import progress, requests_to_try, summary
-from entrypoints.demo.vendors import LINDGREN, QUILLMERE
+from entrypoints.demo.messages import own_feed, progress, requests_to_try, summary
+from entrypoints.demo.opening import LINDGREN, QUILLMERE
 
 SUCCEEDED: dict[str, Any] = {
     "status": "succeeded",

@@ -1,18 +1,18 @@
 """Only what a source states as a category of the taxonomy becomes one."""
 
 from domain.catalogue import categories
-from domain.ingestion.mapping import propose
-from domain.ingestion.model import Context, Group
+from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
-from domain.ingestion.plan import compile_plan
-from domain.ingestion.statements import from_record
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.records import from_record
 
 SOFAS = categories.by_google(460)
 
 
 def _category(cell: str) -> str | None:
     headers = ("id", "title", "google product category", "price")
-    plan = compile_plan(propose(headers, [["a", "Sofa", cell, "10.00 USD"]], Context("usd")), Context("usd"))
+    plan = compile_plan(propose(headers, [["a", "Sofa", cell, "10.00 USD"]], FeedSettings("usd")), FeedSettings("usd"))
     statement, _ = normalise(Group("a", [(2, ["a", "Sofa", cell, "10.00 USD"])]), plan)
     return statement.data.get("category")
 
@@ -33,7 +33,7 @@ def test_a_pushed_category_must_be_of_the_taxonomy() -> None:
             "product": {"external_id": "a", "title": "Sofa", "category": category},
             "variants": [{"external_id": "b"}],
         }
-        statement, problems = from_record(record, Context("usd"))
+        statement, problems = from_record(record, FeedSettings("usd"))
         assert statement is not None
         return statement.data.get("category"), [problem.problem for problem in problems]
 

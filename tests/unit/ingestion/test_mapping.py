@@ -2,10 +2,10 @@
 
 import pytest
 
-from domain.ingestion.fields import is_field
-from domain.ingestion.mapping import from_given, propose
-from domain.ingestion.model import Context, HeaderMapping
-from domain.ingestion.vocabulary import score_header, senses
+from domain.ingestion.vocabulary.fields import is_field
+from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.model import FeedSettings, HeaderMapping
+from domain.ingestion.vocabulary.senses import score_header, senses
 
 
 def _fields(mapping: HeaderMapping) -> dict[str, str]:
@@ -55,7 +55,7 @@ def test_what_a_header_may_mean(header: str, field: str | None) -> None:
 
 def test_units_and_orders_in_headers_become_settings() -> None:
     headers = ["SKU", "Width (inches)", "Size - Cm", "Weight (LB)", "Maße (BxHxT)", "Price EUR", "Variant Grams"]
-    settings = {column.column: dict(column.settings) for column in propose(headers, [], Context()).columns}
+    settings = {column.column: dict(column.settings) for column in propose(headers, [], FeedSettings()).columns}
     assert settings["Width (inches)"] == {"unit": "in"}
     assert settings["Weight (LB)"] == {"unit": "lb"}
     assert settings["Price EUR"] == {"currency": "eur"}
@@ -64,7 +64,7 @@ def test_units_and_orders_in_headers_become_settings() -> None:
 
 
 def test_the_same_header_twice_is_mapped_once() -> None:
-    mapping = propose(["SKU", "MSRP", "MSRP", "Feature 1", "Feature 2"], [], Context())
+    mapping = propose(["SKU", "MSRP", "MSRP", "Feature 1", "Feature 2"], [], FeedSettings())
     assert [(c.position, c.field) for c in mapping.columns] == [
         (0, "sku"),
         (1, "msrp"),
@@ -77,19 +77,19 @@ def test_the_same_header_twice_is_mapped_once() -> None:
 def test_price_codes_choose_among_price_columns() -> None:
     headers = ["Item", "Description", "East", "West"]
     samples = [["A-1", "Oak table, round", "100.00", "120.00"]]
-    assert _fields(propose(headers, samples, Context(currency="usd")))["East"] == "cost"
-    chosen = propose(headers, samples, Context(currency="usd", price_code="west"))
+    assert _fields(propose(headers, samples, FeedSettings(currency="usd")))["East"] == "cost"
+    chosen = propose(headers, samples, FeedSettings(currency="usd", price_code="west"))
     assert _fields(chosen)["West"] == "cost"
     assert _reasons(chosen)["East"] == "ambiguous"
 
 
 def test_a_title_is_found_among_weaker_columns() -> None:
     assert (
-        _fields(propose(["ITEM NUMBER", "DESCRIPTION"], [["A-1", "Queen Bed, Ash"]], Context()))["DESCRIPTION"]
+        _fields(propose(["ITEM NUMBER", "DESCRIPTION"], [["A-1", "Queen Bed, Ash"]], FeedSettings()))["DESCRIPTION"]
         == "title"
     )
     headers = ["SKU", "Name", "Short Description", "Description"]
-    mapped = _fields(propose(headers, [["A-1", "NORD", "Chest, Gray", "A chest."]], Context()))
+    mapped = _fields(propose(headers, [["A-1", "NORD", "Chest, Gray", "A chest."]], FeedSettings()))
     assert (mapped["Name"], mapped["Short Description"], mapped["Description"]) == (
         "collection",
         "title",
@@ -100,7 +100,7 @@ def test_a_title_is_found_among_weaker_columns() -> None:
 def test_warehouse_columns_get_their_place() -> None:
     headers = ["Item", "NJ", "CA", "ETA NJ", "ETA CA", "Total"]
     samples = [["A-1", "20+", "", "", "01/24/2027", "20"], ["A-2", "Call", "0", "", "", ""]]
-    mapping = propose(headers, samples, Context(stream="stock"))
+    mapping = propose(headers, samples, FeedSettings(stream="stock"))
     found = {column.column: (column.field, column.settings.get("location")) for column in mapping.columns}
     assert found["NJ"] == ("quantity", "NJ")
     assert found["ETA CA"] == ("incoming.0.eta", "CA")
@@ -109,7 +109,7 @@ def test_warehouse_columns_get_their_place() -> None:
 
 def test_quantities_with_a_place_in_the_header() -> None:
     mapping = propose(
-        ["SKU", "Qty Dallas", "Qty Reno", "On Order Reno"], [["A-1", "3", "9", "5"]], Context(stream="stock")
+        ["SKU", "Qty Dallas", "Qty Reno", "On Order Reno"], [["A-1", "3", "9", "5"]], FeedSettings(stream="stock")
     )
     found = [(column.field, column.settings.get("location")) for column in mapping.columns]
     assert found == [("sku", None), ("quantity", "Dallas"), ("quantity", "Reno"), ("incoming.0.quantity", "Reno")]
@@ -117,7 +117,7 @@ def test_quantities_with_a_place_in_the_header() -> None:
 
 def test_measures_are_no_warehouses() -> None:
     mapping = propose(
-        ["SKU", "Width", "Weight", "Qty"], [["A-1", "30", "12", "4"]], Context(stream="stock", currency="usd")
+        ["SKU", "Width", "Weight", "Qty"], [["A-1", "30", "12", "4"]], FeedSettings(stream="stock", currency="usd")
     )
     assert _fields(mapping) == {"SKU": "sku", "Width": "dimensions.width", "Weight": "weight", "Qty": "quantity"}
 
@@ -126,7 +126,8 @@ def test_samples_settle_units_marks_and_orders() -> None:
     headers = ["SKU", "Depth", "Price", "ETA", "Qty"]
     samples = [["A-1", "23.5 in", "12,50", "01/24/2027", "1"], ["A-2", "27.8", "13,00", "03/04/2027", "2"]]
     settings = {
-        column.column: dict(column.settings) for column in propose(headers, samples, Context(currency="eur")).columns
+        column.column: dict(column.settings)
+        for column in propose(headers, samples, FeedSettings(currency="eur")).columns
     }
     assert settings["Depth"] == {"unit": "in", "unit_by": "column"}
     assert settings["Price"] == {"decimal": "comma"}
@@ -135,14 +136,14 @@ def test_samples_settle_units_marks_and_orders() -> None:
 
 def test_a_market_proposes_its_unit_and_none_stays_without() -> None:
     samples = [["A-1", "30"]]
-    assert propose(["SKU", "Width"], samples, Context(currency="usd")).columns[1].settings["unit_by"] == "market"
-    assert "unit" not in propose(["SKU", "Width"], samples, Context()).columns[1].settings
+    assert propose(["SKU", "Width"], samples, FeedSettings(currency="usd")).columns[1].settings["unit_by"] == "market"
+    assert "unit" not in propose(["SKU", "Width"], samples, FeedSettings()).columns[1].settings
 
 
 def test_what_a_run_cannot_do_without() -> None:
-    assert propose(["Color", "Price"], [], Context()).missing == ("key",)
-    assert propose(["Title", "Price"], [], Context()).missing == ()
-    assert propose(["SKU", "Color"], [], Context(stream="stock")).missing == ("stock",)
+    assert propose(["Color", "Price"], [], FeedSettings()).missing == ("key",)
+    assert propose(["Title", "Price"], [], FeedSettings()).missing == ()
+    assert propose(["SKU", "Color"], [], FeedSettings(stream="stock")).missing == ("stock",)
 
 
 def test_given_fields_carry_settings() -> None:
@@ -176,4 +177,4 @@ def test_header_rows_are_told_by_their_words() -> None:
 
 def test_the_same_input_gives_the_same_mapping() -> None:
     headers = ["Handle", "Title", "Option1 Name", "Option1 Value", "Variant SKU", "Variant Price", "Image Src"]
-    assert propose(headers, [], Context()) == propose(headers, [], Context())
+    assert propose(headers, [], FeedSettings()) == propose(headers, [], FeedSettings())

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.ingestion.axes import BED, PILLOW, RUG, kind_of
-from domain.ingestion.dimensions import parse_dimensions
-from domain.ingestion.lengths import hundredths, parse_length
-from domain.ingestion.weights import parse_weight
+from domain.ingestion.values.sides import BED, PILLOW, RUG, kind_of
+from domain.ingestion.values.dimensions import parse_dimensions
+from domain.ingestion.values.lengths import hundredths, parse_length
+from domain.ingestion.values.weights import parse_weight
 
 
 def _kinds(reading: Any) -> list[str]:

@@ -8,51 +8,48 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domain.ingestion import (
-    attributes,
-    axes,
+from domain.ingestion.columns import attributes
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.normalise import normalise
+from domain.ingestion.records import from_record
+from domain.ingestion.values import (
     cartons,
     countries,
     dates,
     dimensions,
     gtin,
-    html_text,
-    lead_times,
     lengths,
     media,
     money,
-    product_columns,
     rugs,
+    sides,
     stock,
     text,
     weights,
     words,
 )
-from domain.ingestion.mapping import from_given, propose
-from domain.ingestion.model import Context, Group
-from domain.ingestion.normalise import normalise
-from domain.ingestion.plan import compile_plan
-from domain.ingestion.reading import Reading
-from domain.ingestion.statements import from_record
-from domain.ingestion.vocabulary import score_header, senses
+from domain.ingestion.values.parsed import Parsed
+from domain.ingestion.vocabulary.senses import score_header, senses
 
-READERS: list[Callable[[str], Reading[Any]]] = [
+READERS: list[Callable[[str], Parsed[Any]]] = [
     cartons.parse_packages,
     countries.parse_country,
     dates.parse_date,
     dimensions.parse_dimensions,
     gtin.parse_gtin,
-    lead_times.parse_lead_time,
+    dates.parse_lead_time,
     lengths.parse_length,
     lambda value: lengths.parse_length(value, "in"),
-    lambda value: dimensions.parse_dimensions(value, "in", axes.BED),
+    lambda value: dimensions.parse_dimensions(value, "in", sides.BED),
     lambda value: money.parse_money(value, "usd"),
     lambda value: money.parse_money(value, "eur", "comma"),
     lambda value: money.parse_money(value, "jpy", "dot"),
-    product_columns.parse_sturdy,
-    product_columns.parse_status,
-    product_columns.line_of_text,
-    product_columns.body_of_text,
+    words.parse_sturdy,
+    words.parse_status,
+    text.line_of_text,
+    text.body_of_text,
     rugs.parse_rug_size,
     rugs.parse_shape,
     stock.parse_stock,
@@ -92,7 +89,7 @@ relaxed = settings(max_examples=150, deadline=None, suppress_health_check=[Healt
 @pytest.mark.parametrize("read", READERS)
 @relaxed
 @given(value=ANY)
-def test_readers_answer_any_text(read: Callable[[str], Reading[Any]], value: str) -> None:
+def test_readers_answer_any_text(read: Callable[[str], Parsed[Any]], value: str) -> None:
     reading = read(value)
     assert all(fault.problem and fault.detail for fault in reading.faults)
 
@@ -101,7 +98,7 @@ def test_readers_answer_any_text(read: Callable[[str], Reading[Any]], value: str
 @given(value=ANY)
 def test_texts_and_lists_take_any_text(value: str) -> None:
     assert isinstance(text.clean(value), str)
-    assert isinstance(html_text.plain(value), str)
+    assert isinstance(text.plain(value), str)
     assert all(url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).urls)
     stock.stock_in_value(value)
     attributes.pairs(value)
@@ -121,7 +118,7 @@ def test_headers_may_be_anything(header: str) -> None:
     stream=st.sampled_from(["catalogue", "stock"]),
 )
 def test_rows_of_anything_make_a_statement(rows: list[list[Any]], currency: str | None, stream: str) -> None:
-    context = Context(currency=currency, stream=stream)
+    context = FeedSettings(currency=currency, stream=stream)
     plan = compile_plan(propose(HEADERS, rows, context), context)
     for row in rows:
         plan.product_key(row)
@@ -134,7 +131,7 @@ def test_rows_of_anything_make_a_statement(rows: list[list[Any]], currency: str 
 @relaxed
 @given(headers=st.lists(ANY, max_size=8), given_fields=st.lists(st.one_of(st.none(), ANY), max_size=8))
 def test_mappings_take_any_headers(headers: list[str], given_fields: list[str | None]) -> None:
-    mapping = propose(headers, [headers], Context())
+    mapping = propose(headers, [headers], FeedSettings())
     places = sorted([c.position for c in mapping.columns] + [u.position for u in mapping.unmapped])
     assert places == list(range(len(headers)))
     assert len(from_given(headers, given_fields).headers) == len(headers)
@@ -163,7 +160,7 @@ VARIANT = st.fixed_dictionaries(
     record=st.one_of(JSON, st.fixed_dictionaries({"product": PRODUCT, "variants": st.one_of(JSON, st.lists(VARIANT))}))
 )
 def test_records_of_anything_are_judged(record: Any) -> None:
-    statement, problems = from_record(record, Context())
+    statement, problems = from_record(record, FeedSettings())
     assert statement is not None or problems
 
 

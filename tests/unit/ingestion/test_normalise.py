@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from domain.ingestion.mapping import from_given, propose
+from domain.ingestion.mapping.proposal import from_given, propose
 from domain.catalogue.statements import ProductStatement
-from domain.ingestion.model import Context, Group
+from domain.ingestion.model import FeedSettings, Group
 from domain.kernel.problems import Problem
 from domain.ingestion.normalise import normalise
-from domain.ingestion.plan import compile_plan
+from domain.ingestion.columns.plan import compile_plan
 
-USD = Context(currency="usd")
+USD = FeedSettings(currency="usd")
 
 
 def _run(
-    headers: Sequence[str], rows: Sequence[Sequence[Any]], context: Context = USD
+    headers: Sequence[str], rows: Sequence[Sequence[Any]], context: FeedSettings = USD
 ) -> tuple[list[ProductStatement], list[Problem]]:
     plan = compile_plan(propose(headers, rows, context), context)
     groups: dict[str, list[tuple[int, list[Any]]]] = {}
@@ -145,7 +145,7 @@ def test_repeated_rows_fill_gaps_and_differing_prices_are_told() -> None:
 
 def test_offers_of_several_places() -> None:
     rows = [["A-1", "3", "20+", "", "01/24/2027"], ["A-2", "", "0", "11/23", ""]]
-    (first, second), problems = _run(["Item", "NJ", "CA", "ETA NJ", "ETA CA"], rows, Context(stream="stock"))
+    (first, second), problems = _run(["Item", "NJ", "CA", "ETA NJ", "ETA CA"], rows, FeedSettings(stream="stock"))
     assert [(offer.location, offer.data) for offer in first.variants[0].offers] == [
         ("NJ", {"quantity": 3, "availability": "low_stock"}),
         ("CA", {"quantity": 20, "incoming": [{"eta": "2027-01-24"}], "availability": "in_stock"}),
@@ -165,7 +165,7 @@ def test_rows_with_a_warehouse_column_are_offers_of_one_variant() -> None:
 
 
 def test_the_sources_warehouse_stands_for_offers_without_one() -> None:
-    (product,), _ = _run(["SKU", "Qty"], [["A-1", "9"]], Context(warehouse="Main"))
+    (product,), _ = _run(["SKU", "Qty"], [["A-1", "9"]], FeedSettings(warehouse="Main"))
     assert product.variants[0].offers[0].location == "Main"
 
 
@@ -181,7 +181,9 @@ def test_a_sale_price_is_what_a_buyer_pays() -> None:
 
 def test_bad_values_lose_only_themselves() -> None:
     headers = ["SKU", "Title", "UPC", "Price", "Width", "Image"]
-    (product,), problems = _run(headers, [["A-1", "Oak table", "4006381333932", "Call", "30", "oak.jpg"]], Context())
+    (product,), problems = _run(
+        headers, [["A-1", "Oak table", "4006381333932", "Call", "30", "oak.jpg"]], FeedSettings()
+    )
     assert product.data == {"title": "Oak table"}
     assert product.variants[0].data == {"sku": "A-1"}
     kinds = {problem.column: problem.problem for problem in problems}
@@ -263,7 +265,9 @@ def test_cells_of_json_and_ragged_rows() -> None:
 
 
 def test_numbers_keep_their_point_whatever_the_text_columns_write() -> None:
-    (product,), _ = _run(["SKU", "Price"], [["A-1", Decimal("1234.567")]], Context(currency="eur", decimal="comma"))
+    (product,), _ = _run(
+        ["SKU", "Price"], [["A-1", Decimal("1234.567")]], FeedSettings(currency="eur", decimal="comma")
+    )
     assert product.variants[0].offers[0].data["price"] == 123457
 
 

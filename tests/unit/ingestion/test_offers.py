@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.ingestion.dates import order_shown, parse_date
-from domain.ingestion.lead_times import parse_lead_time
-from domain.ingestion.money import decimal_shown, parse_money
-from domain.ingestion.stock import Stock, availability_of, parse_availability, parse_stock, stock_in_value
+from domain.ingestion.values.dates import order_shown, parse_date
+from domain.ingestion.values.dates import parse_lead_time
+from domain.ingestion.values.money import decimal_shown, parse_money
+from domain.ingestion.values.stock import Stock, availability_of, parse_availability, parse_stock, stock_in_value
 
 
 @pytest.mark.parametrize(

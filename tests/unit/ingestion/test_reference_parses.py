@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from domain.ingestion.axes import kind_of, side_of
-from domain.ingestion.cartons import parse_packages, pieces_per_carton
-from domain.ingestion.dimensions import parse_dimensions
-from domain.ingestion.gtin import parse_gtin
-from domain.ingestion.lengths import parse_length
-from domain.ingestion.mapping import propose
-from domain.ingestion.model import Context, Group
-from domain.ingestion.money import parse_money
+from domain.ingestion.values.sides import kind_of, side_of
+from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
+from domain.ingestion.values.dimensions import parse_dimensions
+from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.lengths import parse_length
+from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.values.money import parse_money
 from domain.ingestion.normalise import normalise
-from domain.ingestion.plan import compile_plan
-from domain.ingestion.rugs import parse_rug_size
-from domain.ingestion.stock import availability_of, parse_availability, stock_in_value
-from domain.ingestion.weights import parse_weight
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.values.rugs import parse_rug_size
+from domain.ingestion.values.stock import availability_of, parse_availability, stock_in_value
+from domain.ingestion.values.weights import parse_weight
 
 FOLDER = os.environ.get("JOINERY_REFERENCE_DATA")
 pytestmark = pytest.mark.skipif(not FOLDER, reason="JOINERY_REFERENCE_DATA names no folder with reference parses")
@@ -79,7 +79,7 @@ def _weight(row: dict[str, str]) -> Parsed:
 def _box_of_columns(row: dict[str, str]) -> Parsed:
     headers = ("Item", *row["unit_hint"].removeprefix("columns=").split(","))
     cells: list[Any] = ["A-1", *row["raw"].strip("[]").split(", ")]
-    context = Context(currency="usd")
+    context = FeedSettings(currency="usd")
     plan = compile_plan(propose(headers, [cells], context), context)
     statement, problems = normalise(Group("A-1", [(2, cells)]), plan)
     data = statement.variants[0].data
@@ -191,7 +191,7 @@ def test_headers_mean_what_was_worked_by_hand(rows: list[dict[str, str]]) -> Non
     samples = [
         [([part.strip() for part in row["sample_values"].split(";")] + [""] * 4)[at] for row in rows] for at in range(3)
     ]
-    mapping = propose([row["header"] for row in rows], samples, Context(currency="usd"))
+    mapping = propose([row["header"] for row in rows], samples, FeedSettings(currency="usd"))
     fields = {column.position: column.field for column in mapping.columns}
     wrong = {row["header"]: fields.get(at) for at, row in enumerate(rows) if not _accepts(row["field"], fields.get(at))}
     assert wrong == {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.ingestion.rugs import parse_construction, parse_indoor_outdoor, parse_rug_size, parse_shape
+from domain.ingestion.values.rugs import parse_construction, parse_indoor_outdoor, parse_rug_size, parse_shape
 
 
 @pytest.mark.parametrize(

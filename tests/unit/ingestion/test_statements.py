@@ -3,8 +3,8 @@
 from decimal import Decimal
 from typing import Any
 
-from domain.ingestion.model import Context
-from domain.ingestion.statements import from_record
+from domain.ingestion.model import FeedSettings
+from domain.ingestion.records import from_record
 
 RECORD: dict[str, Any] = {
     "product": {
@@ -33,7 +33,7 @@ RECORD: dict[str, Any] = {
 
 
 def test_a_record_becomes_a_statement() -> None:
-    statement, problems = from_record(RECORD, Context(warehouse="Main"), 7)
+    statement, problems = from_record(RECORD, FeedSettings(warehouse="Main"), 7)
     assert problems == []
     assert statement is not None
     assert statement.key == "P-1"
@@ -67,7 +67,7 @@ def test_bad_values_are_told_with_their_path() -> None:
             {"colour": "Elm"},
         ],
     }
-    statement, problems = from_record(record, Context(), 3)
+    statement, problems = from_record(record, FeedSettings(), 3)
     assert statement is not None
     assert statement.variants[0].data == {"colour": "Oak"}
     assert {(problem.field, problem.problem, problem.line) for problem in problems} == {
@@ -82,7 +82,7 @@ def test_bad_values_are_told_with_their_path() -> None:
 
 
 def test_a_record_without_key_cannot_be_kept() -> None:
-    statement, problems = from_record({"product": {"title": "Oak table"}}, Context())
+    statement, problems = from_record({"product": {"title": "Oak table"}}, FeedSettings())
     assert statement is None
     assert [(problem.field, problem.problem) for problem in problems] == [("product.external_id", "missing")]
 
@@ -98,16 +98,16 @@ def test_two_variants_of_one_key_and_two_currencies() -> None:
             {"external_id": "V"},
         ],
     }
-    statement, problems = from_record(record, Context())
+    statement, problems = from_record(record, FeedSettings())
     assert statement is not None
     assert [problem.problem for problem in problems] == ["conflict", "duplicate"]
     assert len(statement.variants[0].offers[0].data) == 2
 
 
 def test_discontinued_records() -> None:
-    gone, _ = from_record({"product": {"external_id": "P", "discontinued": True}}, Context())
+    gone, _ = from_record({"product": {"external_id": "P", "discontinued": True}}, FeedSettings())
     parts, _ = from_record(
-        {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "discontinued": True}]}, Context()
+        {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "discontinued": True}]}, FeedSettings()
     )
     assert gone is not None
     assert parts is not None

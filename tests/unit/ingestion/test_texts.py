@@ -6,14 +6,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from domain.ingestion.cartons import parse_packages, pieces_per_carton
-from domain.ingestion.countries import parse_country
-from domain.ingestion.gtin import check_digit, parse_gtin
-from domain.ingestion.html_text import plain, unescaped
-from domain.ingestion.media import addresses, role_of
-from domain.ingestion.product_columns import parse_sturdy, parse_tsca
-from domain.ingestion.text import as_text, clean, code, stated
-from domain.ingestion.words import (
+from domain.ingestion.values.cartons import parse_packages, pieces_per_carton
+from domain.ingestion.values.countries import parse_country
+from domain.ingestion.values.gtin import check_digit, parse_gtin
+from domain.ingestion.values.text import plain, unescaped
+from domain.ingestion.values.media import addresses, role_of
+from domain.ingestion.values.words import parse_sturdy, parse_tsca
+from domain.ingestion.values.text import as_text, clean, code, stated
+from domain.ingestion.values.words import (
     parse_assembly,
     parse_boolean,
     parse_components,

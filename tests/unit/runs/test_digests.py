@@ -3,6 +3,7 @@
 import pytest
 
 from domain.catalogue.model import Stream
+from domain.ingestion.mapping.proposal import propose
 from domain.runs.sheets import context_of, salt_of, settings_digest
 from tests.support import builders
 
@@ -20,3 +21,10 @@ def test_digests_stay(stream: Stream, settings: str, salt: str) -> None:
     source = builders.source(id="src_1", catalogue="cat_1", config=CONFIG)
     assert settings_digest(source, stream) == settings
     assert salt_of(None, context_of(source, stream)).hex() == salt
+
+
+def test_salts_of_mapped_columns_stay() -> None:
+    headers = ("SKU", "Title", "Price", "Qty NJ", "Width (in)", "Image 1", "Image 2", "Remarks")
+    settings = context_of(builders.source(id="src_1", catalogue="cat_1", config=CONFIG), Stream.CATALOGUE)
+    mapping = propose(headers, [["A-1", "Oak table", "499", "3", "80", "a.jpg", "b.jpg", ""]], settings)
+    assert salt_of(mapping, settings).hex() == "5a676304c81363dce76e94893d090fd9"

@@ -1,21 +1,23 @@
-"""A lane's promises under random arrivals, outcomes and recordings."""
+"""A queue's promises under random arrivals, outcomes and recordings."""
 
 import random
-from dataclasses import replace
+import re
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
+from domain.webhooks.usecases import endpoint_queue
 from domain.webhooks.usecases.endpoint_queue import (
     AT_ONCE,
     AT_ONCE_FAILING,
     FAILING_AFTER,
     Item,
     EndpointQueue,
-    delivery_of,
 )
-from domain.webhooks.model import SealedSecrets
+from domain.webhooks.model import DeliveryStatus, SealedSecrets, Verdict
 from ports.webhooks import Subscriber
 from tests.support import builders
 
@@ -36,11 +38,20 @@ def event(position: int, subject: str, kind: str = "offer.changed") -> LoggedEve
 
 def take(made: EndpointQueue, logged: LoggedEvent, now: float = 0.0) -> Item:
     """Take it in; ready at once if its subject is free."""
-    item = made.take(logged, now, delivery_of(logged, made.subscriber, builders.MOMENT))
+    item = made.take(logged, now, builders.MOMENT)
     if item.due <= now:
         made.make_ready(item)
-    made.pass_by(logged.position)
+    made.passed(logged.position)
     return item
+
+
+SUCCEEDED, FAILED = Verdict(DeliveryStatus.SUCCEEDED), Verdict(DeliveryStatus.FAILED)
+LATER = Verdict(DeliveryStatus.PENDING, next_attempt_at=builders.MOMENT + timedelta(seconds=5))
+
+
+def end(made: EndpointQueue, item: Item, verdict: Verdict) -> Item | None:
+    """The item's attempt ends so; answers what is to be scheduled."""
+    return made.attempt_ended(item, verdict, builders.attempt(), at=builders.MOMENT, due=0.0)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -65,15 +76,14 @@ def test_order_within_subjects_and_nothing_lost(seed: int) -> None:
         elif choice < 0.85 and flying:
             item = flying.pop(dice.randrange(len(flying)))
             done = dice.random() < 0.7
-            following = made.settle(item, done=done)
+            following = end(made, item, SUCCEEDED if done else LATER)
             if done:
                 finished.add(item.delivery.position)
-            made.make_ready(item if not done else following or item)
+            made.make_ready(following or item)
         else:
             changed = made.unrecorded(dice.choice((float(step), float(step) - 50)))
-            told = [(item, replace(item.delivery)) for item in changed]
-            made.recorded(told)
-            stored.update(position for _, as_told in told for position in as_told.positions)
+            made.recorded(changed)
+            stored.update(position for _, as_recorded in changed for position in as_recorded.positions)
         assert set(range(1, made.checkpoint + 1)) <= stored | (set() if made.checkpoint == 0 else stored)
         undelivered = set(range(1, position + 1)) - finished
         assert made.lowest_open == (min(undelivered) if undelivered else None)
@@ -92,17 +102,16 @@ def test_combining_waits_and_joins() -> None:
     assert take(made, event(4, "ofr_1"), 5.0) is not first
 
 
-def test_what_joins_while_the_store_is_told_is_told_again() -> None:
+def test_what_joins_while_the_store_records_is_recorded_again() -> None:
     made = queue(coalesce_seconds=10)
     item = take(made, event(1, "ofr_1"), 0.0)
-    [changed] = made.unrecorded(1.0)
-    told = [(changed, replace(changed.delivery))]
+    changed = made.unrecorded(1.0)
     take(made, event(2, "ofr_1"), 0.5)
-    made.recorded(told)
+    made.recorded(changed)
     assert made.checkpoint == 1 and not item.recorded
     again = made.unrecorded(2.0)
-    made.recorded([(one, replace(one.delivery)) for one in again])
-    assert again == [item] and made.checkpoint == 2
+    made.recorded(again)
+    assert [one for one, _ in again] == [item] and made.checkpoint == 2
 
 
 def test_a_failing_endpoint_is_asked_less() -> None:
@@ -111,10 +120,9 @@ def test_a_failing_endpoint_is_asked_less() -> None:
         take(made, event(position, f"ofr_{position}"))
     flying = [made.next() for _ in range(AT_ONCE + 1)]
     assert flying[-1] is None and all(flying[:-1])
-    for item in flying[:-1]:
+    for number, item in enumerate(flying[:-1]):
         assert item is not None
-        made.settle(item, done=True)
-    made.failures = FAILING_AFTER
+        end(made, item, SUCCEEDED if number < AT_ONCE - FAILING_AFTER else FAILED)
     assert sum(made.next() is not None for _ in range(AT_ONCE)) == AT_ONCE_FAILING
 
 
@@ -126,20 +134,20 @@ def test_what_is_asked_for_again_goes_before_what_waits_but_not_before_what_is_s
     assert flying is not None
     again = made.restore(builders.delivery("whe_1", subject="ofr_1", positions=(3,), made=1), 0.0, 0.0)
     assert again is not None and made.restore(again.delivery, 0.0, 0.0) is None
-    assert made.settle(flying, done=True) is again
+    assert end(made, flying, SUCCEEDED) is again
 
 
 def test_what_is_done_with_is_only_remembered_while_the_store_is_asked() -> None:
     made = queue()
     first, second = take(made, event(1, "ofr_1")), take(made, event(2, "ofr_2"))
     assert made.next() is first
-    made.settle(first, done=True)
-    assert made.done is None
-    made.done = set()
-    assert made.next() is second
-    made.settle(second, done=True)
-    assert made.restore(second.delivery, 0.0, 0.0) is None
-    made.done = None
+    end(made, first, SUCCEEDED)
+    assert made._finished is None
+    with made.restoring():
+        assert made.next() is second
+        end(made, second, SUCCEEDED)
+        assert made.restore(second.delivery, 0.0, 0.0) is None
+    assert made._finished is None
     assert made.restore(second.delivery, 0.0, 0.0) is not None
 
 
@@ -148,7 +156,43 @@ def test_what_is_made_ready_twice_is_sent_once() -> None:
     item = take(made, event(1, "ofr_1"))
     made.make_ready(item)
     assert made.next() is item
-    made.settle(item, done=False)
+    made.attempt_not_made(item, 1.0)
     assert made.next() is None, "its next attempt has its time"
     made.make_ready(item)
     assert made.next() is item
+
+
+def test_what_is_sent_while_the_store_records_is_recorded_whole() -> None:
+    made = queue()
+    item = take(made, event(1, "ofr_1"))
+    before = made.unrecorded(1.0)
+    assert made.next() is item
+    made.attempt_began(item, b"body")
+    end(made, item, LATER)
+    made.recorded(before)
+    [(_, first)] = after = made.unrecorded(1.0)
+    assert (first.body, len(first.attempts)) == (b"body", 1)
+    made.make_ready(item)
+    assert made.next() is item
+    made.attempt_began(item, b"body")
+    end(made, item, SUCCEEDED)
+    made.recorded(after)
+    [(_, second)] = made.unrecorded(1.0)
+    assert (len(second.attempts), second.made) == (1, 2), "the first is in the store"
+
+
+def test_an_endpoint_counts_as_disabled_unless_disabling_it_fails() -> None:
+    made = queue()
+    with pytest.raises(RuntimeError), made.disabling():
+        assert made.subscriber.endpoint.status == "disabled"
+        raise RuntimeError
+    assert made.subscriber.endpoint.status == "enabled"
+    with made.disabling():
+        pass
+    assert made.subscriber.endpoint.status == "disabled"
+
+
+def test_nobody_else_changes_a_queue_or_its_items() -> None:
+    usecases = Path(endpoint_queue.__file__).parent
+    written = re.compile(r"^\s*(?:queue|item)(?:\.\w+)+(?:, .*)? [-+]?= ", re.MULTILINE)
+    assert [path.name for path in usecases.glob("*.py") if written.search(path.read_text())] == ["endpoint_queue.py"]

@@ -1,5 +1,6 @@
 """What is sent of events: thin, combined and fat bodies."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -7,10 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.wire.codec import JsonCodec
 from adapters.wire.versions import Version, Versions
 from adapters.wire.webhooks import WirePayloadRendering
 from domain.events.model import TYPES
+from domain.events.model import LoggedEvent
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import SealedSecrets
 from domain.webhooks.payload import combinable, combined
+from domain.webhooks.usecases.payloads import Payloads
+from ports.webhooks import Subscriber
+from tests.support import builders
 
 RENDERING = WirePayloadRendering()
 PATHS = ("price", "quantity", "incoming", "withdrawn_at", "data.title", "data.dimensions.width")
@@ -45,12 +53,33 @@ def _fields(event: Any) -> dict[str, tuple[Any, Any]]:
     return {change["path"]: (change["old"], change["new"]) for change in event["data"]["fields"]}
 
 
+class Nothing:
+    """There is no object."""
+
+    async def as_of(self, tenant: Tenant, event: LoggedEvent) -> None:
+        """None."""
+
+
+def _payloads() -> Payloads:
+    return Payloads(JsonCodec(), RENDERING, Nothing())  # type: ignore[arg-type]
+
+
+def _rendered(payloads: Payloads, *bodies: bytes, payload: str = "thin") -> bytes:
+    """What an endpoint gets of events with these bodies."""
+    subscriber = Subscriber(Tenant("org_1", True), builders.endpoint(payload=payload), SealedSecrets(b""), 0, fat=True)
+    events = [
+        LoggedEvent(number, f"evt_{number}", "offer.changed", "ofr_1", None, None, None, number, builders.MOMENT, body)
+        for number, body in enumerate(bodies, start=1)
+    ]
+    return asyncio.run(payloads.render(subscriber, events))
+
+
 # Thin
 
 
 def test_thin_names_what_changed() -> None:
     whole = _event("offer.changed", 7, {"price": (1, 2), "quantity": (None, 4)}, ["price", "stock"])
-    thin = json.loads(RENDERING.thin(_bytes(whole)))
+    thin = json.loads(_rendered(_payloads(), _bytes(whole)))
     assert thin["data"]["fields"] == [{"path": "price"}, {"path": "quantity"}]
     whole["data"]["fields"] = thin["data"]["fields"]
     assert thin == whole
@@ -58,13 +87,24 @@ def test_thin_names_what_changed() -> None:
 
 def test_thin_without_fields_is_the_whole() -> None:
     whole = _event("product.withdrawn", 3, {})
-    assert json.loads(RENDERING.thin(_bytes(whole))) == whole
+    assert json.loads(_rendered(_payloads(), _bytes(whole))) == whole
 
 
 @pytest.mark.parametrize("type", sorted(name for name, kind in TYPES.items() if "feed" not in kind.channels))
 def test_resources_stay_whole(type: str) -> None:
     whole = {**_event(type, 1, {}), "data": {"object": "export", "fields": ["a"], "version": 1}}
-    assert json.loads(RENDERING.thin(_bytes(whole))) == whole
+    assert json.loads(_rendered(_payloads(), _bytes(whole))) == whole
+
+
+def test_several_endpoints_get_the_same_bytes() -> None:
+    payloads, body = _payloads(), _bytes(_event("offer.changed", 7, {"price": (1, 2)}))
+    assert _rendered(payloads, body) is _rendered(payloads, body)
+
+
+def test_thin_of_several_names_what_changed_in_all() -> None:
+    events = [_event("offer.changed", 7, {"price": (1, 2)}), _event("offer.changed", 8, {"quantity": (None, 4)})]
+    thin = json.loads(_rendered(_payloads(), *map(_bytes, events)))
+    assert thin["data"]["fields"] == [{"path": "price"}, {"path": "quantity"}]
 
 
 # Fat
@@ -81,7 +121,7 @@ def test_numbers_keep_their_digits() -> None:
     body = _bytes(_event("offer.changed", 7, {"price": (1, 2)}))
     body = body.replace(b'"old":1', b'"old":12345678901234567890.12345678901234567890')
     later = _bytes(_event("offer.changed", 8, {"price": (2, 3)}))
-    assert b"12345678901234567890.12345678901234567890" in RENDERING.combined([body, later])
+    assert b"12345678901234567890.12345678901234567890" in _rendered(_payloads(), body, later, payload="fat")
 
 
 # Combined
@@ -89,7 +129,7 @@ def test_numbers_keep_their_digits() -> None:
 
 def test_one_event_is_itself() -> None:
     body = _bytes(_event("offer.changed", 7, {"price": (1, 2)}))
-    assert RENDERING.combined([body]) is body
+    assert _rendered(_payloads(), body, payload="fat") is body
 
 
 def test_nothing_cannot_be_combined() -> None:
@@ -103,7 +143,7 @@ def test_first_old_last_new_and_the_latest_envelope() -> None:
         _event("offer.changed", 6, {"availability": ("in_stock", "low_stock")}, ["availability"]),
         _event("offer.changed", 7, {"price": (12, 9)}, ["price"]),
     ]
-    told = json.loads(RENDERING.combined([_bytes(event) for event in events]))
+    told = json.loads(_rendered(_payloads(), *map(_bytes, events), payload="fat"))
     for name in ("id", "type", "time", "version", "correlation_id"):
         assert told[name] == events[-1][name]
     assert _fields(told) == {"price": (10, 9), "quantity": (1, 2), "availability": ("in_stock", "low_stock")}
@@ -160,7 +200,7 @@ def test_combining_leads_from_the_same_start_to_the_same_end(steps: list[dict[st
         changes = {path: (now[path], value) for path, value in step.items()}
         now |= step
         events.append(_event("offer.changed", number + 2, changes))
-    told = json.loads(RENDERING.combined([_bytes(event) for event in events]))
+    told = json.loads(_rendered(_payloads(), *map(_bytes, events), payload="fat"))
     applied = dict(start)
     for path, (old, new) in _fields(told).items():
         assert applied[path] == old != new or len(events) == 1

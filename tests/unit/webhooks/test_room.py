@@ -1,12 +1,14 @@
 """How far ahead events are taken out of the log: for endpoints that do well, that wait a window, and that fail."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from domain.webhooks.usecases import endpoint_queue as module
 from domain.webhooks.usecases.endpoint_queue import AHEAD, FAILING_AFTER, Item, EndpointQueue
-from tests.unit.webhooks.test_endpoint_queue import event, queue, take
+from tests.unit.webhooks.test_endpoint_queue import LATER, SUCCEEDED, end, event, queue, take
+from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
 
@@ -28,8 +30,7 @@ def attempt(made: EndpointQueue, *, succeeds: bool) -> Item:
     """Send what is next."""
     item = made.next()
     assert item is not None
-    made.settle(item, done=succeeds)
-    made.failures = 0 if succeeds else made.failures + 1
+    end(made, item, SUCCEEDED if succeeds else LATER)
     return item
 
 
@@ -61,8 +62,7 @@ async def test_the_window_begins_when_it_happened() -> None:
     dues = []
     for number, age in enumerate((0.0, 100.0, 1_000.0), start=1):
         logged = event(number, f"ofr_{number}")
-        delivery = module.delivery_of(logged, made.subscriber, logged.time)
-        dues.append(made.take(logged, 50.0, delivery, age).due)
+        dues.append(made.take(logged, 50.0, builders.MOMENT + timedelta(seconds=age)).due)
     assert dues == [350.0, 250.0, 50.0]
 
 
@@ -76,7 +76,7 @@ async def test_one_that_fails_is_given_less_but_now_and_then_another(monkeypatch
     assert await has_room(made) == AHEAD
     attempt(made, succeeds=False)
     assert await made.room() == 1
-    made.pass_by(50)
+    made.passed(50)
     monkeypatch.setattr(module, "PROBE", 3_600)
     assert await made.room() == 1, "that one was not wanted: the next"
     take(made, event(51, "ofr_1"))

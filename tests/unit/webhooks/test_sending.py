@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 
 async def test_what_waits_for_an_endpoint_that_is_left_is_forgotten() -> None:
     nothing = cast("Any", None)
-    sending = Sending(nothing, nothing, nothing, nothing, nothing)
+    sending = Sending(nothing, nothing, nothing, nothing, nothing, nothing)
     queues = [
         EndpointQueue(Subscriber(Tenant("org_1", True), builders.endpoint(), SealedSecrets(b""), 0, fat=False))
         for _ in "ab"
@@ -28,7 +28,7 @@ async def test_what_waits_for_an_endpoint_that_is_left_is_forgotten() -> None:
             item = queue.restore(builders.delivery("whe_1", subject=f"ofr_{number}", positions=(number,)), 0.0, 1e12)
             assert item is not None
             sending.schedule(queue, item)
-    queues[0].served = False
+    queues[0].give_up()
     sending.drop_unserved()
     left, kept = weakref.ref(queues.pop(0)), weakref.ref(queues.pop())
     del queue, item

@@ -1,0 +1,158 @@
+"""A resource's table, made from the domain's dataclass: a column a field, and codecs for the exceptions.
+
+From one declaration come the statements of a plain store (select, insert, versioned update, remove, page). Every one
+of them names organisation and mode; row-level security stands behind.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any, Final, Generic, LiteralString, TypeVar, get_type_hints
+
+from adapters.postgres.columns import Codec, Spread, codec_of
+from adapters.postgres.errors import CONFLICTS
+from adapters.postgres.listing import newest_first, page_of, page_params
+from adapters.postgres.session import Fetched, Session
+from domain.kernel.errors import NotFound, PreconditionFailed
+from domain.kernel.paging import Filter, Page, PageRequest
+
+R = TypeVar("R")
+Row = dict[str, Any]
+OWN: Final = " WHERE org = %(org)s AND livemode = %(livemode)s"
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Generic[R]):
+    """The rows of `kind` in the table `name`.
+
+    `spread` names fields whose parts have columns of their own, `computed` fields that are read by an expression and
+    never written, `beside` columns that are no fields with what a new row has in them, `conflicts` unique indexes with
+    the sentence of the Conflict that breaking them raises.
+    """
+
+    kind: type[R]
+    name: str
+    spread: Mapping[str, Spread] = field(default_factory=dict)
+    computed: Mapping[str, str] = field(default_factory=dict)
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    conflicts: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Have the driver's errors translated."""
+        CONFLICTS.update(self.conflicts)
+
+    @cached_property
+    def codecs(self) -> Mapping[str, Codec]:
+        """How each field is kept, in the order of the dataclass."""
+        hints = get_type_hints(self.kind)
+        return {name: self.spread.get(name) or codec_of(name, kind) for name, kind in hints.items()}
+
+    @cached_property
+    def stored(self) -> tuple[str, ...]:
+        """The columns that are written."""
+        return tuple(
+            name for field_, codec in self.codecs.items() if field_ not in self.computed for name in codec.columns
+        )
+
+    def columns(self, alias: str = "") -> str:
+        """What `row_of` reads, for a select list; with an alias of the table if it needs one."""
+        names = [self.computed.get(field_) or name for field_, codec in self.codecs.items() for name in codec.columns]
+        return ", ".join(f"{alias}.{name}" if alias else name for name in names)
+
+    @cached_property
+    def width(self) -> int:
+        """How many columns that is."""
+        return sum(len(codec.columns) for codec in self.codecs.values())
+
+    @cached_property
+    def select(self) -> LiteralString:
+        """Every row of the tenant."""
+        return f"SELECT {self.columns()} FROM {self.name}{OWN}"
+
+    @cached_property
+    def insert(self) -> LiteralString:
+        """A new row."""
+        names = ("org", "livemode", *self.stored, *self.beside)
+        values = ", ".join(f"%({name})s" for name in names)
+        return f"INSERT INTO {self.name} ({', '.join(names)}) VALUES ({values})"
+
+    @cache  # noqa: B019  tables live as long as the process
+    def update(self, *more: str) -> LiteralString:
+        """The new state of the row with that id, if it is of the version `expected` (any for NULL)."""
+        settings = ", ".join(f"{name} = %({name})s" for name in (*self.stored, *more) if name != "id")
+        versioned = " AND (%(expected)s::integer IS NULL OR version = %(expected)s)" if "version" in self.stored else ""
+        return f"UPDATE {self.name} SET {settings}{OWN} AND id = %(id)s{versioned}"
+
+    @cached_property
+    def remove(self) -> LiteralString:
+        """The end of the row with that id."""
+        return f"DELETE FROM {self.name}{OWN} AND id = %(id)s"
+
+    def listed(self, request: PageRequest, given: Sequence[str] = ()) -> LiteralString:
+        """A page of the rows, newest first; `given` are columns that must equal the parameter of their name."""
+        conditions = "".join(f" AND {name} = %({name})s" for name in given)
+        where, order = newest_first(request)
+        return f"{self.select}{conditions}{where}{order}"
+
+    def row_of(self, fetched: Fetched) -> R:
+        """The row out of `columns`."""
+        values: Row = {}
+        at = 0
+        for name, codec in self.codecs.items():
+            width = len(codec.columns)
+            values[name] = codec.load(fetched[at : at + width])
+            at += width
+        return self.kind(**values)
+
+    def values(self, row: R) -> Row:
+        """The parameters that `stored` columns take."""
+        values: Row = {}
+        for name, codec in self.codecs.items():
+            if name not in self.computed:
+                values.update(zip(codec.columns, codec.dump(getattr(row, name)), strict=True))
+        return values
+
+
+class TableStore(Generic[R]):
+    """ports.store.Store on a table."""
+
+    def __init__(self, session: Session, table: Table[R]) -> None:
+        self.session, self.table = session, table
+
+    async def get(self, id: str, *, lock: bool = False) -> R | None:
+        """One row; `lock` keeps others from changing it until the transaction ends."""
+        return await self.first(" AND id = %(id)s" + (" FOR UPDATE" if lock else ""), id=id)
+
+    async def first(self, conditions: LiteralString, **values: Any) -> R | None:
+        """The first row under further conditions."""
+        fetched = await self.session.one(self.table.select + conditions, **values)
+        return self.table.row_of(fetched) if fetched else None
+
+    async def add(self, row: R, **more: Any) -> None:
+        """Keep a new row; `more` are columns beside its fields. Raises Conflict."""
+        await self.session.run(self.table.insert, **{**self.table.beside, **self.table.values(row), **more})
+
+    async def save(self, row: R, *, expected_version: int | None = None, **more: Any) -> None:
+        """Keep the new state. Raises PreconditionFailed, NotFound."""
+        values = self.table.values(row)
+        if not await self.session.run(self.table.update(*more), expected=expected_version, **values, **more):
+            if expected_version is None:
+                raise NotFound
+            raise PreconditionFailed("It has changed since it was read; read it again and retry.")
+
+    async def remove(self, id: str) -> bool:
+        """Forget the row; False when there was none."""
+        return await self.session.run(self.table.remove, id=id) == 1
+
+    async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[R]:
+        """A page of the rows that the filter lets through."""
+        given = filter.given() if filter else _NOTHING
+        rows = await self.session.all(self.table.listed(request, tuple(given)), **given, **page_params(request))
+        return page_of([self.table.row_of(row) for row in rows], request, _id)
+
+
+def _id(row: Any) -> str:
+    key: str = row.id
+    return key

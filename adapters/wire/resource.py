@@ -1,0 +1,143 @@
+"""One declaration of a resource's JSON: its schema and example, how a row is rendered, and what of it may be set."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from adapters.wire.schema import Schema, list_of, nullable, record, strict_object
+from domain.kernel.errors import FieldError, InvalidRequest
+from domain.kernel.plain import plain
+from domain.kernel.tenancy import Tenant
+
+R = TypeVar("R")
+C = TypeVar("C")
+C_co = TypeVar("C_co", covariant=True)
+_PARAMETER: Final = re.compile(r"{(\w+)}")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """As whom and when a row is looked at."""
+
+    tenant: Tenant
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One property. `of` works it out where it is no field of the row; `create` and `patch` are what a body may set it to."""
+
+    schema: Schema
+    of: Callable[[Any, View], Any] | None = None
+    optional: bool = False
+    create: Schema | None = None
+    patch: Schema | None = None
+    required: bool = False
+
+
+def _field(given: "Field | Schema") -> Field:
+    return given if isinstance(given, Field) else Field(given)
+
+
+def optional(given: "Field | Schema") -> Field:
+    """Left out where there is none."""
+    return replace(_field(given), optional=True)
+
+
+def computed(schema: Schema, of: Callable[[Any, View], Any]) -> Field:
+    """Worked out of the row as it is looked at."""
+    return Field(schema, of)
+
+
+def settable(
+    schema: Schema, *, required: bool = False, patch: Schema | None = None, answered: Schema | None = None
+) -> Field:
+    """May be set when it is made and changed later; `patch` adds to the schema then, `answered` is how it comes back."""
+    return Field(answered or schema, create=schema, patch=schema | (patch or {}), required=required)
+
+
+def fixed(schema: Schema, *, required: bool = False, answered: Schema | None = None) -> Field:
+    """May be set when it is made, and stays."""
+    return Field(answered or schema, create=schema, required=required)
+
+
+def changeable(schema: Schema, patch: Schema | None = None) -> Field:
+    """Set by the service when it is made; may be changed later, to what `patch` allows."""
+    return Field(schema, patch=patch or schema)
+
+
+def clearable(schema: Schema, description: str) -> Field:
+    """May be set, and taken away by null; left out where there is none."""
+    return Field(schema, optional=True, create=schema, patch=nullable(schema) | {"description": description})
+
+
+class Body(Generic[C_co]):
+    """A request's body: its closed schema, and the command that a use case is given instead of JSON."""
+
+    LIMIT: Final = 1 << 20
+    """Bytes that a body has at most."""
+
+    def __init__(
+        self, schema: Schema, decode: Callable[[Any], C_co], *, required: bool = True, limit: int = LIMIT
+    ) -> None:
+        self.schema, self._decode, self.required, self.limit = schema, decode, required, limit
+
+    def decode(self, value: Any) -> C_co:
+        """The command, out of a value that fits the schema. Raises InvalidRequest for what the schema cannot tell."""
+        try:
+            return self._decode({} if value is None else value)
+        except msgspec.ValidationError as error:
+            raise InvalidRequest(str(error), fields=(FieldError("body", "invalid_format", str(error)),)) from None
+
+
+def into(command: type[C]) -> Callable[[Any], C]:
+    """Decodes into a typed dictionary or a dataclass of the domain."""
+    return lambda value: msgspec.convert(value, command)
+
+
+class Resource(Generic[R]):
+    """`name` is the marker in `object`; without one it is part of another resource. `fields` in the order of the answer.
+
+    `path` is where one is read, with `{field}` for fields of the row.
+    """
+
+    def __init__(
+        self, name: str | None, fields: Mapping[str, "Field | Schema"], *, path: str = "", description: str = ""
+    ) -> None:
+        self.name: Final = name
+        self.path: Final = path
+        self.fields: Final = {key: _field(given) for key, given in fields.items()}
+        left_out = tuple(key for key, field in self.fields.items() if field.optional)
+        shown = {key: field.schema for key, field in self.fields.items()}
+        self.schema: Final = record(name, shown, optional=left_out, description=description)
+        self.list: Final = list_of(self.schema)
+
+    def render(self, row: R, view: View) -> dict[str, Any]:
+        """The row as it is answered: what is absent is left out of optional properties, null in others."""
+        answer: dict[str, Any] = {"object": self.name} if self.name else {}
+        for name, field in self.fields.items():
+            value = plain(field.of(row, view) if field.of else getattr(row, name))
+            if value is not None or not field.optional:
+                answer[name] = value
+        return answer
+
+    def path_of(self, row: R) -> str:
+        """Where the row is read."""
+        return _PARAMETER.sub(lambda found: str(getattr(row, found[1])), self.path)
+
+    def create(self, command: type[C]) -> Body[C]:
+        """The body that makes one."""
+        settable_fields = {name: field.create for name, field in self.fields.items() if field.create is not None}
+        required = tuple(name for name, field in self.fields.items() if field.required)
+        return Body(strict_object(settable_fields, required), into(command))
+
+    def patch(self, command: type[C]) -> Body[C]:
+        """The body that changes one: what is left out stays."""
+        return Body(
+            strict_object({name: field.patch for name, field in self.fields.items() if field.patch is not None}),
+            into(command),
+        )

@@ -1,0 +1,143 @@
+"""A mapping made ready for reading rows: what each column does, and what keys a row."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from domain.ingestion.columns import offer as offer_columns
+from domain.ingestion.columns import product as product_columns
+from domain.ingestion.columns import variant as variant_columns
+from domain.ingestion.columns.attributes import with_attributes
+from domain.ingestion.columns.readers import CellReader, ReaderFactory
+from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping
+from domain.ingestion.values.text import as_text, code, stated
+from domain.ingestion.vocabulary.fields import KEYS
+
+_FIRST: Final = (
+    "title category_path google_category dimension_unit weight_unit currency location option_name status".split()
+)
+_LAST: Final = frozenset(("features", "availability"))
+_FACTORIES: Final[dict[str, ReaderFactory]] = {
+    **product_columns.FACTORIES,
+    **variant_columns.FACTORIES,
+    **offer_columns.FACTORIES,
+}
+_KEY_ORDER: Final = ("variant_key", "sku", "mpn", "gtin")
+Keyer = Callable[[Sequence[Cell]], "str | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """How the rows of one header set are read.
+
+    `readers` are the columns' positions with what reads them, in the order facts need each other. `product_key` and
+    `variant_key` give a row's keys, None when it has none. `grouped` says that a column names the product of a row.
+    """
+
+    readers: tuple[tuple[int, CellReader], ...]
+    product_key: Keyer
+    variant_key: Keyer
+    grouped: bool
+    location: str
+
+
+def _factory(name: str) -> ReaderFactory:
+    if name == "dimensions":
+        return variant_columns.DIMENSIONS
+    if name.startswith("dimensions."):
+        return variant_columns.SIDE
+    if name == "cartons":
+        return variant_columns.PACKAGES
+    if name.startswith("cartons."):
+        return variant_columns.CARTON_PART
+    return _FACTORIES[name if name in _FACTORIES else name.partition(".")[0]]
+
+
+def _turn(column: Column) -> int:
+    """The place of a column among those of one field: 0 for the first, higher for those that stand in for it."""
+    given = str(column.settings.get("fallback", "0"))
+    return int(given) if given.isdecimal() and len(given) < 4 else 0
+
+
+def _order(column: Column) -> tuple[int, int, int]:
+    head = column.field.partition(".")[0]
+    phase = 0 if head in _FIRST else 2 if head in _LAST else 1
+    return phase, _turn(column), column.position
+
+
+def _positions(columns: Sequence[Column], name: str) -> list[int]:
+    found = sorted((_turn(column), column.position) for column in columns if column.field == name)
+    return [position for _, position in found]
+
+
+def _keyer(positions: Sequence[int]) -> Keyer:
+    """The first code that stands at one of the positions."""
+
+    def key(cells: Sequence[Cell]) -> str | None:
+        for position in positions:
+            if position < len(cells):
+                cell = cells[position]
+                found = code(cell if cell.__class__ is str else as_text(cell))
+                if found:
+                    return found
+        return None
+
+    return key
+
+
+def _titled(positions: Sequence[int]) -> Keyer:
+    def key(cells: Sequence[Cell]) -> str | None:
+        return next((found for at in positions if at < len(cells) and (found := stated(as_text(cells[at])))), None)
+
+    return key
+
+
+def _with_flags(columns: Sequence[Column]) -> list[Column]:
+    """Beside a column of quantities a 1 or 0 under availability is a yes or no, not a quantity."""
+    if not any(column.field == "quantity" for column in columns):
+        return list(columns)
+    return [
+        replace(column, settings={**column.settings, "flag": "yes"}) if column.field == "availability" else column
+        for column in columns
+    ]
+
+
+def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
+    """The plan of a mapping under a source's settings."""
+    columns = _with_flags(mapping.columns)
+    readers: list[tuple[int, CellReader]] = []
+    for column in sorted(columns, key=_order):
+        if column.field != "variant_key":
+            read = _factory(column.field)(column, settings)
+            if column.field == "features":
+                read = with_attributes(read, column, settings, _factory)
+            readers.append((column.position, read))
+    group = _positions(columns, "product_key")
+    own = [position for name in _KEY_ORDER for position in _positions(columns, name)]
+    options = any(column.field.startswith("option_value") for column in columns)
+    if group and options:
+        # Where options distinguish the variants of a product, a number of the maker's may stand for all of them.
+        own = [position for name in ("variant_key", "sku") for position in _positions(columns, name)]
+    keyed = any(column.field in KEYS for column in columns)
+    titles = _positions(columns, "title")
+    return ReadPlan(
+        readers=tuple(readers),
+        product_key=_keyer([*group, *own]) if keyed else _titled(titles),
+        variant_key=_keyer(own) if own or options else _keyer(group) if group else _titled(titles),
+        grouped=bool(group),
+        location=settings.warehouse or "default",
+    )
+
+
+def read_row(plan: ReadPlan, cells: Sequence[Any], row: Any) -> None:
+    """Read every cell that says something into a row's draft."""
+    width = len(cells)
+    for position, read in plan.readers:
+        if position >= width:
+            continue
+        cell = cells[position]
+        if cell.__class__ is str:
+            if cell and not cell.isspace():
+                read(row, cell, cell)
+        elif cell is not None and ((text := as_text(cell)) or cell):
+            read(row, text, cell)

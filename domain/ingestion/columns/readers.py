@@ -1,0 +1,11 @@
+"""What reading a column means: one function for each cell, made from the column and the settings of its source."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from domain.ingestion.drafts.draft import RowDraft
+from domain.ingestion.model import Column, FeedSettings
+
+CellReader: TypeAlias = Callable[[RowDraft, str, Any], None]
+"""Reads one cell into a row's draft: the draft, the cell's text (never blank) and the cell itself."""
+ReaderFactory: TypeAlias = Callable[[Column, FeedSettings], CellReader]

@@ -1,0 +1,379 @@
+"""How columns about the variant are read."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from domain.catalogue.data import Carton, Component
+from domain.ingestion.columns.readers import CellReader, ReaderFactory
+from domain.ingestion.drafts.draft import RowDraft, kind_of_product
+from domain.ingestion.model import Column, FeedSettings
+from domain.ingestion.values.cartons import parse_packages
+from domain.ingestion.values.dimensions import Spread, parse_dimensions
+from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.lengths import parse_length, unit_named
+from domain.ingestion.values.parsed import NOTHING, Parsed, refused
+from domain.ingestion.values.rugs import (
+    parse_construction,
+    parse_indoor_outdoor,
+    parse_rug_size,
+    parse_shape,
+)
+from domain.ingestion.values.sides import RUG
+from domain.ingestion.values.stock import stock_in_value
+from domain.ingestion.values.text import code, line_of_text, stated
+from domain.ingestion.values.weights import parse_weight, weight_unit_named
+from domain.ingestion.values.words import (
+    parse_assembly,
+    parse_boolean,
+    parse_components,
+    parse_count,
+    parse_freight_class,
+    parse_materials,
+)
+from domain.kernel.problems import ProblemKind
+
+MAX_CODE: Final = 200
+
+
+def code_of(text: str) -> Parsed[str]:
+    """A vendor's code. Problem: too_long."""
+    found = code(text)
+    if found is None or len(found) <= MAX_CODE:
+        return Parsed(found)
+    return refused(ProblemKind.TOO_LONG, found, f"is longer than {MAX_CODE} characters")
+
+
+_PLAIN: Final[dict[str, Callable[[str], Parsed[Any]]]] = {
+    **dict.fromkeys(("sku", "mpn", "replacement_sku"), code_of),
+    "gtin": parse_gtin,
+    "finish": line_of_text,
+    "assembly_required": parse_assembly,
+    "white_glove": parse_boolean,
+    "freight_class": parse_freight_class,
+    "discontinued": parse_boolean,
+}
+_RUG_PARSERS: Final[dict[str, Callable[[str], Parsed[Any]]]] = {
+    "shape": parse_shape,
+    "construction": parse_construction,
+    "indoor_outdoor": parse_indoor_outdoor,
+    "nominal": line_of_text,
+}
+
+
+def _simple(column: Column, settings: FeedSettings) -> CellReader:
+    name, header = column.field, column.column
+    parse = _PLAIN[name]
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        if name not in row.variant and (value := row.taken(name, header, parse(text))) is not None:
+            row.variant[name] = value  # type: ignore[literal-required]
+
+    return read
+
+
+def _title(column: Column, settings: FeedSettings) -> CellReader:
+    header = column.column
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        value = row.taken("title", header, line_of_text(text))
+        if value is not None and value != "Default Title":
+            row.variant["title"] = value
+
+    return read
+
+
+def _colour(column: Column, settings: FeedSettings) -> CellReader:
+    header = column.column
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        if "colour" in row.variant or (value := row.taken("colour", header, line_of_text(text))) is None:
+            return
+        row.variant["colour"], word = stock_in_value(value)
+        row.stock_word = row.stock_word or word
+
+    return read
+
+
+def _axis(column: Column, settings: FeedSettings) -> CellReader:
+    name, header = column.field.partition(".")[2] or "", column.column
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        if isinstance(cell, dict):
+            pairs = [(key, stated(str(value))) for key, value in cell.items()]
+        elif name:
+            pairs = [(name, row.taken(column.field, header, line_of_text(text)))]
+        else:
+            return
+        for key, value in pairs:
+            if value:
+                plain, word = stock_in_value(value)
+                row.axes = {**(row.axes or {}), key: plain}
+                row.stock_word = row.stock_word or word
+
+    return read
+
+
+def _option_value(column: Column, settings: FeedSettings) -> CellReader:
+    place, header = int(column.field.rpartition(".")[2]), column.column
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        value = row.taken("axes", header, line_of_text(text))
+        if value is None:
+            return
+        if row.option_values is None:
+            row.option_values = {}
+        row.option_values[place], word = stock_in_value(value)
+        row.stock_word = row.stock_word or word
+
+    return read
+
+
+def _materials(column: Column, settings: FeedSettings) -> CellReader:
+    header = column.column
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        values = row.taken("materials", header, parse_materials(text))
+        if values:
+            row.materials = {**(row.materials or {}), **dict.fromkeys(values)}
+
+    return read
+
+
+def _rug_spread(text: str) -> Spread | None:
+    size = parse_rug_size(text).value
+    return Spread(size.dimensions) if size else None
+
+
+def _dimensions(column: Column, settings: FeedSettings) -> CellReader:
+    header = column.column
+    unit, order = column.setting("unit"), column.setting("order") or ""
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        if row.spread is not None:
+            return
+        if isinstance(cell, dict):
+            _sides_of_object(row, cell, header, unit)
+            return
+        kind = kind_of_product(row)
+        if kind == RUG and (spread := _rug_spread(text)):
+            row.spread = spread
+            _sized_rug(row, text)
+            return
+        row.spread = row.taken("dimensions", header, parse_dimensions(text, unit or row.dimension_unit, kind, order))
+
+    return read
+
+
+def _sides_of_object(row: RowDraft, cell: Mapping[str, Any], header: str, unit: str | None) -> None:
+    """A JSON object of sides (`{"width": 30, "unit": "in"}`, or `{"width": {"value": 30, "unit": "in"}}`)."""
+    named = cell.get("unit") or cell.get("units")
+    shared = unit_named(str(named)) if named else unit
+    for side in (
+        "width",
+        "depth",
+        "height",
+        "length",
+        "diameter",
+        "seat_height",
+        "seat_depth",
+        "arm_height",
+        "clearance",
+    ):
+        given = cell.get(side)
+        if given is None:
+            continue
+        value, own = (given.get("value"), given.get("unit")) if isinstance(given, dict) else (given, None)
+        parsed = parse_length(str(value), unit_named(str(own)) if own else shared or row.dimension_unit)
+        if (found := row.taken(f"dimensions.{side}", header, parsed)) is not None:
+            row.dimensions.setdefault(side, found)  # type: ignore[misc]
+
+
+def _side(column: Column, settings: FeedSettings) -> CellReader:
+    name, header = column.field.partition(".")[2], column.column
+    unit, field = column.setting("unit"), column.field
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        if name in row.dimensions:
+            return
+        value = row.taken(field, header, parse_length(text, unit or row.dimension_unit))
+        if value is not None:
+            row.dimensions[name] = value  # type: ignore[literal-required]
+
+    return read
+
+
+def _weight(column: Column, settings: FeedSettings) -> CellReader:
+    header, unit = column.column, column.setting("unit")
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        if "weight" in row.variant:
+            return
+        text = _measured(cell) if isinstance(cell, dict) else text
+        value = row.taken("weight", header, parse_weight(text, unit or row.weight_unit))
+        if value is not None:
+            row.variant["weight"] = value
+
+    return read
+
+
+def _measured(cell: Mapping[str, Any]) -> str:
+    return f"{cell.get('value', '')} {cell.get('unit') or cell.get('units') or ''}".strip()
+
+
+def _components(column: Column, settings: FeedSettings) -> CellReader:
+    header = column.column
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        listed = (
+            ", ".join(str(item) for item in cell)
+            if isinstance(cell, list) and all(isinstance(i, str) for i in cell)
+            else text
+        )
+        values = row.taken("components", header, parse_components(listed))
+        if values:
+            row.components = [*(row.components or []), *values]
+
+    return read
+
+
+def _carton(row: RowDraft, place: int) -> Carton:
+    if row.cartons is None:
+        row.cartons = {}
+    return row.cartons.setdefault(place, {})
+
+
+def _carton_part(column: Column, settings: FeedSettings) -> CellReader:
+    _, number, name = column.field.split(".", 2)
+    place, header, unit, field = int(number), column.column, column.setting("unit"), column.field
+    order = column.setting("order") or "lwh"
+
+    def parse(row: RowDraft, text: str) -> Parsed[Any]:
+        if name == "weight":
+            return parse_weight(text, unit or row.weight_unit)
+        return parse_count(text) if name == "count" else parse_length(text, unit or row.dimension_unit)
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        if name == "dimensions":
+            spread = row.taken(field, header, parse_dimensions(text, unit or row.dimension_unit, "", order))
+            if spread:
+                sides = {
+                    side: value for side, value in spread.dimensions.items() if side in ("width", "depth", "height")
+                }
+                _carton(row, place).update(sides)  # type: ignore[typeddict-item]
+            return
+        if row.cartons is not None and name in row.cartons.get(place, ()):
+            return
+        value = row.taken(field, header, parse(row, text))
+        if value is not None:
+            _carton(row, place)[name] = value  # type: ignore[literal-required]
+
+    return read
+
+
+def _packages(column: Column, settings: FeedSettings) -> CellReader:
+    header = column.column
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        packages = row.taken("cartons", header, parse_packages(text))
+        if not packages:
+            return
+        start = len(row.cartons or ())
+        row.cartons = {
+            **(row.cartons or {}),
+            **{start + place: p.carton for place, p in enumerate(packages) if p.carton},
+        }
+        if len({package.sku for package in packages}) > 1:
+            parts: list[Component] = [
+                {"name": p.name, "sku": p.sku, "quantity": p.carton.get("count", 1)} for p in packages
+            ]
+            row.components = [*(row.components or []), *parts]
+
+    return read
+
+
+def _carton_count(column: Column, settings: FeedSettings) -> CellReader:
+    header = column.column
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        row.carton_count = row.taken("cartons", header, parse_count(text))
+
+    return read
+
+
+def _sized_rug(row: RowDraft, text: str) -> None:
+    size = parse_rug_size(text).value
+    if size is None:
+        return
+    if row.rug is None:
+        row.rug = {}
+    row.rug.setdefault("shape", size.shape)
+    row.rug.setdefault("size_text", stated(text) or text)
+    if size.nominal:
+        row.rug.setdefault("nominal", size.nominal)
+
+
+def _rug(column: Column, settings: FeedSettings) -> CellReader:
+    name, header, field = column.field.partition(".")[2], column.column, column.field
+    unit = column.setting("unit")
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        if name == "size_text":
+            _rug_size(row, text, header)
+            return
+        parse = _RUG_PARSERS.get(name)
+        value = row.taken(field, header, parse(text) if parse else parse_length(text, unit or row.dimension_unit))
+        if value is None:
+            return
+        if row.rug is None:
+            row.rug = {}
+        row.rug.setdefault(name, value)  # type: ignore[misc]
+
+    return read
+
+
+def _rug_size(row: RowDraft, text: str, header: str) -> None:
+    parsed = parse_rug_size(text)
+    size = row.taken("rug.size_text", header, parsed)
+    if parsed is NOTHING:
+        return
+    if size is None:
+        row.rug = {**(row.rug or {}), "size_text": stated(text) or text}
+        return
+    _sized_rug(row, text)
+    if row.spread is None:
+        row.spread = Spread(size.dimensions)
+
+
+def _unit(column: Column, settings: FeedSettings) -> CellReader:
+    header, weighs = column.column, column.field == "weight_unit"
+
+    def read(row: RowDraft, text: str, cell: Any) -> None:
+        unit = weight_unit_named(text) if weighs else unit_named(text)
+        if unit is None and stated(text) is not None:
+            row.taken(column.field, header, refused(ProblemKind.UNKNOWN_UNIT, text, "is no unit that is known"))
+        elif weighs:
+            row.weight_unit = row.weight_unit or unit
+        else:
+            row.dimension_unit = row.dimension_unit or unit
+
+    return read
+
+
+FACTORIES: Final[dict[str, ReaderFactory]] = {
+    **dict.fromkeys(_PLAIN, _simple),
+    "variant_title": _title,
+    "colour": _colour,
+    "axes": _axis,
+    "option_value": _option_value,
+    "materials": _materials,
+    "weight": _weight,
+    "components": _components,
+    "carton_count": _carton_count,
+    "rug": _rug,
+    "dimension_unit": _unit,
+    "weight_unit": _unit,
+}
+DIMENSIONS: Final[ReaderFactory] = _dimensions
+SIDE: Final[ReaderFactory] = _side
+CARTON_PART: Final[ReaderFactory] = _carton_part
+PACKAGES: Final[ReaderFactory] = _packages

@@ -1,0 +1,1 @@
+"""What rows have said so far, and the data that it becomes."""

@@ -1,0 +1,152 @@
+"""From drafts to the data of a product and of its variants."""
+
+from typing import Any, Final
+
+from domain.catalogue.data import Carton, Component, Dimensions, ProductData, VariantData
+from domain.ingestion.drafts.draft import ProductDraft, RowDraft, kind_of_product
+from domain.ingestion.values.media import media_list
+from domain.ingestion.values.rugs import parse_rug_size
+from domain.ingestion.values.sides import RUG, Sided, place
+from domain.ingestion.values.text import stated
+
+_COLOUR_AXES: Final = frozenset(("color", "colour", "farbe"))
+_FINISH_AXES: Final = frozenset(("finish", "wood finish"))
+_SIZE_AXES: Final = frozenset(("size", "rug size", "dimensions", "grösse", "größe", "tamaño"))
+_PLAIN_NAMES: Final = ("title", "default")
+
+
+def add_media(row: RowDraft) -> None:
+    """Add a row's pictures to its product, each address once; a position or text for them holds when there is one."""
+    media = row.product.media
+    single = len(row.media_urls) == 1
+    for url in row.media_urls:
+        if url in media:
+            continue
+        item: dict[str, Any] = {"url": url}
+        alt = row.media_alts.get(url) if row.media_alts else row.media_alt if single else None
+        if alt:
+            item["alt"] = alt
+        if single and row.media_position:
+            item["order"] = row.media_position
+        media[url] = item
+
+
+def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
+    """A product's data, and whether its rows say that it is discontinued."""
+    data = product.data
+    path = product.category_path()
+    if path:
+        data["category_path"] = list(path)
+    if product.tags:
+        data["tags"] = list(product.tags)
+    if product.features:
+        data["features"] = list(product.features)
+    if product.compliance:
+        data["compliance"] = product.compliance  # type: ignore[typeddict-item]
+    if product.media:
+        data["media"] = media_list(list(product.media.values()), product.hero)
+    variants = product.variants.values()
+    gone = bool(variants) and all(variant.data.get("discontinued") is True for variant in variants)
+    return data, gone or product.discontinued == {True}
+
+
+def _axes(row: RowDraft) -> dict[str, str]:
+    axes = row.axes or {}
+    if row.option_values:
+        names = row.product.option_names
+        for at in sorted(row.option_values):
+            value, name = row.option_values[at], names.get(at) or f"Option {at + 1}"
+            if value != "Default Title" and not (name.lower() in _PLAIN_NAMES and value == "Default Title"):
+                axes = {**axes, name: value}
+    return axes
+
+
+def _from_axes(row: RowDraft, axes: dict[str, str], data: VariantData) -> None:
+    """Colour, finish and a rug's size that stand on an axis."""
+    for name, value in axes.items():
+        low = name.lower()
+        if low in _COLOUR_AXES:
+            data.setdefault("colour", value)
+        elif low in _FINISH_AXES:
+            data.setdefault("finish", value)
+        elif low in _SIZE_AXES and row.spread is None and row.rug is None and _is_rug(row):
+            _rug_from(row, value)
+
+
+def _is_rug(row: RowDraft) -> bool:
+    return kind_of_product(row) == RUG
+
+
+def _rug_from(row: RowDraft, text: str) -> None:
+    size = parse_rug_size(text).value
+    if size is None:
+        return
+    row.rug = {"shape": size.shape, "size_text": stated(text) or text}
+    if size.nominal:
+        row.rug["nominal"] = size.nominal
+    for side, value in size.dimensions.items():
+        row.dimensions.setdefault(side, value)  # type: ignore[misc]
+
+
+def _dimensions(row: RowDraft) -> Dimensions:
+    """The sides of the columns, then those of the string; a length among them finds its side."""
+    found: dict[str, Any] = dict(row.dimensions)
+    if "length" in found:
+        kind = kind_of_product(row)
+        box = ("length", "width", "depth", "height", "diameter")
+        items = [Sided(found[side], side) for side in box if side in found]
+        sides = place(items, "length", kind)
+        row.report("dimensions", None, sides.faults)
+        found = {**{side: value for side, value in found.items() if side not in box}, **sides.dimensions}
+    spread = row.spread
+    if spread is None:
+        return found  # type: ignore[return-value]
+    return {**spread.dimensions, **found} if found else spread.dimensions  # type: ignore[typeddict-item]
+
+
+def _components(row: RowDraft) -> list[Component]:
+    """Parts by their codes; the sizes of named pieces go to the part whose code ends in the piece's name."""
+    parts: list[Component] = list(row.components or ())
+    pieces = row.spread.components if row.spread else ()
+    if not parts:
+        return list(pieces)
+    for piece in pieces:
+        tail = f"-{piece['name'].upper()}"
+        owners = [at for at, part in enumerate(parts) if part.get("sku", "").upper().endswith(tail)]
+        if len(owners) == 1:
+            parts[owners[0]] = {**parts[owners[0]], "name": piece["name"], "dimensions": piece["dimensions"]}
+    if any("dimensions" in part for part in parts):
+        return parts
+    return parts if not pieces else [*parts, *pieces] if len(parts) == 1 else parts
+
+
+def _cartons(row: RowDraft) -> list[Carton]:
+    """The boxes that state something, with their count: one each unless the row says otherwise."""
+    boxes = [carton for _, carton in sorted((row.cartons or {}).items()) if carton]
+    fits = row.carton_count is None or row.carton_count == len(boxes)
+    return [carton if "count" in carton or not fits else {**carton, "count": 1} for carton in boxes]
+
+
+def finish_variant(row: RowDraft) -> VariantData:
+    """A row's variant data."""
+    data = row.variant
+    if row.axes or row.option_values:
+        axes = _axes(row)
+        if axes:
+            data["axes"] = axes
+            _from_axes(row, axes, data)
+    if row.materials:
+        data["materials"] = list(row.materials)
+    if (row.dimensions or row.spread) and (dimensions := _dimensions(row)):
+        data["dimensions"] = dimensions
+    if (row.components or (row.spread and row.spread.components)) and (components := _components(row)):
+        data["components"] = components
+    if row.cartons and (cartons := _cartons(row)):
+        data["cartons"] = cartons
+    if row.rug:
+        data["rug"] = row.rug
+    if row.variant_media:
+        alts = row.media_alts or {}
+        urls = [{"url": url, **({"alt": alts[url]} if url in alts else {})} for url in dict.fromkeys(row.variant_media)]
+        data["media"] = media_list(urls, None)
+    return data

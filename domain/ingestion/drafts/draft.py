@@ -1,0 +1,145 @@
+"""What is known so far of one product while its rows are read."""
+
+from typing import Any, Final
+
+from domain.catalogue.data import Carton, Dimensions, OfferData, ProductData, Rug, VariantData
+from domain.catalogue.statements import VariantStatement
+from domain.ingestion.values.dimensions import Spread
+from domain.ingestion.values.parsed import Fault, Parsed
+from domain.ingestion.values.sides import kind_of
+from domain.kernel.problems import Problem
+
+NO_PLACE: Final = ""
+"""The location of offer facts whose column and row name none."""
+
+
+class ProductDraft:
+    """A product's facts from the rows read so far. Texts keep what was stated first; lists grow, each item once."""
+
+    __slots__ = (
+        "compliance",
+        "data",
+        "discontinued",
+        "features",
+        "google_category",
+        "hero",
+        "kind",
+        "levels",
+        "media",
+        "option_names",
+        "path",
+        "problems",
+        "sheet",
+        "tags",
+        "variants",
+    )
+
+    def __init__(self, sheet: str | None) -> None:
+        self.data: ProductData = {}
+        self.sheet = sheet
+        self.problems: list[Problem] = []
+        self.tags: dict[str, None] = {}
+        self.features: dict[str, None] = {}
+        self.compliance: dict[str, Any] = {}
+        self.levels: dict[int, tuple[str, ...]] = {}
+        self.path: tuple[str, ...] = ()
+        self.google_category: tuple[str, ...] = ()
+        self.media: dict[str, dict[str, Any]] = {}
+        self.hero: str | None = None
+        self.kind: str | None = None
+        self.option_names: dict[int, str] = {}
+        self.discontinued: set[bool] = set()
+        self.variants: dict[str, VariantStatement] = {}
+
+    def category_path(self) -> tuple[str, ...]:
+        """The vendor's own path: of a path column, else of the columns for each level, else Google's."""
+        if not self.levels:
+            return self.path or self.google_category
+        levels: dict[str, None] = {}
+        for place in sorted(self.levels):
+            levels.update(dict.fromkeys(self.levels[place]))
+        if self.path and self.path[-1] not in levels:
+            levels.update(dict.fromkeys(self.path))
+        return tuple(levels)
+
+
+class RowDraft:
+    """One row's facts about its variant and its offers."""
+
+    __slots__ = (
+        "axes",
+        "carton_count",
+        "cartons",
+        "components",
+        "currency",
+        "dimension_unit",
+        "dimensions",
+        "line",
+        "location",
+        "materials",
+        "media_alt",
+        "media_alts",
+        "media_position",
+        "media_urls",
+        "offers",
+        "option_values",
+        "product",
+        "rug",
+        "spread",
+        "stock_word",
+        "variant",
+        "variant_media",
+        "weight_unit",
+    )
+
+    def __init__(self, product: ProductDraft, line: int) -> None:
+        self.product = product
+        self.line = line
+        self.variant: VariantData = {}
+        self.dimensions: Dimensions = {}
+        self.offers: dict[str, OfferData] = {}
+        self.axes: dict[str, str] | None = None
+        self.option_values: dict[int, str] | None = None
+        self.materials: dict[str, None] | None = None
+        self.components: list[Any] | None = None
+        self.cartons: dict[int, Carton] | None = None
+        self.carton_count: int | None = None
+        self.rug: Rug | None = None
+        self.spread: Spread | None = None
+        self.stock_word: Any = None
+        self.variant_media: tuple[str, ...] = ()
+        self.media_urls: tuple[str, ...] = ()
+        self.media_alt: str | None = None
+        self.media_alts: dict[str, str] | None = None
+        self.media_position: int | None = None
+        self.location: str | None = None
+        self.currency: str | None = None
+        self.dimension_unit: str | None = None
+        self.weight_unit: str | None = None
+
+    def report(self, field: str, column: str | None, faults: tuple[Fault, ...]) -> None:
+        """Keep what was wrong with a value, with the place it stands in."""
+        product = self.product
+        for fault in faults:
+            product.problems.append(Problem(field, fault.problem, fault.detail, self.line, column, product.sheet))
+
+    def taken(self, field: str, column: str, parsed: Parsed[Any]) -> Any:
+        """The value of what was parsed, its faults reported."""
+        if parsed.faults:
+            self.report(field, column, parsed.faults)
+        return parsed.value
+
+    def offer(self, location: str = NO_PLACE) -> OfferData:
+        """The offer facts at a location, new when there are none yet."""
+        found = self.offers.get(location)
+        if found is None:
+            found = self.offers[location] = {}
+        return found
+
+
+def kind_of_product(row: RowDraft) -> str:
+    """The kind (`sides.kind_of`) of the product a row belongs to, by its category and title."""
+    product = row.product
+    if product.kind is None:
+        product.kind = kind_of(" > ".join(product.category_path()), product.data.get("title", ""))
+    return product.kind

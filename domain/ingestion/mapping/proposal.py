@@ -1,0 +1,209 @@
+"""From a feed's headers and first rows to what its columns mean."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import Any, Final
+
+from domain.ingestion.mapping.samples import by_samples, with_evidence
+from domain.ingestion.mapping.warehouses import located
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping, Unmapped, UnmappedReason
+from domain.ingestion.values.text import as_text, clean
+from domain.ingestion.vocabulary.fields import FAMILIES, IGNORE, KEYS, MONEY, is_field, parse_given
+from domain.ingestion.vocabulary.headings import plain_words
+from domain.ingestion.vocabulary.senses import Sense, senses
+
+_FALLBACKS: Final = frozenset(
+    "weight colour finish dimensions gtin description brand google_category availability".split()
+)
+_FALLBACK_HEADS: Final = ("dimensions.", "rug.", "compliance.", "cartons.")
+_STOCK_FACTS: Final = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}
+_WEAK: Final = 50
+_ENOUGH: Final = 3
+_NO_SKU: Final = frozenset(("product_key", "title", "tags", "variant_key"))
+
+
+@dataclass(slots=True)
+class _Taken:
+    """The fields given out so far, and how often each."""
+
+    fields: dict[tuple[str, str], int] = field(default_factory=dict)
+    headers: set[tuple[str, str]] = field(default_factory=set)
+
+    def count(self, sense: Sense) -> int:
+        return self.fields.get(_slot(sense), 0)
+
+    def take(self, sense: Sense, words: str) -> None:
+        self.fields[_slot(sense)] = self.count(sense) + 1
+        self.headers.add((sense.field, words))
+
+
+def _slot(sense: Sense) -> tuple[str, str]:
+    return sense.field, dict(sense.settings).get("location", "")
+
+
+def _may_repeat(name: str) -> bool:
+    return name in FAMILIES or name in _FALLBACKS or name.startswith(_FALLBACK_HEADS)
+
+
+def _chosen(options: Sequence[Sense], words: str, taken: _Taken) -> Sense | None:
+    """The strongest sense that is still free; None when all are taken."""
+    for sense in options:
+        if sense.field == IGNORE:
+            return sense
+        if (sense.field, words) in taken.headers and not sense.prefix:
+            continue
+        if taken.count(sense) == 0 or _may_repeat(sense.field):
+            return sense
+    return None
+
+
+def _with_price_code(options: tuple[Sense, ...], words: str, settings: FeedSettings) -> tuple[Sense, ...]:
+    """The price column that the source's price code names goes before all others."""
+    code = plain_words(settings.price_code or "")
+    if not code or code not in words:
+        return options
+    return tuple(
+        Sense(sense.field, sense.rank + 1000, (*sense.settings, ("price_code", code)), sense.prefix)
+        if sense.field in MONEY
+        else sense
+        for sense in options
+    )
+
+
+def _blank_last(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sense, ...]:
+    """A column that is blank in every sample gives way to one with the same meaning that is not."""
+    if len(samples) < _ENOUGH or any(sample.strip() for sample in samples):
+        return options
+    return tuple(Sense(sense.field, sense.rank - 30, sense.settings, sense.prefix) for sense in options)
+
+
+def _candidates(
+    headers: Sequence[str], columns: Sequence[Sequence[str]], settings: FeedSettings
+) -> list[tuple[Sense, ...]]:
+    known = [by_samples(header, senses(header), samples) for header, samples in zip(headers, columns, strict=True)]
+    known = [_blank_last(options, samples) for options, samples in zip(known, columns, strict=True)]
+    known = located(headers, columns, known, settings)
+    return [
+        _with_price_code(options, plain_words(header), settings) for header, options in zip(headers, known, strict=True)
+    ]
+
+
+def _settled(headers: Sequence[str], candidates: Sequence[tuple[Sense, ...]]) -> dict[int, Sense | None]:
+    """Each known column's sense: columns choose in the order of their strongest sense, then of their place."""
+    taken, settled = _Taken(), dict[int, Sense | None]()
+    waiting = [(-options[0].rank, place) for place, options in enumerate(candidates) if options]
+    heapify(waiting)
+    while waiting:
+        rank, place = heappop(waiting)
+        words = plain_words(headers[place])
+        sense = _chosen(candidates[place], words, taken)
+        if sense and -sense.rank > rank:
+            # Its strongest sense went to another column: it waits for its turn with the next one.
+            heappush(waiting, (-sense.rank, place))
+            continue
+        settled[place] = _repeated(sense, taken) if sense else None
+        if sense and sense.field != IGNORE:
+            taken.take(sense, words)
+    return settled
+
+
+def _repeated(sense: Sense, taken: _Taken) -> Sense:
+    """A second column of one fact stands in where the first is blank: its place in that order is a setting."""
+    count = taken.count(sense)
+    if not count or sense.field in FAMILIES or sense.field == IGNORE:
+        return sense
+    return Sense(sense.field, sense.rank, (*sense.settings, ("fallback", str(count))), sense.prefix)
+
+
+def _columns_of(samples: Sequence[Sequence[Any]], width: int) -> list[list[str]]:
+    rows = [[as_text(cell) for cell in row] for row in samples]
+    return [[row[place] for row in rows if place < len(row)] for place in range(width)]
+
+
+def _reason(header: str, options: tuple[Sense, ...], sense: Sense | None) -> UnmappedReason:
+    if not clean(header):
+        return UnmappedReason.EMPTY
+    if not options:
+        return UnmappedReason.UNKNOWN
+    return UnmappedReason.AMBIGUOUS if sense is None else UnmappedReason.IGNORED
+
+
+def _missing(columns: Sequence[Column], settings: FeedSettings) -> tuple[str, ...]:
+    fields = {column.field for column in columns}
+    missing = []
+    if not fields & {*KEYS, "title"}:
+        missing.append("key")
+    if settings.stream == "stock" and not fields & _STOCK_FACTS:
+        missing.append("stock")
+    return tuple(missing)
+
+
+def _promoted(candidates: list[tuple[Sense, ...]], field: str, never: frozenset[str]) -> list[tuple[Sense, ...]]:
+    """Where no column plainly is a field that no product should lack, the best of the weaker ones is it.
+
+    Columns whose plain meaning is one of `never` are left alone.
+    """
+    if any(options and options[0].field == field for options in candidates):
+        return candidates
+    weak = [
+        (sense.rank, -place)
+        for place, options in enumerate(candidates)
+        for sense in options
+        if sense.field == field and options[0].field not in never
+    ]
+    if not weak:
+        return candidates
+    best = -max(weak)[1]
+    raised = [Sense(s.field, 150, s.settings, s.prefix) if s.field == field else s for s in candidates[best]]
+    out = list(candidates)
+    out[best] = tuple(sorted(raised, key=lambda sense: -sense.rank))
+    return out
+
+
+def _without_lone_promotion(candidates: list[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
+    """Weak senses of a title are for want of a better one only."""
+    return [
+        tuple(
+            sense for place, sense in enumerate(options) if place == 0 or sense.field != "title" or sense.rank > _WEAK
+        )
+        for options in candidates
+    ]
+
+
+def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: FeedSettings) -> HeaderMapping:
+    """What the columns mean, from the built-in vocabulary, the first rows (`samples`) and the source's settings.
+
+    The same input always gives the same mapping. Columns are keyed by position: a header that comes twice is mapped
+    once. `missing` holds "key" when nothing can key a row, "stock" when a stock feed states neither stock nor price.
+    """
+    columns = _columns_of(samples, len(headers))
+    candidates = _promoted(_candidates(headers, columns, settings), "sku", _NO_SKU)
+    candidates = _without_lone_promotion(_promoted(candidates, "title", frozenset(KEYS)))
+    settled = _settled(headers, candidates)
+    mapped: list[Column] = []
+    unmapped: list[Unmapped] = []
+    for place, header in enumerate(headers):
+        sense = settled.get(place)
+        if sense is None or sense.field == IGNORE:
+            unmapped.append(Unmapped(place, header, _reason(header, candidates[place], sense)))
+            continue
+        mapped.append(Column(place, header, sense.field, dict(sense.settings), prefix=sense.prefix))
+    kept = with_evidence(mapped, columns, settings)
+    return HeaderMapping(tuple(headers), tuple(kept), tuple(unmapped), _missing(kept, settings))
+
+
+def from_given(headers: Sequence[str], given: Sequence[str | None]) -> HeaderMapping:
+    """The mapping of a feed whose connector knows its columns: `given` has each header's field, or None."""
+    mapped: list[Column] = []
+    unmapped: list[Unmapped] = []
+    for place, header in enumerate(headers):
+        text = given[place] if place < len(given) else None
+        name, settings = parse_given(text or "")
+        if not is_field(name) or name == IGNORE:
+            unknown = text and name != IGNORE
+            unmapped.append(Unmapped(place, header, UnmappedReason.UNKNOWN if unknown else UnmappedReason.IGNORED))
+            continue
+        mapped.append(Column(place, header, name, settings, prefix=bool(re.search(r"\d", header)) and name in FAMILIES))
+    return HeaderMapping(tuple(headers), tuple(mapped), tuple(unmapped), _missing(mapped, FeedSettings()))

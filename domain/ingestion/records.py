@@ -1,0 +1,234 @@
+"""Statements from pushed records: `{product, variants}` in the shape of the catalogue's own data."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
+from domain.ingestion import record_checks as values
+from domain.ingestion.model import FeedSettings
+from domain.ingestion.record_checks import Check
+from domain.ingestion.values.parsed import Parsed, unreadable
+from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
+from domain.ingestion.values.stock import availability_of
+from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS, PRICES
+from domain.kernel.problems import Problem, ProblemKind
+
+
+class _Checker:
+    """Collects the problems of one record."""
+
+    def __init__(self, line: int | None) -> None:
+        self.line = line
+        self.problems: list[Problem] = []
+
+    def report(self, field: str, problem: ProblemKind, detail: str) -> None:
+        self.problems.append(Problem(field, problem, detail, self.line))
+
+    def taken(self, field: str, parsed: Parsed[Any]) -> Any:
+        for fault in parsed.faults:
+            self.report(field, fault.problem, fault.detail)
+        return parsed.value
+
+    def members(
+        self, value: Any, checks: Mapping[str, Check], path: str, known: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
+        """The members of an object that pass their checks; the others, and unknown ones, are reported."""
+        out: dict[str, Any] = {}
+        for name, item in value.items():
+            field = f"{path}.{name}"
+            if item is None or name in known:
+                continue
+            if name not in checks:
+                self.report(field, ProblemKind.UNREADABLE, f"{name} is no field that a record may have here.")
+            elif (found := self.taken(field, checks[name](item))) is not None:
+                out[name] = found
+        return out
+
+    def nested(self, checks: Mapping[str, Check], path: str) -> Check:
+        """A check for an object with checks of its own; what is wrong inside is reported with its path."""
+
+        def check(value: Any) -> Parsed[Any]:
+            if not isinstance(value, Mapping):
+                return unreadable(str(value), "is no object")
+            return Parsed(self.members(value, checks, path) or None)
+
+        return check
+
+    def listed(self, checks: Mapping[str, Check], path: str) -> Check:
+        """A check for a list of such objects."""
+
+        def check(value: Any) -> Parsed[Any]:
+            if not isinstance(value, list) or len(value) > values.MAX_ITEMS:
+                return unreadable(str(value), "is no list")
+            found = []
+            for place, item in enumerate(value):
+                if isinstance(item, Mapping):
+                    found.append(self.members(item, checks, f"{path}.{place}"))
+                else:
+                    self.report(f"{path}.{place}", ProblemKind.UNREADABLE, "This entry is no object.")
+            return Parsed([item for item in found if item] or None)
+
+        return check
+
+
+def _product_checks(checker: _Checker) -> dict[str, Check]:
+    return {
+        **dict.fromkeys(("title", "brand", "collection", "gpc_brick"), values.line),
+        "description": values.body,
+        "category": values.category,
+        **dict.fromkeys(("category_path", "tags", "features"), values.lines),
+        "compliance": checker.nested(values.compliance_checks(), "product.compliance"),
+        "media": values.media,
+    }
+
+
+def _dimensions(checker: _Checker, path: str) -> Check:
+    return checker.nested(dict.fromkeys(DIMENSION_PARTS - {"length"}, values.length), path)
+
+
+def _variant_checks(checker: _Checker, path: str) -> dict[str, Check]:
+    carton: dict[str, Check] = dict.fromkeys(CARTON_PARTS - {"dimensions"}, values.length)
+    component = {
+        "name": values.line,
+        "sku": values.code_text,
+        "quantity": values.count(1),
+        "dimensions": _dimensions(checker, f"{path}.components.dimensions"),
+        "weight": values.weight,
+    }
+    rug = {
+        "shape": values.one_of(frozenset(name for _, name in SHAPES)),
+        "construction": values.one_of(frozenset(name for _, name in CONSTRUCTIONS)),
+        "indoor_outdoor": values.one_of(frozenset(("indoor", "outdoor", "indoor_outdoor"))),
+        "size_text": values.line,
+        "nominal": values.line,
+        "pile_height": values.length,
+    }
+    return {
+        **dict.fromkeys(("sku", "mpn", "replacement_sku"), values.code_text),
+        **dict.fromkeys(("title", "colour", "finish"), values.line),
+        **dict.fromkeys(("assembly_required", "white_glove", "discontinued"), values.flag),
+        "gtin": values.gtin,
+        "axes": values.axes,
+        "materials": values.lines,
+        "dimensions": _dimensions(checker, f"{path}.dimensions"),
+        "weight": values.weight,
+        "components": checker.listed(component, f"{path}.components"),
+        "cartons": checker.listed({**carton, "weight": values.weight, "count": values.count(1)}, f"{path}.cartons"),
+        "freight_class": values.freight_class,
+        "rug": checker.nested(rug, f"{path}.rug"),
+        "media": values.media,
+    }
+
+
+def _offer(checker: _Checker, given: Mapping[str, Any], path: str) -> dict[str, Any]:
+    checks: dict[str, Check] = {
+        **dict.fromkeys(PRICES, values.money),
+        "quantity": values.stock_level,
+        "availability": values.availability,
+        "lead_time_days": values.count(0),
+        "incoming": checker.listed({"quantity": values.count(1), "eta": values.eta}, f"{path}.incoming"),
+    }
+    found = checker.members(given, checks, path, frozenset(("external_id", "location", "currency")))
+    for name in PRICES:
+        if name not in found:
+            continue
+        minor, currency = found[name]
+        if found.setdefault("currency", currency) == currency:
+            found[name] = minor
+        else:
+            del found[name]
+            checker.report(
+                f"{path}.{name}",
+                ProblemKind.CONFLICT,
+                f"One offer has one currency; {currency} is not {found['currency']}.",
+            )
+    if "quantity" in found:
+        found.setdefault("availability", availability_of(found["quantity"]))
+    return found
+
+
+def _offers(checker: _Checker, given: Any, settings: FeedSettings, path: str) -> list[OfferStatement]:
+    if given is None:
+        return []
+    if not isinstance(given, list):
+        checker.report(path, ProblemKind.UNREADABLE, "Offers are a list of objects.")
+        return []
+    out: dict[str, OfferStatement] = {}
+    for place, item in enumerate(given[: values.MAX_ITEMS]):
+        if not isinstance(item, Mapping):
+            checker.report(f"{path}.{place}", ProblemKind.UNREADABLE, "This offer is no object.")
+            continue
+        location = values.line(item.get("location", "")).value or settings.warehouse or "default"
+        data = _offer(checker, item, f"{path}.{place}")
+        if location in out:
+            checker.report(
+                f"{path}.{place}", ProblemKind.DUPLICATE, f"A second offer at {location}; the first is kept."
+            )
+        elif data:
+            out[location] = OfferStatement(location, data)  # type: ignore[arg-type]
+    return list(out.values())
+
+
+def _variant(
+    checker: _Checker, given: Any, settings: FeedSettings, place: int, taken: set[str]
+) -> VariantStatement | None:
+    path = f"variants.{place}"
+    if not isinstance(given, Mapping):
+        checker.report(path, ProblemKind.UNREADABLE, "This variant is no object.")
+        return None
+    key = values.code_text(given.get("external_id", given.get("sku", ""))).value
+    if key is None:
+        checker.report(f"{path}.external_id", ProblemKind.MISSING, "A variant needs an external_id.")
+        return None
+    if key in taken:
+        checker.report(
+            f"{path}.external_id", ProblemKind.DUPLICATE, f"A second variant {key} in one record; the first is kept."
+        )
+        return None
+    taken.add(key)
+    data = checker.members(given, _variant_checks(checker, path), path, frozenset(("external_id", "offers")))
+    offers = _offers(checker, given.get("offers"), settings, f"{path}.offers")
+    return VariantStatement(key, data, offers)  # type: ignore[arg-type]
+
+
+def from_record(
+    record: Mapping[str, Any], settings: FeedSettings, line: int | None = None
+) -> tuple[ProductStatement | None, list[Problem]]:
+    """The statement that one pushed record makes, and what is wrong with it; None when nothing of it can be kept.
+
+    `line` is the record's place in its batch, from 1. Measures are `{value, unit}`, money `{amount, currency}` in major
+    units. A product without `external_id` cannot be kept; a bad value loses only itself.
+    """
+    checker = _Checker(line)
+    product = record.get("product") if isinstance(record, Mapping) else None
+    if not isinstance(product, Mapping):
+        checker.report("product", ProblemKind.MISSING, "A record needs a product.")
+        return None, checker.problems
+    key = values.code_text(product.get("external_id", "")).value
+    if key is None:
+        checker.report("product.external_id", ProblemKind.MISSING, "A product needs an external_id.")
+        return None, checker.problems
+    for name in record:
+        if name not in ("product", "variants"):
+            checker.report(str(name), ProblemKind.UNREADABLE, f"{name} is no part of a record.")
+    data = checker.members(
+        product, _product_checks(checker), "product", frozenset(("external_id", "discontinued", "status"))
+    )
+    given = record.get("variants", [])
+    if not isinstance(given, list):
+        checker.report("variants", ProblemKind.UNREADABLE, "Variants are a list of objects.")
+        given = []
+    taken: set[str] = set()
+    found = [_variant(checker, item, settings, place, taken) for place, item in enumerate(given)]
+    variants = [variant for variant in found if variant is not None]
+    gone = _discontinued(checker, product, variants)
+    return ProductStatement(key, data, variants, gone), checker.problems  # type: ignore[arg-type]
+
+
+def _discontinued(checker: _Checker, product: Mapping[str, Any], variants: list[VariantStatement]) -> bool:
+    """Whether the product says that it is discontinued, or all its variants do."""
+    if product.get("discontinued") is not None:
+        return bool(checker.taken("product.discontinued", values.flag(product["discontinued"])))
+    if product.get("status") is not None:
+        return str(product["status"]).lower() == "discontinued"
+    return bool(variants) and all(variant.data.get("discontinued") is True for variant in variants)

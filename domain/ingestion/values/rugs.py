@@ -1,0 +1,256 @@
+"""What only rugs have: sizes in feet and inches, shapes, constructions, where they may lie."""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final
+
+from domain.catalogue.data import Dimensions, Length
+from domain.ingestion.values.amounts import folded
+from domain.ingestion.values.lengths import INCHES, length, unit_named
+from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, quoted, refused, unreadable
+from domain.ingestion.values.text import stated
+from domain.kernel.problems import ProblemKind
+
+SHAPES: Final = (
+    (re.compile(r"half[ -]?(?:round|moon|circle)|demi ?lune|semi[ -]?circ", re.I), "half_round"),
+    (re.compile(r"\bhearth\b", re.I), "hearth"),
+    (re.compile(r"\b(?:cow|sheep|calf)?[ -]?(?:hide|skin)\b|\banimal\b|\bpelt\b", re.I), "animal"),
+    (re.compile(r"octagon(?:al)?|\boct\b", re.I), "octagon"),
+    (re.compile(r"runner|\brnr\b|(?<=\d)\s?rnr\b|läufer|\bpasillo\b", re.I), "runner"),
+    (re.compile(r"(?:\b|(?<=\d))(?:oval|ovl|ov)\b", re.I), "oval"),
+    (re.compile(r"(?:\b|(?<=\d))(?:square|sqr|sq)\b|quadrat|cuadrad", re.I), "square"),
+    (re.compile(r"(?:\b|(?<=\d))(?:round|rnd|rd|ro|circle|circular)\b|\brund\b|redond", re.I), "round"),
+    (
+        re.compile(r"\b(?:heart|he|kidney|star|scalloped?|irregular|freeform|shaped|wedge|novelty|blob)\b", re.I),
+        "irregular",
+    ),
+    (re.compile(r"\brect(?:ang(?:le|ular))?\b|rechteck", re.I), "rectangle"),
+)
+CONSTRUCTIONS: Final = (
+    (re.compile(r"hand[ -]?knot|knüpf|anudad", re.I), "hand_knotted"),
+    (re.compile(r"hand[ -]?tuft|handgetuftet", re.I), "hand_tufted"),
+    (re.compile(r"hand[ -]?hook", re.I), "hand_hooked"),
+    (re.compile(r"hand[ -]?loom", re.I), "hand_loomed"),
+    (re.compile(r"flat[ -]?w(?:eave|oven)|dhurrie|kilim|soumak|flachgewebe", re.I), "flat_woven"),
+    (re.compile(r"hand[ -]?w(?:oven|eave)|handgewebt", re.I), "hand_woven"),
+    (re.compile(r"power[ -]?loom", re.I), "power_loomed"),
+    (re.compile(r"machine|maschin", re.I), "machine_made"),
+    (re.compile(r"braid", re.I), "braided"),
+    (re.compile(r"print", re.I), "printed"),
+    (re.compile(r"\bhide\b|\bcowhide\b|\bskin\b", re.I), "hide"),
+)
+_LONGEST: Final = 500
+_NOMINALS: Final = {
+    (w, d): nominal
+    for nominal, pairs in (
+        ("2' x 3'", ((20, 30), (26, 36), (24, 36))),
+        ("3' x 5'", ((39, 60), (31, 59), (36, 60))),
+        ("4' x 6'", ((47, 67), (48, 72))),
+        ("5' x 7'", ((63, 84), (60, 86), (60, 84))),
+        ("5' x 8'", ((63, 90), (61, 90), (63, 92), (60, 96))),
+        ("6' x 9'", ((79, 114), (78, 114), (72, 108))),
+        ("8' x 10'", ((94, 120), (93, 120), (94, 118), (91, 130), (96, 120))),
+        ("9' x 12'", ((110, 144), (106, 144), (108, 144))),
+        ("10' x 14'", ((120, 156), (118, 154), (120, 168))),
+        ("12' x 15'", ((140, 176), (144, 180))),
+        ("2' x 8'", ((27, 90), (27, 96), (30, 96), (31, 96), (24, 96))),
+        ("2'6\" x 10'", ((31, 120), (30, 120))),
+    )
+    for w, d in pairs
+}
+_INCH_PART: Final = r"\d{1,2}(?:\.\d{1,3})?(?:\s+\d/\d{1,2})?"
+_ESCAPED_INCHES: Final = _INCH_PART.replace("{", "{{").replace("}", "}}")
+_SIDE: Final = (
+    rf"(?P<ft{{n}}>\d{{{{1,2}}}})\s*(?:'|ft\.?|feet)\s*-?\s*(?P<in{{n}}>{_ESCAPED_INCHES})"
+    r"\s*(?:\"|in(?:ch(?:es)?)?\b\.?|(?=\s*x)|(?=\s*$))"
+    r"|(?P<dot{n}>\d{{1,2}}\.\d{{1,2}})\s*(?:'|ft\b\.?|feet\b)"
+    r"|(?P<feet{n}>\d{{1,2}})\s*(?:'|ft\b\.?|feet\b|foot\b)"
+    r"|(?P<inch{n}>\d{{1,3}}(?:\.\d{{1,3}})?(?:\s+\d/\d{{1,2}})?)\s*(?:\"|in\b\.?|inch(?:es)?\b)"
+    r"|(?P<metric{n}>\d{{1,4}}(?:[.,]\d{{1,2}})?)\s*(?P<unit{n}>cm|mm|m)\b"
+)
+_BARE: Final = r"|(?P<dash{n}>\d{{1,2}}-\d{{1,2}})(?![\d'])|(?P<bare{n}>\d{{1,3}}(?:\.\d{{0,2}})?)"
+_MID: Final = r"\s*-?\s*[wl]?\s*x\s*"
+_MARKED: Final = re.compile(f"(?<![\\d.])(?:{_SIDE.format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
+_PLAIN: Final = re.compile(f"^\\W*(?:{(_SIDE + _BARE).format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
+_SINGLE: Final = re.compile(f"^\\W*(?:{(_SIDE + _BARE).format(n=1)})", re.I)
+_CUT: Final = re.compile(r"\d['\"]?\s*\d*['\"]?\s*x\s*$", re.I)
+_FEET_MOST: Final = 15
+_FEET_NEVER: Final = 20
+_RUNNER_WIDTH: Final = 4200
+
+
+@dataclass(frozen=True, slots=True)
+class RugSize:
+    """A rug's shape and sides (`width` and `depth`, or `diameter`), with its nominal size where the trade has one."""
+
+    shape: str
+    dimensions: Dimensions
+    nominal: str | None = None
+
+
+def shape_in(text: str) -> str | None:
+    """The shape that a text names, or None."""
+    return next((shape for pattern, shape in SHAPES if pattern.search(text)), None)
+
+
+@lru_cache(maxsize=4096)
+def parse_construction(text: str) -> Parsed[str]:
+    """How a rug was made (one of CONSTRUCTIONS). Problem: unreadable."""
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    found = next((value for pattern, value in CONSTRUCTIONS if pattern.search(given.replace("_", " "))), None)
+    return Parsed(found) if found else unreadable(text, "is no construction of rugs that is known")
+
+
+@lru_cache(maxsize=4096)
+def parse_shape(text: str) -> Parsed[str]:
+    """A rug's shape from its own column. Problem: unreadable."""
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    found = shape_in(given.replace("_", " "))
+    return Parsed(found) if found else unreadable(text, "is no shape of rugs that is known")
+
+
+@lru_cache(maxsize=4096)
+def parse_indoor_outdoor(text: str) -> Parsed[str]:
+    """`indoor`, `outdoor` or `indoor_outdoor`. Problem: unreadable."""
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    low = given.lower()
+    inside, outside = "indoor" in low or "innen" in low, "outdoor" in low or "außen" in low or "aussen" in low
+    if inside or outside:
+        return Parsed("indoor_outdoor" if inside and outside else "indoor" if inside else "outdoor")
+    return unreadable(text, "says neither indoor nor outdoor")
+
+
+def _feet_and_inches(feet: str, inches: str) -> Length | None:
+    whole, _, fraction = inches.strip().partition(" ")
+    value = Decimal(whole or "0")
+    if fraction:
+        over, under = fraction.strip().split("/")
+        if int(under) not in (2, 4, 8, 16, 32):
+            return None
+        value += Decimal(over) / Decimal(under)
+    return length(Decimal(feet) * 12 + value, "in") if value < 12 else None
+
+
+def _dotted(text: str) -> Length | None:
+    """Feet and inches with a dot between: `5.3` is 5'3", `1.10` is 1'10"; beyond eleven inches it is neither."""
+    feet, _, inches = text.partition(".")
+    return _feet_and_inches(feet, inches or "0")
+
+
+def _bare(text: str, feet: bool) -> Length | None:
+    return _dotted(text) if feet else length(Decimal(text.rstrip(".")), "in")
+
+
+def _side(match: re.Match[str], n: int, bare_feet: bool) -> Length | None:
+    """One side of a match; bare numbers are feet or inches as `bare_feet` says. None when it cannot be."""
+    part = match.groupdict()
+    if part[f"ft{n}"]:
+        return _feet_and_inches(part[f"ft{n}"], part[f"in{n}"])
+    if part[f"dot{n}"]:
+        return _dotted(part[f"dot{n}"])
+    if part[f"feet{n}"]:
+        return length(Decimal(part[f"feet{n}"]), "ft")
+    if part[f"inch{n}"]:
+        return _feet_and_inches("0", "0") if not part[f"inch{n}"] else _inches(part[f"inch{n}"])
+    if part[f"metric{n}"]:
+        return length(Decimal(part[f"metric{n}"].replace(",", ".")), unit_named(part[f"unit{n}"]) or "cm")
+    if part.get(f"dash{n}"):
+        feet, inches = part[f"dash{n}"].split("-")
+        return _feet_and_inches(feet, inches)
+    bare = part.get(f"bare{n}")
+    return _bare(bare, bare_feet) if bare else None
+
+
+def _inches(text: str) -> Length | None:
+    whole, _, fraction = text.partition(" ")
+    if not fraction:
+        return length(Decimal(whole), "in")
+    over, under = fraction.strip().split("/")
+    return length(Decimal(whole) + Decimal(over) / Decimal(under), "in") if int(under) in (2, 4, 8, 16, 32) else None
+
+
+def _bare_are_feet(match: re.Match[str]) -> bool | None:
+    """Whether bare numbers are feet: beside marked feet yes; small ones yes, large ones no; between them None."""
+    part = match.groupdict()
+    bare = [Decimal(part[key].rstrip(".")) for key in ("bare1", "bare2") if part.get(key)]
+    if not bare:
+        return True
+    if any(part.get(key) for key in ("ft1", "feet1", "dot1", "dash1", "ft2", "feet2", "dot2", "dash2")):
+        return True
+    if part.get("inch1") or part.get("inch2"):
+        return False
+    if max(bare) <= _FEET_MOST:
+        return True
+    return False if max(bare) > _FEET_NEVER else None
+
+
+def _two_sides(text: str, match: re.Match[str], shape: str | None) -> Parsed[RugSize]:
+    feet = _bare_are_feet(match)
+    if feet is None:
+        return refused(ProblemKind.CONFLICT, text, "may be in feet or in inches")
+    if match.groupdict().get("metric1") is None and match["metric2"] and match.groupdict().get("bare1"):
+        return _metric(text, match, shape)
+    first, second = _side(match, 1, feet), _side(match, 2, feet)
+    if not (first and second and first["hundredths_in"] and second["hundredths_in"]):
+        return unreadable(text, "is no size of a rug")
+    return Parsed(_sized(first, second, shape))
+
+
+def _metric(text: str, match: re.Match[str], shape: str | None) -> Parsed[RugSize]:
+    unit = unit_named(match["unit2"]) or "cm"
+    sides = [length(Decimal(match[key].replace(",", ".").rstrip(".")), unit) for key in ("bare1", "metric2")]
+    return Parsed(_sized(sides[0], sides[1], shape)) if unit in INCHES else unreadable(text, "is no size")
+
+
+def _sized(first: Length, second: Length, shape: str | None) -> RugSize:
+    width, long_side = first["hundredths_in"], second["hundredths_in"]
+    equal = width == long_side
+    if shape in ("round", "octagon") and equal and shape == "round":
+        return RugSize("round", {"diameter": first})
+    short, tall = min(width, long_side), max(width, long_side)
+    found = shape or (
+        "square" if equal else "runner" if short <= _RUNNER_WIDTH and 2 * tall >= 5 * short else "rectangle"
+    )
+    nominal = _NOMINALS.get((short // 100, tall // 100)) if short % 100 == 0 == tall % 100 else None
+    return RugSize(found, {"width": first, "depth": second}, nominal if found in ("rectangle", "runner") else None)
+
+
+@lru_cache(maxsize=16384)
+def parse_rug_size(text: str) -> Parsed[RugSize]:
+    """A rug's size and shape from a size cell or a title.
+
+    A dot between feet and inches is read as the trade writes it (`5.3'` is 5'3", `1.10` is 1'10"). Bare numbers to 15
+    are feet, above 20 inches, between them conflict. A runner is known by its width (3'6" at most) and 2.5 times the
+    length. Problems: unreadable (also for a size cut off), conflict.
+    """
+    if too_long := overlong(text, _LONGEST):
+        return too_long
+    given = stated(text)
+    if given is None:
+        return NOTHING
+    flat = re.sub(r"^rug ?size\s*:\s*", "", re.sub(r"(\d) (?=['\"])", r"\1", folded(given)), flags=re.I).strip()
+    shape = shape_in(flat)
+    match = _MARKED.search(flat) or _PLAIN.match(flat)
+    if match:
+        return _two_sides(text, match, shape)
+    if _CUT.search(flat):
+        return unreadable(text, "is cut off after its first side")
+    single = _SINGLE.match(flat)
+    if single and shape in ("round", "square", "octagon"):
+        feet = _bare_are_feet(single) if single.groupdict().get("bare1") else True
+        side = _side(single, 1, bool(feet)) if feet is not None else None
+        if side and side["hundredths_in"]:
+            return Parsed(_one_side(side, shape))
+    return Parsed(None, (Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is no size of a rug."),))
+
+
+def _one_side(side: Length, shape: str) -> RugSize:
+    return RugSize(shape, {"diameter": side} if shape == "round" else {"width": side, "depth": side})

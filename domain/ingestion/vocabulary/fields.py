@@ -1,0 +1,58 @@
+"""The fields a column can mean: the names mappings are written in."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+PRODUCT: Final = frozenset(
+    "product_key title brand collection description category_path category tags features gpc_brick google_category "
+    "media media.hero status".split()
+)
+VARIANT: Final = frozenset(
+    "sku variant_key gtin mpn variant_title axes colour finish materials dimensions weight components cartons carton_count "
+    "assembly_required white_glove freight_class discontinued replacement_sku variant_media media_alt media_position "
+    "dimension_unit weight_unit".split()
+)
+OFFER: Final = frozenset(
+    "cost msrp map price compare_at sale_price currency quantity availability location lead_time_days".split()
+)
+COMPLIANCE: Final = frozenset(
+    "tsca_title_vi sturdy_act stability_rating ca_tb117_2013 prop65_warning prop65_chemicals country_of_origin".split()
+)
+DIMENSION_PARTS: Final = frozenset(
+    "width depth height diameter seat_height seat_depth arm_height clearance length".split()
+)
+RUG_PARTS: Final = frozenset("shape size_text nominal construction pile_height indoor_outdoor".split())
+CARTON_PARTS: Final = frozenset("width depth height weight count dimensions".split())
+PRICES: Final = ("cost", "msrp", "map", "price", "compare_at")
+"""The prices that an offer keeps."""
+MONEY: Final = frozenset((*PRICES, "sale_price"))
+IGNORE: Final = "ignore"
+KEYS: Final = ("sku", "variant_key", "product_key", "gtin", "mpn")
+FAMILIES: Final = frozenset("tags features materials media components variant_media".split())
+"""Fields that several columns may fill, each adding to the others."""
+_NUMBERED: Final = re.compile(
+    r"(?:category_path|option_name|option_value)\.\d{1,2}|cartons\.\d{1,2}\.(?P<carton>\w+)|incoming\.\d{1,2}\.(?:quantity|eta)"
+)
+_NAMED: Final = {
+    "compliance": COMPLIANCE,
+    "dimensions": DIMENSION_PARTS,
+    "rug": RUG_PARTS,
+}
+
+
+def is_field(name: str) -> bool:
+    """Whether a mapping may name this field."""
+    if name in PRODUCT or name in VARIANT or name in OFFER or name == IGNORE:
+        return True
+    if match := _NUMBERED.fullmatch(name):
+        return match["carton"] is None or match["carton"] in CARTON_PARTS
+    head, _, tail = name.partition(".")
+    return bool(tail) and (head == "axes" or tail in _NAMED.get(head, ()))
+
+
+def parse_given(text: str) -> tuple[str, Mapping[str, str]]:
+    """A field with settings, as connectors write it: `weight@unit=g`, `quantity@location=NJ`, several parted by `&`."""
+    name, _, rest = text.partition("@")
+    pairs = (piece.partition("=") for piece in rest.split("&") if piece)
+    return name, {key: value for key, _, value in pairs}

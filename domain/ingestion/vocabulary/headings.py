@@ -1,0 +1,111 @@
+"""Headers as vendors write them, brought to one form that a vocabulary can be asked by."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from domain.ingestion.values.lengths import unit_named
+from domain.ingestion.values.text import clean
+from domain.ingestion.values.weights import weight_unit_named
+from domain.kernel.money import EXPONENTS
+
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_BRACKET: Final = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
+_NOISE: Final = re.compile(r"[^a-z0-9ß%]+")
+_DIGITS: Final = re.compile(r"(?<![a-z])\d{1,2}(?![a-z])|(?<=[a-z])\d{1,2}\b")
+_CURRENCY_SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp"}
+_NO_UNIT: Final = frozenset(("m", "g", "t", "pie", "pies", "ft"))
+_METAFIELD: Final = re.compile(r"\((product|variant)\.metafields\.[^)]*\)", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A header's words: all of them, those outside brackets, and both with digits as `#` and units left out.
+
+    `forms` is what to look up, best first; `index` the first number in it, `unit` and `currency` what it names.
+    """
+
+    forms: tuple[str, ...]
+    index: int | None = None
+    unit: str | None = None
+    currency: str | None = None
+    metafield: str | None = None
+
+
+def plain_words(text: str) -> str:
+    """`text` in lower case without accents and punctuation, words parted by one blank."""
+    decomposed = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
+    letters = "".join(char for char in decomposed if not unicodedata.combining(char))
+    return _NOISE.sub(" ", letters.lower()).strip()
+
+
+def _split(text: str) -> str:
+    """Words of camelCase and snake_case; `UPC` and `SKUs` stay whole."""
+    return text if " " in text.strip() else _CAMEL.sub(" ", text)
+
+
+def _unit_in(words: list[str], bracketed: list[str]) -> str | None:
+    for word in bracketed:
+        if unit := unit_named(word) or weight_unit_named(word):
+            return unit
+    for last in words[:0:-1][:2]:
+        if last not in _NO_UNIT and (unit := unit_named(last) or weight_unit_named(last)):
+            return unit
+    return weight_unit_named(words[-1]) if len(words) > 1 and words[-1] == "g" else None
+
+
+def _without_units(words: str) -> str:
+    kept = [word for word in words.split() if not (unit_named(word) or weight_unit_named(word)) or word == "pounds off"]
+    return " ".join(kept) if kept else words
+
+
+def _without_currency(words: str) -> str:
+    kept = [word for word in words.split() if word not in EXPONENTS or word in ("all", "top", "map", "cup", "try")]
+    return " ".join(kept) if kept else words
+
+
+def _numbered(words: str) -> str:
+    return " ".join(_DIGITS.sub(" # ", words).split())
+
+
+def _forms(full: str, bare: str) -> tuple[str, ...]:
+    forms: dict[str, None] = {}
+    for words in (full, bare):
+        for form in (words, _without_units(words), _without_currency(words), _without_currency(_without_units(words))):
+            forms[form] = None
+            forms[_numbered(form)] = None
+    return tuple(form for form in forms if form)
+
+
+def _currency_in(raw: str, words: list[str]) -> str | None:
+    for word in words:
+        if len(word) == 3 and word in EXPONENTS and word not in ("all", "top", "map", "cup", "try"):
+            return word
+    return next((code for sign, code in _CURRENCY_SIGNS.items() if sign in raw), None)
+
+
+@lru_cache(maxsize=8192)
+def heading(text: str) -> Heading:
+    """The heading of a header cell as the feed has it (BOM, line breaks, `*`, `#`, brackets and all)."""
+    raw = clean(text)
+    raw = re.sub(r"^(?:g:|\{[^}]*\})", "", raw)
+    metafield = _METAFIELD.search(raw)
+    raw = _METAFIELD.sub(" ", raw)
+    split = _split(raw)
+    full = plain_words(split)
+    bare = plain_words(_BRACKET.sub(" ", split)) or full
+    bracketed = [word for content in _BRACKET.findall(raw) for word in [*plain_words(content).split(), content.strip()]]
+    forms = _forms(full, bare)
+    number = _DIGITS.search(full)
+    words = full.split()
+    if raw.rstrip().endswith('"') and len(words) > 0:
+        bracketed.append('"')
+    return Heading(
+        forms,
+        int(number[0]) if number else None,
+        _unit_in(words, bracketed),
+        _currency_in(raw, words),
+        metafield[1].lower() if metafield else None,
+    )

@@ -1,0 +1,181 @@
+"""What headers mean: from a heading to the fields it may stand for, best first."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from domain.ingestion.values.lengths import INCHES
+from domain.ingestion.values.text import clean
+from domain.ingestion.values.weights import POUNDS
+from domain.ingestion.vocabulary import declarations, measures, offers, texts
+from domain.ingestion.vocabulary.fields import IGNORE, MONEY, parse_given
+from domain.ingestion.vocabulary.headings import Heading, heading
+
+_SAFE: Final = frozenset(
+    "sku gtin mpn cost msrp map price compare_at sale_price category_path.0 category_path.1".split()
+)
+_DROPPABLE_NOT: Final = frozenset(
+    "carton case inner box shipping ship freight min max minimum maximum moq order pack swatch sample accessory "
+    "parent old "
+    "previous deposit tax per sold committed reserved backordered mattress frame seat shade replacement related "
+    "component "
+    "parts part set total avg average last first discount percent delivery sub from to before after competitor lowest "
+    "google seo meta custom without not no number of option".split()
+)
+_PATH_WORDS: Final = frozenset(
+    "variants variant products product items item data attributes node edges offers offer fields record records specs "
+    "specifications details info general prices pricing identifiers attribute spec stock inventory availability".split()
+)
+_PATH_TAILS: Final = frozenset(("value", "amount", "text", "name", "current"))
+_ZERO_BASED: Final = re.compile(r"\.\d+(?:\.|$)|\[\d+\]")
+_LATER_VARIANT: Final = re.compile(r"^(?:product\.)?variants?[.\[](?!0\b)\d+")
+_ORDER: Final = re.compile(r"(?<![a-z])([wdhlbt])\s*[x*/,]\s*([wdhlbt])(?:\s*[x*/,]\s*([wdhlbt]))?(?![a-z])", re.I)
+_LENGTHS: Final = frozenset(("dimensions", "rug.pile_height"))
+_NOT_IN_METAFIELDS: Final = frozenset(("colour", "title", "materials", "media", "tags", "features", "finish"))
+_MAX_INDEX: Final = 20
+_LONGEST: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Sense:
+    """One thing a header may mean: the field, its settings, how strongly (100 is plain), whether it is of a family."""
+
+    field: str
+    rank: int
+    settings: tuple[tuple[str, str], ...] = ()
+    prefix: bool = False
+
+
+def _index() -> dict[str, list[tuple[str, int]]]:
+    table: dict[str, list[tuple[str, int]]] = {}
+    for entries in (
+        texts.ENTRIES,
+        declarations.ENTRIES,
+        measures.ENTRIES,
+        offers.ENTRIES,
+    ):
+        for field, rank, synonyms in entries:
+            for synonym in synonyms.split("|"):
+                table.setdefault(synonym.strip(), []).append((field, rank))
+    return table
+
+
+_TABLE: Final = _index()
+
+
+def _numbered_field(field: str, number: int | None, zero_based: bool) -> str:
+    """A field of a numbered family with its place: `cartons.0.width` and box 2 is `cartons.1.width`."""
+    if ".0" not in field or number is None:
+        return field
+    place = number if zero_based else number - 1
+    return field.replace(".0", f".{place}", 1) if 0 <= place < _MAX_INDEX else field
+
+
+def _takes_lengths(field: str) -> bool:
+    head, _, tail = field.partition(".")
+    return (
+        field in _LENGTHS
+        or head == "dimensions"
+        or (head == "cartons" and not field.endswith(("weight", "count")) and bool(tail))
+    )
+
+
+def _settings(field: str, found: Heading, raw: str) -> tuple[tuple[str, str], ...]:
+    settings: dict[str, str] = {}
+    weighs = field == "weight" or field.endswith(".weight")
+    if weighs and found.unit in POUNDS:
+        settings["unit"] = str(found.unit)
+    if weighs and re.search(r"\bgrams\b", raw, re.I):
+        settings["unit"] = "g"
+    if _takes_lengths(field) and found.unit in INCHES:
+        settings["unit"] = str(found.unit)
+    if field == "dimensions" or field.endswith(".dimensions"):
+        order = _ORDER.search(raw)
+        if order:
+            settings["order"] = "".join(filter(None, order.groups())).lower()
+    if field in MONEY and found.currency:
+        settings["currency"] = found.currency
+    return tuple(settings.items())
+
+
+def _sense(field: str, rank: int, form: str, found: Heading, raw: str) -> Sense:
+    name, given = parse_given(field)
+    numbered = "#" in form.split()
+    name = _numbered_field(name, found.index if numbered else None, bool(_ZERO_BASED.search(raw)))
+    settings = (*given.items(), *_settings(name, found, raw))
+    if name == "dimensions" and dict(settings).keys() & {"unit", "order"}:
+        rank += 45
+    return Sense(name, rank, settings, numbered and name.partition(".")[0] in _PREFIXED)
+
+
+_PREFIXED: Final = frozenset(
+    "features media tags materials category_path cartons incoming option_name option_value colour".split()
+)
+
+
+def _hits(form: str) -> tuple[str, list[tuple[str, int]]] | None:
+    """The entries of a form; else of what is left without the leading words of a JSON path or a vendor's name."""
+    if form in _TABLE:
+        return form, _TABLE[form]
+    words = form.split()
+    while len(words) > 1 and (words[0] in _PATH_WORDS or words[0] == "#"):
+        words = words[1:]
+        if " ".join(words) in _TABLE:
+            return " ".join(words), _TABLE[" ".join(words)]
+    if len(words) > 1 and words[-1] in _PATH_TAILS and " ".join(words[:-1]) in _TABLE:
+        return " ".join(words[:-1]), _TABLE[" ".join(words[:-1])]
+    return None
+
+
+def _after_vendor_name(form: str) -> tuple[str, list[tuple[str, int]]] | None:
+    """Keys and prices keep their meaning behind a vendor's name (`Acme UPC Code`); measures behind a part's do not."""
+    words = form.split()
+    for start in range(1, min(3, len(words))):
+        if words[start - 1] in _DROPPABLE_NOT or words[start - 1] == "#":
+            return None
+        rest = " ".join(words[start:])
+        safe = [(field, rank) for field, rank in _TABLE.get(rest, ()) if field in _SAFE and len(rest) > 2]
+        if safe and rest not in (
+            "number",
+            "code",
+            "item",
+            "product",
+            "model",
+            "list",
+            "id",
+            "article",
+            "style",
+            "type",
+            "name",
+        ):
+            return rest, safe
+    return None
+
+
+@lru_cache(maxsize=8192)
+def senses(header: str) -> tuple[Sense, ...]:
+    """What a header may mean, strongest first; empty when it is not known."""
+    if len(header) > _LONGEST:
+        return ()
+    raw = clean(header)
+    if _LATER_VARIANT.match(raw):
+        return (Sense(IGNORE, 100),)
+    found = heading(header)
+    for look in (_hits, _after_vendor_name):
+        for form in found.forms:
+            hit = look(form)
+            if hit is None:
+                continue
+            weaker = 15 if look is _after_vendor_name else 0
+            out = [_sense(field, rank - weaker, hit[0], found, raw) for field, rank in hit[1]]
+            if found.metafield == "product":
+                out = [s for s in out if s.field not in _NOT_IN_METAFIELDS and not s.field.startswith("axes")]
+            return tuple(sorted(out, key=lambda sense: -sense.rank))
+    return ()
+
+
+def score_header(cells: Sequence[str]) -> int:
+    """How many of a row's cells are words that headers use: the header row is the one where most are."""
+    return sum(1 for cell in cells if cell and isinstance(cell, str) and len(cell) <= 120 and senses(cell))

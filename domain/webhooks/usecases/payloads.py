@@ -1,0 +1,70 @@
+"""The bytes that are POSTed, out of the log's envelopes: thin, or fat with the object as it was with the event's version."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from domain.events.model import LoggedEvent
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.objects import NOUNS, inside, reverted
+from domain.webhooks.payload import combined, thin
+from ports.codec import Codec
+from ports.events import EventReader
+from ports.unit_of_work import UnitOfWork
+from ports.webhooks import PayloadRendering, Subscriber
+
+_MOST_KEPT: Final = 2_000
+
+
+class ObjectsAsOf:
+    """What fat payloads carry: the present document with later changes taken back, as the log tells them."""
+
+    def __init__(self, uow: UnitOfWork, events: EventReader, codec: Codec) -> None:
+        self._uow, self._events, self._codec = uow, events, codec
+
+    async def as_of(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
+        """The object's JSON, as reading it answers; None when it has none, is another's, or cannot be told any more."""
+        if event.type.partition(".")[0] not in NOUNS or event.groups is not None:
+            return None
+        async with self._uow.read(tenant) as tx:
+            document = await tx.catalogue.product(event.product or event.subject)
+        if document is None:
+            return None
+        found = inside(self._codec.decode(document.body), event.subject)
+        if found is None or found["version"] < event.version:
+            return None
+        if found["version"] > event.version:
+            later = await self._events.later(tenant, event.subject, event.position)
+            found = reverted(found, [self._codec.decode(one.body) for one in later], event.version)
+        return None if found is None else self._codec.encode(found)
+
+
+class Payloads:
+    """One a process: several endpoints get the very same thin body, if they may see the same of the event."""
+
+    def __init__(self, codec: Codec, rendering: PayloadRendering, objects: ObjectsAsOf) -> None:
+        self._codec, self._rendering, self._objects = codec, rendering, objects
+        self._thin: dict[tuple[str, frozenset[str] | None], bytes] = {}
+
+    async def render(self, subscriber: Subscriber, events: Sequence[LoggedEvent]) -> bytes:
+        """Events of one subject, oldest first and at least one, as one body in the shape that the endpoint wants."""
+        endpoint, latest = subscriber.endpoint, events[-1]
+        if endpoint.payload == "fat" and subscriber.fat:
+            whole = latest.body if len(events) == 1 else self._codec.encode(self._combined(events))
+            body = self._rendering.fat(whole, await self._objects.as_of(subscriber.tenant, latest))
+        elif len(events) == 1:
+            body = self._thin_once(latest)
+        else:
+            body = self._codec.encode(thin(self._combined(events)))
+        return self._rendering.shaped(body, endpoint.api_version)
+
+    def _combined(self, events: Sequence[LoggedEvent]) -> dict[str, Any]:
+        return combined([self._codec.decode(event.body) for event in events])
+
+    def _thin_once(self, event: LoggedEvent) -> bytes:
+        seen = event.id, event.groups
+        body = self._thin.get(seen)
+        if body is None:
+            if len(self._thin) >= _MOST_KEPT:
+                self._thin.clear()
+            body = self._thin[seen] = self._codec.encode(thin(self._codec.decode(event.body)))
+        return body

@@ -1,0 +1,138 @@
+"""GET /v1/products, /v1/products/{id}, /v1/offers, /v1/categories."""
+
+from hashlib import blake2b
+from typing import Any, Final, TypeAlias
+
+from adapters.wire import catalogue as documents
+from adapters.wire import products as wire
+from adapters.wire.schema import enum, id_of, text, timestamp
+from domain.catalogue.model import Document, OfferFilter, ProductFilter, ProductStatus
+from domain.catalogue.usecases import CatalogueService
+from domain.kernel.paging import Page
+from entrypoints.areas.area import Area
+from entrypoints.http.operation import Read, Tool
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext
+
+Reading: TypeAlias = ReadContext[CatalogueService]
+
+_PRODUCT_FILTERS: Final = {
+    "updated_since": timestamp("Products changed at or after this moment; a variant or offer change counts."),
+    "status": enum(*ProductStatus),
+    "brand": text("Lindgren Möbler", longest=200, description="Ignores case and spacing."),
+    "category": id_of("ctg", "This category or one below it."),
+    "availability": wire.AVAILABILITY,
+    "catalogue": id_of("cat", "One you cannot see lists nothing."),
+    "source": id_of("src", "Products that the source feeds or fed, those it stopped listing included."),
+    "q": text(
+        "oak sideboard", shortest=2, longest=100,
+        description="Every word (at most 8) in title or brand, ignoring case; or a variant's SKU or MPN, ignoring case "
+        "and punctuation.",
+    ),
+}  # fmt: skip
+_OFFER_FILTERS: Final = {
+    "variant": id_of("var"),
+    "product": id_of("prod"),
+    "source": id_of("src"),
+    "availability": wire.AVAILABILITY,
+    "updated_since": timestamp("Offers changed at or after this moment."),
+}
+_CATEGORY_TREE: dict[str, Any] = {}
+
+
+def spliced(page: Page[Document], cursor: str | None) -> Reply:
+    """The list envelope around stored documents; its validator is made of theirs."""
+    more = b"true" if page.has_more else b"false"
+    following = b'"' + cursor.encode() + b'"' if cursor else b"null"
+    digest = blake2b(following, digest_size=12)
+    for document in page.items:
+        digest.update(document.etag.encode())
+    body = b",".join([document.body for document in page.items])
+    return Reply(
+        b'{"object":"list","data":[' + body + b'],"has_more":' + more + b',"next_cursor":' + following + b"}",
+        etag=digest.hexdigest(),
+    )
+
+
+async def products(call: Reading) -> Reply:
+    """A page of products."""
+    page = await call.service.list_products(call.tx, ProductFilter(**call.query), call.page_request)
+    return spliced(page, call.cursor(page.next_key))
+
+
+async def product(call: Reading) -> Reply:
+    """One product."""
+    document = await call.service.get_product(call.tx, call.ids["id"])
+    return Reply(document.body, etag=document.etag)
+
+
+async def offers(call: Reading) -> Reply:
+    """A page of offers."""
+    return call.listing(
+        await call.service.list_offers(call.tx, OfferFilter(**call.query), call.page_request), documents.offer_line
+    )
+
+
+async def categories(call: Reading) -> Reply:
+    """The taxonomy, whole."""
+    if not _CATEGORY_TREE:
+        listed = [wire.category(entry) for entry in call.service.categories()]
+        _CATEGORY_TREE.update({"object": "category_tree", "categories": listed})
+    return Reply(_CATEGORY_TREE)
+
+
+OPERATIONS: Final = (
+    Read(
+        id="catalogue.list_products",
+        path="/v1/products",
+        summary="List products",
+        description="Newest first. Every given filter must match.",
+        handler=products,
+        scope="products:read",
+        reply=wire.PRODUCTS,
+        paging="forward",
+        query=_PRODUCT_FILTERS,
+        agent=Tool(),
+    ),
+    Read(
+        id="catalogue.read_product",
+        path="/v1/products/{id}",
+        summary="Read a product",
+        description="With its variants and their offers. The id of a merged product answers with the survivor.",
+        handler=product,
+        ids={"id": "prod"},
+        scope="products:read",
+        reply=wire.PRODUCT,
+        agent=Tool(),
+    ),
+    Read(
+        id="catalogue.list_offers",
+        path="/v1/offers",
+        summary="List offers",
+        description="Newest first. An offer is one source's price and stock for one variant at one location.",
+        handler=offers,
+        scope="products:read",
+        reply=wire.OFFERS,
+        paging="forward",
+        query=_OFFER_FILTERS,
+        agent=Tool(),
+    ),
+    Read(
+        id="catalogue.list_categories",
+        path="/v1/categories",
+        summary="Read the category tree",
+        description="One taxonomy for everybody, answered whole, parents before their children.",
+        handler=categories,
+        scope="products:read",
+        reply=wire.CATEGORIES,
+        agent=Tool(),
+    ),
+)
+
+AREA: Final = Area(
+    name="catalogue",
+    title="Catalogue",
+    description="Products, variants and offers, as your licences show them.",
+    service=lambda _: CatalogueService(),
+    operations=OPERATIONS,
+)

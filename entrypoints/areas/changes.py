@@ -1,0 +1,136 @@
+"""GET /v1/changes, /v1/changes/recent, /v1/stream."""
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from adapters.wire import changes as wire
+from adapters.wire import schema
+from adapters.wire.cursors import FeedCursors
+from domain.changes.model import EventFilter
+from domain.changes.usecases.service import ChangesService
+from domain.kernel.errors import FieldError, InvalidRequest
+from entrypoints.areas.area import Area
+from entrypoints.http.event_stream import EventStream
+from entrypoints.http.operation import DetachedRead, Stream, Tool
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import DetachedContext, RequestContext, StreamContext
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The log's use cases, and the cursors that positions are told as."""
+
+    changes: ChangesService
+    cursors: FeedCursors
+
+
+Context: TypeAlias = RequestContext[Feed]
+_FILTERS: Final = {"types": wire.TYPES_ASKED, "catalogues": wire.CATALOGUES_ASKED}
+LIMIT: Final = 100
+
+
+def _filter(call: Context) -> EventFilter:
+    types, catalogues = call.query.get("types"), call.query.get("catalogues")
+    return EventFilter(frozenset(types) if types else None, frozenset(catalogues) if catalogues else None)
+
+
+async def _position(call: Context, text: str | None, field: str) -> int:
+    """The position that a cursor means. Raises InvalidRequest with code invalid_cursor, or CursorExpired."""
+    feed = call.service
+    if text == wire.NOW:
+        return await feed.changes.now()
+    after = feed.cursors.open(call.principal.tenant, text) if text is not None else None
+    if text is not None and after is None:
+        detail = "This is no cursor of your change feed in this mode."
+        raise InvalidRequest(detail, fields=(FieldError(field, "invalid_cursor", detail),))
+    return await feed.changes.start(after)
+
+
+async def page(call: DetachedContext[Feed]) -> Reply:
+    """A page of the feed, now or when there is one."""
+    changes, tenant, wanted = call.service.changes, call.principal.tenant, _filter(call)
+    limit, wait = call.query.get("limit", LIMIT), call.query.get("wait", 0)
+    after = await _position(call, call.query.get("cursor"), "query.cursor")
+    if wait:
+        found = await changes.long_poll(tenant, after, limit, wanted, wait, call.idle)
+    else:
+        found = await changes.page(tenant, after, limit, wanted)
+    return Reply(wire.to_wire(found, call.service.cursors.sign(tenant, found.position)))
+
+
+async def recent(call: DetachedContext[Feed]) -> Reply:
+    """The newest events."""
+    found = await call.service.changes.recent(call.principal.tenant, call.page_request, _filter(call))
+    return call.listing(found, wire.raw)
+
+
+async def stream(call: StreamContext[Feed]) -> Reply:
+    """The events from some position on, as they come."""
+    tenant, cursors = call.principal.tenant, call.service.cursors
+    if call.last_event_id:
+        after = await _position(call, call.last_event_id, "header.Last-Event-ID")
+    else:
+        after = await _position(call, call.query.get("cursor", wire.NOW), "query.cursor")
+    made = EventStream(call.service.changes.tailer, tenant, after, _filter(call), cursors)
+    return Reply(stream=made, headers={"Service-Stream-From": cursors.sign(tenant, after)})
+
+
+OPERATIONS: Final = (
+    DetachedRead(
+        id="changes.page",
+        path="/v1/changes",
+        summary="Follow changes",
+        description="Every event that you may see, oldest first, each exactly once: once an event is visible, nothing later "
+        "appears before it. Save `next_cursor` and come back with it. Without a cursor the feed starts with the oldest event "
+        "kept (30 days), with `now` behind the newest. With `wait` an empty page is answered only after that many seconds.",
+        handler=page,
+        scope="products:read",
+        reply=wire.CHANGE_PAGE,
+        paging="log",
+        query={
+            "cursor": wire.CURSOR,
+            "wait": schema.integer(25, least=0, most=30, description="Seconds to wait for an event. Default 0."),
+            "limit": schema.integer(100, least=1, most=1000, description="How many events at most. Default 100."),
+            **_FILTERS,
+        },
+        errors=("cursor_expired",),
+        agent=Tool(),
+    ),
+    DetachedRead(
+        id="changes.recent",
+        path="/v1/changes/recent",
+        summary="List recent changes",
+        description="Newest first. A page with filters may be short although `has_more`: go on with `next_cursor`.",
+        handler=recent,
+        scope="products:read",
+        reply=wire.EVENTS,
+        paging="forward",
+        query=_FILTERS,
+        agent=Tool(),
+    ),
+    Stream(
+        id="changes.stream",
+        path="/v1/stream",
+        summary="Stream changes",
+        description="The change feed as server-sent events. It goes on from `Last-Event-ID`, or from `cursor`, or starts now; "
+        "`Service-Stream-From` tells the position before the first event. It ends with `stream.end` when you read too slowly "
+        "(`slow_consumer`), when the credential ends (`credential`), after an hour (`lifetime`) and when the server stops "
+        "(`shutdown`): connect again and nothing is missed.",
+        handler=stream,
+        scope="products:read",
+        feature="stream",
+        reply=wire.STREAM,
+        query={"cursor": wire.CURSOR, **_FILTERS},
+        errors=("cursor_expired",),
+    ),
+)
+
+AREA: Final = Area(
+    name="changes",
+    title="Changes",
+    description="Every change as an event: page by page, waiting for the next one, or as a stream.",
+    service=lambda dependencies: Feed(
+        ChangesService(dependencies.events, dependencies.tailer), dependencies.feed_cursors
+    ),
+    operations=OPERATIONS,
+)

@@ -1,0 +1,71 @@
+"""GET /v1/org, /v1/me/orgs and /v1/plans."""
+
+from typing import Final, TypeAlias
+
+from adapters.wire import orgs as wire
+from domain.kernel.paging import Page
+from domain.orgs.usecases import OrgService
+from entrypoints.areas.area import Area
+from entrypoints.http.operation import Read, Tool
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext
+
+Reading: TypeAlias = ReadContext[OrgService]
+
+
+async def read_own(call: Reading) -> Reply:
+    """The caller's organisation."""
+    return call.one(wire.ORGANISATION, await call.service.own(call.tx))
+
+
+async def list_of_caller(call: Reading) -> Reply:
+    """The organisations that the caller can act in."""
+    return call.list(wire.ORGANISATION, await call.service.of_caller(call.tx, call.principal.user, call.page_request))
+
+
+async def list_plans(call: Reading) -> Reply:
+    """Every plan on offer, as one page."""
+    plans = await call.service.plans(call.tx)
+    return call.list(wire.PLAN, Page(tuple(plans), has_more=False, next_key=None))
+
+
+OPERATIONS: Final = (
+    Read(
+        id="orgs.read",
+        path="/v1/org",
+        summary="Read your organisation",
+        description="The organisation that the credential belongs to, with its plan and its own catalogue in this mode.",
+        handler=read_own,
+        scope="org:read",
+        reply=wire.ORGANISATION.schema,
+        agent=Tool(),
+    ),
+    Read(
+        id="orgs.list_mine",
+        path="/v1/me/orgs",
+        summary="List the organisations you belong to",
+        description="For a person, every organisation they are a member of; for a key or an app, the one it belongs to.",
+        handler=list_of_caller,
+        scope=None,
+        reply=wire.ORGANISATION.list,
+        paging="both",
+    ),
+    Read(
+        id="orgs.list_plans",
+        path="/v1/plans",
+        summary="List the plans",
+        description="Every plan on offer, cheapest first, with its features and what its meters include.",
+        handler=list_plans,
+        scope=None,
+        reply=wire.PLAN.list,
+        agent=Tool(),
+    ),
+)
+
+AREA: Final = Area(
+    name="orgs",
+    title="Organisations",
+    description="Your organisation and the plans.",
+    service=lambda _: OrgService(),
+    operations=OPERATIONS,
+)

@@ -1,0 +1,60 @@
+"""GET /v1/request-logs and /v1/request-logs/{id}."""
+
+from typing import Final, TypeAlias
+
+from adapters.wire import request_logs as wire
+from domain.jobs.usecases.ticks import Tick
+from domain.request_logs.usecases import RequestLogService
+from entrypoints.areas.area import Area
+from entrypoints.http.operation import Read, Tool
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext
+
+Reading: TypeAlias = ReadContext[RequestLogService]
+
+
+async def list_all(call: Reading) -> Reply:
+    """The organisation's requests in this mode."""
+    return call.list(wire.REQUEST_LOG, await call.service.list_request_logs(call.tx, call.page_request))
+
+
+async def read(call: Reading) -> Reply:
+    """One request."""
+    return call.one(wire.REQUEST_LOG, await call.service.get(call.tx, call.ids["id"]))
+
+
+OPERATIONS: Final = (
+    Read(
+        id="request_logs.list",
+        path="/v1/request-logs",
+        summary="List request logs",
+        description="Every request of the organisation in this mode, refusals included, newest first. Entries appear within "
+        "a second and are kept as long as the plan says.",
+        handler=list_all,
+        scope="request_logs:read",
+        reply=wire.REQUEST_LOG.list,
+        paging="both",
+        agent=Tool(),
+    ),
+    Read(
+        id="request_logs.read",
+        path="/v1/request-logs/{id}",
+        ids={"id": "req"},
+        summary="Read a request log",
+        description="One request by its Request-Id; the newest, if a client used the id more than once.",
+        handler=read,
+        scope="request_logs:read",
+        reply=wire.REQUEST_LOG.schema,
+        errors=("not_found",),
+        agent=Tool(),
+    ),
+)
+
+AREA: Final = Area(
+    name="request_logs",
+    title="Request logs",
+    description="Every request of your organisation.",
+    service=lambda _: RequestLogService(),
+    operations=OPERATIONS,
+    ticks=lambda dependencies: [Tick("old request logs", 3600, dependencies.maintenance.purge_request_logs)],
+)

@@ -1,0 +1,152 @@
+"""GET, POST /v1/sources/{id}/runs; POST /v1/sources/{id}/records; GET /v1/runs/{id}."""
+
+from typing import Any, Final, TypeAlias
+
+from adapters.wire import records as wire_records
+from adapters.wire import runs as wire
+from adapters.wire.resource import Body, into
+from domain.jobs.usecases.draining import Handler
+from domain.jobs.usecases.ticks import Tick
+from domain.runs.model import Run
+from domain.runs.queueing import EXECUTE
+from domain.runs.usecases.execution import RunExecution
+from domain.runs.usecases.scheduling import RunScheduler
+from domain.runs.usecases.service import Push, RunService, StartRun
+from entrypoints.areas.area import Area
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.operation import Read, Tool, Write
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext, WriteContext
+
+Reading: TypeAlias = ReadContext[RunService]
+Writing: TypeAlias = WriteContext[RunService]
+
+
+def _push(body: Any) -> Push:
+    return Push(
+        records=wire_records.encode(body["records"]),
+        count=len(body["records"]),
+        complete=body.get("complete", False),
+        batch=body.get("batch"),
+        more=body.get("more", False),
+    )
+
+
+START: Final = Body(wire.START, into(StartRun), required=False)
+PUSH: Final = Body(wire_records.PUSH, _push, limit=wire_records.BODY_LIMIT)
+
+
+def _accepted(call: Writing, run: Run) -> Reply:
+    return Reply(wire.to_wire(run), status=202, headers={"Location": f"{call.base_url}/v1/runs/{run.id}"})
+
+
+async def list_of_source(call: Reading) -> Reply:
+    """A source's runs."""
+    return call.listing(await call.service.list_runs(call.tx, call.ids["id"], call.page_request), wire.to_wire)
+
+
+async def start(call: Writing) -> Reply:
+    """Queue a pull now."""
+    return _accepted(call, await call.service.start(call.tx, call.ids["id"], call.command))
+
+
+async def push(call: Writing) -> Reply:
+    """Take records."""
+    return _accepted(call, await call.service.push(call.tx, call.ids["id"], call.command))
+
+
+async def read(call: Reading) -> Reply:
+    """One run."""
+    return Reply(wire.to_wire(await call.service.get(call.tx, call.ids["id"])))
+
+
+def _execution(dependencies: Dependencies) -> Handler:
+    return RunExecution(
+        dependencies.uow,
+        dependencies.connectors,
+        dependencies.objects,
+        dependencies.vault,
+        dependencies.spools,
+        dependencies.codec,
+        statistics=dependencies.maintenance.statistics,
+    )
+
+
+def _due_pulls(dependencies: Dependencies) -> Tick:
+    return Tick(
+        "due pulls", 15, RunScheduler(dependencies.uow, dependencies.source_schedule, dependencies.clock).queue_due
+    )
+
+
+OPERATIONS: Final = (
+    Read(
+        id="runs.list",
+        path="/v1/sources/{id}/runs",
+        ids={"id": "src"},
+        summary="List a source's runs",
+        description="Every reading of the source, newest first.",
+        handler=list_of_source,
+        scope="sources:read",
+        reply=wire.RUNS,
+        paging="both",
+        errors=("not_found",),
+        agent=Tool(),
+    ),
+    Write(
+        id="runs.start",
+        method="POST",
+        path="/v1/sources/{id}/runs",
+        ids={"id": "src"},
+        summary="Pull a source now",
+        description="Queues a run. `accept_shrink` lets a complete run withdraw as much as it finds gone. While a run "
+        "of the stream is open, or the source is not active: 409. Kinds that are not pulled, and a stock pull of a "
+        "connector that does not read stock apart: 422.",
+        handler=start,
+        scope="sources:write",
+        body=START,
+        reply=wire.RUN,
+        status=202,
+        rate="expensive",
+        errors=("not_found", "conflict", "unprocessable"),
+        agent=Tool(approval=True),
+    ),
+    Write(
+        id="runs.push",
+        method="POST",
+        path="/v1/sources/{id}/records",
+        ids={"id": "src"},
+        summary="Push records",
+        description="For sources of kind push. Calls that name the same open `batch` fill one run: it is carried out "
+        "once a call comes without `more`. With `complete` on that last call, what the batch does not state is "
+        "withdrawn. Runs of one source follow each other in order. Bad records are told in the run's problems; good "
+        "ones are stored.",
+        handler=push,
+        scope="sources:write",
+        body=PUSH,
+        reply=wire.RUN,
+        status=202,
+        errors=("not_found", "conflict", "unprocessable", "payload_too_large"),
+    ),
+    Read(
+        id="runs.read",
+        path="/v1/runs/{id}",
+        ids={"id": "run"},
+        summary="Read a run",
+        description="How far a reading of a source is, what it did, and what could not be read.",
+        handler=read,
+        scope="sources:read",
+        reply=wire.RUN,
+        errors=("not_found",),
+        agent=Tool(),
+    ),
+)
+
+AREA: Final = Area(
+    name="runs",
+    title="Runs",
+    description="One pull, upload or push of a source, from fetching to matching.",
+    service=lambda dependencies: RunService(dependencies.connectors),
+    operations=OPERATIONS,
+    jobs=lambda dependencies: {EXECUTE: _execution(dependencies)},
+    ticks=lambda dependencies: [_due_pulls(dependencies)],
+)

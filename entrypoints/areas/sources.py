@@ -1,0 +1,182 @@
+"""GET, POST /v1/sources; GET, PATCH /v1/sources/{id}; PUT, DELETE …/credentials; POST …/test."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from adapters.wire import sources as wire
+from domain.ingestion.vocabulary.senses import score_header
+from domain.sources.model import NewSource, SourceChanges
+from domain.sources.testing import SourceTest
+from domain.sources.usecases.service import SourceService
+from entrypoints.areas.area import Area
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.operation import DetachedWrite, Read, Tool, Write
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext, WriteContext
+
+Reading: TypeAlias = ReadContext[SourceService]
+Writing: TypeAlias = WriteContext[SourceService]
+
+
+async def list_all(call: Reading) -> Reply:
+    """The tenant's sources."""
+    return call.list(wire.SOURCE, await call.service.list_sources(call.tx, call.page_request))
+
+
+async def create(call: Writing) -> Reply:
+    """Connect a source."""
+    return call.made(wire.SOURCE, await call.service.create(call.tx, call.command))
+
+
+async def read(call: Reading) -> Reply:
+    """One source."""
+    return call.one(wire.SOURCE, await call.service.get(call.tx, call.ids["id"]))
+
+
+async def update(call: Writing) -> Reply:
+    """Change a source."""
+    return call.one(
+        wire.SOURCE, await call.service.update(call.tx, call.ids["id"], call.command, call.expected_version)
+    )
+
+
+async def put_credentials(call: Writing) -> Reply:
+    """Store credentials."""
+    return call.one(wire.SOURCE, await call.service.put_credentials(call.tx, call.ids["id"], call.command))
+
+
+async def delete_credentials(call: Writing) -> Reply:
+    """Forget credentials."""
+    return call.one(wire.SOURCE, await call.service.delete_credentials(call.tx, call.ids["id"]))
+
+
+async def test(call: Writing) -> Callable[[], Awaitable[Reply]]:
+    """Reach the source once, after letting the database go."""
+    trial = await call.service.test(call.tx, call.ids["id"])
+
+    async def reach() -> Reply:
+        return call.one(wire.SOURCE_TEST, trial if isinstance(trial, SourceTest) else await trial.run())
+
+    return reach
+
+
+def _service(dependencies: Dependencies) -> SourceService:
+    settings = dependencies.settings
+    return SourceService(
+        dependencies.connectors,
+        dependencies.vault,
+        dependencies.schemas,
+        settings.mail_domain,
+        settings.allow_private_hosts,
+        score_header,
+    )
+
+
+OPERATIONS: Final = (
+    Read(
+        id="sources.list",
+        path="/v1/sources",
+        summary="List sources",
+        description="Your connections to vendors' data in this mode, newest first.",
+        handler=list_all,
+        scope="sources:read",
+        reply=wire.SOURCE.list,
+        paging="both",
+        agent=Tool(),
+    ),
+    Write(
+        id="sources.create",
+        method="POST",
+        path="/v1/sources",
+        summary="Connect a source",
+        description="The kind is fixed from now on: `url` is pulled from an address, `api` by a connector that signs "
+        "in, `file` takes uploads, `push` takes records, `mail` takes mail from the senders that config.inbound names. "
+        "A connector that is left out is chosen by kind, platform and format. A source with a schedule is first pulled "
+        "at once; one that must sign in, as soon as it has credentials.",
+        handler=create,
+        scope="sources:write",
+        body=wire.SOURCE.create(NewSource),
+        reply=wire.SOURCE.schema,
+        status=201,
+        errors=("unprocessable",),
+        agent=Tool(approval=True),
+    ),
+    Read(
+        id="sources.read",
+        path="/v1/sources/{id}",
+        ids={"id": "src"},
+        summary="Read a source",
+        description="A source with its health and how fresh its data is.",
+        handler=read,
+        scope="sources:read",
+        reply=wire.SOURCE.schema,
+        errors=("not_found",),
+        agent=Tool(),
+    ),
+    Write(
+        id="sources.update",
+        method="PATCH",
+        path="/v1/sources/{id}",
+        ids={"id": "src"},
+        summary="Change a source",
+        description="Fields that are left out stay. `config` and `schedule` are replaced as wholes. Setting a blocked "
+        "source's status to active starts its count of failures anew. The kind cannot change.",
+        handler=update,
+        scope="sources:write",
+        body=wire.SOURCE.patch(SourceChanges),
+        reply=wire.SOURCE.schema,
+        if_match=True,
+        errors=("not_found", "precondition_required", "precondition_failed", "conflict", "unprocessable"),
+        agent=Tool(approval=True),
+    ),
+    Write(
+        id="sources.put_credentials",
+        method="PUT",
+        path="/v1/sources/{id}/credentials",
+        ids={"id": "src"},
+        summary="Store a source's credentials",
+        description="Replaces any. They are checked against the form that the connector asks for, sealed at rest, and "
+        "never returned, logged, exported or put into an event.",
+        handler=put_credentials,
+        scope="sources:write",
+        body=wire.CREDENTIALS,
+        reply=wire.SOURCE.schema,
+        errors=("not_found", "unprocessable"),
+    ),
+    Write(
+        id="sources.delete_credentials",
+        method="DELETE",
+        path="/v1/sources/{id}/credentials",
+        ids={"id": "src"},
+        summary="Forget a source's credentials",
+        description="Runs that need them fail until new ones are stored.",
+        handler=delete_credentials,
+        scope="sources:write",
+        reply=wire.SOURCE.schema,
+        errors=("not_found",),
+    ),
+    DetachedWrite(
+        id="sources.test",
+        method="POST",
+        path="/v1/sources/{id}/test",
+        ids={"id": "src"},
+        summary="Try a source out",
+        description="Reaches the source once as a run would, reads its first records, and stores nothing. What goes "
+        "wrong on the way is told in `failure`. Kinds that are not pulled answer 422.",
+        handler=test,
+        scope="sources:write",
+        reply=wire.SOURCE_TEST.schema,
+        rate="expensive",
+        keyless=True,
+        errors=("not_found", "unprocessable"),
+        agent=Tool(approval=True),
+    ),
+)
+
+AREA: Final = Area(
+    name="sources",
+    title="Sources",
+    description="Connections to vendors' data: feeds, files, pushed records and mail.",
+    service=_service,
+    operations=OPERATIONS,
+)

@@ -1,0 +1,84 @@
+"""POST /v1/sources/{id}/uploads; GET /v1/uploads/{id}; POST /v1/uploads/{id}/complete."""
+
+from typing import Final, TypeAlias
+
+from adapters.wire import uploads as wire
+from domain.uploads.model import NewUpload
+from domain.uploads.usecases import UploadService
+from entrypoints.areas.area import Area
+from entrypoints.http.operation import Read, Write
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext, WriteContext
+
+Reading: TypeAlias = ReadContext[UploadService]
+Writing: TypeAlias = WriteContext[UploadService]
+
+
+async def announce(call: Writing) -> Reply:
+    """Stage a file."""
+    announced = await call.service.announce(call.tx, call.ids["id"], call.command)
+    return call.made(wire.UPLOAD, announced.upload, **wire.target_of(announced.target))
+
+
+async def read(call: Reading) -> Reply:
+    """One upload."""
+    found = await call.service.get(call.tx, call.ids["id"])
+    return call.one(wire.UPLOAD, found.upload, **wire.target_of(found.target))
+
+
+async def complete(call: Writing) -> Reply:
+    """Start the run that reads the file."""
+    return call.one(wire.UPLOAD, await call.service.complete(call.tx, call.ids["id"]))
+
+
+OPERATIONS: Final = (
+    Write(
+        id="uploads.announce",
+        method="POST",
+        path="/v1/sources/{id}/uploads",
+        ids={"id": "src"},
+        summary="Announce a file",
+        description="For sources of kind file. PUT the bytes to `target.url` with exactly `target.headers` within 15 "
+        "minutes, then complete the upload.",
+        handler=announce,
+        scope="sources:write",
+        body=wire.UPLOAD.create(NewUpload),
+        reply=wire.UPLOAD.schema,
+        status=201,
+        errors=("not_found", "conflict", "unprocessable"),
+    ),
+    Read(
+        id="uploads.read",
+        path="/v1/uploads/{id}",
+        ids={"id": "upl"},
+        summary="Read an upload",
+        description="An announced file and, once it is completed, the run that reads it.",
+        handler=read,
+        scope="sources:read",
+        reply=wire.UPLOAD.schema,
+        errors=("not_found",),
+    ),
+    Write(
+        id="uploads.complete",
+        method="POST",
+        path="/v1/uploads/{id}/complete",
+        ids={"id": "upl"},
+        summary="Complete an upload",
+        description="Tells that the bytes are there and starts the run that reads them. Completing again answers the "
+        "same upload. Bytes that are not there yet, an expired upload, an inactive source or an open run: 409; another "
+        "size than announced: 422.",
+        handler=complete,
+        scope="sources:write",
+        reply=wire.UPLOAD.schema,
+        rate="expensive",
+        errors=("not_found", "conflict", "unprocessable"),
+    ),
+)
+
+AREA: Final = Area(
+    name="uploads",
+    title="Uploads",
+    description="Files staged for a file source.",
+    service=lambda dependencies: UploadService(dependencies.objects),
+    operations=OPERATIONS,
+)

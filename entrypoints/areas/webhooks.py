@@ -1,0 +1,291 @@
+"""/v1/webhook-endpoints with their deliveries, and POST /v1/test/events."""
+
+from dataclasses import asdict
+from typing import Final, TypeAlias
+
+from adapters.wire import webhooks as wire
+from adapters.wire.schema import Schema, enum, id_of, text
+from domain.jobs.usecases.ticks import Tick
+from domain.webhooks.model import DeliveryFilter, DeliveryStatus, EndpointSettings
+from domain.webhooks.usecases.service import WebhookService
+from entrypoints.areas.area import Area
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.openapi_webhooks import event_webhook
+from entrypoints.http.operation import Read, Tool, Write
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext, WriteContext
+
+Reading: TypeAlias = ReadContext[WebhookService]
+Writing: TypeAlias = WriteContext[WebhookService]
+
+_FILTERS: Final[dict[str, Schema]] = {
+    "status": enum(*DeliveryStatus) | {"description": "Only deliveries in this state."},
+    "type": text("offer.changed", longest=100, description="Only deliveries of this event type."),
+    "event": id_of("evt", "Only the deliveries of this event."),
+}
+_ONE: Final = {"id": "whe"}
+_DELIVERY: Final = {"id": "whe", "delivery": "dlv"}
+
+
+async def list_all(call: Reading) -> Reply:
+    """The tenant's endpoints."""
+    return call.list(wire.ENDPOINT, await call.service.list_endpoints(call.tx, call.page_request))
+
+
+async def create(call: Writing) -> Reply:
+    """A new endpoint with its secret."""
+    endpoint, secret = await call.service.create(call.tx, call.command, call.version)
+    return call.made(wire.ENDPOINT, endpoint, secret=secret)
+
+
+async def read(call: Reading) -> Reply:
+    """One endpoint."""
+    return call.one(wire.ENDPOINT, await call.service.get(call.tx, call.ids["id"]))
+
+
+async def update(call: Writing) -> Reply:
+    """Change an endpoint."""
+    return call.one(
+        wire.ENDPOINT, await call.service.update(call.tx, call.ids["id"], call.command, call.expected_version)
+    )
+
+
+async def delete(call: Writing) -> Reply:
+    """Forget an endpoint."""
+    await call.service.delete(call.tx, call.ids["id"])
+    return Reply()
+
+
+async def list_deliveries(call: Reading) -> Reply:
+    """An endpoint's deliveries."""
+    wanted = DeliveryFilter(**call.query)
+    page = await call.service.deliveries(call.tx, call.ids["id"], wanted, call.page_request)
+    return call.list(wire.DELIVERY, page)
+
+
+async def read_delivery(call: Reading) -> Reply:
+    """One delivery."""
+    return call.one(wire.DELIVERY, await call.service.delivery(call.tx, call.ids["id"], call.ids["delivery"]))
+
+
+async def resend(call: Writing) -> Reply:
+    """Send a finished delivery again."""
+    return call.one(wire.DELIVERY, await call.service.resend(call.tx, call.ids["id"], call.ids["delivery"]))
+
+
+async def recover(call: Writing) -> Reply:
+    """Send again what failed."""
+    recovery = await call.service.recover(call.tx, call.ids["id"], call.command)
+    return Reply({"object": "webhook_recovery", "endpoint": call.ids["id"], **asdict(recovery)})
+
+
+async def rotate_secret(call: Writing) -> Reply:
+    """A new secret."""
+    endpoint, secret = await call.service.rotate_secret(call.tx, call.ids["id"], call.command)
+    return call.one(wire.ENDPOINT, endpoint, secret=secret)
+
+
+async def test(call: Writing) -> Reply:
+    """Send a test event."""
+    return call.made(wire.DELIVERY, await call.service.test(call.tx, call.ids["id"]))
+
+
+async def emit_sample(call: Writing) -> Reply:
+    """Append a sample event to the sandbox's log."""
+    event = await call.service.emit_sample(call.tx, call.command)
+    return Reply(wire.sample_to_wire(event, call.tx.tenant, call.tx.now))
+
+
+def service(dependencies: Dependencies) -> WebhookService:
+    """The use cases of endpoints and deliveries."""
+    return WebhookService(
+        dependencies.vault, dependencies.event_rendering, wire.described, dependencies.settings.allow_private_hosts
+    )
+
+
+OPERATIONS: Final = (
+    Read(
+        id="webhooks.list",
+        path="/v1/webhook-endpoints",
+        summary="List webhook endpoints",
+        description="Your endpoints in this mode, newest first. Of secrets only the last four characters are shown.",
+        handler=list_all,
+        scope="webhooks:read",
+        reply=wire.ENDPOINT.list,
+        paging="both",
+        agent=Tool(),
+    ),
+    Write(
+        id="webhooks.create",
+        method="POST",
+        path="/v1/webhook-endpoints",
+        summary="Create a webhook endpoint",
+        description="Events that happen from now on are POSTed to the URL, signed to the Standard Webhooks "
+        "specification. The answer carries the signing secret: keep it, it is never shown again. At most 20 endpoints "
+        "per organisation and mode. `Service-Dry-Run: explain` forecasts how many events the endpoint would have got in "
+        "the last 7 days.",
+        handler=create,
+        scope="webhooks:write",
+        body=wire.ENDPOINT.create(EndpointSettings),
+        reply=wire.ENDPOINT_WITH_SECRET,
+        status=201,
+        errors=("feature_unavailable", "conflict", "unprocessable"),
+        preview=wire.FORECAST,
+        encrypt_replay=True,
+    ),
+    Read(
+        id="webhooks.read",
+        path="/v1/webhook-endpoints/{id}",
+        ids=_ONE,
+        summary="Read a webhook endpoint",
+        description="An endpoint with how it is doing: when a delivery last succeeded and since when attempts fail.",
+        handler=read,
+        scope="webhooks:read",
+        reply=wire.ENDPOINT.schema,
+        agent=Tool(),
+    ),
+    Write(
+        id="webhooks.update",
+        method="PATCH",
+        path="/v1/webhook-endpoints/{id}",
+        ids=_ONE,
+        summary="Change a webhook endpoint",
+        description="Fields that are left out stay; `event_types` and `filters` are replaced as wholes. Changed settings "
+        "hold for events from then on. Setting the status to `disabled` fails what is on its way, and nothing is stored "
+        "while it lasts; setting it to `enabled` starts anew with what happens from then on: have failed deliveries sent "
+        "again with recover, and read what was never stored from the change feed.",
+        handler=update,
+        scope="webhooks:write",
+        body=wire.ENDPOINT.patch(EndpointSettings),
+        reply=wire.ENDPOINT.schema,
+        if_match=True,
+        errors=("feature_unavailable", "unprocessable"),
+        preview=wire.FORECAST,
+        agent=Tool(approval=True),
+    ),
+    Write(
+        id="webhooks.delete",
+        method="DELETE",
+        path="/v1/webhook-endpoints/{id}",
+        ids=_ONE,
+        summary="Delete a webhook endpoint",
+        description="Stops every delivery and forgets the secrets. Its deliveries cannot be read any more.",
+        handler=delete,
+        scope="webhooks:write",
+        reply=None,
+        status=204,
+    ),
+    Read(
+        id="webhooks.list_deliveries",
+        path="/v1/webhook-endpoints/{id}/deliveries",
+        ids=_ONE,
+        summary="List an endpoint's deliveries",
+        description="What was sent to the endpoint, newest first, with every attempt. Kept for 30 days, or for as long as "
+        "your plan keeps deliveries.",
+        handler=list_deliveries,
+        scope="webhooks:read",
+        reply=wire.DELIVERY.list,
+        query=_FILTERS,
+        paging="both",
+        agent=Tool(),
+    ),
+    Read(
+        id="webhooks.read_delivery",
+        path="/v1/webhook-endpoints/{id}/deliveries/{delivery}",
+        ids=_DELIVERY,
+        summary="Read a delivery",
+        description="The body exactly as it was sent, and of every attempt when it was made, how long it took and what "
+        "came back.",
+        handler=read_delivery,
+        scope="webhooks:read",
+        reply=wire.DELIVERY.schema,
+        agent=Tool(),
+    ),
+    Write(
+        id="webhooks.resend",
+        method="POST",
+        path="/v1/webhook-endpoints/{id}/deliveries/{delivery}/resend",
+        ids=_DELIVERY,
+        summary="Send a delivery again",
+        description="A failed or succeeded delivery is sent again at once: the same bytes under the same webhook-id, "
+        "signed anew, with a fresh schedule of attempts. A disabled endpoint, and a delivery that is on its way, answer "
+        "409.",
+        handler=resend,
+        scope="webhooks:write",
+        reply=wire.DELIVERY.schema,
+        errors=("conflict",),
+        agent=Tool(approval=True),
+    ),
+    Write(
+        id="webhooks.recover",
+        method="POST",
+        path="/v1/webhook-endpoints/{id}/recover",
+        ids=_ONE,
+        summary="Send failed deliveries again",
+        description="Every failed delivery that was made in the range is sent again, the oldest of each subject first, "
+        "each with a fresh schedule; at most 50,000 are on their way at a time, and `has_more` tells of others. Events that happened while the endpoint was disabled were never stored: read them "
+        "from the change feed.",
+        handler=recover,
+        scope="webhooks:write",
+        body=wire.RECOVER,
+        reply=wire.RECOVERY,
+        errors=("conflict",),
+        agent=Tool(approval=True),
+    ),
+    Write(
+        id="webhooks.rotate_secret",
+        method="POST",
+        path="/v1/webhook-endpoints/{id}/rotate-secret",
+        ids=_ONE,
+        summary="Rotate an endpoint's secret",
+        description="Answers a new secret, told this once. For the overlap every delivery carries both signatures, so "
+        "that receivers can be changed over without missing one. Rotating again during an overlap ends the older of the "
+        "two secrets at once.",
+        handler=rotate_secret,
+        scope="webhooks:write",
+        body=wire.ROTATE,
+        reply=wire.ENDPOINT_WITH_SECRET,
+        encrypt_replay=True,
+    ),
+    Write(
+        id="webhooks.test",
+        method="POST",
+        path="/v1/webhook-endpoints/{id}/test",
+        ids=_ONE,
+        summary="Send a test event",
+        description="A signed `webhook.test` event is sent now, whatever the endpoint subscribes to. Read the delivery to "
+        "see what came back. A disabled endpoint answers 409.",
+        handler=test,
+        scope="webhooks:write",
+        reply=wire.DELIVERY.schema,
+        status=202,
+        errors=("conflict",),
+        agent=Tool(approval=True),
+    ),
+    Write(
+        id="webhooks.emit_sample",
+        method="POST",
+        path="/v1/test/events",
+        summary="Emit a sample event",
+        description="In test mode, appends a made-up event of a real type to the log, about things that do not exist, in "
+        "your own catalogue. Change feed, stream and every test endpoint that wants it get it like any other. Endpoints "
+        "that are narrowed to sources or categories are not sent samples about other ones. Live mode answers 409.",
+        handler=emit_sample,
+        scope="webhooks:write",
+        body=wire.SAMPLE,
+        reply=wire.TEST_EVENT,
+        status=202,
+        errors=("conflict",),
+        agent=Tool(approval=True),
+    ),
+)
+
+AREA: Final = Area(
+    name="webhooks",
+    title="Webhooks",
+    description="Events POSTed to your own address, signed, in order, until they arrive.",
+    service=service,
+    operations=OPERATIONS,
+    ticks=lambda dependencies: [Tick("old deliveries", 3600, dependencies.maintenance.purge_deliveries)],
+    webhooks={"event": event_webhook},
+)

@@ -1,0 +1,100 @@
+"""The demo's words: how far a run is, what it came to, and what to try next."""
+
+from collections import Counter
+from collections.abc import Mapping
+from string import Template
+from typing import Any, Final
+
+_WIDTH: Final = 24
+
+
+def figure(stats: Mapping[str, int], name: str) -> int:
+    """How many products, variants or offers a run has seen to."""
+    seen = stats.get(f"{name}_created", 0) + stats.get(f"{name}_changed", 0)
+    return seen + stats.get("unchanged", 0) if name == "products" else seen
+
+
+def progress(name: str, run: Mapping[str, Any]) -> str:
+    """A run in one line."""
+    stats = run.get("stats", {})
+    stage = run.get("stage", "")
+    status = run.get("status", "")
+    at = f"{status}: {run['waiting']['detail']}" if run.get("waiting") else stage if status == "running" else status
+    return (
+        f"  {name:<{_WIDTH}} {at:<10} {stats.get('rows', 0):>6,} rows  "
+        f"{figure(stats, 'products'):>5,} products  {stats.get('problems', 0):>4,} problems"
+    )
+
+
+def summary(name: str, run: Mapping[str, Any]) -> list[str]:
+    """What a run came to: counts and kinds of problems, or why it failed."""
+    if run.get("status") != "succeeded":
+        error = run.get("error", {})
+        return [f"  {name:<{_WIDTH}} {run.get('status')}: {error.get('message', 'no reason is told')}"]
+    stats = run["stats"]
+    if stats.get("unchanged_feed"):
+        return [f"  {name:<{_WIDTH}} unchanged since it was last read"]
+    words = ("products", "variants", "offers")
+    counts = [f"{number:,} {word}" for word in words if (number := figure(stats, word))]
+    if run.get("stream") == "stock":
+        counts = [f"stock of {figure(stats, 'offers'):,} offers"]
+    lines = [f"  {name:<{_WIDTH}} {', '.join(counts) or 'nothing new'} from {stats.get('rows', 0):,} rows"]
+    if kinds := problem_kinds(run):
+        lines.append(f"  {'':<{_WIDTH}} {stats.get('problems', 0):,} problems: {kinds}")
+    return lines
+
+
+def problem_kinds(run: Mapping[str, Any]) -> str:
+    """How many problems of each kind a run tells, the most frequent first."""
+    counted = Counter(problem["problem"].replace("_", " ") for problem in run.get("problems", ()))
+    return ", ".join(f"{number} {kind}" for kind, number in counted.most_common())
+
+
+def heading(text: str) -> list[str]:
+    """A line that stands out, with a blank one before."""
+    return ["", text]
+
+
+def requests_to_try(base_url: str, secret: str, product: str | None, run: str) -> list[str]:
+    """Four requests, each whole by itself."""
+    signed = f'-H "Authorization: Bearer {secret}"'
+    asked = {
+        "Panel beds in stock": "/v1/products?q=panel+bed&availability=in_stock&limit=3",
+        "One product with all its variants and offers": f"/v1/products/{product}"
+        if product
+        else "/v1/products?limit=1",
+        "Offers in stock": "/v1/offers?availability=in_stock&limit=5",
+        "A run, with what could not be read": f"/v1/runs/{run}",
+    }
+    lines = []
+    for title, path in asked.items():
+        lines += [f"# {title}", f'curl -sS {signed} "{base_url}{path}"']
+    return lines
+
+
+class _Snippet(Template):
+    """Placeholders are written `@name`: the shell has the dollar sign."""
+
+    delimiter = "@"
+
+
+_LINES: Final = _Snippet(
+    r"""
+API=@base_url KEY=@secret FILE=my-feed.csv
+[ -f "$FILE" ] || printf 'SKU,Name,Width (in),Depth (in),Height (in),Price,Qty\nOAK-1,Oak stool,14,14,18 1/2,79.00,12\n' > "$FILE"
+post() { curl -sS -X POST -H "Authorization: Bearer $KEY" -H "Idempotency-Key: own-$(date +%s)-$$-$1" -H "Content-Type: application/json" -d "$2" "$API$1"; }
+SOURCE=$(post /v1/sources '{"name":"My own feed","kind":"file","config":{"currency":"usd"}}' | grep -o 'src_[0-9A-Za-z]*' | head -1)
+UPLOAD=$(post "/v1/sources/$SOURCE/uploads" '{"filename":"'"$(basename "$FILE")"'","content_type":"text/csv","bytes":'$(($(wc -c < "$FILE")))'}')
+curl -sS -T "$FILE" -H "Content-Type: text/csv" "$(printf %s "$UPLOAD" | sed 's/.*"url":"\([^"]*\)".*/\1/')"
+post "/v1/uploads/$(printf %s "$UPLOAD" | grep -o 'upl_[0-9A-Za-z]*' | head -1)/complete" '{}'; sleep 3
+curl -sS -H "Authorization: Bearer $KEY" "$API/v1/products?source=$SOURCE"
+"""
+)
+
+
+def own_feed(base_url: str, secret: str) -> list[str]:
+    """The shell lines by which anyone hands in a price list: a file source, an upload announced, put, completed, its run.
+
+    They are pasted as they are. Without a file of that name they make an example of one row.
+    """
+    return _LINES.substitute(base_url=base_url, secret=secret).strip().splitlines()

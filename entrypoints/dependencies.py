@@ -1,0 +1,68 @@
+"""Everything that use cases and engines are made of, as one value: made once a process, handed on whole."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from adapters.wire.cursors import FeedCursors
+from domain.access.usecases import AccessService
+from domain.changes.usecases.tailing import LogTailer
+from entrypoints.settings import Settings
+from ports.clock import Clock
+from ports.codec import Codec
+from ports.connectors import Connectors
+from ports.events import EventReader, EventRendering
+from ports.idempotency import IdempotencyMaintenance
+from ports.jobs import Dispatch
+from ports.limits import Limits
+from ports.maintenance import Maintenance
+from ports.objects import Objects
+from ports.platform import PlatformChecks
+from ports.request_logs import RequestLogSink
+from ports.schemas import Schemas
+from ports.secrets import Vault
+from ports.signals import Signals
+from ports.sources import SourceSchedule
+from ports.spool import Spools
+from ports.unit_of_work import UnitOfWork
+from ports.webhooks import DeliveryLog, Sender, Shards
+
+Readiness = Callable[[], Awaitable[bool]]
+"""Whether one dependency answers; raising counts as no."""
+
+
+def nobody_waits() -> int:
+    """For stores without a connection pool."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """`waiting` tells how many requests wait for a database connection, `readiness` what /readyz asks by name."""
+
+    settings: Settings
+    clock: Clock
+    uow: UnitOfWork
+    access: AccessService
+    limits: Limits
+    vault: Vault
+    objects: Objects
+    connectors: Connectors
+    schemas: Schemas
+    codec: Codec
+    spools: Spools
+    events: EventReader
+    event_rendering: EventRendering
+    tailer: LogTailer
+    feed_cursors: FeedCursors
+    signals: Signals
+    dispatch: Dispatch
+    source_schedule: SourceSchedule
+    request_logs: RequestLogSink
+    platform_checks: PlatformChecks
+    idempotency: IdempotencyMaintenance
+    maintenance: Maintenance
+    delivery_log: DeliveryLog
+    shards: Shards
+    sender: Sender
+    waiting: Callable[[], int] = nobody_waits
+    readiness: Mapping[str, Readiness] = field(default_factory=dict)

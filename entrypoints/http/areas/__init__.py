@@ -1,1 +1,0 @@
-"""One file an area: its rows of the operation table and their handlers."""

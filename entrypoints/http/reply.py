@@ -1,0 +1,22 @@
+"""What handlers answer."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from entrypoints.http.event_stream import EventStream
+
+
+@dataclass(slots=True)
+class Reply:
+    """`body` is a JSON value, or bytes already encoded. `version` makes the versioned ETag.
+
+    `etag` is the strong validator's text when it is known without hashing the body; `stream` is sent instead of a body.
+    """
+
+    body: Any = None
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    version: int | None = None
+    etag: str | None = None
+    stream: "EventStream | None" = None

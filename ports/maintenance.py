@@ -1,0 +1,23 @@
+"""Keeping the store small and its plans right, over all organisations."""
+
+from typing import Protocol
+
+
+class Maintenance(Protocol):
+    """Each call works across tenants and may take a while."""
+
+    async def partitions(self) -> None:
+        """Have room for the next days, and drop the days that are older than what is kept."""
+        ...
+
+    async def statistics(self) -> None:
+        """Have the store look at how much there is: what just grew is otherwise planned for as if it were small."""
+        ...
+
+    async def purge_request_logs(self) -> int:
+        """Drop request logs older than each organisation's plan keeps them; answers how many."""
+        ...
+
+    async def purge_deliveries(self) -> int:
+        """Drop webhook deliveries older than each organisation's plan keeps them; answers how many."""
+        ...

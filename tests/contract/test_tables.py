@@ -1,0 +1,146 @@
+"""Every table that a resource's dataclass declares keeps its rows as ports/store.py says (nothing here knows one of them)."""
+
+from dataclasses import fields, make_dataclass, replace
+from typing import Any
+
+import pytest
+
+from adapters.postgres.table import Table
+from adapters.postgres.tables import TABLES
+from domain.kernel.errors import NotFound, PreconditionFailed
+from domain.kernel.paging import Filter, Page, PageRequest
+from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.samples import sample
+from tests.support.walking import check_both_ways, check_inserts
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)]
+CALL = builders.CALL
+
+
+def _id(row: Any) -> str:
+    return str(row.id)
+
+
+def rows(table: Table[Any], count: int) -> list[Any]:
+    """New rows; what is only computed is as it is for a new one."""
+    return [sample(table.kind, number, **dict.fromkeys(table.computed, False)) for number in range(count)]
+
+
+async def keep(uow: UnitOfWork, tenant: Tenant, table: Table[Any], *made: Any) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        for row in made:
+            await tx.store(table.kind).add(row)
+
+
+async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
+    for row in rows(table, 2):
+        await keep(uow, tenant, table, row)
+        async with uow.read(tenant) as tx:
+            found = await tx.store(table.kind).get(row.id)
+            assert found == row
+            assert {field.name: type(getattr(found, field.name)) for field in fields(row)} == {
+                field.name: type(getattr(row, field.name)) for field in fields(row)
+            }
+
+
+async def test_saves_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
+    row, other = rows(table, 2)
+    await keep(uow, tenant, table, row)
+    changed = replace(other, id=row.id)
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.store(table.kind).get(row.id, lock=True) == row
+        await tx.store(table.kind).save(changed)
+    async with uow.read(tenant) as tx:
+        assert await tx.store(table.kind).get(row.id) == changed
+
+
+async def test_compares_versions(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
+    [row] = rows(table, 1)
+    if not hasattr(row, "version"):
+        return
+    await keep(uow, tenant, table, row)
+    async with uow.begin(tenant, CALL) as tx:
+        store = tx.store(table.kind)
+        with pytest.raises(PreconditionFailed):
+            async with tx.savepoint():
+                await store.save(row, expected_version=row.version + 1)
+        await store.save(replace(row, version=row.version + 1), expected_version=row.version)
+        found = await store.get(row.id)
+        assert found is not None and found.version == row.version + 1
+
+
+async def test_what_is_not_there(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
+    [row] = rows(table, 1)
+    async with uow.begin(tenant, CALL) as tx:
+        store = tx.store(table.kind)
+        assert await store.get(row.id) is None
+        assert not await store.remove(row.id)
+        with pytest.raises(NotFound):
+            async with tx.savepoint():
+                await store.save(row)
+        await store.add(row)
+        assert await store.remove(row.id)
+        assert await store.get(row.id, lock=True) is None
+
+
+async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant, table: Table[Any]) -> None:
+    [row] = rows(table, 1)
+    await keep(backend.uow, tenant, table, row)
+    for other in (replace(tenant, livemode=False), await backend.tenant()):
+        async with backend.uow.begin(other, CALL) as tx:
+            store = tx.store(table.kind)
+            assert await store.get(row.id) is None
+            assert await store.get(row.id, lock=True) is None
+            assert (await store.page(PageRequest())).items == ()
+            assert not await store.remove(row.id)
+            with pytest.raises(NotFound):
+                async with tx.savepoint():
+                    await store.save(row)
+    async with backend.uow.read(tenant) as tx:
+        assert await tx.store(table.kind).get(row.id) == row
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 23])
+async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, table: Table[Any], count: int) -> None:
+    made = rows(table, count)
+    await keep(uow, tenant, table, *made)
+    await keep(uow, replace(tenant, livemode=False), table, *rows(table, 1))
+    async with uow.read(tenant) as tx:
+        await check_both_ways(tx.store(table.kind).page, sorted(made, key=_id, reverse=True), _id)
+
+
+async def test_pages_stand_while_rows_come(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
+    made = rows(table, 9)
+    await keep(uow, tenant, table, *made)
+
+    async def fetch(page_request: PageRequest) -> Page[Any]:
+        async with uow.read(tenant) as tx:
+            return await tx.store(table.kind).page(page_request)
+
+    async def insert() -> None:
+        await keep(uow, tenant, table, *rows(table, 1))
+
+    await check_inserts(fetch, insert, sorted(made, key=_id, reverse=True), _id)
+
+
+async def test_filters_by_its_own_fields(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
+    made = rows(table, 6)
+    await keep(uow, tenant, table, *made)
+    names = [name for name, value in vars_of(made[0]).items() if isinstance(value, str) and name not in table.computed]
+    kind = make_dataclass("Named", [(name, Any, None) for name in names], bases=(Filter,), frozen=True)
+    async with uow.read(tenant) as tx:
+        for name in names:
+            wanted = kind(**{name: getattr(made[0], name)})
+            page = await tx.store(table.kind).page(PageRequest(), wanted)
+            assert [row.id for row in page.items] == sorted(
+                (row.id for row in made if wanted.matches(row)), reverse=True
+            )
+            assert made[0] in page.items
+
+
+def vars_of(row: Any) -> dict[str, Any]:
+    """The row's fields."""
+    return {field.name: getattr(row, field.name) for field in fields(row)}

@@ -1,0 +1,62 @@
+"""Few deliveries are open or have failed: statements that look for these find them by their partial indexes, once planned."""
+
+import json
+from typing import Any
+
+import psycopg
+import pytest
+
+from adapters.postgres.sqlfile import statements
+from domain.webhooks.model import DeliveryStatus
+from tests.postgres.databases import database_alone
+
+pytestmark = pytest.mark.asyncio
+_FILL = """
+INSERT INTO webhook_deliveries (org, livemode, id, endpoint, event, type, subject, positions, status, attempts, tries, created_at)
+SELECT 'org_1', true, 'dlv_' || n, 'whe_1', 'evt_1', 'offer.changed', 'ofr_1', ARRAY[n],
+    CASE WHEN n % 1000 = 0 THEN 'failed' WHEN n % 1000 = 1 THEN 'pending' ELSE 'succeeded' END, '[]', 0, now()
+FROM generate_series(1, 5000) n
+"""
+_VALUES = {
+    "org": "'org_1'", "livemode": "true", "endpoint": "'whe_1'", "at": "now()", "since": "now() - interval '1 day'",
+    "until": "now()", "most": "9", "pending": "'pending'", "failed": "'failed'",
+}  # fmt: skip
+
+
+def _scans(plan: Any) -> list[str]:
+    found = [plan["Index Name"]] if "Index Name" in plan else []
+    return found + [name for inner in plan.get("Plans", ()) for name in _scans(inner)]
+
+
+@pytest.mark.parametrize(
+    ("area", "name", "count"),
+    [
+        ("webhook_deliveries", "open", 1),
+        ("webhooks", "recover", 2),
+        ("webhooks", "failed_in", 1),
+        ("webhooks", "fail_open", 1),
+    ],
+)
+async def test_partial_indexes_serve_prepared_statements(area: str, name: str, count: int) -> None:
+    statement, names = statements(area)[name], []
+    for key in _VALUES:
+        if f"%({key})s" in statement:
+            names.append(key)
+            statement = statement.replace(f"%({key})s", f"${len(names)}")
+    async with database_alone("webhook_plans") as address:
+        async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+            await connection.execute(_FILL)
+            await connection.execute("ANALYZE webhook_deliveries")
+            await connection.execute("SET plan_cache_mode = force_generic_plan")
+            await connection.execute(f"PREPARE looked_at AS {statement}")
+            values = ", ".join(_VALUES[key] for key in names)
+            cursor = await connection.execute(f"EXPLAIN (FORMAT json) EXECUTE looked_at({values})")
+            [(plan,)] = await cursor.fetchall()
+            cursor = await connection.execute(
+                "SELECT indexrelid::regclass::text FROM pg_index WHERE indpred IS NOT NULL"
+            )
+            partial = {row[0] for row in await cursor.fetchall()}
+    used = [
+        index for index in _scans((plan if isinstance(plan, list) else json.loads(plan))[0]["Plan"]) if index in partial
+    ]
+    assert len(used) == count, plan

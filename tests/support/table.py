@@ -1,0 +1,9 @@
+"""The whole operation table, as the application serves it."""
+
+from entrypoints.areas.registry import AREAS
+from entrypoints.http.table import Table
+
+
+def whole() -> Table:
+    """Every area's rows."""
+    return Table(AREAS)

@@ -1,0 +1,129 @@
+"""What holds for every row of the operation table, whatever it does: nothing here knows one of them by name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from adapters.wire import schema
+from entrypoints.http.openapi_answers import PREVIEW
+from entrypoints.http.operation import DetachedWrite, Operation
+from tests.http.client import Answer
+from tests.tenancy.test_other_tenants import _everything
+from tests.tenancy.world import OPERATIONS, Tenancy, World, ask, body_of, target
+
+pytestmark = pytest.mark.asyncio
+WRITES = [operation for operation in OPERATIONS if operation.writes]
+LISTS = [operation for operation in OPERATIONS if operation.paging in ("both", "forward")]
+
+
+async def furnished(world: World, livemode: bool = False) -> Tenancy:
+    """One tenant with one of everything."""
+    return await world.furnished(await world.organisation(), livemode)
+
+
+def fits(answer: Answer, described: Mapping[str, Any], name: str) -> None:
+    """The answer's body is as it is described."""
+    faults = [
+        f"{'.'.join(map(str, e.path))}: {e.message}"
+        for e in Draft202012Validator(dict(described)).iter_errors(answer.json())
+    ]
+    assert not faults, (name, faults)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda row: row.id)
+async def test_what_is_answered_is_what_is_described(world: World, operation: Operation) -> None:
+    mine = await furnished(world)
+    answer = await ask(mine.client, operation, mine.ids)
+    if answer.status < 300:
+        assert answer.status == operation.status
+        if operation.reply is not None and not operation.streams:
+            fits(answer, operation.reply, operation.id)
+    else:
+        assert answer.json()["code"] in operation.errors, (answer.status, answer.body)
+
+
+@pytest.mark.parametrize("operation", WRITES, ids=lambda row: row.id)
+async def test_dry_runs_do_nothing_and_explain(world: World, operation: Operation) -> None:
+    mine = await furnished(world)
+    before = await _everything(mine)
+    for mode in ("true", "explain"):
+        answer = await ask(mine.client, operation, mine.ids, service_dry_run=mode)
+        if answer.status >= 300:
+            assert answer.json()["code"] in operation.errors, (answer.status, answer.body)
+            continue
+        assert answer.headers["service-dry-run"] == mode
+        if mode == "explain":
+            assert (answer.status, answer.json()["operation"]) == (200, operation.id)
+            described = PREVIEW | {"properties": {**PREVIEW["properties"], **operation.preview}}
+            fits(answer, described, operation.id)
+    after = await _everything(mine)
+    assert {name: rows for name, rows in after.items() if name != "request_logs"} == {
+        name: rows for name, rows in before.items() if name != "request_logs"
+    }
+
+
+@pytest.mark.parametrize("operation", [row for row in WRITES if row.idempotent], ids=lambda row: row.id)
+async def test_a_repeated_key_answers_again_and_does_nothing_twice(world: World, operation: Operation) -> None:
+    mine = await furnished(world)
+    missing = await mine.client.send_json("POST", target(operation, mine.ids), body_of(operation))
+    assert missing.faults == {("header.Idempotency-Key", "required")}
+    first = await ask(mine.client, operation, mine.ids, idempotency_key="once")
+    kept = await _everything(mine)
+    again = await ask(mine.client, operation, mine.ids, idempotency_key="once")
+    assert (again.status, again.headers["idempotent-replayed"]) == (first.status, "true")
+    if first.status < 400:
+        assert again.body == first.body
+    assert {name: rows for name, rows in (await _everything(mine)).items() if name != "request_logs"} == {
+        name: rows for name, rows in kept.items() if name != "request_logs"
+    }
+    other = await ask(mine.client, operation, mine.ids, "?", idempotency_key="once")
+    assert other.headers.get("idempotent-replayed") == "true"
+
+
+@pytest.mark.parametrize("operation", [row for row in WRITES if row.if_match], ids=lambda row: row.id)
+async def test_a_change_needs_the_present_version(world: World, operation: Operation) -> None:
+    mine = await furnished(world)
+    path, body = target(operation, mine.ids), body_of(operation)
+    assert (await mine.client.send_json(operation.method, path, body)).status == 428
+    stale = await mine.client.send_json(operation.method, path, body, if_match='"999-x"')
+    assert (stale.status, stale.code) == (412, "precondition_failed")
+
+
+@pytest.mark.parametrize("operation", LISTS, ids=lambda row: row.id)
+async def test_lists_take_cursors_and_nothing_else(world: World, operation: Operation) -> None:
+    mine = await furnished(world)
+    page = await ask(mine.client, operation, mine.ids, "?limit=1")
+    assert page.status == 200, page.body
+    assert len(page.json()["data"]) <= 1
+    if page.json()["has_more"]:
+        following = await ask(mine.client, operation, mine.ids, f"?limit=1&starting_after={page.json()['next_cursor']}")
+        assert following.status == 200
+        assert following.json()["data"] != page.json()["data"]
+    for query, code in (
+        ("limit=0", "too_small"),
+        ("limit=101", "too_large"),
+        ("starting_after=x", "invalid_cursor"),
+        ("nothing=1", "unknown_field"),
+    ):
+        refused = await ask(mine.client, operation, mine.ids, f"?{query}")
+        assert refused.faults == {(f"query.{query.split('=')[0]}", code)}, operation.id
+    backwards = await ask(mine.client, operation, mine.ids, "?ending_before=x")
+    expected = "invalid_cursor" if operation.paging == "both" else "unknown_field"
+    assert backwards.faults == {("query.ending_before", expected)}
+
+
+@pytest.mark.parametrize("operation", [row for row in WRITES if row.body is not None], ids=lambda row: row.id)
+async def test_bodies_are_closed(world: World, operation: Operation) -> None:
+    mine = await furnished(world)
+    assert operation.body is not None
+    body = {**(body_of(operation) or schema.example(operation.body.schema)), "no_such_field": 1}
+    headers = {"if_match": "*"} if operation.if_match else {}
+    headers |= {"idempotency_key": "k"} if operation.idempotent else {}
+    answer = await mine.client.send_json(operation.method, target(operation, mine.ids), body, **headers)
+    assert answer.faults == {("no_such_field", "unknown_field")}
+
+
+def test_whatever_reaches_out_stores_nothing_under_a_key() -> None:
+    assert all(not row.idempotent for row in OPERATIONS if isinstance(row, DetachedWrite))

@@ -1,0 +1,24 @@
+"""The statuses that stand as literals in SQL, because partial indexes are found by them, are the domain's."""
+
+import re
+from pathlib import Path
+
+from domain.webhooks.model import OPEN, DeliveryStatus, EndpointStatus
+
+POSTGRES = Path(__file__).parents[3] / "adapters/postgres"
+LITERAL = re.compile(r"\bstatus (?:=|IN) \(?('[^)%]*?')(?:\)|;|\s|$)", re.MULTILINE)
+INDEXED = {(EndpointStatus.ENABLED,), (DeliveryStatus.FAILED,), OPEN}
+
+
+def _literals(text: str) -> set[tuple[str, ...]]:
+    return {tuple(re.findall("'(.*?)'", found)) for found in LITERAL.findall(text)}
+
+
+def test_literals_in_statements_are_what_indexes_are_found_by() -> None:
+    statements = [(POSTGRES / "sql" / f"{name}.sql").read_text() for name in ("webhooks", "webhook_deliveries")]
+    assert set.union(*map(_literals, statements)) == INDEXED
+
+
+def test_indexes_are_of_those() -> None:
+    indexes = re.findall(r"^CREATE INDEX .* WHERE .*;$", (POSTGRES / "migrations/0003_webhooks.sql").read_text(), re.M)
+    assert _literals("\n".join(indexes)) == INDEXED
