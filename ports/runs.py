@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from domain.catalogue.model import Stream
 from domain.kernel.paging import Page, PageRequest
 from domain.runs.model import Run
 
@@ -25,14 +26,14 @@ class RunStore(Protocol):
         """A source's runs, newest first."""
         ...
 
-    async def open(self, source: str, stream: str | None = None) -> Run | None:
+    async def open(self, source: str, stream: Stream | None = None) -> Run | None:
         """The source's open run (queued, running or waiting) of that stream, or of any."""
         ...
 
-    async def last_good(self, source: str, stream: str) -> Run | None:
+    async def last_good(self, source: str, stream: Stream) -> Run | None:
         """The newest succeeded run of the stream that kept a snapshot."""
         ...
 
-    async def last_ended(self, source: str, stream: str) -> Run | None:
-        """The newest run of the stream that ended, well or not."""
+    async def last_ended(self, source: str, stream: Stream) -> Run | None:
+        """The newest run of the stream that ended, well or not (CONCLUDED)."""
         ...

@@ -29,6 +29,14 @@ def oldest_first(page_request: PageRequest, column: LiteralString = "id") -> tup
     return newest_first(PageRequest(page_request.limit, page_request.key, not page_request.backwards), column)
 
 
+def page_names(page_request: PageRequest) -> frozenset[str]:
+    """The optional lines of a list's statement that this page keeps (sqlfile.rendered)."""
+    names = {"backwards" if page_request.backwards else "forwards"}
+    if page_request.key is not None:
+        names.add("before" if page_request.backwards else "after")
+    return frozenset(names)
+
+
 def page_params(page_request: PageRequest) -> dict[str, Any]:
     """The parameters of `newest_first`."""
     return {"page_key": page_request.key}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from adapters.postgres.runs import PostgresRunStore
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
-from domain.runs.model import Run
+from domain.runs.model import Run, RunStatus, RunTrigger
 
 SQL = statements("pushes")
 
@@ -18,7 +18,8 @@ class PostgresPushStore:
 
     async def collecting(self, source: str, batch: str) -> Run | None:
         """The source's queued push run that still collects the batch of that name."""
-        row = await self._session.one(SQL["collecting"], source=source, batch=batch)
+        where = {"source": source, "batch": batch, "status": RunStatus.QUEUED, "trigger": RunTrigger.PUSH}
+        row = await self._session.one(SQL["collecting"], **where)
         return await PostgresRunStore(self._session).get(row[0]) if row else None
 
     async def add_part(self, run: str, sequence: int, records: bytes) -> None:

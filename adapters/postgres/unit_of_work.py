@@ -73,7 +73,7 @@ class PostgresTx:
     sources = cached_property(lambda tx: PostgresSourceStore(tx.session, SOURCES))
     runs = cached_property(lambda tx: PostgresRunStore(tx.session))
     pushes = cached_property(lambda tx: PostgresPushStore(tx.session))
-    catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.events, tx.rendering))
+    catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
     events = cached_property(lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
     jobs = cached_property(lambda tx: PostgresJobStore(tx.session))
     audit = cached_property(lambda tx: PostgresAuditLog(tx.session))
@@ -109,6 +109,13 @@ class PostgresUnitOfWork:
             except BaseException:
                 link.staged.clear()
                 raise
+
+    @asynccontextmanager
+    async def scratch(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
+        """A transaction that is always rolled back."""
+        async with self.begin(tenant, context) as tx:
+            yield tx
+            tx.dry = True
 
     def read(self, tenant: Tenant) -> "Reading":
         """Stores for reading, each statement by itself."""

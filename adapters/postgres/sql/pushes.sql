@@ -10,6 +10,6 @@ DELETE FROM push_parts WHERE org = %(org)s AND livemode = %(livemode)s AND run =
 
 -- collecting --
 SELECT id FROM runs
-WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND status = 'queued' AND trigger = 'push'
-    AND input ->> 'batch' = %(batch)s AND (input ->> 'open')::boolean
+WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND status = %(status)s
+    AND trigger = %(trigger)s AND input ->> 'batch' = %(batch)s AND (input ->> 'open')::boolean
 ORDER BY id DESC LIMIT 1
