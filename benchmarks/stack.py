@@ -65,7 +65,7 @@ class Stack:
         now, upload_id = self.container.clock().now(), new_id("upl")
         key = f"uploads/{tenant.org}/{upload_id}"
         await self.container.objects().put_file(key, path)
-        run = queued(source.id, RunTrigger.UPLOAD, now, input=UploadInput(upload_id))
+        run = queued(source.id, RunTrigger.UPLOAD, now, input=UploadInput(upload_id, key))
         upload = Upload(
             upload_id, source.id, path.name, "text/csv", path.stat().st_size, "completed", key, now, now, run.id, now
         )

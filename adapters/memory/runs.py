@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from adapters.memory.table import Table, Transaction
+from adapters.memory.table import Table, TableStore, Transaction
 from domain.catalogue.model import Stream
-from domain.kernel.errors import NotFound
-from domain.kernel.paging import Page, PageRequest
 from domain.runs.model import CONCLUDED, OPEN, Run, RunStatus, RunTrigger
 
 
@@ -20,32 +18,14 @@ RUNS: Final = Table[Run](
 )
 
 
-class MemoryRuns:
+class MemoryRuns(TableStore[Run]):
     """RunStore."""
 
     def __init__(self, transaction: Transaction) -> None:
-        self._rows = transaction.rows(RUNS)
-
-    async def get(self, id: str) -> Run | None:
-        """One run."""
-        return self._rows.get(id)
-
-    async def add(self, run: Run) -> None:
-        """Keep a new run."""
-        await self._rows.add(run)
-
-    async def save(self, run: Run) -> None:
-        """Keep the run's new state."""
-        if self._rows.get(run.id) is None:
-            raise NotFound
-        await self._rows.put(run)
-
-    async def page(self, source: str, page_request: PageRequest) -> Page[Run]:
-        """A source's runs, newest first."""
-        return self._rows.page(page_request, lambda run: run.source == source)
+        super().__init__(transaction, RUNS)
 
     def _newest(self, matches: Callable[[Run], bool]) -> Run | None:
-        return max(self._rows.where(matches), key=lambda run: run.id, default=None)
+        return max(self.rows.where(matches), key=lambda run: run.id, default=None)
 
     async def open(self, source: str, stream: Stream | None = None) -> Run | None:
         """The newest open run of the source and stream."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from adapters.postgres.runs import PostgresRunStore
+from adapters.postgres.runs import RUNS
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
 from domain.runs.model import Run, RunStatus, RunTrigger
 
-SQL = statements("pushes")
+SQL = statements("pushes", run=RUNS.columns())
 
 
 class PostgresPushStore:
@@ -20,7 +20,7 @@ class PostgresPushStore:
         """The source's queued push run that still collects the batch of that name."""
         where = {"source": source, "batch": batch, "status": RunStatus.QUEUED, "trigger": RunTrigger.PUSH}
         row = await self._session.one(SQL["collecting"], **where)
-        return await PostgresRunStore(self._session).get(row[0]) if row else None
+        return RUNS.row_of(row) if row else None
 
     async def add_part(self, run: str, sequence: int, records: bytes) -> None:
         """Keep one part. Raises Conflict when the run has a part of that sequence."""

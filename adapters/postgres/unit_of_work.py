@@ -17,7 +17,7 @@ from adapters.postgres.orgs import PostgresOrgStore
 from adapters.postgres.pool import Pool, PooledConnection
 from adapters.postgres.pushes import PostgresPushStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
-from adapters.postgres.runs import PostgresRunStore
+from adapters.postgres.runs import RUNS, PostgresRunStore
 from adapters.postgres.session import Session
 from adapters.postgres.sources import SOURCES, PostgresSourceStore
 from adapters.postgres.table import TableStore
@@ -71,7 +71,7 @@ class PostgresTx:
     keys = cached_property(lambda tx: PostgresKeyStore(tx.session))
     orgs = cached_property(lambda tx: PostgresOrgStore(tx.session))
     sources = cached_property(lambda tx: PostgresSourceStore(tx.session, SOURCES))
-    runs = cached_property(lambda tx: PostgresRunStore(tx.session))
+    runs = cached_property(lambda tx: PostgresRunStore(tx.session, RUNS))
     pushes = cached_property(lambda tx: PostgresPushStore(tx.session))
     catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
     events = cached_property(lambda tx: PostgresEventLog(tx.session, tx.event_rendering))

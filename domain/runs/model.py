@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from domain.catalogue.model import Stream
+from domain.kernel.paging import Filter
 from domain.kernel.problems import Problem
 
 
@@ -110,9 +111,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class UploadInput:
-    """A file that was handed in: its upload's id."""
+    """A file that was handed in: its upload's id, and the key of its bytes in the object store."""
 
     upload: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +219,10 @@ class Run:
         """The run is over."""
         stage = RunStage.DONE if status == RunStatus.SUCCEEDED else self.stage
         return replace(self, status=status, stage=stage, finished_at=now, error=error, waiting=None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter(Filter):
+    """Which runs a list shows."""
+
+    source: str | None = None

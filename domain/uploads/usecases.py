@@ -75,7 +75,7 @@ class UploadService:
         found.refuse_unless_runnable()
         if open_run := await tx.runs.open(upload.source, Stream.CATALOGUE):
             raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; complete when it has ended.")
-        run = queued(upload.source, RunTrigger.UPLOAD, tx.now, input=UploadInput(upload.id))
+        run = queued(upload.source, RunTrigger.UPLOAD, tx.now, input=UploadInput(upload.id, upload.key))
         await tx.runs.add(run)
         await tx.jobs.add(execution(run, tx.tenant))
         completed = upload.completed(run.id, tx.now)

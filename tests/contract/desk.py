@@ -148,7 +148,7 @@ class Desk:
     async def deliveries(self, endpoint: Endpoint) -> list[Delivery]:
         """What the store knows, oldest first."""
         async with self.backend.uow.read(self.tenant) as tx:
-            page = await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), PageRequest(100))
+            page = await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest(100))
         return list(reversed(page.items))
 
     async def stored(self, endpoint: Endpoint) -> Endpoint:

@@ -51,9 +51,15 @@ async def runs(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, Run]]
         async with await psycopg.AsyncConnection.connect(address) as owner:
             for id, (trigger, status, input) in stored.items():
                 await owner.execute(_ADD, (id, trigger, status, Jsonb(input)))
+            await owner.execute(
+                "INSERT INTO uploads (org, livemode, id, source, filename, content_type, bytes, status, key, expires_at, "
+                "created_at) VALUES ('org_1', true, 'upl_1', 'src_1', 'a.csv', 'text/csv', 1, 'completed', "
+                "'uploads/upl_1', now(), now())"
+            )
             await owner.execute("CREATE ROLE migrations_owner")
             await owner.execute("GRANT ALL ON SCHEMA public TO migrations_owner")
-            await owner.execute("ALTER TABLE runs OWNER TO migrations_owner")
+            for table in ("runs", "uploads"):
+                await owner.execute(f"ALTER TABLE {table} OWNER TO migrations_owner".encode())
             await owner.execute("SET ROLE migrations_owner")
             for name, script in migrate.available():
                 if name > "0004_names":
@@ -80,7 +86,7 @@ async def test_inputs_of_runs(runs: dict[str, Run]) -> None:
     assert (pull.input, pull.fetched) == (None, Fetched("5e77", etag='"1"'))
     assert pull.checkpoint == Checkpoint(4, "4 of 9 by 3000")
     assert (wait.waits, wait.input, wait.fetched, wait.checkpoint) == (3, None, None, None)
-    assert (up.input, up.fetched, up.checkpoint) == (UploadInput("upl_1"), Fetched("5e77"), None)
+    assert (up.input, up.fetched, up.checkpoint) == (UploadInput("upl_1", "uploads/upl_1"), Fetched("5e77"), None)
     assert push.input == PushInput("monday", parts=2, records=7, open=True)
     assert new.input == PushInput(parts=1, records=1, open=False, complete=True)
     assert [run.complete for run in (pull, up, push, new)] == [True, True, False, True]

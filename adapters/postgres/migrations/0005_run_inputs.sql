@@ -12,7 +12,8 @@ UPDATE runs SET
     checkpoint = CASE WHEN jsonb_typeof(input -> 'stored') = 'array'
         THEN jsonb_build_object('chunks', input #> '{stored,0}', 'shape', input #> '{stored,1}') END,
     input = CASE
-        WHEN input ? 'upload' THEN jsonb_build_object('upload', input -> 'upload')
+        WHEN input ? 'upload' THEN jsonb_build_object('upload', input -> 'upload', 'key', coalesce((SELECT key FROM uploads u
+            WHERE u.org = runs.org AND u.livemode = runs.livemode AND u.id = runs.input ->> 'upload'), ''))
         WHEN input ? 'push' THEN jsonb_build_object('batch', input -> 'batch', 'parts', coalesce(input -> 'parts', '0'),
             'records', coalesce(input -> 'records', '0'), 'open', coalesce(input -> 'open', 'false'),
             'complete', coalesce(input -> 'complete', 'true'))

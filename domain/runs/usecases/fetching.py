@@ -9,7 +9,6 @@ from typing import Any
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import SNAPSHOT_LIMIT, PushInput, Run, UploadInput
 from domain.sources.model import Source
-from domain.uploads.model import Upload
 from ports.codec import Codec
 from ports.connectors import Connectors, FetchFailed, Job, Validators
 from ports.objects import ObjectMissing, Objects
@@ -43,7 +42,7 @@ class Fetcher:
         if run.snapshot is not None:
             return Snapshot(path, run.snapshot, (await self._keep(path, self._stored(run.snapshot)))[0])
         if isinstance(run.input, UploadInput):
-            return await self._take(tenant, path, self._stored(await self._upload_key(tenant, run.input.upload)))
+            return await self._take(tenant, path, self._stored(run.input.key))
         if isinstance(run.input, PushInput):
             return await self._take(tenant, path, self._pushed(tenant, run))
         return await self._fetch(tenant, source, job, path)
@@ -79,13 +78,6 @@ class Fetcher:
                 yield chunk
         except ObjectMissing as error:
             raise FetchFailed("fetch_failed", "The stored file is gone; hand it in again.") from error
-
-    async def _upload_key(self, tenant: Tenant, upload: str) -> str:
-        async with self.uow.read(tenant) as tx:
-            found = await tx.store(Upload).get(upload)
-        if found is None:
-            raise FetchFailed("fetch_failed", "The upload is gone; hand the file in again.")
-        return found.key
 
     async def _pushed(self, tenant: Tenant, run: Run) -> AsyncIterator[bytes]:
         """The parts of a batch, one JSON array a line."""

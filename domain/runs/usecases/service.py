@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from domain.catalogue.model import Stream
 from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound, Unprocessable
 from domain.kernel.paging import Page, PageRequest
-from domain.runs.model import PushInput, Run, RunTrigger
+from domain.runs.model import PushInput, Run, RunFilter, RunTrigger
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import FETCHED_KINDS, Source
 from ports.connectors import Connectors
@@ -44,7 +44,7 @@ class RunService:
     async def list_runs(self, tx: Tx, source: str, page_request: PageRequest) -> Page[Run]:
         """A source's runs, newest first. Raises NotFound for an unknown source."""
         await _source(tx, source)
-        return await tx.runs.page(source, page_request)
+        return await tx.runs.page(page_request, RunFilter(source))
 
     async def get(self, tx: Tx, id: str) -> Run:
         """One run. Raises NotFound."""
