@@ -15,7 +15,7 @@ from adapters.postgres.migrate import migrate
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Organisation
-from domain.runs.model import Run
+from domain.runs.model import Run, RunTrigger, UploadInput
 from domain.runs.queueing import execution, queued
 from domain.sources.model import LicenceBasis, Schedule, Source, SourceKind, SourceStatus
 from domain.uploads.model import Upload
@@ -65,7 +65,7 @@ class Stack:
         now, upload_id = self.container.clock().now(), new_id("upl")
         key = f"uploads/{tenant.org}/{upload_id}"
         await self.container.objects().put_file(key, path)
-        run = queued(source.id, "upload", now, input={"upload": upload_id})
+        run = queued(source.id, RunTrigger.UPLOAD, now, input=UploadInput(upload_id, key))
         upload = Upload(
             upload_id, source.id, path.name, "text/csv", path.stat().st_size, "completed", key, now, now, run.id, now
         )

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from domain.catalogue.absence import Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
-from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, Variant
+from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, Stream, Variant
 from domain.kernel.paging import Page, PageRequest
 
 
@@ -47,22 +48,22 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        """Write the batch: rows, fingerprints, documents and events, all or nothing with the transaction."""
+        """Write the batch: rows, fingerprints and documents, all or nothing with the transaction."""
         ...
 
-    async def stated_offers(self, source: str, stream: str) -> int:
+    async def stated_offers(self, source: str, stream: Stream) -> int:
         """How many offers the stream states now."""
         ...
 
-    async def stated_of(self, source: str, stream: str, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
-        """The (variant key, location) of every offer that the stream states under these mark keys.
+    async def stated_of(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
+        """The (variant key, location) of every offer that the stream states under these fingerprints' keys.
 
-        In the stock stream, where a mark's key finds its variant by key or SKU, the mark's key stands for the variant's.
+        In the stock stream, where a key finds its variant by key or SKU, it stands for the variant's.
         """
         ...
 
-    async def age_absent(self, source: str, now: datetime) -> Sequence[str]:
-        """After a complete catalogue run: keys whose absence is due for the next rung of the ladder (decisions.md §3)."""
+    async def absences(self, source: str, since: datetime) -> Sequence[Absence]:
+        """Products, not discontinued, that MISSED_RUNS complete catalogue runs did not list, absent since then or longer."""
         ...
 
 
@@ -73,6 +74,6 @@ class Rendering(Protocol):
         """The data encoded once; a packed value stands wherever data is only carried on or answered."""
         ...
 
-    def product(self, product: Product) -> bytes:
-        """The product's document."""
+    def product(self, product: Product, packed: Mapping[str, Any]) -> bytes:
+        """The product's document; `packed` holds data that is packed already, by the id of its product or variant."""
         ...

@@ -10,7 +10,7 @@ class PushStore(Protocol):
     """In a tenant's transaction."""
 
     async def collecting(self, source: str, batch: str) -> Run | None:
-        """The source's queued push run that still collects the batch of that name (`input.batch`, `input.open`)."""
+        """The source's queued push run that still collects the batch of that name (PushInput)."""
         ...
 
     async def add_part(self, run: str, sequence: int, records: bytes) -> None:

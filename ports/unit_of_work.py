@@ -110,6 +110,10 @@ class UnitOfWork(Protocol):
         """A transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
         ...
 
+    def scratch(self, tenant: Tenant, context: AuditContext) -> AbstractAsyncContextManager[Tx]:
+        """A transaction that is always rolled back: what it writes, only it sees."""
+        ...
+
     def read(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
         """Stores for reading, each statement by itself; writing through it is a mistake."""
         ...

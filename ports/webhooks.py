@@ -59,8 +59,8 @@ class WebhookStore(Protocol):
         """One delivery of the endpoint."""
         ...
 
-    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
-        """The endpoint's deliveries."""
+    async def deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
+        """The deliveries that the filter lets through."""
         ...
 
     async def add_delivery(self, delivery: Delivery) -> None:

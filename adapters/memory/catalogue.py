@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import blake2b
 from typing import Final
 
-from adapters.memory.events import MemoryEvents
 from adapters.memory.orgs import ORGS
 from adapters.memory.row_fingerprints import MemoryFingerprints
 from adapters.memory.table import EVERYWHERE, Table, Transaction, page_of
 from domain.catalogue import search
+from domain.catalogue.absence import Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.model import (
     STREAM_BITS,
@@ -20,6 +20,8 @@ from domain.catalogue.model import (
     OfferLine,
     Product,
     ProductFilter,
+    ProductStatus,
+    Stream,
     Variant,
 )
 from domain.kernel.paging import Page, PageRequest
@@ -27,7 +29,6 @@ from ports.catalogue import Rendering
 
 PRODUCTS: Final = Table[Product]("products", lambda product: product.id)
 DOCUMENTS: Final = Table[Document]("product_documents", lambda document: document.id)
-DISCONTINUED_AFTER: Final = timedelta(days=30)
 
 
 def copied(product: Product) -> Product:
@@ -51,7 +52,7 @@ class MemoryCatalogue:
     ) -> None:
         self._transaction, self._rendering, self._below = transaction, rendering, below
         self._products, self._documents = transaction.rows(PRODUCTS), transaction.rows(DOCUMENTS)
-        self._fingerprints, self._events = MemoryFingerprints(transaction), MemoryEvents(transaction)
+        self._fingerprints = MemoryFingerprints(transaction)
 
     async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         """A page of the products that the tenant sees, newest first."""
@@ -113,21 +114,20 @@ class MemoryCatalogue:
         for product in batch.touched.values():
             await self._documents.put(self._document(product))
         await self._fingerprints.save(key_range, batch, now)
-        await self._events.append(batch.events)
 
     def _document(self, product: Product) -> Document:
         if self._rendering is None:
             raise RuntimeError("The unit of work was made without a Rendering, which products' documents need.")
-        body = self._rendering.product(product)
+        body = self._rendering.product(product, {})
         return Document(product.id, body, blake2b(body, digest_size=12).hexdigest())
 
-    async def stated_offers(self, source: str, stream: str) -> int:
+    async def stated_offers(self, source: str, stream: Stream) -> int:
         """How many offers the stream states now."""
         return sum(1 for product in self._products.where() for _ in _stated(product.variants, source, stream))
 
-    async def stated_of(self, source: str, stream: str, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
-        """The (variant key, location) of every offer that the stream states under these mark keys."""
-        if stream == "catalogue":
+    async def stated_of(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
+        """The (variant key, location) of every offer that the stream states under these fingerprints' keys."""
+        if stream == Stream.CATALOGUE:
             sought = set(keys)
             variants = [
                 variant for product in self._of(source) if product.key in sought for variant in product.variants
@@ -139,15 +139,13 @@ class MemoryCatalogue:
             (key, offer.location) for key in keys for variant, offer in stated if _answers_to(variant, key)
         )
 
-    async def age_absent(self, source: str, now: datetime) -> Sequence[str]:
-        """Keys whose absence is due for the next rung of the ladder."""
-        due = []
-        for mark, since in self._fingerprints.aged(source, now):
-            found = self._products.get(mark.product)
-            status = found.status if found else "discontinued"
-            if status == "active" or (status != "discontinued" and now - since >= DISCONTINUED_AFTER):
-                due.append(mark.key)
-        return due
+    async def absences(self, source: str, since: datetime) -> Sequence[Absence]:
+        """Products, not discontinued, that MISSED_RUNS complete catalogue runs did not list, absent since then or longer."""
+        return [
+            Absence(fingerprint.key, found.status, absent_since)
+            for fingerprint, absent_since in self._fingerprints.absent(source, since)
+            if (found := self._products.get(fingerprint.product)) and found.status != ProductStatus.DISCONTINUED
+        ]
 
     def _of(self, source: str) -> list[Product]:
         return self._products.where(lambda product: product.source == source)
@@ -180,7 +178,7 @@ def _alone(coded: Mapping[str, list[tuple[str, int]]], code: str) -> tuple[str, 
     return places[0] if len(places) == 1 else None
 
 
-def _stated(variants: Iterable[Variant], source: str, stream: str) -> Iterator[tuple[Variant, Offer]]:
+def _stated(variants: Iterable[Variant], source: str, stream: Stream) -> Iterator[tuple[Variant, Offer]]:
     bit = STREAM_BITS[stream]
     for variant in variants:
         yield from ((variant, offer) for offer in variant.offers if offer.source == source and offer.stated & bit)

@@ -6,7 +6,7 @@ from typing import Final
 
 from adapters.memory.runs import RUNS
 from adapters.memory.table import Table, Transaction
-from domain.runs.model import Run
+from domain.runs.model import PushInput, Run, RunStatus, RunTrigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,10 @@ class MemoryPushes:
         """The source's queued push run that still collects the batch of that name."""
         found = self._runs.where(
             lambda run: (
-                (run.source, run.trigger, run.status) == (source, "push", "queued")
-                and run.input.get("batch") == batch
-                and run.input.get("open") is True
+                (run.source, run.trigger, run.status) == (source, RunTrigger.PUSH, RunStatus.QUEUED)
+                and isinstance(run.input, PushInput)
+                and run.input.open
+                and run.input.batch == batch
             )
         )
         return found[0] if found else None

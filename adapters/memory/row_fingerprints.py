@@ -2,30 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from adapters.memory.table import Table, Transaction
+from domain.catalogue.absence import MISSED_RUNS
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
-
-SIGHTS: Final = 3
-"""After so many complete runs without a key, its absence is old enough for the ladder."""
-PROBABLY_AFTER: Final = timedelta(hours=72)
+from domain.catalogue.model import Stream
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFingerprint:
-    """A mark of a source's stream, and since when, and for how many complete runs, its key has been absent."""
+    """A fingerprint of a source's stream, and since when, and for how many complete runs, its key has been absent."""
 
     source: str
-    stream: str
-    mark: RowFingerprint
+    stream: Stream
+    fingerprint: RowFingerprint
     absent_since: datetime | None = None
     absent_runs: int = 0
 
 
 def _key(row: StoredFingerprint) -> str:
-    return f"{row.source}/{row.stream}/{row.mark.key}"
+    return f"{row.source}/{row.stream}/{row.fingerprint.key}"
 
 
 FINGERPRINTS: Final = Table[StoredFingerprint]("row_fingerprints", _key, descending=False)
@@ -40,42 +38,42 @@ class MemoryFingerprints:
     def compare(self, key_range: KeyRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
         """Hold fingerprints against what is stored."""
         changed, returned = set(), set()
-        for mark in fingerprints:
-            stored = self._rows.get(_key(StoredFingerprint(key_range.source, key_range.stream, mark)))
-            if stored is None or stored.mark.fingerprint != mark.fingerprint:
-                changed.add(mark.key)
+        for sent in fingerprints:
+            stored = self._rows.get(_key(StoredFingerprint(key_range.source, key_range.stream, sent)))
+            if stored is None or stored.fingerprint.fingerprint != sent.fingerprint:
+                changed.add(sent.key)
             elif stored.absent_since is not None:
-                returned.add(mark.key)
-        gone = self._gone(key_range, {mark.key for mark in fingerprints})
+                returned.add(sent.key)
+        gone = self._gone(key_range, {row.key for row in fingerprints})
         unchanged = len(fingerprints) - len(changed) - len(returned)
-        absent = frozenset(row.mark.key for row in gone if row.absent_since is None)
-        lingering = frozenset(row.mark.key for row in gone if row.absent_since is not None)
+        absent = frozenset(row.fingerprint.key for row in gone if row.absent_since is None)
+        lingering = frozenset(row.fingerprint.key for row in gone if row.absent_since is not None)
         return FingerprintDiff(frozenset(changed), frozenset(returned), absent, lingering, unchanged)
 
     def _gone(self, key_range: KeyRange, present: set[str]) -> list[StoredFingerprint]:
         return self._rows.where(
             lambda row: (
                 (row.source, row.stream) == (key_range.source, key_range.stream)
-                and key_range.low <= row.mark.slot < key_range.high
-                and row.absent_runs < SIGHTS
-                and row.mark.key not in present
+                and key_range.low <= row.fingerprint.slot < key_range.high
+                and row.absent_runs < MISSED_RUNS
+                and row.fingerprint.key not in present
             )
         )
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         """Keep the fingerprints that were stated and count on those that were not."""
-        for mark in batch.fingerprints:
-            await self._rows.put(StoredFingerprint(key_range.source, key_range.stream, mark))
+        for fingerprint in batch.fingerprints:
+            await self._rows.put(StoredFingerprint(key_range.source, key_range.stream, fingerprint))
         absent = set(batch.absent)
         for row in self._gone(key_range, set()):
-            if row.mark.key in absent:
+            if row.fingerprint.key in absent:
                 since = row.absent_since or now
                 await self._rows.put(replace(row, absent_since=since, absent_runs=row.absent_runs + 1))
 
-    def aged(self, source: str, now: datetime) -> list[tuple[RowFingerprint, datetime]]:
-        """The source's catalogue fingerprints that were absent for SIGHTS complete runs and PROBABLY_AFTER, and since when."""
+    def absent(self, source: str, since: datetime) -> list[tuple[RowFingerprint, datetime]]:
+        """The source's catalogue fingerprints that MISSED_RUNS complete runs missed, and since when, if that long."""
         return [
-            (row.mark, row.absent_since)
-            for row in self._rows.sorted(lambda row: (row.source, row.stream) == (source, "catalogue"))
-            if row.absent_since is not None and row.absent_runs >= SIGHTS and row.absent_since <= now - PROBABLY_AFTER
+            (row.fingerprint, row.absent_since)
+            for row in self._rows.sorted(lambda row: (row.source, row.stream) == (source, Stream.CATALOGUE))
+            if row.absent_since is not None and row.absent_runs >= MISSED_RUNS and row.absent_since <= since
         ]

@@ -100,6 +100,13 @@ class MemoryUnitOfWork:
             tx.transaction.end(commit=commit)
 
     @asynccontextmanager
+    async def scratch(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
+        """A transaction that is always rolled back."""
+        async with self.begin(tenant, context) as tx:
+            yield tx
+            tx.dry = True
+
+    @asynccontextmanager
     async def read(self, tenant: Tenant) -> AsyncIterator[Tx]:
         """Stores for reading; writing raises RuntimeError."""
         yield self._assemble(Transaction(self._database, tenant, self._clock.now(), read_only=True), READING)

@@ -105,9 +105,9 @@ class MemoryWebhooks:
         found = self._deliveries.get(id)
         return found if found and found.endpoint == endpoint else None
 
-    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
+    async def deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
         """The endpoint's deliveries, newest first."""
-        return self._deliveries.page(page_request, lambda one: one.endpoint == endpoint and wanted.matches(one))
+        return self._deliveries.page(page_request, wanted.matches)
 
     async def add_delivery(self, delivery: Delivery) -> None:
         """Have something sent that is no event of the log."""

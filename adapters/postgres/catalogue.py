@@ -1,35 +1,42 @@
 """Products, variants and offers in PostgreSQL: read as documents, loaded whole and compared by fingerprint."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
-from adapters.postgres.catalogue_batch import BatchWriter, availabilities, stage_fingerprints
+from adapters.postgres.catalogue_batch import BatchWriter, stage_fingerprints
 from adapters.postgres.catalogue_query import offers_query, products_query
-from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.listing import page_of
 from adapters.postgres.session import Fetched, Session, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
+from domain.catalogue.absence import MISSED_RUNS, Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
-from domain.catalogue.model import STREAM_BITS, Document, OfferFilter, OfferLine, Product, ProductFilter, Variant
+from domain.catalogue.model import (
+    STREAM_BITS,
+    Document,
+    OfferFilter,
+    OfferLine,
+    Product,
+    ProductFilter,
+    ProductStatus,
+    Stream,
+    Variant,
+)
 from domain.kernel.paging import Page, PageRequest
 from ports.catalogue import Rendering
 
 SQL = statements("catalogue")
-PROBABLY_AFTER = timedelta(hours=72)
 
 
 class PostgresCatalogueStore:
     """The tenant's catalogue."""
 
-    def __init__(self, session: Session, events: PostgresEventLog, rendering: Rendering) -> None:
+    def __init__(self, session: Session, rendering: Rendering) -> None:
         self._session = session
-        self._events = events
         self._rendering = rendering
-        self._known: dict[str, frozenset[str]] = {}
 
     async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         """A page of the products that the tenant sees, newest first."""
@@ -61,16 +68,21 @@ class PostgresCatalogueStore:
         await session.stage(BATCH["staging"])
         await stage_fingerprints(session, fingerprints)
         found = await session.all(
-            BATCH["compared"], source=key_range.source, stream=key_range.stream, low=key_range.low, high=key_range.high
+            BATCH["compared"],
+            source=key_range.source,
+            stream=key_range.stream,
+            low=key_range.low,
+            high=key_range.high,
+            missed_runs=MISSED_RUNS,
         )
-        told = [(key, same) for key, _, same, _ in found if key is not None]
+        moved = [(key, same) for key, _, same, _ in found if key is not None]
         gone = [(key, newly) for read, key, _, newly in found if read is None]
         return FingerprintDiff(
-            changed=frozenset(key for key, same in told if not same),
-            returned=frozenset(key for key, same in told if same),
+            changed=frozenset(key for key, same in moved if not same),
+            returned=frozenset(key for key, same in moved if same),
             absent=frozenset(key for key, newly in gone if newly),
             lingering=frozenset(key for key, newly in gone if not newly),
-            unchanged=len(fingerprints) - len(told),
+            unchanged=len(fingerprints) - len(moved),
         )
 
     async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
@@ -113,24 +125,21 @@ class PostgresCatalogueStore:
         for row in await self._session.all(BATCH["offers_of"], ids=ids):
             offer = rows.offer_of(row)
             variants[offer.variant].offers.append(offer)
-        for product in products.values():
-            self._known[product.id] = availabilities(product)
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        """Write the batch, its events last: they hold the feed's horizon back until the commit."""
+        """Write the batch."""
         await self._session.stage(BATCH["staging"])
-        await BatchWriter(self._session, self._rendering, self._known).write(key_range, batch, now)
-        await self._events.append(batch.events)
+        await BatchWriter(self._session, self._rendering).write(key_range, batch, now)
 
-    async def stated_offers(self, source: str, stream: str) -> int:
+    async def stated_offers(self, source: str, stream: Stream) -> int:
         """How many offers the stream states now."""
         row = await self._session.one(BATCH["stated_offers"], source=source, bit=STREAM_BITS[stream])
         return int(row[0]) if row else 0
 
-    async def stated_of(self, source: str, stream: str, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
-        """The (variant key, location) of every offer that the stream states under these mark keys."""
+    async def stated_of(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
+        """The (variant key, location) of every offer that the stream states under these fingerprints' keys."""
         bit = STREAM_BITS[stream]
-        if stream == "catalogue":
+        if stream == Stream.CATALOGUE:
             found = await self._session.all(BATCH["stated_by_product"], source=source, keys=texts(keys), bit=bit)
             return frozenset((key, location) for key, location in found)
         by_key = await self._session.all(BATCH["variants_by_key"], source=source, keys=texts(keys))
@@ -143,11 +152,17 @@ class PostgresCatalogueStore:
         found = await self._session.all(BATCH["stated_by_variant"], source=source, ids=texts(named), bit=bit)
         return frozenset((named[variant], location) for variant, location in found)
 
-    async def age_absent(self, source: str, now: datetime) -> Sequence[str]:
-        """Keys whose absence is due for the next rung of the ladder."""
-        found = await self._session.all(BATCH["aged"], source=source, before=now - PROBABLY_AFTER)
-        due = timedelta(days=30)
-        return [key for key, status, since in found if status == "active" or now - since >= due]
+    async def absences(self, source: str, since: datetime) -> Sequence[Absence]:
+        """Products, not discontinued, that MISSED_RUNS complete catalogue runs did not list, absent since then or longer."""
+        found = await self._session.all(
+            BATCH["absences"],
+            source=source,
+            stream=Stream.CATALOGUE,
+            since=since,
+            missed_runs=MISSED_RUNS,
+            discontinued=ProductStatus.DISCONTINUED,
+        )
+        return [Absence(key, ProductStatus(status), absent_since) for key, status, absent_since in found]
 
 
 def _id(document: Document) -> str:

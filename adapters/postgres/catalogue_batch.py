@@ -5,14 +5,12 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, TypeVar
 
-import msgspec
-
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.session import Session, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
+from domain.catalogue.absence import MISSED_RUNS
 from domain.catalogue.batch import Batch, KeyRange, RowFingerprint
-from domain.catalogue.categories import above
 from domain.catalogue.model import Offer, Product, Variant
 from ports.catalogue import Rendering
 
@@ -22,21 +20,6 @@ _DOCUMENTS = ("text", "bytea", "text")
 _TERMS = ("text", "text")
 
 Thing = TypeVar("Thing", Product, Variant, Offer)
-
-
-def availabilities(product: Product) -> frozenset[str]:
-    """The availability of every offer of the product."""
-    return frozenset(
-        offer.data.get("availability", "unknown") for variant in product.variants for offer in variant.offers
-    )
-
-
-def terms(product: Product, data: Mapping[str, Any]) -> set[str]:
-    """What the product can be found by, as product_terms keeps it."""
-    found = {"w:" + word for word in search.words(data.get("title"), data.get("brand"))}
-    found.update("c:" + category for category in above(data.get("category")))
-    found.update("a:" + value for value in availabilities(product))
-    return found
 
 
 def etag_of(body: bytes) -> str:
@@ -57,7 +40,7 @@ async def stage(session: Session, name: str, content: Iterable[tuple[Any, ...]],
 
 
 async def stage_fingerprints(session: Session, fingerprints: Iterable[RowFingerprint]) -> None:
-    """Fill `new_marks`, to be compared or kept."""
+    """Fill `new_fingerprints`, to be compared or kept."""
     await stage(
         session,
         "fingerprints",
@@ -67,15 +50,15 @@ async def stage_fingerprints(session: Session, fingerprints: Iterable[RowFingerp
 
 
 class BatchWriter:
-    """Writes one batch inside the transaction of `session`. `known` are availabilities as they were loaded."""
+    """Writes one batch inside the transaction of `session`."""
 
-    def __init__(self, session: Session, rendering: Rendering, known: Mapping[str, frozenset[str]]) -> None:
+    def __init__(self, session: Session, rendering: Rendering) -> None:
         self._session = session
         self._rendering = rendering
-        self._known = known
+        self._packed: dict[str, Any] = {}
 
     async def write(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        """Everything but the events."""
+        """Write it all."""
         await self._products(key_range, batch, now)
         await self._variants(key_range, batch, now)
         await self._offers(key_range, batch, now)
@@ -85,26 +68,28 @@ class BatchWriter:
     async def _products(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         changed = _only(batch.changed_products, batch.new_products)
         stated = [*batch.new_products, *changed]
-        whole = {product.id: terms(product, product.data) for product in stated}
+        whole = {product.id: search.terms(product) for product in stated}
         if stated:
             await stage(self._session, "products", map(self._product_row, stated), rows.PRODUCT_TYPES)
             await self._session.run(SQL["save_products"], source=key_range.source, now=now)
         touched = [id_ for id_ in batch.touched if id_ not in whole]
         if touched:
             await self._session.run(SQL["touch_products"], ids=texts(touched), now=now)
-        await self._terms(whole, {product.id for product in changed}, [batch.touched[id_] for id_ in touched])
+        await self._terms(whole, {product.id for product in changed}, batch.availabilities)
 
-    async def _terms(self, whole: Mapping[str, set[str]], changed: set[str], touched: Sequence[Product]) -> None:
-        moved = {p.id: now for p in touched if (now := availabilities(p)) != self._known.get(p.id)}
-        if not whole and not moved:
+    async def _terms(
+        self, whole: Mapping[str, set[str]], changed: set[str], availabilities: Mapping[str, frozenset[str]]
+    ) -> None:
+        if not whole and not availabilities:
             return
         pairs = [(id_, term) for id_, found in whole.items() for term in found]
-        pairs += [(id_, "a:" + value) for id_, values in moved.items() for value in values]
+        pairs += [(id_, search.availability_term(one)) for id_, values in availabilities.items() for one in values]
         await stage(self._session, "terms", pairs, _TERMS)
         if changed:
             await self._session.run(SQL["drop_terms"], ids=texts(changed))
-        if moved:
-            await self._session.run(SQL["drop_availabilities"], ids=texts(moved))
+        if availabilities:
+            low, high = search.AVAILABILITY_TERMS
+            await self._session.run(SQL["drop_availabilities"], ids=texts(availabilities), low=low, high=high)
         await self._session.run(SQL["add_terms"])
 
     async def _variants(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
@@ -126,7 +111,7 @@ class BatchWriter:
 
     def _bodies(self, products: Iterable[Product]) -> Iterator[tuple[Any, ...]]:
         for product in products:
-            body = self._rendering.product(product)
+            body = self._rendering.product(product, self._packed)
             yield product.id, body, etag_of(body)
 
     async def _fingerprints(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
@@ -136,19 +121,19 @@ class BatchWriter:
             await self._session.run(SQL["save_fingerprints"], **where)
         if batch.absent:
             await self._session.run(
-                SQL["save_absent"], **where, low=key_range.low, high=key_range.high, keys=texts(batch.absent), now=now
+                SQL["save_absent"],
+                **where,
+                low=key_range.low,
+                high=key_range.high,
+                keys=texts(batch.absent),
+                now=now,
+                missed_runs=MISSED_RUNS,
             )
 
     def _product_row(self, product: Product) -> tuple[Any, ...]:
-        data = product.data
-        product.data = self._rendering.pack(data)
-        return rows.product_row(
-            product, search.brand_key(data["brand"]) if data.get("brand") else None, bytes(product.data)
-        )
+        packed = self._packed[product.id] = self._rendering.pack(product.data)
+        return rows.product_row(product, bytes(packed))
 
     def _variant_row(self, variant: Variant) -> tuple[Any, ...]:
-        data = variant.data
-        variant.data = self._rendering.pack(data)
-        if isinstance(data, msgspec.Raw):
-            data = rows.plain(bytes(data))
-        return rows.variant_row(variant, data, bytes(variant.data))
+        packed = self._packed[variant.id] = self._rendering.pack(variant.data)
+        return rows.variant_row(variant, bytes(packed))

@@ -1,6 +1,5 @@
 """Rows of products, variants and offers, to and from the domain."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -8,7 +7,7 @@ import msgspec
 
 from adapters.postgres.session import Fetched
 from domain.catalogue import search
-from domain.catalogue.model import Offer, Product, Variant
+from domain.catalogue.model import Availability, Offer, Product, ProductStatus, Variant, Visibility
 
 _DECODE = msgspec.json.Decoder(float_hook=Decimal).decode
 _ENCODE = msgspec.json.Encoder().encode
@@ -19,6 +18,8 @@ OFFER_TYPES = (
     "text", "text", "text", "text", "text", "int8", "int8", "int8", "int8", "int8", "int8", "bytea", "text", "int4",
     "int4", "int2", "timestamptz", "timestamptz",
 )  # fmt: skip
+_STATUSES = {status.value: status for status in ProductStatus}
+_VISIBILITIES = {visibility.value: visibility for visibility in Visibility}
 _FACTS = (
     "currency", "cost", "msrp", "map", "price", "compare_at", "quantity", "incoming", "availability", "lead_time_days",
 )  # fmt: skip
@@ -37,13 +38,14 @@ def packed(data: bytes) -> msgspec.Raw:
 def product_of(row: Fetched, read: Any) -> Product:
     """A product from id, catalogue, source, key, status, version, visibility, data, created_at, updated_at."""
     id_, catalogue, source, key, status, version, visibility, data, created_at, updated_at = row
+    status, visibility = _STATUSES[status], _VISIBILITIES[visibility]
     return Product(id_, catalogue, source, key, status, version, visibility, read(data), created_at, updated_at)
 
 
 def variant_of(row: Fetched, read: Any) -> Variant:
     """A variant from id, product, source, key, status, version, data, updated_at."""
     id_, product, source, key, status, version, data, updated_at = row
-    return Variant(id_, product, source, key, status, version, read(data), updated_at)
+    return Variant(id_, product, source, key, _STATUSES[status], version, read(data), updated_at)
 
 
 def offer_of(row: Fetched) -> Offer:
@@ -54,19 +56,21 @@ def offer_of(row: Fetched) -> Offer:
     return Offer(row[0], row[1], row[2], row[3], row[4], data, *row[15:20])
 
 
-def product_row(product: Product, brand: str | None, data: bytes) -> tuple[Any, ...]:
-    """The columns of PRODUCT_TYPES."""
+def product_row(product: Product, packed: bytes) -> tuple[Any, ...]:
+    """The columns of PRODUCT_TYPES; the product's data is plain, and packed beside it."""
+    brand = product.data.get("brand")
     return (
-        product.id, product.catalogue, product.key, product.status, product.version, product.visibility, brand, data,
-        product.created_at,
+        product.id, product.catalogue, product.key, product.status, product.version, product.visibility,
+        search.brand_key(brand) if brand else None, packed, product.created_at,
     )  # fmt: skip
 
 
-def variant_row(variant: Variant, data: Mapping[str, Any], raw: bytes) -> tuple[Any, ...]:
-    """The columns of VARIANT_TYPES."""
+def variant_row(variant: Variant, packed: bytes) -> tuple[Any, ...]:
+    """The columns of VARIANT_TYPES; the variant's data is plain, and packed beside it."""
+    data = variant.data
     sku = search.code(data["sku"]) if "sku" in data else None
     mpn = search.code(data["mpn"]) if "mpn" in data else None
-    return variant.id, variant.product, variant.key, sku or None, mpn or None, variant.status, variant.version, raw
+    return variant.id, variant.product, variant.key, sku or None, mpn or None, variant.status, variant.version, packed
 
 
 def offer_row(offer: Offer) -> tuple[Any, ...]:
@@ -76,7 +80,7 @@ def offer_row(offer: Offer) -> tuple[Any, ...]:
     return (
         offer.id, offer.variant, offer.product, offer.location, get("currency"), get("cost"), get("msrp"), get("map"),
         get("price"), get("compare_at"), get("quantity"), _ENCODE(incoming) if incoming else None,
-        get("availability", "unknown"), get("lead_time_days"), offer.version, offer.stated, offer.observed_at,
+        get("availability", Availability.UNKNOWN), get("lead_time_days"), offer.version, offer.stated, offer.observed_at,
         offer.withdrawn_at,
     )  # fmt: skip
 

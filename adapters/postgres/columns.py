@@ -98,9 +98,9 @@ def codec_of(name: str, kind: Any) -> Column:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return Column(name, str, kind)
     if origin in (tuple, frozenset) or is_dataclass(kind):
-        return Column(name, _jsonb, lambda stored: msgspec.convert(stored, kind))
+        return Column(name, as_json, lambda stored: msgspec.convert(stored, kind))
     if origin is not None and issubclass(origin, Mapping):
-        return Column(name, _jsonb)
+        return Column(name, as_json)
     return Column(name)
 
 
@@ -110,5 +110,6 @@ def _without_none(kind: Any) -> Any:
     return kind
 
 
-def _jsonb(value: Any) -> Jsonb:
+def as_json(value: Any) -> Jsonb:
+    """The value as a jsonb parameter."""
     return Jsonb(plain(value, datetime.isoformat), dumps=_ENCODE)

@@ -9,7 +9,6 @@ from psycopg import errors
 from domain.kernel.errors import Conflict, DomainError, RequestInProgress, Unavailable
 
 CONFLICTS = {
-    "runs_open": "The source already has an open run of this stream; wait for it to end.",
     "members_org_email_key_key": "This address is a member already.",
     "push_parts_pkey": "The batch has that part already.",
 }

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from adapters.postgres.listing import oldest_first, page_of, page_params
+from adapters.postgres.listing import page_names, page_of, page_params
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Session
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.sqlfile import rendered, statements
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Member, Meter, Organisation, Plan
 
@@ -56,9 +56,9 @@ class PostgresOrgStore:
 
     async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
         """The organisations a user is a member of, by id."""
-        where, order = oldest_first(page_request, "o.id")
+        statement = rendered(SQL["of_user"], page_names(page_request), page_request.limit + 1)
         async with self._session.across():
-            rows = await self._session.all(SQL["of_user"] + where + order, user=user, **page_params(page_request))
+            rows = await self._session.all(statement, user=user, **page_params(page_request))
         return page_of([organisation_of(row) for row in rows], page_request, lambda organisation: organisation.id)
 
     async def plans(self) -> Sequence[Plan]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from adapters.postgres.runs import PostgresRunStore
+from adapters.postgres.runs import RUNS
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
-from domain.runs.model import Run
+from domain.runs.model import Run, RunStatus, RunTrigger
 
-SQL = statements("pushes")
+SQL = statements("pushes", run=RUNS.columns())
 
 
 class PostgresPushStore:
@@ -18,8 +18,9 @@ class PostgresPushStore:
 
     async def collecting(self, source: str, batch: str) -> Run | None:
         """The source's queued push run that still collects the batch of that name."""
-        row = await self._session.one(SQL["collecting"], source=source, batch=batch)
-        return await PostgresRunStore(self._session).get(row[0]) if row else None
+        where = {"source": source, "batch": batch, "status": RunStatus.QUEUED, "trigger": RunTrigger.PUSH}
+        row = await self._session.one(SQL["collecting"], **where)
+        return RUNS.row_of(row) if row else None
 
     async def add_part(self, run: str, sequence: int, records: bytes) -> None:
         """Keep one part. Raises Conflict when the run has a part of that sequence."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from adapters.postgres.listing import newest_first, page_of, page_params
+from adapters.postgres.listing import page_names, page_of, page_params
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Fetched, Session
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.sqlfile import rendered, statements
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog
@@ -32,13 +32,13 @@ class PostgresRequestLogStore:
 
     async def get(self, id: str) -> RequestLog | None:
         """The newest log with that Request-Id."""
-        row = await self._session.one(SQL["columns"] + " AND id = %(id)s ORDER BY position DESC LIMIT 1", id=id)
+        row = await self._session.one(rendered(SQL["list"], frozenset({"id", "forwards"}), 1), id=id)
         return _log(row, self._session.tenant) if row else None
 
     async def page(self, page_request: PageRequest) -> Page[RequestLog]:
         """Newest first."""
-        where, order = newest_first(page_request, "position")
-        rows = await self._session.all(SQL["columns"] + where + order, **page_params(page_request))
+        statement = rendered(SQL["list"], page_names(page_request), page_request.limit + 1)
+        rows = await self._session.all(statement, **page_params(page_request))
         page = page_of(rows, page_request, lambda row: str(row[15]))
         tenant = self._session.tenant
         return Page(tuple(_log(row, tenant) for row in page.items), page.has_more, page.next_key)

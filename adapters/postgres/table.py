@@ -4,16 +4,17 @@ From one declaration come the statements of a plain store (select, insert, versi
 of them names organisation and mode; row-level security stands behind.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Final, Generic, LiteralString, TypeVar, get_type_hints
 
-from adapters.postgres.columns import Codec, Spread, codec_of
+from adapters.postgres.columns import Codec, codec_of
 from adapters.postgres.errors import CONFLICTS
-from adapters.postgres.listing import newest_first, page_of, page_params
+from adapters.postgres.listing import page_names, page_of, page_params
 from adapters.postgres.session import Fetched, Session
+from adapters.postgres.sqlfile import rendered
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
 
@@ -27,14 +28,14 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 class Table(Generic[R]):
     """The rows of `kind` in the table `name`.
 
-    `spread` names fields whose parts have columns of their own, `computed` fields that are read by an expression and
+    `exceptions` are the codecs of fields that are not kept by their type (spread over columns, say), `computed` fields that are read by an expression and
     never written, `beside` columns that are no fields with what a new row has in them, `conflicts` unique indexes with
     the sentence of the Conflict that breaking them raises.
     """
 
     kind: type[R]
     name: str
-    spread: Mapping[str, Spread] = field(default_factory=dict)
+    exceptions: Mapping[str, Codec] = field(default_factory=dict)
     computed: Mapping[str, str] = field(default_factory=dict)
     beside: Mapping[str, Any] = field(default_factory=dict)
     conflicts: Mapping[str, str] = field(default_factory=dict)
@@ -47,7 +48,7 @@ class Table(Generic[R]):
     def codecs(self) -> Mapping[str, Codec]:
         """How each field is kept, in the order of the dataclass."""
         hints = get_type_hints(self.kind)
-        return {name: self.spread.get(name) or codec_of(name, kind) for name, kind in hints.items()}
+        return {name: self.exceptions.get(name) or codec_of(name, kind) for name, kind in hints.items()}
 
     @cached_property
     def stored(self) -> tuple[str, ...]:
@@ -72,6 +73,16 @@ class Table(Generic[R]):
         return f"SELECT {self.columns()} FROM {self.name}{OWN}"
 
     @cached_property
+    def get(self) -> LiteralString:
+        """The row with that id."""
+        return f"{self.select} AND id = %(id)s"
+
+    @cached_property
+    def get_locked(self) -> LiteralString:
+        """The row with that id, kept from being changed by others."""
+        return f"{self.get} FOR UPDATE"
+
+    @cached_property
     def insert(self) -> LiteralString:
         """A new row."""
         names = ("org", "livemode", *self.stored, *self.beside)
@@ -90,11 +101,14 @@ class Table(Generic[R]):
         """The end of the row with that id."""
         return f"DELETE FROM {self.name}{OWN} AND id = %(id)s"
 
-    def listed(self, request: PageRequest, given: Sequence[str] = ()) -> LiteralString:
-        """A page of the rows, newest first; `given` are columns that must equal the parameter of their name."""
-        conditions = "".join(f" AND {name} = %({name})s" for name in given)
-        where, order = newest_first(request)
-        return f"{self.select}{conditions}{where}{order}"
+    @cached_property
+    def list(self) -> LiteralString:
+        """A page of the rows, newest first, with an optional line for each column that may have to equal a parameter."""
+        given = "\n".join(f"    AND {name} = %({name})s --? {name}" for name in self.stored)
+        return (
+            f"{self.select}\n{given}\n    AND id < %(page_key)s --? after\n    AND id > %(page_key)s --? before\n"
+            "ORDER BY id DESC LIMIT {limit} --? forwards\nORDER BY id ASC LIMIT {limit} --? backwards"
+        )
 
     def row_of(self, fetched: Fetched) -> R:
         """The row out of `columns`."""
@@ -123,11 +137,11 @@ class TableStore(Generic[R]):
 
     async def get(self, id: str, *, lock: bool = False) -> R | None:
         """One row; `lock` keeps others from changing it until the transaction ends."""
-        return await self.first(" AND id = %(id)s" + (" FOR UPDATE" if lock else ""), id=id)
+        return await self.first(self.table.get_locked if lock else self.table.get, id=id)
 
-    async def first(self, conditions: LiteralString, **values: Any) -> R | None:
-        """The first row under further conditions."""
-        fetched = await self.session.one(self.table.select + conditions, **values)
+    async def first(self, statement: LiteralString, **values: Any) -> R | None:
+        """The first row that the statement selects."""
+        fetched = await self.session.one(statement, **values)
         return self.table.row_of(fetched) if fetched else None
 
     async def add(self, row: R, **more: Any) -> None:
@@ -149,7 +163,8 @@ class TableStore(Generic[R]):
     async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[R]:
         """A page of the rows that the filter lets through."""
         given = filter.given() if filter else _NOTHING
-        rows = await self.session.all(self.table.listed(request, tuple(given)), **given, **page_params(request))
+        statement = rendered(self.table.list, page_names(request).union(given), request.limit + 1)
+        rows = await self.session.all(statement, **given, **page_params(request))
         return page_of([self.table.row_of(row) for row in rows], request, _id)
 
 

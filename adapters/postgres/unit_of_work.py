@@ -17,7 +17,7 @@ from adapters.postgres.orgs import PostgresOrgStore
 from adapters.postgres.pool import Pool, PooledConnection
 from adapters.postgres.pushes import PostgresPushStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
-from adapters.postgres.runs import PostgresRunStore
+from adapters.postgres.runs import RUNS, PostgresRunStore
 from adapters.postgres.session import Session
 from adapters.postgres.sources import SOURCES, PostgresSourceStore
 from adapters.postgres.table import TableStore
@@ -71,9 +71,9 @@ class PostgresTx:
     keys = cached_property(lambda tx: PostgresKeyStore(tx.session))
     orgs = cached_property(lambda tx: PostgresOrgStore(tx.session))
     sources = cached_property(lambda tx: PostgresSourceStore(tx.session, SOURCES))
-    runs = cached_property(lambda tx: PostgresRunStore(tx.session))
+    runs = cached_property(lambda tx: PostgresRunStore(tx.session, RUNS))
     pushes = cached_property(lambda tx: PostgresPushStore(tx.session))
-    catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.events, tx.rendering))
+    catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
     events = cached_property(lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
     jobs = cached_property(lambda tx: PostgresJobStore(tx.session))
     audit = cached_property(lambda tx: PostgresAuditLog(tx.session))
@@ -109,6 +109,13 @@ class PostgresUnitOfWork:
             except BaseException:
                 link.staged.clear()
                 raise
+
+    @asynccontextmanager
+    async def scratch(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
+        """A transaction that is always rolled back."""
+        async with self.begin(tenant, context) as tx:
+            yield tx
+            tx.dry = True
 
     def read(self, tenant: Tenant) -> "Reading":
         """Stores for reading, each statement by itself."""

@@ -10,6 +10,7 @@ from adapters.postgres.pool import Pool
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.sqlfile import statements
 from adapters.postgres.webhooks import ENDPOINTS, attempts_json
+from domain.catalogue.search import category_term
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import OPEN, Delivery, DeliveryStatus, EndpointStatus, SealedSecrets
 from ports.clock import Clock
@@ -86,7 +87,7 @@ class PostgresDeliveryLog:
 
     async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
         """Those of the products that are filed under or below one of the categories."""
-        terms = [f"c:{category}" for category in categories]
+        terms = [category_term(category) for category in categories]
         rows = await self._rows(SQL["filed_under"], tenant, products=list(products), terms=terms)
         return frozenset(row[0] for row in rows)
 

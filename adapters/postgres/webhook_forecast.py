@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.sqlfile import statements
+from domain.catalogue.search import category_term
 from domain.webhooks.model import EVERY_TYPE, Endpoint
 from domain.webhooks.subscription import FILED, OF_A_SOURCE, ON_REQUEST, WEBHOOKS_ONLY
 
@@ -50,5 +51,5 @@ def _narrowed(endpoint: Endpoint) -> tuple[LiteralString, dict[str, Any]]:
         values |= {"sources": list(filters.sources), "of_a_source": list(OF_A_SOURCE)}
     if filters.categories:
         pieces += _CATEGORIES
-        values |= {"terms": [f"c:{one}" for one in filters.categories], "filed": list(FILED)}
+        values |= {"terms": [category_term(one) for one in filters.categories], "filed": list(FILED)}
     return pieces, values

@@ -1,13 +1,12 @@
 """Webhook endpoints and deliveries in PostgreSQL."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 
 from adapters.postgres.columns import Spread
-from adapters.postgres.listing import newest_first, page_of, page_params
-from adapters.postgres.session import Session, jsonb, lock_number
+from adapters.postgres.session import Session, lock_number
 from adapters.postgres.sqlfile import statements
 from adapters.postgres.table import Table, TableStore
 from adapters.postgres.webhook_forecast import forecast_query
@@ -15,8 +14,6 @@ from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import posts
 from domain.webhooks.model import (
     Attempt,
-    AttemptFailure,
-    AttemptStatus,
     Delivery,
     DeliveryFilter,
     DeliveryStatus,
@@ -35,38 +32,18 @@ CHANNEL: Final = "joinery_webhooks"
 ENDPOINTS: Final = Table(
     Endpoint,
     "webhook_endpoints",
-    spread={
+    exceptions={
         "filters": Spread(Filters, {name: name for name in ("sources", "categories", "catalogues")}),
         "rotation": Spread(Rotation, {"expires_at": "rotation_expires_at", "last4": "previous_last4"}),
     },
     beside={"shard": 0, "secret": b"", "previous_secret": None, "checkpoint": 0},
 )
-DELIVERY_COLUMNS: Final[LiteralString] = (
-    "id, endpoint, event, type, subject, positions, status, created_at, body, attempts, tries, next_attempt_at, "
-    "completed_at"
-)
-"""What `delivery_of` reads."""
-_DELIVERY_NAMES: Final = tuple(DELIVERY_COLUMNS.split(", "))
+DELIVERIES: Final = Table(Delivery, "webhook_deliveries", computed={"made": "jsonb_array_length(attempts)"})
 _ATTEMPT_NAMES: Final = tuple(field.name for field in fields(Attempt))
-_SELECT_DELIVERIES: Final[LiteralString] = "SELECT " + DELIVERY_COLUMNS + " " + SQL["deliveries"]
-_DELIVERY_PIECES: Final[dict[str, LiteralString]] = {
-    "status": " AND status = %(status)s",
-    "type": " AND type = %(type)s",
-    "event": " AND event = %(event)s",
-}
-
-
-def delivery_of(row: Sequence[Any]) -> Delivery:
-    """A delivery out of DELIVERY_COLUMNS."""
-    values = dict(zip(_DELIVERY_NAMES, row, strict=True))
-    values["positions"] = tuple(values["positions"])
-    values["status"] = DeliveryStatus(values["status"])
-    attempts = values["attempts"] = attempts_of(values["attempts"])
-    return Delivery(**values, made=len(attempts))
 
 
 def attempts_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """Attempts as the JSON that is kept and that `attempts_of` reads."""
+    """Attempts as the JSON that is kept of them."""
     return [_attempt(attempt) for attempt in attempts]
 
 
@@ -76,22 +53,12 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
     return kept
 
 
-def attempts_of(kept: Sequence[Mapping[str, Any]]) -> tuple[Attempt, ...]:
-    """Attempts out of what `attempts_json` kept."""
-    return tuple(_attempt_of(**entry) for entry in kept)
-
-
-def _attempt_of(at: str, status: str, failure: str | None = None, **others: Any) -> Attempt:
-    moment, reason = datetime.fromisoformat(at), AttemptFailure(failure) if failure else None
-    return Attempt(moment, AttemptStatus(status), failure=reason, **others)
-
-
 class PostgresWebhookStore:
     """The tenant's endpoints and what was sent to them."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._endpoints = TableStore(session, ENDPOINTS)
+        self._endpoints, self._deliveries = TableStore(session, ENDPOINTS), TableStore(session, DELIVERIES)
 
     async def count(self) -> int:
         """How many endpoints there are; holds off others that are being added until the transaction ends."""
@@ -139,25 +106,16 @@ class PostgresWebhookStore:
 
     async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
         """One delivery of the endpoint."""
-        statement = _SELECT_DELIVERIES + " AND id = %(id)s"
-        row = await self._session.one(statement + " FOR UPDATE" if lock else statement, endpoint=endpoint, id=id)
-        return delivery_of(row) if row else None
+        found = await self._deliveries.get(id, lock=lock)
+        return found if found and found.endpoint == endpoint else None
 
-    async def deliveries(self, endpoint: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
-        """The endpoint's deliveries, newest first."""
-        where, order = newest_first(page_request)
-        given = {name: value for name, value in asdict(wanted).items() if value is not None}
-        for name in given:
-            where = _DELIVERY_PIECES[name] + where
-        params = given | page_params(page_request)
-        rows = await self._session.all(_SELECT_DELIVERIES + where + order, endpoint=endpoint, **params)
-        return page_of([delivery_of(row) for row in rows], page_request, lambda delivery: delivery.id)
+    async def deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
+        """Deliveries, newest first."""
+        return await self._deliveries.page(page_request, wanted)
 
     async def add_delivery(self, delivery: Delivery) -> None:
         """Have something sent that is no event of the log (a test)."""
-        values = {name: getattr(delivery, name) for name in _DELIVERY_NAMES}
-        values |= {"positions": list(delivery.positions), "attempts": jsonb(attempts_json(delivery.attempts))}
-        await self._session.run(SQL["add_delivery"], **values)
+        await self._deliveries.add(delivery)
         await self._notify(delivery.endpoint)
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:

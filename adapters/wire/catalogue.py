@@ -44,21 +44,20 @@ def offer_line(line: OfferLine) -> dict[str, Any]:
     return answer
 
 
-def variant(variant: Variant) -> dict[str, Any]:
-    """A variant's wire object with its offers."""
+def _variant(variant: Variant, packed: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "object": "variant",
         "id": variant.id,
         "status": variant.status,
         "version": variant.version,
-        "data": variant.data,
+        "data": packed.get(variant.id, variant.data),
         "offers": [offer(entry) for entry in variant.offers],
         "updated_at": instant(variant.updated_at),
     }
 
 
-def product(product: Product) -> bytes:
-    """A product's document."""
+def product(product: Product, packed: Mapping[str, Any]) -> bytes:
+    """A product's document; `packed` as Rendering.product takes it."""
     return _encode(
         {
             "object": "product",
@@ -66,8 +65,8 @@ def product(product: Product) -> bytes:
             "catalogue": product.catalogue,
             "status": product.status,
             "version": product.version,
-            "data": product.data,
-            "variants": [variant(entry) for entry in product.variants],
+            "data": packed.get(product.id, product.data),
+            "variants": [_variant(entry, packed) for entry in product.variants],
             "visibility": product.visibility,
             "created_at": instant(product.created_at),
             "updated_at": instant(product.updated_at),
@@ -82,6 +81,6 @@ class WireRendering:
         """The data encoded once."""
         return pack(data)
 
-    def product(self, entry: Product) -> bytes:
+    def product(self, entry: Product, packed: Mapping[str, Any]) -> bytes:
         """The product's document."""
-        return product(entry)
+        return product(entry, packed)

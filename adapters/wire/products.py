@@ -22,7 +22,7 @@ from adapters.wire.schema import (
     url,
 )  # fmt: skip
 from domain.catalogue.categories import Category
-from domain.catalogue.model import AVAILABILITIES, STATUSES, VISIBILITIES
+from domain.catalogue.model import Availability, ProductStatus, Visibility
 
 MEDIA_ROLES: Final = ("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document")
 LENGTH_UNITS: Final = ("in", "ft", "mm", "cm", "m")
@@ -34,6 +34,7 @@ CONSTRUCTIONS: Final = (
     "hand_knotted", "hand_tufted", "hand_hooked", "hand_woven", "hand_loomed", "flat_woven", "machine_made",
     "power_loomed", "braided", "printed", "hide",
 )  # fmt: skip
+AVAILABILITY: Final = enum("in_stock", *(one for one in Availability if one != "in_stock"))
 DIMENSIONS: Final = ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance")
 
 
@@ -151,7 +152,7 @@ _OFFER: Final[dict[str, Schema]] = {
     "compare_at": minor(79900),
     "quantity": integer(12, least=0, description="0 when withdrawn."),
     "incoming": array(record(None, {"quantity": integer(40, least=1), "eta": date()}, optional=("quantity", "eta"))),
-    "availability": enum("in_stock", *AVAILABILITIES[:-1]),
+    "availability": AVAILABILITY,
     "lead_time_days": integer(14, least=0),
     "version": integer(3, least=1),
     "observed_at": timestamp(),
@@ -178,7 +179,7 @@ VARIANT: Final = record(
     "variant",
     {
         "id": id_of("var"),
-        "status": enum(*STATUSES),
+        "status": enum(*ProductStatus),
         "version": integer(2, least=1),
         "data": VARIANT_DATA,
         "offers": array(OFFER),
@@ -190,11 +191,11 @@ PRODUCT: Final = record(
     {
         "id": id_of("prod"),
         "catalogue": id_of("cat"),
-        "status": enum(*STATUSES),
+        "status": enum(*ProductStatus),
         "version": integer(2, least=1),
         "data": PRODUCT_DATA,
         "variants": array(VARIANT),
-        "visibility": enum(*VISIBILITIES),
+        "visibility": enum(*Visibility),
         "created_at": timestamp(),
         "updated_at": timestamp("Moves with any change to the product, its variants or offers."),
     },

@@ -1,6 +1,6 @@
 """The JSON of pushed records: products, variants and offers with plain measures and money (decisions.md §3).
 
-The shape is checked here; what the values say is judged by the run, which tells bad ones in its problems.
+The shape is checked here; what the values say is judged by the run, which names bad ones in its problems.
 """
 
 from collections.abc import Sequence

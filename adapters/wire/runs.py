@@ -18,11 +18,12 @@ from adapters.wire.schema import (
     text,
     timestamp,
 )
+from domain.catalogue.model import Stream
 from domain.kernel.plain import instant
 from domain.kernel.problems import Problem, ProblemKind
-from domain.runs.model import STAGES, STATUSES, STREAMS, TRIGGERS, Run
+from domain.runs.model import Run, RunStage, RunStatus, RunTrigger, WaitingReason
 
-STREAM: Final = enum(*STREAMS)
+STREAM: Final = enum(*Stream)
 PROBLEM: Final = record(
     None,
     {
@@ -38,7 +39,7 @@ PROBLEM: Final = record(
 WAITING: Final = record(
     None,
     {
-        "reason": enum("rate_limited", "upstream_busy", "retry", "lease"),
+        "reason": enum(*WaitingReason),
         "until": timestamp(),
         "attempt": integer(1, least=1),
         "detail": text("The source asks to come back in 60 seconds.", longest=2000),
@@ -50,10 +51,10 @@ RUN: Final = record(
     {
         "id": id_of("run"),
         "source": id_of("src"),
-        "trigger": enum(*TRIGGERS),
+        "trigger": enum(*RunTrigger),
         "stream": STREAM,
-        "status": enum(*STATUSES),
-        "stage": enum(*STAGES),
+        "status": enum(*RunStatus),
+        "stage": enum(*RunStage),
         "served_by": nullable(text("admin_graphql", description="Null for a connector with one API.")),
         "stats": map_of({"type": "integer"}, {"rows": 1200, "products_created": 14, "problems": 3}),
         "error": record(
@@ -110,5 +111,5 @@ def to_wire(run: Run) -> dict[str, Any]:
 
 def problem_to_wire(problem: Problem) -> Mapping[str, Any]:
     """A problem found while reading."""
-    told = {"field": problem.field, "problem": problem.problem, "detail": problem.detail}
-    return present(sheet=problem.sheet, line=problem.line, column=problem.column) | told
+    place = present(sheet=problem.sheet, line=problem.line, column=problem.column)
+    return place | {"field": problem.field, "problem": problem.problem, "detail": problem.detail}

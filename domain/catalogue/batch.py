@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from domain.catalogue.model import Offer, Product, Variant
-from domain.events.model import Event
+from domain.catalogue.model import Offer, Product, Stream, Variant
 
 SLOTS = 1 << 31
 """How many slots there are; a key's slot is a hash of it."""
@@ -27,7 +26,7 @@ class KeyRange:
     """The slots from `low` to below `high` of one source and stream."""
 
     source: str
-    stream: str
+    stream: Stream
     low: int
     high: int
 
@@ -38,7 +37,7 @@ class FingerprintDiff:
 
     `changed`: keys that are new or whose fingerprint differs. `returned`: keys that were absent and are back with the
     same fingerprint. `absent`: keys stored as present and not among them. `lingering`: keys that are absent still,
-    for fewer than three complete runs. `unchanged` counts the rest of them.
+    for fewer than MISSED_RUNS complete runs. `unchanged` counts the rest of them.
     """
 
     changed: frozenset[str]
@@ -50,7 +49,10 @@ class FingerprintDiff:
 
 @dataclass(slots=True)
 class Batch:
-    """What one chunk of a run changes; every list may be empty. Products in `touched` get new documents."""
+    """What one chunk of a run changes; every list may be empty. Products in `touched` get new documents.
+
+    `availabilities`: those of the offers of each product that is only touched and whose offers' availabilities changed.
+    """
 
     new_products: list[Product] = field(default_factory=list)
     changed_products: list[Product] = field(default_factory=list)
@@ -59,6 +61,6 @@ class Batch:
     new_offers: list[Offer] = field(default_factory=list)
     changed_offers: list[Offer] = field(default_factory=list)
     touched: dict[str, Product] = field(default_factory=dict)
+    availabilities: dict[str, frozenset[str]] = field(default_factory=dict)
     fingerprints: list[RowFingerprint] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)

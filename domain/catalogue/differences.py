@@ -6,7 +6,7 @@ from typing import Any, Final
 from domain.events.model import Changed, FieldChange
 
 NESTED: Final = frozenset({"dimensions", "rug", "axes", "compliance"})
-"""Fields whose parts are told one by one."""
+"""Fields whose parts change one by one."""
 
 PRICE_FIELDS: Final = ("currency", "cost", "msrp", "map", "price", "compare_at")
 STOCK_FIELDS: Final = ("quantity", "incoming", "lead_time_days")

@@ -3,18 +3,48 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-STATUSES: Final = ("active", "probably_discontinued", "discontinued")
-VISIBILITIES: Final = ("listed", "hidden", "unlisted")
-AVAILABILITIES: Final = (
-    "discontinued", "out_of_stock", "unknown", "preorder", "backorder", "low_stock", "in_stock",
-)  # fmt: skip
-"""From worst to best (decisions.md §2)."""
+
+class Stream(StrEnum):
+    """What a source is read for: all it says of its items, or their stock alone."""
+
+    CATALOGUE = "catalogue"
+    STOCK = "stock"
+
+
+class ProductStatus(StrEnum):
+    """Whether a product or variant is still made, as far as its source lets one know."""
+
+    ACTIVE = "active"
+    PROBABLY_DISCONTINUED = "probably_discontinued"
+    DISCONTINUED = "discontinued"
+
+
+class Visibility(StrEnum):
+    """Who besides its organisation sees a product."""
+
+    LISTED = "listed"
+    HIDDEN = "hidden"
+    UNLISTED = "unlisted"
+
+
+class Availability(StrEnum):
+    """Whether an offer can be had, from worst to best (decisions.md §2)."""
+
+    DISCONTINUED = "discontinued"
+    OUT_OF_STOCK = "out_of_stock"
+    UNKNOWN = "unknown"
+    PREORDER = "preorder"
+    BACKORDER = "backorder"
+    LOW_STOCK = "low_stock"
+    IN_STOCK = "in_stock"
+
 
 CATALOGUE_STREAM: Final = 1
 STOCK_STREAM: Final = 2
-STREAM_BITS: Final = {"catalogue": CATALOGUE_STREAM, "stock": STOCK_STREAM}
+STREAM_BITS: Final = {Stream.CATALOGUE: CATALOGUE_STREAM, Stream.STOCK: STOCK_STREAM}
 
 
 @dataclass(slots=True)
@@ -46,7 +76,7 @@ class Variant:
     product: str
     source: str
     key: str
-    status: str
+    status: ProductStatus
     version: int
     data: Any
     updated_at: datetime
@@ -64,9 +94,9 @@ class Product:
     catalogue: str
     source: str
     key: str
-    status: str
+    status: ProductStatus
     version: int
-    visibility: str
+    visibility: Visibility
     data: Any
     created_at: datetime
     updated_at: datetime

@@ -7,7 +7,17 @@ from typing import Any
 
 from domain.catalogue import differences
 from domain.catalogue.batch import Batch
-from domain.catalogue.model import STREAM_BITS, Offer, Product, Variant
+from domain.catalogue.model import (
+    STREAM_BITS,
+    Availability,
+    Offer,
+    Product,
+    ProductStatus,
+    Stream,
+    Variant,
+    Visibility,
+)
+from domain.catalogue.search import availabilities
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.events.model import Changed, Event, FieldChange, Provenance
 from domain.kernel.ids import new_id
@@ -17,16 +27,16 @@ from domain.sources.model import Source
 
 @dataclass(slots=True)
 class CatalogueReconciler:
-    """Applies statements of one chunk of a run; what they change gathers in `batch`.
+    """Applies statements of one chunk of a run; what they change gathers in `batch` and `events`.
 
     `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
-    `present` tells whether the feed that is being read names a product key; `line` is where the present statement starts.
+    `present` answers whether the feed that is being read names a product key; `line` is where the present statement starts.
     `places` are the locations that a stock sheet can speak of, None where its rows name them.
     """
 
     source: Source
     run: str
-    stream: str
+    stream: Stream
     now: datetime
     complete: bool
     products: dict[str, Product]
@@ -34,17 +44,30 @@ class CatalogueReconciler:
     places: frozenset[str] | None = None
     line: int | None = None
     batch: Batch = field(default_factory=Batch)
+    events: list[Event] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     _owners: dict[str, Product] = field(default_factory=dict)
+    _loaded: dict[str, frozenset[str]] = field(default_factory=dict)
     _provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
-        """Know which product owns which variant key."""
+        """Know which product owns which variant key, and which availabilities each has before anything changes."""
         self._provenance = Provenance(self.source.id, "mapped", 1.0, self.now)
         for product in self.products.values():
+            self._loaded[product.id] = availabilities(product)
             for variant in product.variants:
                 self._owners[variant.key] = product
+
+    def finished(self, absent: list[str]) -> Batch:
+        """The batch once all is applied; `absent` are the keys that the run no longer states."""
+        batch = self.batch
+        batch.absent = absent
+        written = {product.id for product in (*batch.new_products, *batch.changed_products)}
+        for id, product in batch.touched.items():
+            if id not in written and (now := availabilities(product)) != self._loaded.get(id):
+                batch.availabilities[id] = now
+        return batch
 
     def product(self, statement: ProductStatement) -> Product:
         """The catalogue stream states a product: it is made, or brought to what the source says now."""
@@ -98,7 +121,7 @@ class CatalogueReconciler:
                 continue
             old = offer.data
             offer.data = {name: value for name, value in old.items() if name != "incoming"}
-            offer.data |= {"quantity": 0, "availability": "out_of_stock"}
+            offer.data |= {"quantity": 0, "availability": Availability.OUT_OF_STOCK}
             offer.withdrawn_at = self.now
             changes = differences.changed(old, offer.data, "")
             changes.append(FieldChange("withdrawn_at", None, self.now))
@@ -108,10 +131,10 @@ class CatalogueReconciler:
     def _stated_by_another(self, product: Product, offer: Offer) -> None:
         """The other stream still states the offer: a price stays as last stated, stock that nobody states is unknown."""
         old = offer.data
-        if self.stream == "stock":
+        if self.stream == Stream.STOCK:
             stock = (*differences.STOCK_FIELDS, "availability")
             kept = {name: value for name, value in old.items() if name not in stock}
-            offer.data = {**kept, "availability": "unknown"}
+            offer.data = {**kept, "availability": Availability.UNKNOWN}
         if changes := differences.changed(old, offer.data, ""):
             self._offer_changed(product, offer, changes, differences.facets(changes))
         else:
@@ -122,11 +145,11 @@ class CatalogueReconciler:
         for variant in product.variants:
             self.withdraw(product, variant.offers)
 
-    def status(self, product: Product, status: str) -> None:
+    def status(self, product: Product, status: ProductStatus) -> None:
         """The product's lifecycle moves (the absence ladder, or a flag of the source)."""
         change = FieldChange("status", product.status, status)
         product.status = status
-        kind = "product.discontinued" if status == "discontinued" else "product.updated"
+        kind = "product.discontinued" if status == ProductStatus.DISCONTINUED else "product.updated"
         self._product_changed(product, [change], kind)
 
     def _new_product(self, statement: ProductStatement) -> Product:
@@ -135,9 +158,9 @@ class CatalogueReconciler:
             catalogue=self.source.catalogue,
             source=self.source.id,
             key=statement.key,
-            status="discontinued" if statement.discontinued else "active",
+            status=_status(statement.discontinued),
             version=1,
-            visibility="unlisted",
+            visibility=Visibility.UNLISTED,
             data=statement.data,
             created_at=self.now,
             updated_at=self.now,
@@ -154,7 +177,7 @@ class CatalogueReconciler:
     def _update_product(self, product: Product, statement: ProductStatement) -> None:
         changes = differences.changed(product.data, statement.data)
         product.data = statement.data
-        wanted = "discontinued" if statement.discontinued else "active"
+        wanted = _status(statement.discontinued)
         if product.status != wanted:
             self.status(product, wanted)
         if changes:
@@ -185,7 +208,7 @@ class CatalogueReconciler:
             product=product.id,
             source=self.source.id,
             key=stated.key,
-            status="discontinued" if stated.data.get("discontinued") else "active",
+            status=_status(stated.data.get("discontinued")),
             version=1,
             data=stated.data,
             updated_at=self.now,
@@ -201,7 +224,7 @@ class CatalogueReconciler:
 
     def _update_variant(self, product: Product, owner: Product, variant: Variant, stated: VariantStatement) -> None:
         changes = differences.changed(variant.data, stated.data)
-        status = "discontinued" if stated.data.get("discontinued") else "active"
+        status = _status(stated.data.get("discontinued"))
         if status != variant.status:
             changes.append(FieldChange("status", variant.status, status))
         if owner is not product:
@@ -244,7 +267,7 @@ class CatalogueReconciler:
             product=product.id,
             source=self.source.id,
             location=statement.location,
-            data={"availability": "unknown", **statement.data},
+            data={"availability": Availability.UNKNOWN, **statement.data},
             version=1,
             stated=STREAM_BITS[self.stream],
             observed_at=self.now,
@@ -312,13 +335,17 @@ class CatalogueReconciler:
         changes: list[Changed],
         facets: list[str] | None = None,
     ) -> None:
-        self.batch.events.append(
+        self.events.append(
             Event(
                 kind, subject, version, ids,
                 fields=changes, provenance=self._provenance, facets=facets,
                 source=self.source.id, catalogue=self.source.catalogue, correlation_id=self.run,
             )
         )  # fmt: skip
+
+
+def _status(discontinued: bool | None) -> ProductStatus:
+    return ProductStatus.DISCONTINUED if discontinued else ProductStatus.ACTIVE
 
 
 def merged(old: Mapping[str, Any], stated: Mapping[str, Any], *, shared: bool) -> dict[str, Any]:
@@ -331,5 +358,5 @@ def merged(old: Mapping[str, Any], stated: Mapping[str, Any], *, shared: bool) -
     for group in (differences.PRICE_FIELDS, (*differences.STOCK_FIELDS, "availability")):
         names = stated if any(name in stated for name in group) or not shared else old
         data |= {name: names[name] for name in group if name in names}
-    data.setdefault("availability", "unknown")
+    data.setdefault("availability", Availability.UNKNOWN)
     return data

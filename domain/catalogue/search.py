@@ -8,10 +8,14 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from domain.catalogue.model import Offer, OfferFilter, Product, ProductFilter
+from domain.catalogue.categories import above
+from domain.catalogue.model import Availability, Offer, OfferFilter, Product, ProductFilter
 
 QUERY_WORDS: Final = 8
 """How many words of a query count (specification, GET /v1/products)."""
+
+AVAILABILITY_TERMS: Final = ("a:", "a;")
+"""Every availability's term stands from the first to below the second."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 
@@ -59,6 +63,37 @@ def variant_codes(data: Any) -> set[str]:
     return {made for name in ("sku", "mpn") if (made := code(data.get(name) or ""))}
 
 
+def word_term(word: str) -> str:
+    """How a folded word stands among a product's terms."""
+    return "w:" + word
+
+
+def category_term(category: str) -> str:
+    """How a category stands among the terms of the products in it and below it."""
+    return "c:" + category
+
+
+def availability_term(availability: str) -> str:
+    """How the availability of an offer stands among its product's terms."""
+    return "a:" + availability
+
+
+def availabilities(product: Product) -> frozenset[str]:
+    """The availability of every offer of the product."""
+    return frozenset(
+        offer.data.get("availability", Availability.UNKNOWN) for variant in product.variants for offer in variant.offers
+    )
+
+
+def terms(product: Product) -> set[str]:
+    """Everything a product can be found by, codes apart: words, categories with all above them, availabilities."""
+    data = product.data
+    found = {word_term(word) for word in words(data.get("title"), data.get("brand"))}
+    found.update(map(category_term, above(data.get("category"))))
+    found.update(map(availability_term, availabilities(product)))
+    return found
+
+
 def matches(product: Product, filter: ProductFilter, categories_below: Callable[[str], frozenset[str]]) -> bool:
     """Whether the product passes every given filter. `categories_below` gives a category's id and those below it.
 
@@ -71,7 +106,7 @@ def matches(product: Product, filter: ProductFilter, categories_below: Callable[
         filter.catalogue in (None, product.catalogue),
         filter.brand is None or _is_brand(product.data.get("brand"), filter.brand),
         filter.category is None or product.data.get("category") in categories_below(filter.category),
-        filter.availability is None or filter.availability in _availabilities(product),
+        filter.availability is None or filter.availability in availabilities(product),
         filter.source is None or filter.source in _sources(product),
         filter.q is None or _found(product, filter.q),
     ]
@@ -84,10 +119,6 @@ def _is_brand(brand: str | None, sought: str) -> bool:
 
 def _offers(product: Product) -> Iterable[Offer]:
     return (offer for variant in product.variants for offer in variant.offers)
-
-
-def _availabilities(product: Product) -> set[str]:
-    return {offer.data.get("availability", "unknown") for offer in _offers(product)}
 
 
 def _sources(product: Product) -> set[str]:
@@ -106,7 +137,7 @@ def offer_matches(offer: Offer, filter: OfferFilter) -> bool:
         filter.variant in (None, offer.variant),
         filter.product in (None, offer.product),
         filter.source in (None, offer.source),
-        filter.availability in (None, offer.data.get("availability", "unknown")),
+        filter.availability in (None, offer.data.get("availability", Availability.UNKNOWN)),
         filter.updated_since is None or offer.updated_at >= filter.updated_since,
     ]
     return all(given)

@@ -30,3 +30,19 @@ class ProductStatement:
     data: ProductData
     variants: list[VariantStatement] = field(default_factory=list)
     discontinued: bool = False
+
+
+def together(first: ProductStatement, second: ProductStatement) -> ProductStatement:
+    """Two sheets' statements of one product: the second fills in what the first does not say."""
+    first.data = {**second.data, **first.data}
+    known = {variant.key: variant for variant in first.variants}
+    for variant in second.variants:
+        mine = known.get(variant.key)
+        if mine is None:
+            first.variants.append(variant)
+            continue
+        mine.data = {**variant.data, **mine.data}
+        places = {offer.location for offer in mine.offers}
+        mine.offers += [offer for offer in variant.offers if offer.location not in places]
+    first.discontinued = first.discontinued or second.discontinued
+    return first

@@ -15,20 +15,20 @@ from ports.unit_of_work import Tx
 class CatalogueService:
     """Reads; writing is what runs do."""
 
-    async def products(self, tx: Tx, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
+    async def list_products(self, tx: Tx, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         """A page of products, newest first. Raises InvalidRequest for a query without a word or with too many."""
         if filter.q is not None:
             refuse_query(filter.q)
         return await tx.catalogue.products(filter, page_request)
 
-    async def product(self, tx: Tx, id: str) -> Document:
+    async def get_product(self, tx: Tx, id: str) -> Document:
         """One product; the id of a merged product answers with its survivor. Raises NotFound."""
         document = await tx.catalogue.product(id)
         if document is None:
             raise NotFound
         return document
 
-    async def offers(self, tx: Tx, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
+    async def list_offers(self, tx: Tx, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
         """A page of offers, newest first."""
         return await tx.catalogue.offers(filter, page_request)
 

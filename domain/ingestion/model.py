@@ -5,7 +5,7 @@ share a product key form a group; normalising a group gives one `ProductStatemen
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -60,11 +60,6 @@ class FeedSettings:
     warehouse: str | None = None
     price_code: str | None = None
     stream: str = "catalogue"
-
-    def __repr__(self) -> str:
-        """The values in a form that never changes: stored fingerprints of rows contain it."""
-        values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
-        return f"Context({values})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,19 +3,90 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from enum import StrEnum
+from typing import Final
 
+from domain.catalogue.model import Stream
+from domain.kernel.paging import Filter
 from domain.kernel.problems import Problem
 
-TRIGGERS: Final = (
-    "schedule", "manual", "upload", "push", "mail", "replay", "mapping", "category_rules", "proposal", "stock_check",
-)  # fmt: skip
-STREAMS: Final = ("catalogue", "stock")
-STATUSES: Final = ("queued", "running", "waiting", "needs_mapping", "succeeded", "failed", "cancelled")
-STAGES: Final = ("fetch", "parse", "map", "normalise", "store", "match", "done")
-OPEN: Final = frozenset({"queued", "running", "waiting"})
+
+class RunTrigger(StrEnum):
+    """What had the run start."""
+
+    SCHEDULE = "schedule"
+    MANUAL = "manual"
+    UPLOAD = "upload"
+    PUSH = "push"
+    MAIL = "mail"
+    REPLAY = "replay"
+    MAPPING = "mapping"
+    CATEGORY_RULES = "category_rules"
+    PROPOSAL = "proposal"
+    STOCK_CHECK = "stock_check"
+
+
+class RunStatus(StrEnum):
+    """Where a run stands; `OPEN` ones go on."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    NEEDS_MAPPING = "needs_mapping"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class RunStage(StrEnum):
+    """How far through the pipeline a run has come."""
+
+    FETCH = "fetch"
+    PARSE = "parse"
+    MAP = "map"
+    NORMALISE = "normalise"
+    STORE = "store"
+    MATCH = "match"
+    DONE = "done"
+
+
+class WaitingReason(StrEnum):
+    """Why a run waits."""
+
+    RATE_LIMITED = "rate_limited"
+    UPSTREAM_BUSY = "upstream_busy"
+    RETRY = "retry"
+    LEASE = "lease"
+
+    @classmethod
+    def _missing_(cls, _value: object) -> "WaitingReason":
+        """A connector's word of its own asks for no more than another try."""
+        return cls.RETRY
+
+
+class RunErrorCode(StrEnum):
+    """Why a run did not succeed."""
+
+    FETCH_FAILED = "fetch_failed"
+    FETCH_REFUSED = "fetch_refused"
+    CREDENTIALS_REFUSED = "credentials_refused"
+    PARSE_FAILED = "parse_failed"
+    MAPPING_REQUIRED = "mapping_required"
+    SHRINK_REFUSED = "shrink_refused"
+    STORAGE_FULL = "storage_full"
+    INTERNAL_ERROR = "internal_error"
+    SOURCE_NOT_ACTIVE = "source_not_active"
+
+
+OPEN: Final = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING})
+CONCLUDED: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED})
+"""Ended by what the feed held, well or not."""
+REREADING: Final = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING, RunTrigger.CATEGORY_RULES})
+"""Triggers that have a feed worked through again although it is the very one of the last good run."""
 SNAPSHOT_LIMIT: Final = 2 * 1024**3
 """The largest file that is taken, in bytes (2 GiB)."""
+WAITS: Final = 10
+"""How often a run waits for a busy source before it fails."""
 KEPT_PROBLEMS: Final = 1000
 """How many problems a run keeps word by word; `stats.problems` counts them all."""
 
@@ -24,7 +95,7 @@ KEPT_PROBLEMS: Final = 1000
 class RunError:
     """Why a run failed: a code a program can use and a sentence for a person."""
 
-    code: str
+    code: RunErrorCode
     message: str
 
 
@@ -32,27 +103,75 @@ class RunError:
 class Waiting:
     """Why a run waits, until when, and which attempt comes next (from 1)."""
 
-    reason: str
+    reason: WaitingReason
     until: datetime
     attempt: int
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
+class UploadInput:
+    """A file that was handed in: its upload's id, and the key of its bytes in the object store."""
+
+    upload: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class PushInput:
+    """Records that were pushed, in so many parts.
+
+    `batch` names a run that several calls fill; while it is `open`, more may come. `complete`: the source's whole
+    catalogue is there.
+    """
+
+    batch: str | None = None
+    parts: int = 0
+    records: int = 0
+    open: bool = True
+    complete: bool = False
+
+    def with_part(self, records: int, *, batch: str | None, more: bool, complete: bool) -> "PushInput":
+        """One part more counted in; the last one decides whether the whole catalogue is there."""
+        return PushInput(batch or self.batch, self.parts + 1, self.records + records, more, complete and not more)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """How the snapshot was come by: the digest of the settings it is read with, and the server's validators of it.
+
+    `whole`: it holds the source's whole catalogue.
+    """
+
+    settings: str
+    whole: bool = True
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The first so many chunks of the snapshot are stored; `shape` says how it falls into chunks."""
+
+    chunks: int
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One reading of one stream of a source.
 
-    `snapshot` is the object key of the raw bytes once they are kept; `input` is what a push, upload or replay brings
-    (`{"upload": id}`, `{"batch": …}`); `accept_shrink` lets a complete run withdraw as much as it wants.
+    `input` is what was handed in, None for a pull; `snapshot` the object key of the raw bytes once they are kept;
+    `waits` counts how often the run has waited; `accept_shrink` lets a complete run withdraw as much as it wants.
     """
 
     id: str
     source: str
-    trigger: str
-    stream: str
-    status: str
+    trigger: RunTrigger
+    stream: Stream
+    status: RunStatus
     created_at: datetime
-    stage: str = "fetch"
+    stage: RunStage = RunStage.FETCH
     served_by: str | None = None
     stats: Mapping[str, int] = field(default_factory=dict)
     error: RunError | None = None
@@ -61,14 +180,49 @@ class Run:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     snapshot: str | None = None
-    input: Mapping[str, Any] = field(default_factory=dict)
+    input: UploadInput | PushInput | None = None
+    fetched: Fetched | None = None
+    checkpoint: Checkpoint | None = None
+    waits: int = 0
     accept_shrink: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the source's whole catalogue is there, so that what is not stated is gone."""
+        return not isinstance(self.input, PushInput) or self.input.complete
+
+    @property
+    def waited_out(self) -> bool:
+        """Whether the run has waited often enough."""
+        return self.waits >= WAITS
+
+    @property
+    def may_be_stock(self) -> bool:
+        """Whether the file that was handed in may turn out to be a stock sheet."""
+        return self.trigger in (RunTrigger.UPLOAD, RunTrigger.MAIL) and self.stream == Stream.CATALOGUE
+
+    def fetched_under(self, settings: str) -> Fetched | None:
+        """How the snapshot was come by, unless the settings it is read with are others."""
+        return self.fetched if self.fetched and self.fetched.settings == settings else None
 
     def started(self, now: datetime) -> "Run":
         """A worker took the run up (for the first time, again after waiting, or from a worker that died)."""
-        return replace(self, status="running", started_at=self.started_at or now, waiting=None)
+        return replace(self, status=RunStatus.RUNNING, started_at=self.started_at or now, waiting=None)
 
-    def ended(self, status: str, now: datetime, error: RunError | None = None) -> "Run":
+    def put_off(self, reason: WaitingReason, until: datetime, detail: str) -> "Run":
+        """The source asked to come back later."""
+        waits = self.waits + 1
+        waiting = Waiting(reason, until, waits, detail)
+        return replace(self, status=RunStatus.WAITING, waiting=waiting, waits=waits)
+
+    def ended(self, status: RunStatus, now: datetime, error: RunError | None = None) -> "Run":
         """The run is over."""
-        stage = "done" if status == "succeeded" else self.stage
+        stage = RunStage.DONE if status == RunStatus.SUCCEEDED else self.stage
         return replace(self, status=status, stage=stage, finished_at=now, error=error, waiting=None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter(Filter):
+    """Which runs a list shows."""
+
+    source: str | None = None

@@ -1,14 +1,16 @@
-"""How a run comes to be: the row, the job that carries it out, and what the audit log says of it."""
+"""How a run comes to be: when its source is due, the row, the job that carries it out, and its audit entry."""
 
-from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from domain.audit.model import Change
+from domain.catalogue.model import Stream
 from domain.jobs.model import NewJob
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.runs.model import Run
+from domain.runs.model import PushInput, Run, RunStatus, RunTrigger, UploadInput
+from domain.sources.model import Source
 
 EXECUTE: Final = "runs.execute"
 """The kind of job that carries out a run; its `args` are `{"run": id}`."""
@@ -16,11 +18,11 @@ EXECUTE: Final = "runs.execute"
 
 def queued(
     source: str,
-    trigger: str,
+    trigger: RunTrigger,
     now: datetime,
     *,
-    stream: str = "catalogue",
-    input: Mapping[str, Any] | None = None,
+    stream: Stream = Stream.CATALOGUE,
+    input: UploadInput | PushInput | None = None,
     accept_shrink: bool = False,
 ) -> Run:
     """A new run that waits for a worker."""
@@ -29,11 +31,24 @@ def queued(
         source=source,
         trigger=trigger,
         stream=stream,
-        status="queued",
+        status=RunStatus.QUEUED,
         created_at=now,
-        input=input or {},
+        input=input,
         accept_shrink=accept_shrink,
     )
+
+
+def rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool, jitter: float) -> Source:
+    """The source with the stream's next pull: one interval on, times `jitter`; adaptive ones stretch while nothing changes."""
+    minutes = source.interval(stream)
+    if minutes is None or not source.runnable:
+        return source.next_due(stream, None)
+    factor = 1.0
+    if source.schedule.adaptive:
+        before = source.interval_factor.get(stream, 1.0)
+        factor = max(0.5, before / 2) if changed else min(4.0, before * 2)
+        source = replace(source, interval_factor={**source.interval_factor, stream.value: factor})
+    return source.next_due(stream, now + timedelta(minutes=max(5.0, minutes * factor) * jitter))
 
 
 def lane(source: str) -> str:

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from domain.catalogue.model import Stream
 from domain.kernel.errors import Conflict, NotFound, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.runs.model import SNAPSHOT_LIMIT
+from domain.runs.model import SNAPSHOT_LIMIT, RunTrigger, UploadInput
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import Source
 from domain.uploads.model import AUDITED, TARGET_LIFETIME, NewUpload, Upload
@@ -72,9 +73,9 @@ class UploadService:
         await self._refuse_wrong_bytes(upload)
         found = await _source(tx, upload.source, lock=True)
         found.refuse_unless_runnable()
-        if open_run := await tx.runs.open(upload.source, "catalogue"):
+        if open_run := await tx.runs.open(upload.source, Stream.CATALOGUE):
             raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; complete when it has ended.")
-        run = queued(upload.source, "upload", tx.now, input={"upload": upload.id})
+        run = queued(upload.source, RunTrigger.UPLOAD, tx.now, input=UploadInput(upload.id, upload.key))
         await tx.runs.add(run)
         await tx.jobs.add(execution(run, tx.tenant))
         completed = upload.completed(run.id, tx.now)

@@ -1,6 +1,6 @@
 """Webhook endpoints and deliveries, and from which state to which they go (specification, Webhook delivery rules)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -203,7 +203,7 @@ class Delivery:
     status: DeliveryStatus
     created_at: datetime
     body: bytes | None = None
-    attempts: Sequence[Attempt] = ()
+    attempts: tuple[Attempt, ...] = ()
     tries: int = 0
     next_attempt_at: datetime | None = None
     completed_at: datetime | None = None

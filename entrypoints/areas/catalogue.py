@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 from adapters.wire import catalogue as documents
 from adapters.wire import products as wire
 from adapters.wire.schema import enum, id_of, text, timestamp
-from domain.catalogue.model import AVAILABILITIES, STATUSES, Document, OfferFilter, ProductFilter
+from domain.catalogue.model import Document, OfferFilter, ProductFilter, ProductStatus
 from domain.catalogue.usecases import CatalogueService
 from domain.kernel.paging import Page
 from entrypoints.areas.area import Area
@@ -18,10 +18,10 @@ Reading: TypeAlias = ReadContext[CatalogueService]
 
 _PRODUCT_FILTERS: Final = {
     "updated_since": timestamp("Products changed at or after this moment; a variant or offer change counts."),
-    "status": enum(*STATUSES),
+    "status": enum(*ProductStatus),
     "brand": text("Lindgren Möbler", longest=200, description="Ignores case and spacing."),
     "category": id_of("ctg", "This category or one below it."),
-    "availability": enum("in_stock", *AVAILABILITIES[:-1]),
+    "availability": wire.AVAILABILITY,
     "catalogue": id_of("cat", "One you cannot see lists nothing."),
     "source": id_of("src", "Products that the source feeds or fed, those it stopped listing included."),
     "q": text(
@@ -34,7 +34,7 @@ _OFFER_FILTERS: Final = {
     "variant": id_of("var"),
     "product": id_of("prod"),
     "source": id_of("src"),
-    "availability": enum("in_stock", *AVAILABILITIES[:-1]),
+    "availability": wire.AVAILABILITY,
     "updated_since": timestamp("Offers changed at or after this moment."),
 }
 _CATEGORY_TREE: dict[str, Any] = {}
@@ -56,20 +56,20 @@ def spliced(page: Page[Document], cursor: str | None) -> Reply:
 
 async def products(call: Reading) -> Reply:
     """A page of products."""
-    page = await call.service.products(call.tx, ProductFilter(**call.query), call.page_request)
+    page = await call.service.list_products(call.tx, ProductFilter(**call.query), call.page_request)
     return spliced(page, call.cursor(page.next_key))
 
 
 async def product(call: Reading) -> Reply:
     """One product."""
-    document = await call.service.product(call.tx, call.ids["id"])
+    document = await call.service.get_product(call.tx, call.ids["id"])
     return Reply(document.body, etag=document.etag)
 
 
 async def offers(call: Reading) -> Reply:
     """A page of offers."""
     return call.listing(
-        await call.service.offers(call.tx, OfferFilter(**call.query), call.page_request), documents.offer_line
+        await call.service.list_offers(call.tx, OfferFilter(**call.query), call.page_request), documents.offer_line
     )
 
 

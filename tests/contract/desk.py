@@ -126,7 +126,7 @@ class Desk:
         """The next change of an offer."""
         version = self.versions[subject] = self.versions.get(subject, 1) + 1
         fields = (("price", (version - 1) * 100, version * 100),)
-        told: dict[str, Any] = {
+        event: dict[str, Any] = {
             "type": "offer.changed",
             "subject": subject,
             "version": version,
@@ -137,7 +137,7 @@ class Desk:
             "source": "src_1",
             "catalogue": "cat_1",
         }
-        return Event(**told | changes)
+        return Event(**event | changes)
 
     async def publish(self, *events: Event) -> list[str]:
         """Append in one transaction; answers the ids."""
@@ -148,7 +148,7 @@ class Desk:
     async def deliveries(self, endpoint: Endpoint) -> list[Delivery]:
         """What the store knows, oldest first."""
         async with self.backend.uow.read(self.tenant) as tx:
-            page = await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), PageRequest(100))
+            page = await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest(100))
         return list(reversed(page.items))
 
     async def stored(self, endpoint: Endpoint) -> Endpoint:

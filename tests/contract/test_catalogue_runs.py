@@ -1,9 +1,11 @@
 """Products, variants and offers: what runs read and write, chunk by chunk (ports/catalogue.py, CatalogueStore)."""
 
+import copy
 from datetime import timedelta
 
 import pytest
 
+from domain.catalogue.absence import PROBABLY_DISCONTINUED_AFTER, next_status
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange
 from domain.catalogue.model import STOCK_STREAM, Product, ProductFilter
 from domain.kernel.errors import NotFound
@@ -13,7 +15,7 @@ from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.catalogues import add, mark, store, whole
+from tests.support.catalogues import add, row_fingerprint, store, whole
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
@@ -26,7 +28,9 @@ async def _compare(
     uow: UnitOfWork, tenant: Tenant, key_range: KeyRange, *fingerprints: tuple[str, bytes]
 ) -> FingerprintDiff:
     async with uow.begin(tenant, CALL) as tx:
-        return await tx.catalogue.compare(key_range, [mark(key, fingerprint) for key, fingerprint in fingerprints])
+        return await tx.catalogue.compare(
+            key_range, [row_fingerprint(key, fingerprint) for key, fingerprint in fingerprints]
+        )
 
 
 def _said(**sets: set[str] | int) -> FingerprintDiff:
@@ -49,23 +53,25 @@ def _table(key: str = "k", source: str = SOURCE) -> Product:
     return product
 
 
-async def test_marks_tell_changed_returned_absent_and_lingering(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_fingerprints_tell_changed_returned_absent_and_lingering(uow: UnitOfWork, tenant: Tenant) -> None:
     key_range = whole(SOURCE)
     assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _said(changed={"a", "b"})
-    await store(uow, tenant, Batch(fingerprints=[mark("a"), mark("b"), mark("c")]), key_range)
+    await store(
+        uow, tenant, Batch(fingerprints=[row_fingerprint("a"), row_fingerprint("b"), row_fingerprint("c")]), key_range
+    )
     found = await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"2"), ("d", b"1"))
     assert found == _said(changed={"b", "d"}, absent={"c"}, unchanged=1)
     await store(uow, tenant, Batch(absent=["c"]), key_range)
     assert await _compare(uow, tenant, key_range, ("a", b"1"), ("b", b"1")) == _said(lingering={"c"}, unchanged=2)
     assert (await _compare(uow, tenant, key_range, ("c", b"1"))).returned == {"c"}
     assert (await _compare(uow, tenant, key_range, ("c", b"2"))).changed == {"c"}
-    await store(uow, tenant, Batch(fingerprints=[mark("c")]), key_range)
+    await store(uow, tenant, Batch(fingerprints=[row_fingerprint("c")]), key_range)
     assert (await _compare(uow, tenant, key_range, ("c", b"1"))).unchanged == 1
 
 
 async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenant: Tenant) -> None:
     key_range = whole(SOURCE)
-    await store(uow, tenant, Batch(fingerprints=[mark("a")]), key_range)
+    await store(uow, tenant, Batch(fingerprints=[row_fingerprint("a")]), key_range)
     for _ in range(3):
         found = await _compare(uow, tenant, key_range)
         assert found.absent | found.lingering == {"a"}
@@ -74,8 +80,8 @@ async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenan
     assert await _compare(uow, tenant, key_range, ("a", b"1")) == _said(returned={"a"})
 
 
-async def test_marks_are_of_one_source_stream_and_span(uow: UnitOfWork, tenant: Tenant) -> None:
-    low, high = mark("low", slot=10), mark("high", slot=1000)
+async def test_fingerprints_are_of_one_source_stream_and_key_range(uow: UnitOfWork, tenant: Tenant) -> None:
+    low, high = row_fingerprint("low", slot=10), row_fingerprint("high", slot=1000)
     await store(uow, tenant, Batch(fingerprints=[low, high]), whole(SOURCE))
     async with uow.begin(tenant, CALL) as tx:
         assert (await tx.catalogue.compare(KeyRange(SOURCE, "catalogue", 0, 1000), [])).absent == {"low"}
@@ -143,9 +149,9 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
             changed_offers=[offer],
             new_offers=[extra],
             touched={product.id: product},
-            events=[builders.event(product.id, type="product.updated")],
         )
         await tx.catalogue.save(whole(SOURCE), batch, later)
+        await tx.events.append([builders.event(product.id, type="product.updated")])
         assert [event.type for event in tx.recorded.events] == ["product.updated"]
     async with uow.begin(tenant, CALL) as tx:
         product = (await tx.catalogue.load(SOURCE, ["k"]))["k"]
@@ -164,6 +170,33 @@ async def test_saves_changes(uow: UnitOfWork, tenant: Tenant) -> None:
         assert (await tx.catalogue.products(ProductFilter(q="ab1"), PageRequest())).items == ()
         assert (await tx.catalogue.products(ProductFilter(brand="lindgren"), PageRequest())).items == ()
         assert len((await tx.catalogue.products(ProductFilter(availability="out_of_stock"), PageRequest())).items) == 1
+
+
+async def test_saving_needs_nothing_loaded_and_changes_nothing_it_is_given(uow: UnitOfWork, tenant: Tenant) -> None:
+    await add(uow, tenant, _table())
+    async with uow.begin(tenant, CALL) as tx:
+        product = (await tx.catalogue.load(SOURCE, ["k"]))["k"]
+    [offer, *others] = [offer for variant in product.variants for offer in variant.offers]
+    offer.data, offer.version = {"availability": "low_stock"}, 2
+    for other in others:
+        other.data, other.version = {"availability": "backorder"}, 2
+    product.data, product.version = {"title": "Oak bench"}, 2
+    given = copy.deepcopy(product)
+    async with uow.begin(tenant, CALL) as tx:
+        batch = Batch(
+            changed_offers=[offer, *others],
+            touched={product.id: product},
+            availabilities={product.id: frozenset({"low_stock", "backorder"})},
+        )
+        await tx.catalogue.save(whole(SOURCE), batch, NOW)
+        assert tx.recorded.events == []
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.catalogue.save(whole(SOURCE), Batch(changed_products=[product], touched={product.id: product}), NOW)
+    assert product == given
+    async with uow.read(tenant) as tx:
+        for availability, count in (("low_stock", 1), ("backorder", 1), ("in_stock", 0)):
+            found = await tx.catalogue.products(ProductFilter(availability=availability), PageRequest())
+            assert len(found.items) == count
 
 
 async def test_a_variant_moves_to_another_product(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -192,12 +225,12 @@ async def test_nothing_of_an_undone_chunk_stays(uow: UnitOfWork, tenant: Tenant)
     product = _table()
     with pytest.raises(NotFound):
         async with uow.begin(tenant, CALL) as tx:
-            batch = Batch(new_products=[product], touched={product.id: product}, fingerprints=[mark("k")])
+            batch = Batch(new_products=[product], touched={product.id: product}, fingerprints=[row_fingerprint("k")])
             await tx.catalogue.save(whole(SOURCE), batch, NOW)
             raise NotFound
     async with uow.begin(tenant, CALL) as tx:
         assert await tx.catalogue.product(product.id) is None
-        assert (await tx.catalogue.compare(whole(SOURCE), [mark("k")])).changed == {"k"}
+        assert (await tx.catalogue.compare(whole(SOURCE), [row_fingerprint("k")])).changed == {"k"}
 
 
 async def test_counts_what_a_stream_states(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -211,7 +244,7 @@ async def test_counts_what_a_stream_states(uow: UnitOfWork, tenant: Tenant) -> N
         assert stated == {("k/1", "main"), ("k/2", "main")}
 
 
-async def test_stock_is_stated_under_the_marks_own_key(uow: UnitOfWork, tenant: Tenant) -> None:
+async def test_stock_is_stated_under_the_fingerprints_own_key(uow: UnitOfWork, tenant: Tenant) -> None:
     product = builders.product(SOURCE, "cat_1", "k")
     builders.offer(builders.variant(product, "v1", data={"sku": "AB-1"}), location="east", stated=STOCK_STREAM)
     builders.offer(builders.variant(product, "v2", data={"sku": "AB-2"}))
@@ -227,12 +260,15 @@ async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
     rows = {status: builders.product(SOURCE, "cat_1", status, status=status) for status in
             ("active", "probably_discontinued", "discontinued")}  # fmt: skip
     await add(uow, tenant, *rows.values())
-    fingerprints = [mark(status, product=product.id) for status, product in rows.items()]
-    await store(uow, tenant, Batch(fingerprints=[*fingerprints, mark("gone", product=new_id("prod"))]), key_range)
+    fingerprints = [row_fingerprint(status, product=product.id) for status, product in rows.items()]
+    await store(
+        uow, tenant, Batch(fingerprints=[*fingerprints, row_fingerprint("gone", product=new_id("prod"))]), key_range
+    )
 
     async def due(after: timedelta) -> set[str]:
         async with uow.begin(tenant, CALL) as tx:
-            return set(await tx.catalogue.age_absent(SOURCE, NOW + after))
+            absences = await tx.catalogue.absences(SOURCE, NOW + after - PROBABLY_DISCONTINUED_AFTER)
+            return {one.key for one in absences if next_status(one, NOW + after)}
 
     for _ in range(2):
         await store(uow, tenant, Batch(absent=list(rows)), key_range)

@@ -6,6 +6,7 @@ import pytest
 
 from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Tenant
+from domain.runs.model import PushInput
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 
@@ -31,11 +32,11 @@ async def test_parts_in_order(uow: UnitOfWork, tenant: Tenant) -> None:
 
 
 async def test_the_run_that_collects_a_batch(uow: UnitOfWork, tenant: Tenant) -> None:
-    waiting = {"push": True, "batch": "monday", "open": True, "parts": 1}
+    waiting = PushInput("monday", parts=1)
     run = builders.run("src_1", trigger="push", input=waiting)
     others = [
-        builders.run("src_1", trigger="push", input=waiting | {"batch": "tuesday"}),
-        builders.run("src_1", trigger="push", input=waiting | {"open": False}),
+        builders.run("src_1", trigger="push", input=replace(waiting, batch="tuesday")),
+        builders.run("src_1", trigger="push", input=replace(waiting, open=False)),
         builders.run("src_1", trigger="push", status="failed", input=waiting),
         builders.run("src_2", trigger="push", input=waiting),
     ]
@@ -44,5 +45,5 @@ async def test_the_run_that_collects_a_batch(uow: UnitOfWork, tenant: Tenant) ->
             await tx.runs.add(one)
         assert await tx.pushes.collecting("src_1", "monday") == run
         assert await tx.pushes.collecting("src_1", "friday") is None
-        await tx.runs.save(replace(run, input=waiting | {"open": False}))
+        await tx.runs.save(replace(run, input=replace(waiting, open=False)))
         assert await tx.pushes.collecting("src_1", "monday") is None

@@ -10,7 +10,7 @@ from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
-from domain.runs.model import Run, RunError, Waiting
+from domain.runs.model import Checkpoint, Fetched, PushInput, Run, RunError, RunFilter, UploadInput, Waiting
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
@@ -46,17 +46,32 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         stats={"rows": 12, "problems": 2},
         error=RunError("fetch_failed", "It answered 503."),
         waiting=Waiting("rate_limited", NOW + timedelta(seconds=60), 2, "Retry-After: 60"),
-        problems=(Problem("sku", "missing", "No key.", line=3, column="SKU", sheet="Prices"), Problem("a", "b", "c")),
+        problems=(
+            Problem("sku", "missing", "No key.", line=3, column="SKU", sheet="Prices"),
+            Problem("a", "missing", "c"),
+        ),
         started_at=NOW,
         finished_at=NOW + timedelta(microseconds=7),
         snapshot="snapshots/ab/cd",
-        input={"upload": "upl_1", "push": True, "parts": 3},
+        input=UploadInput("upl_1", "uploads/upl_1"),
+        fetched=Fetched("5e77", whole=False, etag='W/"1"', last_modified="Fri, 20 Nov 2026 13:08:00 GMT"),
+        checkpoint=Checkpoint(7, "12 of 40 by 3000"),
+        waits=2,
         accept_shrink=True,
     )
     await _add(uow, tenant, run)
     async with uow.read(tenant) as tx:
         assert await tx.runs.get(run.id) == run
         assert await tx.runs.get("run_0000000000000000000000") is None
+
+
+async def test_keeps_what_was_pushed(uow: UnitOfWork, tenant: Tenant) -> None:
+    run = builders.run(
+        "src_1", trigger="push", input=PushInput("monday", parts=3, records=9, open=False, complete=True)
+    )
+    await _add(uow, tenant, run)
+    async with uow.read(tenant) as tx:
+        assert await tx.runs.get(run.id) == run
 
 
 async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
@@ -66,7 +81,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
         async with backend.uow.read(other) as tx:
             assert await tx.runs.get(run.id) is None
             assert await tx.runs.open("src_1") is None
-            assert (await tx.runs.page("src_1", PageRequest())).items == ()
+            assert (await tx.runs.page(PageRequest(), RunFilter("src_1"))).items == ()
         await _add(backend.uow, other, builders.run("src_1"))
 
 
@@ -85,7 +100,7 @@ async def test_one_open_run_of_a_source_and_stream(uow: UnitOfWork, tenant: Tena
 async def test_pushed_runs_queue_up(uow: UnitOfWork, tenant: Tenant) -> None:
     await _add(uow, tenant, *(builders.run("src_1", trigger="push") for _ in range(3)))
     async with uow.read(tenant) as tx:
-        assert len((await tx.runs.page("src_1", PageRequest())).items) == 3
+        assert len((await tx.runs.page(PageRequest(), RunFilter("src_1"))).items) == 3
 
 
 async def test_save(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -108,14 +123,14 @@ async def test_open(uow: UnitOfWork, tenant: Tenant) -> None:
 
 
 async def test_last_good_and_last_ended(uow: UnitOfWork, tenant: Tenant) -> None:
-    names = ("good", "unread", "failed", "open", "other")
+    names = ("good", "unread", "failed", "cancelled", "open", "other")
     ids = dict(zip(names, sorted(new_id("run") for _ in names), strict=True))
     good = _ended("src_1", id=ids["good"], snapshot="snapshots/1")
     failed = _ended("src_1", id=ids["failed"], status="failed", stage="parse", snapshot="snapshots/2")
     other = _ended("src_1", id=ids["other"], stream="stock", snapshot="snapshots/3")
-    await _add(
-        uow, tenant, good, _ended("src_1", id=ids["unread"]), failed, builders.run("src_1", id=ids["open"]), other
-    )
+    cancelled = _ended("src_1", id=ids["cancelled"], status="cancelled", snapshot="snapshots/4")
+    open_run = builders.run("src_1", id=ids["open"])
+    await _add(uow, tenant, good, _ended("src_1", id=ids["unread"]), failed, cancelled, open_run, other)
     async with uow.read(tenant) as tx:
         assert await tx.runs.last_good("src_1", "catalogue") == good
         assert await tx.runs.last_ended("src_1", "catalogue") == failed
@@ -130,7 +145,7 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
 
     async def fetch(page_request: PageRequest) -> Page[Run]:
         async with uow.read(tenant) as tx:
-            return await tx.runs.page("src_1", page_request)
+            return await tx.runs.page(page_request, RunFilter("src_1"))
 
     async def insert() -> None:
         await _add(uow, tenant, _ended("src_1"), _ended("src_2"))

@@ -10,7 +10,7 @@ from adapters.postgres.tables import TABLES
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant
-from ports.unit_of_work import UnitOfWork
+from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.samples import sample
@@ -25,8 +25,18 @@ def _id(row: Any) -> str:
 
 
 def rows(table: Table[Any], count: int) -> list[Any]:
-    """New rows; what is only computed is as it is for a new one."""
-    return [sample(table.kind, number, **dict.fromkeys(table.computed, False)) for number in range(count)]
+    """New rows."""
+    return [sample(table.kind, number) for number in range(count)]
+
+
+def bare(table: Table[Any], row: Any) -> Any:
+    """The row without what is only computed, which was never stored."""
+    return row and replace(row, **dict.fromkeys(table.computed))
+
+
+async def page_of(tx: Tx, table: Table[Any], request: PageRequest) -> Page[Any]:
+    page = await tx.store(table.kind).page(request)
+    return replace(page, items=tuple(bare(table, row) for row in page.items))
 
 
 async def keep(uow: UnitOfWork, tenant: Tenant, table: Table[Any], *made: Any) -> None:
@@ -40,7 +50,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[A
         await keep(uow, tenant, table, row)
         async with uow.read(tenant) as tx:
             found = await tx.store(table.kind).get(row.id)
-            assert found == row
+            assert bare(table, found) == bare(table, row)
             assert {field.name: type(getattr(found, field.name)) for field in fields(row)} == {
                 field.name: type(getattr(row, field.name)) for field in fields(row)
             }
@@ -51,10 +61,10 @@ async def test_saves_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[A
     await keep(uow, tenant, table, row)
     changed = replace(other, id=row.id)
     async with uow.begin(tenant, CALL) as tx:
-        assert await tx.store(table.kind).get(row.id, lock=True) == row
+        assert bare(table, await tx.store(table.kind).get(row.id, lock=True)) == bare(table, row)
         await tx.store(table.kind).save(changed)
     async with uow.read(tenant) as tx:
-        assert await tx.store(table.kind).get(row.id) == changed
+        assert bare(table, await tx.store(table.kind).get(row.id)) == bare(table, changed)
 
 
 async def test_compares_versions(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
@@ -100,7 +110,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant, 
                 async with tx.savepoint():
                     await store.save(row)
     async with backend.uow.read(tenant) as tx:
-        assert await tx.store(table.kind).get(row.id) == row
+        assert bare(table, await tx.store(table.kind).get(row.id)) == bare(table, row)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 23])
@@ -109,7 +119,8 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant, table: Table[
     await keep(uow, tenant, table, *made)
     await keep(uow, replace(tenant, livemode=False), table, *rows(table, 1))
     async with uow.read(tenant) as tx:
-        await check_both_ways(tx.store(table.kind).page, sorted(made, key=_id, reverse=True), _id)
+        expected = [bare(table, row) for row in sorted(made, key=_id, reverse=True)]
+        await check_both_ways(lambda request: page_of(tx, table, request), expected, _id)
 
 
 async def test_pages_stand_while_rows_come(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
@@ -118,12 +129,12 @@ async def test_pages_stand_while_rows_come(uow: UnitOfWork, tenant: Tenant, tabl
 
     async def fetch(page_request: PageRequest) -> Page[Any]:
         async with uow.read(tenant) as tx:
-            return await tx.store(table.kind).page(page_request)
+            return await page_of(tx, table, page_request)
 
     async def insert() -> None:
         await keep(uow, tenant, table, *rows(table, 1))
 
-    await check_inserts(fetch, insert, sorted(made, key=_id, reverse=True), _id)
+    await check_inserts(fetch, insert, [bare(table, row) for row in sorted(made, key=_id, reverse=True)], _id)
 
 
 async def test_filters_by_its_own_fields(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
@@ -138,7 +149,7 @@ async def test_filters_by_its_own_fields(uow: UnitOfWork, tenant: Tenant, table:
             assert [row.id for row in page.items] == sorted(
                 (row.id for row in made if wanted.matches(row)), reverse=True
             )
-            assert made[0] in page.items
+            assert made[0].id in {row.id for row in page.items}
 
 
 def vars_of(row: Any) -> dict[str, Any]:

@@ -46,6 +46,14 @@ async def test_a_dry_one_leaves_nothing(uow: UnitOfWork, tenant: Tenant) -> None
     assert await _names(uow, tenant) == set()
 
 
+async def test_a_scratch_one_sees_what_it_writes_and_leaves_nothing(uow: UnitOfWork, tenant: Tenant) -> None:
+    source = builders.source()
+    async with uow.scratch(tenant, CALL) as tx:
+        await tx.sources.add(source)
+        assert await tx.sources.get(source.id) == source
+    assert await _names(uow, tenant) == set()
+
+
 async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         await tx.sources.add(builders.source(name="before"))

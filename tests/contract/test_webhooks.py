@@ -80,7 +80,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) 
             assert await tx.webhooks.secrets(endpoint.id) is None
             assert await tx.webhooks.delivery(endpoint.id, delivery.id) is None
             assert (await tx.webhooks.page(PageRequest())).items == ()
-            assert (await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), PageRequest())).items == ()
+            assert (await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())).items == ()
             far = MOMENT + timedelta(days=9)
             assert await tx.webhooks.recover(endpoint.id, MOMENT - timedelta(days=9), far, MOMENT, 9) == Recovery(
                 0, False
@@ -208,7 +208,7 @@ async def test_deliveries_are_listed(uow: UnitOfWork, tenant: Tenant, wanted: De
 
     async def fetch(page_request: PageRequest) -> Page[Delivery]:
         async with uow.read(tenant) as tx:
-            return await tx.webhooks.deliveries(endpoint.id, wanted, page_request)
+            return await tx.webhooks.deliveries(replace(wanted, endpoint=endpoint.id), page_request)
 
     expected = [delivery for delivery in reversed(made) if wanted.matches(delivery)]
     await check_both_ways(fetch, expected, lambda delivery: delivery.id)
@@ -222,7 +222,7 @@ async def test_pages_of_deliveries_stand_while_others_come(uow: UnitOfWork, tena
 
     async def fetch(page_request: PageRequest) -> Page[Delivery]:
         async with uow.read(tenant) as tx:
-            return await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), page_request)
+            return await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), page_request)
 
     await check_inserts(
         fetch, lambda: _deliver(uow, tenant, builders.delivery(endpoint.id)), made[::-1], lambda one: one.id
@@ -263,7 +263,8 @@ async def test_recovers_what_failed_in_the_range(uow: UnitOfWork, tenant: Tenant
         assert await tx.webhooks.recover(endpoint.id, moments[1], moments[3], at, 9) == Recovery(0, False)
     async with uow.read(tenant) as tx:
         now = {
-            one.id: one for one in (await tx.webhooks.deliveries(endpoint.id, DeliveryFilter(), PageRequest())).items
+            one.id: one
+            for one in (await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())).items
         }
         for delivery in failed[1:4]:
             expected = replace(delivery, status="pending", tries=0, next_attempt_at=at, completed_at=None)

@@ -38,12 +38,22 @@ class Drowsy:
     @asynccontextmanager
     async def begin(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
         """The transaction, in its time."""
+        await self._drowse()
+        async with self._inner.begin(tenant, call) as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def scratch(self, tenant: Tenant, call: AuditContext) -> AsyncIterator[Tx]:
+        """The same for one that is rolled back."""
+        await self._drowse()
+        async with self._inner.scratch(tenant, call) as tx:
+            yield tx
+
+    async def _drowse(self) -> None:
         self._left -= 1
         if self._left == 0:
             self.asleep.set()
             await self.wake.wait()
-        async with self._inner.begin(tenant, call) as tx:
-            yield tx
 
 
 class Drowsing:

@@ -23,7 +23,7 @@ from adapters.files.spool import FileSpools
 from domain.ingestion.model import FeedTable
 from domain.jobs.model import ClaimedJob
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.runs.usecases import reading
+from domain.runs import chunks
 from domain.runs.usecases import execution
 from domain.runs.model import Run
 from domain.runs.queueing import EXECUTE
@@ -38,7 +38,7 @@ from entrypoints.stopping import stopping_on_signals
 from ports.unit_of_work import Tx
 
 LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
-vars(execution)["BUCKET_BYTES"], vars(reading)["CHUNK_ROWS"] = (
+vars(chunks)["BUCKET_BYTES"], vars(chunks)["CHUNK_ROWS"] = (
     1024,
     {"catalogue": 50, "stock": 50},
 )  # a small file is worked through in many chunks

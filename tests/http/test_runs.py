@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.problems import Problem
-from domain.runs.model import RunError, Waiting
+from domain.runs.model import PushInput, RunError, Waiting
 from tests.http.fakes import OPERATOR
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, Shop, shop
 from tests.support import builders
@@ -180,7 +180,7 @@ async def test_a_push_is_a_run(shop: Shop) -> None:
     run = await _push(shop, source)
     assert (run["trigger"], run["stream"], run["status"]) == ("push", "catalogue", "queued")
     assert await _parts(shop, run) == [[RECORD]]
-    assert await _input(shop, run) == {"push": True, "complete": False, "open": False, "parts": 1, "records": 1}
+    assert await _input(shop, run) == PushInput(parts=1, records=1, open=False, complete=False)
     assert [job.key for job in shop.jobs()] == [run["id"]]
 
 
@@ -203,7 +203,7 @@ async def test_a_batch_collects_until_its_last_part(shop: Shop) -> None:
     assert last["id"] == first["id"]
     assert len(await _parts(shop, first)) == 3
     told = await _input(shop, first)
-    assert told == {"push": True, "complete": True, "open": False, "parts": 3, "records": 3, "batch": "monday"}
+    assert told == PushInput("monday", parts=3, records=3, open=False, complete=True)
     assert [job.key for job in shop.jobs()] == [single["id"], first["id"]]
     again = await _push(shop, source, batch="monday")
     assert again["id"] != first["id"]

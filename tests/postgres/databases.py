@@ -11,20 +11,21 @@ from adapters.postgres.migrate import migrate
 from tests.support.postgres import database
 
 
-async def fresh_database(label: str) -> str:
-    """The address of a new, migrated database; it lasts as long as the test process's server."""
+async def fresh_database(label: str, *, migrated: bool = True) -> str:
+    """The address of a new database, mostly a migrated one; it lasts as long as the test process's server."""
     server = await database()
     name = f"joinery_{label}_{os.getpid()}"
     await _run(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', f'CREATE DATABASE "{name}"')
     address = urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
-    await migrate(address)
+    if migrated:
+        await migrate(address)
     return address
 
 
 @asynccontextmanager
-async def database_alone(label: str) -> AsyncIterator[str]:
+async def database_alone(label: str, *, migrated: bool = True) -> AsyncIterator[str]:
     """A new database that is dropped afterwards."""
-    address = await fresh_database(label)
+    address = await fresh_database(label, migrated=migrated)
     try:
         yield address
     finally:

@@ -95,7 +95,7 @@ async def test_deliveries_lie_in_the_day_of_their_ids(store: Store) -> None:
     names = [f"webhook_deliveries_{TODAY + timedelta(days=ahead):%Y%m%d}" for ahead in (1, 2)]
     assert await store.places("webhook_deliveries") == {names[0]: 2, names[1]: 1, "webhook_deliveries_default": 2}
     async with store.uow.read(store.tenant) as tx:
-        page = await tx.webhooks.deliveries(endpoint, DeliveryFilter(), PageRequest())
+        page = await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint), PageRequest())
     assert len(page.items) == 5
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from domain.catalogue import categories
 from domain.catalogue.batch import SLOTS, Batch, RowFingerprint, KeyRange
-from domain.catalogue.model import AVAILABILITIES, STATUSES, OfferFilter, Product, ProductFilter
+from domain.catalogue.model import Availability, OfferFilter, Product, ProductFilter, ProductStatus, Stream
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
@@ -17,7 +17,7 @@ CODES = ("AB-12/c", "ab12C", "LM 1001", "lm-1001.x", "Ö-7")
 LOCATIONS = ("main", "east")
 
 
-def whole(source: str, stream: str = "catalogue") -> KeyRange:
+def whole(source: str, stream: Stream = Stream.CATALOGUE) -> KeyRange:
     """Every slot of the source's stream."""
     return KeyRange(source, stream, 0, SLOTS)
 
@@ -53,8 +53,8 @@ async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime
     return copies
 
 
-def mark(key: str, fingerprint: bytes = b"1", product: str = "", slot: int | None = None) -> RowFingerprint:
-    """A mark of that key."""
+def row_fingerprint(key: str, fingerprint: bytes = b"1", product: str = "", slot: int | None = None) -> RowFingerprint:
+    """A fingerprint under that key."""
     return RowFingerprint(hash(key) % SLOTS if slot is None else slot, key, fingerprint, product)
 
 
@@ -65,12 +65,12 @@ def random_product(dice: random.Random, source: str, catalogue: str, key: str) -
         data["brand"] = brand
     if dice.random() < 0.7:
         data["category"] = dice.choice(list(categories.everything()))
-    product = builders.product(source, catalogue, key, data=data, status=dice.choice(STATUSES))
+    product = builders.product(source, catalogue, key, data=data, status=dice.choice(list(ProductStatus)))
     for number in range(dice.randint(0, 3)):
         facts = {name: dice.choice(CODES) for name in ("sku", "mpn") if dice.random() < 0.5}
         variant = builders.variant(product, f"{key}/{number}", data=facts)
         for location in LOCATIONS[: dice.randint(0, 2)]:
-            availability = dice.choice(AVAILABILITIES)
+            availability = dice.choice(list(Availability))
             builders.offer(
                 variant, location=location, data={"availability": availability, "quantity": dice.randint(0, 9)}
             )
@@ -83,10 +83,10 @@ def random_product_filter(dice: random.Random, products: list[Product], moments:
     ids = list(categories.everything())
     possible: dict[str, object] = {
         "updated_since": dice.choice(moments),
-        "status": dice.choice(STATUSES),
+        "status": dice.choice(list(ProductStatus)),
         "brand": dice.choice(["westelm", "west elm", " Fermob ", "LINDGREN MÖBLER", "nobody"]),
         "category": dice.choice([*categories.above(some.data.get("category")), dice.choice(ids), "ctg_" + "0" * 22]),
-        "availability": dice.choice(AVAILABILITIES),
+        "availability": dice.choice(list(Availability)),
         "source": dice.choice([some.source, "src_0000000000000000000000"]),
         "catalogue": dice.choice([some.catalogue, some.catalogue, "cat_0000000000000000000000"]),
         "q": dice.choice(
@@ -105,7 +105,7 @@ def random_offer_filter(dice: random.Random, products: list[Product], moments: l
         "variant": some.variant,
         "product": some.product,
         "source": some.source,
-        "availability": dice.choice(AVAILABILITIES),
+        "availability": dice.choice(list(Availability)),
         "updated_since": dice.choice(moments),
     }
     chosen = dice.sample(sorted(possible), dice.randint(1, 3))

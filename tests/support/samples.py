@@ -21,8 +21,9 @@ def sample(kind: type, number: int = 0, **changes: Any) -> Any:
 def _value(kind: Any, name: str, number: int) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        [kind] = [part for part in inner if part is not NoneType]
-        return None if number % 2 else _value(kind, name, number)
+        kinds = [part for part in inner if part is not NoneType]
+        absent = number % 2 and len(kinds) < len(inner)
+        return None if absent else _value(kinds[number // 2 % len(kinds)], name, number)
     if origin in (tuple, frozenset):
         return origin(_value(inner[0], f"{name}{place}", number) for place in range(2))
     if origin is not None and issubclass(origin, Mapping):

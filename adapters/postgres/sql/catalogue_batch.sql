@@ -44,7 +44,7 @@ FULL JOIN (
         AND slot >= %(low)s AND slot < %(high)s
 ) m ON n.slot = m.slot AND n.key = m.key
 WHERE CASE
-    WHEN n.key IS NULL THEN m.absent_runs < 3
+    WHEN n.key IS NULL THEN m.absent_runs < %(missed_runs)s
     WHEN m.key IS NULL THEN true
     ELSE m.fingerprint <> n.fingerprint OR m.absent_since IS NOT NULL
 END
@@ -58,7 +58,8 @@ SET fingerprint = excluded.fingerprint, product = excluded.product, absent_since
 -- save_absent --
 UPDATE row_fingerprints SET absent_since = coalesce(absent_since, %(now)s), absent_runs = absent_runs + 1
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stream = %(stream)s
-    AND slot >= %(low)s AND slot < %(high)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s))) AND absent_runs < 3
+    AND slot >= %(low)s AND slot < %(high)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
+    AND absent_runs < %(missed_runs)s
 
 -- save_products --
 INSERT INTO products (org, livemode, id, catalogue, source, key, status, version, visibility, brand_key, data, created_at,
@@ -104,7 +105,8 @@ WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = ANY(ARRAY(SE
 
 -- drop_availabilities --
 DELETE FROM product_terms t
-WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND t.term >= 'a:' AND t.term < 'a;'
+WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    AND t.term >= %(low)s AND t.term < %(high)s
     AND (t.product, t.term) NOT IN (SELECT product, term FROM new_terms)
 
 -- add_terms --
@@ -171,8 +173,8 @@ SELECT variant, location FROM offers
 WHERE org = %(org)s AND livemode = %(livemode)s AND variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
     AND source = %(source)s AND stated & %(bit)s <> 0
 
--- aged --
+-- absences --
 SELECT m.key, p.status, m.absent_since FROM row_fingerprints m
 JOIN products p ON p.org = m.org AND p.livemode = m.livemode AND p.id = m.product
-WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AND m.stream = 'catalogue'
-    AND m.absent_since <= %(before)s AND m.absent_runs >= 3 AND p.status <> 'discontinued'
+WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AND m.stream = %(stream)s
+    AND m.absent_since <= %(since)s AND m.absent_runs >= %(missed_runs)s AND p.status <> %(discontinued)s

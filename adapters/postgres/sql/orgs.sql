@@ -12,6 +12,10 @@ SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, 
        p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
 FROM members m JOIN organisations o ON o.id = m.org JOIN plans p ON p.code = o.plan
 WHERE m."user" = %(user)s
+    AND o.id > %(page_key)s --? after
+    AND o.id < %(page_key)s --? before
+ORDER BY o.id ASC LIMIT {limit} --? forwards
+ORDER BY o.id DESC LIMIT {limit} --? backwards
 
 -- add --
 INSERT INTO organisations (id, name, kind, plan, api_version, live_catalogue, test_catalogue, created_at)

@@ -9,7 +9,7 @@ SELECT records FROM push_parts WHERE org = %(org)s AND livemode = %(livemode)s A
 DELETE FROM push_parts WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s
 
 -- collecting --
-SELECT id FROM runs
-WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND status = 'queued' AND trigger = 'push'
-    AND input ->> 'batch' = %(batch)s AND (input ->> 'open')::boolean
+SELECT {run} FROM runs
+WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND status = %(status)s
+    AND trigger = %(trigger)s AND input ->> 'batch' = %(batch)s AND (input ->> 'open')::boolean
 ORDER BY id DESC LIMIT 1

@@ -1,7 +1,12 @@
--- columns --
+-- list --
 SELECT id, method, path, route, query, status, error_code, duration_ms, actor, via, api_version, idempotency_key, ip,
        user_agent, created_at, position
 FROM request_logs WHERE org = %(org)s AND livemode = %(livemode)s
+    AND id = %(id)s --? id
+    AND position < %(page_key)s --? after
+    AND position > %(page_key)s --? before
+ORDER BY position DESC LIMIT {limit} --? forwards
+ORDER BY position ASC LIMIT {limit} --? backwards
 
 -- write --
 INSERT INTO request_logs (org, livemode, position, id, method, path, route, query, status, error_code, duration_ms, actor,

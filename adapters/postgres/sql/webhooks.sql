@@ -17,15 +17,6 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 -- notify --
 SELECT pg_notify('joinery_webhooks', %(payload)s)
 
--- deliveries --
-FROM webhook_deliveries WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s
-
--- add_delivery --
-INSERT INTO webhook_deliveries (org, livemode, id, endpoint, event, type, subject, positions, status, body, attempts,
-    tries, next_attempt_at, created_at, completed_at)
-VALUES (%(org)s, %(livemode)s, %(id)s, %(endpoint)s, %(event)s, %(type)s, %(subject)s, %(positions)s, %(status)s,
-    %(body)s, %(attempts)s, %(tries)s, %(next_attempt_at)s, %(created_at)s, %(completed_at)s)
-
 -- resend --
 UPDATE webhook_deliveries SET status = %(pending)s, tries = 0, next_attempt_at = %(at)s, completed_at = NULL
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s

@@ -1,18 +1,23 @@
-"""One chunk of a run: lines gathered by key, their fingerprints, and the statements of those that changed."""
+"""One chunk of a run: lines gathered by key, compared with what is stored, and the statements of those that changed."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from domain.catalogue.batch import RowFingerprint
-from domain.catalogue.statements import ProductStatement
+from domain.catalogue.batch import FingerprintDiff, KeyRange, RowFingerprint
+from domain.catalogue.statements import ProductStatement, together
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
 from domain.ingestion.records import from_record
 from domain.kernel.problems import Problem
-from domain.runs.usecases.reading import PUSHED, Sheet, slot_of
+from domain.kernel.tenancy import AuditContext, Tenant
+from domain.runs.chunks import slot_of, slots_of
+from domain.runs.usecases.spooling import PUSHED, SpooledFeed
 from ports.codec import Codec
+from ports.spool import Spool
+from ports.unit_of_work import UnitOfWork
 
 Line = tuple[int, int, bytes]
 """Table number, line and the encoded cells."""
@@ -20,7 +25,7 @@ Line = tuple[int, int, bytes]
 
 @dataclass(slots=True)
 class Chunk:
-    """A chunk's lines by key, in the feed's order, and a mark for each key."""
+    """A chunk's lines by key, in the feed's order, and a fingerprint for each key."""
 
     lines: dict[str, list[Line]] = field(default_factory=dict)
     fingerprints: dict[str, RowFingerprint] = field(default_factory=dict)
@@ -29,29 +34,28 @@ class Chunk:
 class ChunkBuilder:
     """Turns spooled lines into chunks and chunks into statements, in the calling thread."""
 
-    def __init__(self, codec: Codec, sheets: Sequence[Sheet], context: FeedSettings) -> None:
-        self._codec = codec
-        self._sheets = sheets
-        self._context = context
+    def __init__(self, codec: Codec, spool: Spool, feed: SpooledFeed, context: FeedSettings) -> None:
+        self._codec, self._spool, self._feed, self._context = codec, spool, feed, context
 
-    def chunk(self, lines: Sequence[bytes]) -> Chunk:
-        """Gather lines by key."""
+    def gather(self, buckets: range) -> Chunk:
+        """The buckets' lines by key."""
         chunk, decode = Chunk(), self._codec.decode
         by_key = chunk.lines
-        for entry in lines:
-            head, _, cells = entry.partition(b"\t")
-            table, key, line = decode(head)
-            by_key.setdefault(key, []).append((table, line, cells))
+        for bucket in buckets:
+            for entry in self._spool.lines(bucket):
+                head, _, cells = entry.partition(b"\t")
+                table, key, line = decode(head)
+                by_key.setdefault(key, []).append((table, line, cells))
         for key, kept in by_key.items():
             digest = blake2b(digest_size=16)
             for table, _, cells in kept:
-                digest.update(self._sheets[max(table, 0)].salt)
+                digest.update(self._feed.sheets[max(table, 0)].salt)
                 digest.update(cells)
-            chunk.fingerprints[key] = RowFingerprint(slot_of(key, self._context.stream), key, digest.digest())
+            chunk.fingerprints[key] = RowFingerprint(slot_of(key, self._feed.stream), key, digest.digest())
         return chunk
 
     def statements(self, chunk: Chunk, keys: Collection[str]) -> tuple[list[ProductStatement], list[Problem]]:
-        """What the feed states under these keys. A statement's key is the mark's."""
+        """What the feed states under these keys. A statement's key is the fingerprint's."""
         stated: list[ProductStatement] = []
         problems: list[Problem] = []
         for key, lines in chunk.lines.items():
@@ -80,22 +84,37 @@ class ChunkBuilder:
             line, record = rows[-1]
             statement, found = from_record(record, self._context, line)
             return statement, found
-        sheet = self._sheets[table]
+        sheet = self._feed.sheets[table]
         assert sheet.plan is not None
         return normalise(Group(key, rows, sheet.name), sheet.plan)
 
 
-def together(first: ProductStatement, second: ProductStatement) -> ProductStatement:
-    """Two sheets' statements of one product: the second fills in what the first does not say."""
-    first.data = {**second.data, **first.data}
-    known = {variant.key: variant for variant in first.variants}
-    for variant in second.variants:
-        mine = known.get(variant.key)
-        if mine is None:
-            first.variants.append(variant)
-            continue
-        mine.data = {**variant.data, **mine.data}
-        places = {offer.location for offer in mine.offers}
-        mine.offers += [offer for offer in variant.offers if offer.location not in places]
-    first.discontinued = first.discontinued or second.discontinued
-    return first
+@dataclass(frozen=True, slots=True)
+class ComparedChunk:
+    """A chunk and how it compares with what is stored in its range of keys."""
+
+    chunk: Chunk
+    key_range: KeyRange
+    diff: FingerprintDiff
+
+
+@dataclass(frozen=True, slots=True)
+class FeedChunks:
+    """The chunks of a spooled feed, by number; nobody else changes its source's fingerprints meanwhile."""
+
+    uow: UnitOfWork
+    tenant: Tenant
+    context: AuditContext
+    source: str
+    feed: SpooledFeed
+    builder: ChunkBuilder
+    buckets: Sequence[range]
+
+    async def compare(self, number: int) -> ComparedChunk:
+        """Hold the chunk's fingerprints against the store, writing nothing."""
+        buckets = self.buckets[number]
+        chunk = await asyncio.to_thread(self.builder.gather, buckets)
+        key_range = KeyRange(self.source, self.feed.stream, *slots_of(buckets, self.feed.buckets))
+        async with self.uow.scratch(self.tenant, self.context) as tx:
+            diff = await tx.catalogue.compare(key_range, list(chunk.fingerprints.values()))
+        return ComparedChunk(chunk, key_range, diff)

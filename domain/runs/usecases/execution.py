@@ -1,4 +1,4 @@
-"""Carrying out a run: fetch, parse and map, then normalise and store chunk by chunk; safe to take over at any point."""
+"""Carrying out a run: fetch, parse and map, compare, guard, normalise, store; safe to take over at any point."""
 
 import asyncio
 import errno
@@ -10,28 +10,40 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from domain.ingestion.model import FeedSettings, FeedTable
+from domain.catalogue.model import Stream
+from domain.ingestion.model import FeedTable
 from domain.ingestion.vocabulary.senses import score_header
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Actor, AuditContext
-from domain.runs.model import Run, RunError
+from domain.runs.chunks import bucket_count
+from domain.runs.model import (
+    REREADING,
+    Fetched,
+    PushInput,
+    Run,
+    RunError,
+    RunErrorCode,
+    RunStage,
+    WaitingReason,
+)
+from domain.runs.sheets import context_of, settings_digest
+from domain.runs.shrink import ShrinkRefused
 from domain.runs.usecases import outcome
-from domain.runs.usecases.chunking import ChunkBuilder
-from domain.runs.usecases.fetching import Fetcher, Snapshot, settings_digest
-from domain.runs.usecases.reading import Interrupted, NeedsMapping, Reader, Reading, StockSheet
-from domain.runs.usecases.storing import ShrinkRefused, Storer
+from domain.runs.usecases.chunking import ChunkBuilder, FeedChunks
+from domain.runs.usecases.fetching import Fetcher, Snapshot
+from domain.runs.usecases.guarding import refuse_shrink
+from domain.runs.usecases.spooling import Interrupted, NeedsMapping, RowSpooler, SpooledFeed, StockSheet
+from domain.runs.usecases.writing import ChunkWriter
 from domain.sources.model import Ladder, Source
 from ports.codec import Codec
 from ports.connectors import Connectors, FetchFailed, Job, ParseFailed, Validators
 from ports.objects import Objects
 from ports.secrets import Vault
-from ports.spool import Spool, Spools
+from ports.spool import Spools
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.runs")
-BUCKET_BYTES: Final = 16 << 10
-MOST_BUCKETS: Final = 1024
 TRIES: Final = 8
 """How often a run that meets unforeseen errors is tried: for some minutes, as the worker waits longer each time."""
 _PACKED: Final = (b"PK\x03\x04", b"\x1f\x8b")
@@ -90,13 +102,13 @@ class RunExecution:
         except FetchFailed as failure:
             await self._fetch_failed(attempt, failure)
         except ParseFailed as failure:
-            await self._fail(attempt, RunError("parse_failed", str(failure)))
+            await self._fail(attempt, RunError(RunErrorCode.PARSE_FAILED, str(failure)))
         except NeedsMapping as failure:
             async with self._uow.begin(job.tenant, attempt.context) as tx:
                 await outcome.ask_for_mapping(tx, job, await self._latest(tx, attempt), str(failure))
         except ShrinkRefused as refusal:
             stats = {**attempt.run.stats, "stated": refusal.stated, "would_withdraw": refusal.lost}
-            await self._fail(attempt, RunError("shrink_refused", str(refusal)), stats)
+            await self._fail(attempt, RunError(RunErrorCode.SHRINK_REFUSED, str(refusal)), stats)
         except DomainError:
             raise
         except Exception as error:
@@ -106,15 +118,15 @@ class RunExecution:
         """A full disk fails the run at once; anything else is tried again some times before it does."""
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             message = "The service has no space left to keep the feed; nothing was changed. Run it again later."
-            await self._fail(attempt, RunError("storage_full", message))
+            await self._fail(attempt, RunError(RunErrorCode.STORAGE_FULL, message))
             return
-        if attempt.job.attempt - int(attempt.run.input.get("waits", 0)) < TRIES:
+        if attempt.job.attempt - attempt.run.waits < TRIES:
             raise error
         _LOG.error("run given up after %d attempts", TRIES, exc_info=error, extra={"run": attempt.run.id})
         message = (
             "The service met an error of its own; what was stored so far stays. Its operators can see it in the log."
         )
-        await self._fail(attempt, RunError("internal_error", message))
+        await self._fail(attempt, RunError(RunErrorCode.INTERNAL_ERROR, message))
 
     async def _begin(self, job: ClaimedJob) -> Attempt | None:
         context = AuditContext(Actor("service", "worker"), job.kind)
@@ -133,7 +145,7 @@ class RunExecution:
                 connector_job = await self._connector_job(tx, run, source)
             except ValueError:
                 message = "The stored credentials cannot be opened; store them again."
-                await outcome.fail(tx, job, run, RunError("credentials_refused", message), self._ladder)
+                await outcome.fail(tx, job, run, RunError(RunErrorCode.CREDENTIALS_REFUSED, message), self._ladder)
                 return None
             attempt = Attempt(job, context, run, source, connector_job)
             await tx.jobs.hold(job, self._lease)
@@ -143,122 +155,107 @@ class RunExecution:
         sealed = await tx.sources.sealed(source.id)
         credentials = self._vault.open(sealed, source.id) if sealed else None
         good = await tx.runs.last_good(source.id, run.stream)
-        validators = Validators()
-        if good is not None and good.input.get("settings") == settings_digest(source, run.stream):
-            validators = Validators(good.input.get("etag"), good.input.get("last_modified"))
-        return Job(source.config, credentials, run.stream, validators)
+        fetched = good.fetched_under(settings_digest(source, run.stream)) if good else None
+        validators = Validators(fetched.etag, fetched.last_modified) if fetched else Validators()
+        return Job(source.config, credentials, run.stream.value, validators)
 
     async def _carry_out(self, attempt: Attempt, lost: asyncio.Event) -> None:
-        with tempfile.TemporaryDirectory(prefix="joinery-run-", dir=self._workspace) as name:
-            job = attempt.job
-            snapshot = await self._fetcher.snapshot(
-                job.tenant, attempt.run, attempt.source, attempt.connector_job, Path(name)
+        """Fetch, then work the snapshot through; one that turns out to be a stock sheet is worked through as such."""
+        with tempfile.TemporaryDirectory(prefix="joinery-run-", dir=self._workspace) as folder:
+            snapshot = await self._fetcher.fetch_snapshot(
+                attempt.job.tenant, attempt.run, attempt.source, attempt.connector_job, Path(folder)
             )
-            async with self._uow.begin(job.tenant, attempt.context) as tx:
-                run, unchanged = await self._fetched(tx, attempt, snapshot)
-                if unchanged:
-                    await outcome.succeed(tx, job, run, changed=False)
-                    return
-                await tx.runs.save(run)
-                await tx.jobs.hold(job, self._lease)
+            run = await self._keep_snapshot(attempt, snapshot)
+            if run is None:
+                return
             assert snapshot.path is not None
-            await self._store(replace(attempt, run=run), snapshot.path, lost)
+            try:
+                await self._work_through(replace(attempt, run=run), snapshot.path, lost)
+            except StockSheet:
+                run = replace(run, stream=Stream.STOCK)
+                await self._save(attempt, run)
+                await self._work_through(replace(attempt, run=run), snapshot.path, lost)
 
-    async def _fetched(self, tx: Tx, attempt: Attempt, snapshot: Snapshot) -> tuple[Run, bool]:
-        """The run with what the fetch gave, and whether the feed is the very one of the last good run."""
-        run, digest = attempt.run, settings_digest(attempt.source, attempt.run.stream)
-        good = await tx.runs.last_good(run.source, run.stream)
-        same_way = good is not None and good.input.get("settings") == digest and good.input.get("whole", True)
-        unchanged = same_way and good is not None and (snapshot.unchanged or snapshot.key == good.snapshot)
-        taken_over = run.snapshot is not None and run.input.get("settings") == digest
-        served_by = run.served_by if taken_over else snapshot.served_by
-        told = {"settings": digest, "whole": bool(run.input.get("complete", True))}
-        if not taken_over:
-            told |= {
-                "etag": snapshot.validators.etag,
-                "last_modified": snapshot.validators.last_modified,
-                "stored": None,
-            }
-        key = good.snapshot if unchanged and good is not None else snapshot.key
-        stats = {**run.stats, "bytes": snapshot.size} | ({"unchanged_feed": 1} if unchanged else {})
-        stage = "done" if unchanged else "parse"
-        run = replace(run, snapshot=key, served_by=served_by, input={**run.input, **told}, stats=stats, stage=stage)
-        return run, unchanged and run.trigger not in ("replay", "mapping", "category_rules")
-
-    async def _store(self, attempt: Attempt, path: Path, lost: asyncio.Event) -> None:
-        try:
-            await self._read_and_store(attempt, path, lost)
-        except StockSheet:
-            run = replace(attempt.run, stream="stock")
-            async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-                await tx.runs.save(run)
-                await tx.jobs.hold(attempt.job, self._lease)
-            await self._read_and_store(replace(attempt, run=run), path, lost)
-
-    async def _read_and_store(self, attempt: Attempt, path: Path, lost: asyncio.Event) -> None:
-        context = context_of(attempt.source, attempt.run.stream)
-        reading = Reading(buckets_of(path), attempt.run.stream)
-        with self._spools.open(reading.buckets) as spool:
-            await self._read(attempt, path, context, reading, spool, lost)
-            reading.close()
-            storer = Storer(
-                uow=self._uow,
-                tenant=attempt.job.tenant,
-                context=attempt.context,
-                job=attempt.job,
-                lease=self._lease,
-                source=attempt.source,
-                run=attempt.run,
-                reading=reading,
-                chunk_builder=ChunkBuilder(self._codec, reading.sheets, context),
-                spool=spool,
-                complete=bool(attempt.run.input.get("complete", True)),
-                statistics=self._statistics,
-            )
-            await storer.guard()
-            await storer.store()
-            await storer.age()
-        stats = {**attempt.run.stats, **storer.stats()}
-        run = replace(storer.run, stats=stats, problems=tuple(reading.findings.kept))
+    async def _keep_snapshot(self, attempt: Attempt, snapshot: Snapshot) -> Run | None:
+        """The run with what the fetch gave; None when the feed is the very one of the last good run, which ends it."""
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-            await outcome.succeed(tx, attempt.job, run, changed=outcome.told(stats))
+            run, digest, key = attempt.run, settings_digest(attempt.source, attempt.run.stream), snapshot.key
+            good, unchanged = await tx.runs.last_good(run.source, run.stream), False
+            if good and (before := good.fetched_under(digest)) and before.whole:
+                unchanged = snapshot.unchanged or snapshot.key == good.snapshot
+                key = good.snapshot if unchanged else key
+            if run.snapshot is None or run.fetched_under(digest) is None:
+                fetched = Fetched(digest, run.complete, snapshot.validators.etag, snapshot.validators.last_modified)
+                run = replace(run, served_by=snapshot.served_by, fetched=fetched, checkpoint=None)
+            stats = {**run.stats, "bytes": snapshot.size} | ({"unchanged_feed": 1} if unchanged else {})
+            run = replace(run, snapshot=key, stats=stats, stage=RunStage.DONE if unchanged else RunStage.PARSE)
+            if unchanged and run.trigger not in REREADING:
+                await outcome.succeed(tx, attempt.job, run, changed=False)
+                return None
+            await tx.runs.save(run)
+            await tx.jobs.hold(attempt.job, self._lease)
+            return run
 
-    async def _read(
-        self, attempt: Attempt, path: Path, context: FeedSettings, reading: Reading, spool: Spool, lost: asyncio.Event
+    async def _work_through(self, attempt: Attempt, path: Path, lost: asyncio.Event) -> None:
+        """The pipeline from the snapshot on: parse and map, compare, guard, normalise, store."""
+        run, context = attempt.run, context_of(attempt.source, attempt.run.stream)
+        feed = SpooledFeed(_buckets(path), run.stream)
+        with self._spools.open(feed.buckets) as spool:
+            await self._spool_rows(attempt, path, RowSpooler(self._codec, spool, context, feed), feed, lost)
+            chunks = FeedChunks(
+                self._uow,
+                attempt.job.tenant,
+                attempt.context,
+                run.source,
+                feed,
+                ChunkBuilder(self._codec, spool, feed, context),
+                feed.chunks(),
+            )
+            writer = ChunkWriter(
+                self._uow, attempt.job, attempt.context, self._lease, attempt.source, run, chunks, self._statistics
+            )
+            if not writer.first:
+                await refuse_shrink(chunks, run)
+            await writer.write_chunks()
+            await writer.age_absent_products()
+        stats = {**run.stats, **writer.stats()}
+        run = replace(writer.run, stats=stats, problems=tuple(feed.problems.kept))
+        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
+            await outcome.succeed(tx, attempt.job, run, changed=outcome.changed_anything(stats))
+
+    async def _spool_rows(
+        self, attempt: Attempt, path: Path, spooler: RowSpooler, feed: SpooledFeed, lost: asyncio.Event
     ) -> None:
         """Read in a thread; meanwhile say how far it is, and stop it when the lease is lost."""
-        run = attempt.run
-        handed_in = run.trigger in ("upload", "mail") and run.stream == "catalogue"
-        may_be_stock = handed_in and attempt.source.catalogue_at is not None
-        reader = Reader(self._codec, spool, context, reading, may_be_stock=may_be_stock)
-        work = asyncio.create_task(asyncio.to_thread(self._walk, attempt, path, reader, reading))
+        work = asyncio.create_task(asyncio.to_thread(self._read, attempt, path, spooler, feed))
         try:
             while not work.done():
                 await asyncio.wait({work}, timeout=2)
                 if lost.is_set():
-                    reading.stop = True
+                    feed.stop = True
                 elif not work.done():
-                    await self._progress(attempt, reading)
+                    await self._save(attempt, replace(attempt.run, stats={**attempt.run.stats, "rows": feed.rows}))
             work.result()
         except Interrupted:
             raise asyncio.CancelledError from None
         finally:
-            reading.stop = True
+            feed.stop = True
             if not work.done():
                 await asyncio.wait({work})
+        feed.close()
 
-    def _walk(self, attempt: Attempt, path: Path, reader: Reader, reading: Reading) -> None:
-        if attempt.run.input.get("push"):
-            reader.records(self._fetcher.parts(path))
+    def _read(self, attempt: Attempt, path: Path, spooler: RowSpooler, feed: SpooledFeed) -> None:
+        if isinstance(attempt.run.input, PushInput):
+            spooler.records(self._fetcher.parts(path))
             return
         tables: Iterator[FeedTable] = self._connectors.tables(
-            attempt.source.connector, attempt.connector_job, path, score_header, reading.findings.add
+            attempt.source.connector, attempt.connector_job, path, score_header, feed.problems.add
         )
-        reader.tables(tables)
+        spooler.tables(tables, may_be_stock=attempt.run.may_be_stock and attempt.source.catalogue_at is not None)
 
-    async def _progress(self, attempt: Attempt, reading: Reading) -> None:
+    async def _save(self, attempt: Attempt, run: Run) -> None:
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-            await tx.runs.save(replace(attempt.run, stats={**attempt.run.stats, "rows": reading.rows}))
+            await tx.runs.save(run)
             await tx.jobs.hold(attempt.job, self._lease)
 
     async def _latest(self, tx: Tx, attempt: Attempt) -> Run:
@@ -274,31 +271,16 @@ class RunExecution:
         _LOG.info("run failed", extra={"run": attempt.run.id, "code": error.code})
 
     async def _fetch_failed(self, attempt: Attempt, failure: FetchFailed) -> None:
-        if failure.waiting is None or outcome.waited_out(attempt.run):
-            await self._fail(attempt, RunError(failure.code, str(failure)))
+        if failure.waiting is None or attempt.run.waited_out:
+            await self._fail(attempt, RunError(RunErrorCode(failure.code), str(failure)))
             return
         until = failure.retry_at or datetime.now(UTC) + timedelta(minutes=1)
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             run = await self._latest(tx, attempt)
-            await outcome.wait(tx, attempt.job, run, failure.waiting, until, str(failure))
+            await outcome.wait(tx, attempt.job, run, WaitingReason(failure.waiting), until, str(failure))
 
 
-def context_of(source: Source, stream: str) -> FeedSettings:
-    """How the source's values are to be read."""
-    config = source.config
-    currency = config.get("currency")
-    return FeedSettings(
-        currency=str(currency).lower() if currency else None,
-        decimal=str(config.get("decimal", "auto")),
-        warehouse=config.get("warehouse"),
-        price_code=config.get("price_code"),
-        stream=stream,
-    )
-
-
-def buckets_of(path: Path) -> int:
-    """How many buckets a snapshot's rows are put aside in, by its size; packed ones hold about six times as much."""
+def _buckets(path: Path) -> int:
     with path.open("rb") as file:
         head = file.read(4)
-    size = path.stat().st_size * (6 if head.startswith(_PACKED) else 1)
-    return max(1, min(MOST_BUCKETS, -(-size // BUCKET_BYTES)))
+    return bucket_count(path.stat().st_size, packed=head.startswith(_PACKED))

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from domain.kernel.tenancy import Tenant
-from domain.runs.model import SNAPSHOT_LIMIT, Run
+from domain.runs.model import SNAPSHOT_LIMIT, PushInput, Run, UploadInput
 from domain.sources.model import Source
-from domain.uploads.model import Upload
 from ports.codec import Codec
 from ports.connectors import Connectors, FetchFailed, Job, Validators
 from ports.objects import ObjectMissing, Objects
@@ -28,12 +27,6 @@ class Snapshot:
     validators: Validators = field(default_factory=Validators)
 
 
-def settings_digest(source: Source, stream: str) -> str:
-    """Tells whether a snapshot would be read the same way as before."""
-    told = repr((source.connector, sorted(source.config.items(), key=str), stream))
-    return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class Fetcher:
     """Fetches snapshots into `folder`."""
@@ -43,15 +36,14 @@ class Fetcher:
     objects: Objects
     codec: Codec
 
-    async def snapshot(self, tenant: Tenant, run: Run, source: Source, job: Job, folder: Path) -> Snapshot:
+    async def fetch_snapshot(self, tenant: Tenant, run: Run, source: Source, job: Job, folder: Path) -> Snapshot:
         """The run's snapshot. Raises FetchFailed."""
         path = folder / "snapshot"
         if run.snapshot is not None:
             return Snapshot(path, run.snapshot, (await self._keep(path, self._stored(run.snapshot)))[0])
-        if "upload" in run.input:
-            chunks = self._stored(await self._upload_key(tenant, str(run.input["upload"])))
-            return await self._take(tenant, path, chunks)
-        if run.input.get("push"):
+        if isinstance(run.input, UploadInput):
+            return await self._take(tenant, path, self._stored(run.input.key))
+        if isinstance(run.input, PushInput):
             return await self._take(tenant, path, self._pushed(tenant, run))
         return await self._fetch(tenant, source, job, path)
 
@@ -86,13 +78,6 @@ class Fetcher:
                 yield chunk
         except ObjectMissing as error:
             raise FetchFailed("fetch_failed", "The stored file is gone; hand it in again.") from error
-
-    async def _upload_key(self, tenant: Tenant, upload: str) -> str:
-        async with self.uow.read(tenant) as tx:
-            found = await tx.store(Upload).get(upload)
-        if found is None:
-            raise FetchFailed("fetch_failed", "The upload is gone; hand the file in again.")
-        return found.key
 
     async def _pushed(self, tenant: Tenant, run: Run) -> AsyncIterator[bytes]:
         """The parts of a batch, one JSON array a line."""

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from domain.catalogue.model import Stream
 from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.runs.model import RunTrigger
 from domain.runs.queueing import execution, queued
 from ports.clock import Clock
 from ports.sources import SourceSchedule
@@ -29,10 +31,10 @@ class RunScheduler:
         """Queue a run for every due source; answers when the next one falls due."""
         while due := await self.schedule.due(self.clock.now(), _BATCH):
             for tenant, source, stream in due:
-                await self._queue(tenant, source, stream)
+                await self._queue(tenant, source, Stream(stream))
         return await self.schedule.next_due()
 
-    async def _queue(self, tenant: Tenant, id: str, stream: str) -> None:
+    async def _queue(self, tenant: Tenant, id: str, stream: Stream) -> None:
         """One transaction a source: the run, its job, and the schedule moved on, so that a crash queues nothing twice."""
         async with self.uow.begin(tenant, _CONTEXT) as tx:
             source = await tx.sources.get(id, lock=True)
@@ -45,11 +47,11 @@ class RunScheduler:
                 wait = timedelta(minutes=minutes) if await self._started(tx, id, stream) else _AGAIN
                 await tx.sources.save(source.next_due(stream, tx.now + wait))
 
-    async def _started(self, tx: Tx, id: str, stream: str) -> bool:
+    async def _started(self, tx: Tx, id: str, stream: Stream) -> bool:
         """Queue a run, unless one of the stream is open."""
         if await tx.runs.open(id, stream):
             return False
-        run = queued(id, "schedule", tx.now, stream=stream)
+        run = queued(id, RunTrigger.SCHEDULE, tx.now, stream=stream)
         try:
             async with tx.savepoint():
                 await tx.runs.add(run)

@@ -1,12 +1,11 @@
 """What people do with runs: look at them, start one, push records into one."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
+from domain.catalogue.model import Stream
 from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound, Unprocessable
 from domain.kernel.paging import Page, PageRequest
-from domain.runs.model import Run
+from domain.runs.model import PushInput, Run, RunFilter, RunTrigger
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import FETCHED_KINDS, Source
 from ports.connectors import Connectors
@@ -32,7 +31,7 @@ class Push:
 class StartRun:
     """A pull to start now; `accept_shrink` lets a complete run withdraw as much as it finds gone."""
 
-    stream: str = "catalogue"
+    stream: Stream = Stream.CATALOGUE
     accept_shrink: bool = False
 
 
@@ -45,7 +44,7 @@ class RunService:
     async def list_runs(self, tx: Tx, source: str, page_request: PageRequest) -> Page[Run]:
         """A source's runs, newest first. Raises NotFound for an unknown source."""
         await _source(tx, source)
-        return await tx.runs.page(source, page_request)
+        return await tx.runs.page(page_request, RunFilter(source))
 
     async def get(self, tx: Tx, id: str) -> Run:
         """One run. Raises NotFound."""
@@ -65,7 +64,7 @@ class RunService:
         found.refuse_unless_runnable()
         if open_run := await tx.runs.open(source, asked.stream):
             raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; wait until it has ended.")
-        run = queued(source, "manual", tx.now, stream=asked.stream, accept_shrink=asked.accept_shrink)
+        run = queued(source, RunTrigger.MANUAL, tx.now, stream=asked.stream, accept_shrink=asked.accept_shrink)
         await tx.runs.add(run)
         await tx.jobs.add(execution(run, tx.tenant))
         await tx.audit.add(started(run))
@@ -85,8 +84,10 @@ class RunService:
             raise Unprocessable(f"A source of kind {found.kind} takes no records; only sources of kind push do.")
         found.refuse_unless_runnable()
         run = await self._collecting(tx, source, push)
-        part = int(run.input["parts"])
-        run = replace(run, input=_filled(run.input, push))
+        assert isinstance(run.input, PushInput)
+        part = run.input.parts
+        filled = run.input.with_part(push.count, batch=push.batch, more=push.more, complete=push.complete)
+        run = replace(run, input=filled)
         await tx.runs.save(run)
         await tx.pushes.add_part(run.id, part, push.records)
         if not push.more:
@@ -97,12 +98,12 @@ class RunService:
         """The run that this call fills: the one that collects its batch, or a new one."""
         if push.batch is not None and (run := await tx.pushes.collecting(source, push.batch)):
             return run
-        run = queued(source, "push", tx.now, input={"push": True, "parts": 0, "records": 0, "open": True})
+        run = queued(source, RunTrigger.PUSH, tx.now, input=PushInput())
         await tx.runs.add(run)
         await tx.audit.add(started(run))
         return run
 
-    def _refuse_unless_pulled(self, source: Source, stream: str) -> None:
+    def _refuse_unless_pulled(self, source: Source, stream: Stream) -> None:
         info = self.connectors.info(source.connector)
         if source.kind not in FETCHED_KINDS:
             raise Unprocessable(f"A source of kind {source.kind} is not pulled; its runs start when data is handed in.")
@@ -117,15 +118,3 @@ async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:
     if source is None:
         raise NotFound
     return source
-
-
-def _filled(input: Mapping[str, Any], push: Push) -> dict[str, Any]:
-    """The run's input with this call's part counted in; the last part decides whether the whole catalogue is there."""
-    filled = {
-        **input,
-        "parts": int(input["parts"]) + 1,
-        "records": int(input["records"]) + push.count,
-        "open": push.more,
-        "complete": push.complete and not push.more,
-    }
-    return filled if push.batch is None else filled | {"batch": push.batch}

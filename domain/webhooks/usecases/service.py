@@ -3,7 +3,7 @@
 import base64
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -135,7 +135,7 @@ class WebhookService:
     async def deliveries(self, tx: Tx, id: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
         """The endpoint's deliveries, newest first. Raises NotFound."""
         _found(await tx.webhooks.get(id))
-        return await tx.webhooks.deliveries(id, wanted, page_request)
+        return await tx.webhooks.deliveries(replace(wanted, endpoint=id), page_request)
 
     async def delivery(self, tx: Tx, id: str, delivery: str) -> Delivery:
         """One delivery of the endpoint. Raises NotFound."""

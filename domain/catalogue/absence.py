@@ -1,0 +1,29 @@
+"""The absence ladder: what a product becomes that its source's complete runs no longer list (decisions.md §3)."""
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from domain.catalogue.model import ProductStatus
+
+MISSED_RUNS: Final = 3
+"""So many complete runs in a row must have missed a product before its status moves; further ones are not counted."""
+PROBABLY_DISCONTINUED_AFTER: Final = timedelta(hours=72)
+DISCONTINUED_AFTER: Final = timedelta(days=30)
+
+
+class Absence(NamedTuple):
+    """A product that MISSED_RUNS complete runs of its source did not list: its key, its status, and absent since when."""
+
+    key: str
+    status: ProductStatus
+    since: datetime
+
+
+def next_status(absence: Absence, now: datetime) -> ProductStatus | None:
+    """The status that is due by now; None while nothing is."""
+    age = now - absence.since
+    if absence.status == ProductStatus.ACTIVE and age >= PROBABLY_DISCONTINUED_AFTER:
+        return ProductStatus.PROBABLY_DISCONTINUED
+    if absence.status == ProductStatus.PROBABLY_DISCONTINUED and age >= DISCONTINUED_AFTER:
+        return ProductStatus.DISCONTINUED
+    return None

@@ -1,0 +1,67 @@
+"""How a source's tables are read, and what tells one way of reading them from another."""
+
+from dataclasses import dataclass, fields
+from hashlib import blake2b
+from typing import Final
+
+from domain.catalogue.model import Stream
+from domain.ingestion.columns.plan import ReadPlan
+from domain.ingestion.model import FeedSettings, HeaderMapping
+from domain.sources.model import Source
+
+READING_VERSION: Final = b"1"
+"""Part of every fingerprint: raising it makes each source's next run normalise everything anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One table of the feed: its name, what its columns mean, and the salt of its rows' fingerprints.
+
+    `places` are the locations that its columns can state offers at; None where the rows themselves name them.
+    """
+
+    name: str | None
+    plan: ReadPlan | None
+    salt: bytes
+    places: frozenset[str] | None = None
+
+
+def context_of(source: Source, stream: Stream) -> FeedSettings:
+    """How the source's values are to be read."""
+    config = source.config
+    currency = config.get("currency")
+    return FeedSettings(
+        currency=str(currency).lower() if currency else None,
+        decimal=str(config.get("decimal", "auto")),
+        warehouse=config.get("warehouse"),
+        price_code=config.get("price_code"),
+        stream=stream.value,  # plain, for salts are made of the context's repr
+    )
+
+
+def settings_digest(source: Source, stream: Stream) -> str:
+    """Tells whether a snapshot would be read the same way as before."""
+    settings = repr((source.connector, sorted(source.config.items(), key=str), stream.value))
+    return blake2b(settings.encode(), digest_size=12).hexdigest()
+
+
+def salt_of(mapping: HeaderMapping | None, context: FeedSettings) -> bytes:
+    """Tells one way of reading rows from another, so that a changed mapping or setting counts as a change."""
+    columns = [(c.position, c.column, c.field, sorted(c.settings.items())) for c in mapping.columns] if mapping else []
+    settings = ", ".join(f"{field.name}={getattr(context, field.name)!r}" for field in fields(context))
+    # as text that no class's name is part of: a salt that changes has every row of every source normalised anew
+    return blake2b(f"({READING_VERSION!r}, {columns!r}, Context({settings}))".encode(), digest_size=16).digest()
+
+
+def places_of(mapping: HeaderMapping, plan: ReadPlan) -> frozenset[str] | None:
+    """The locations that the columns speak of; None where a column of its own names each row's."""
+    if any(column.field == "location" for column in mapping.columns):
+        return None
+    named = {str(column.settings["location"]) for column in mapping.columns if "location" in column.settings}
+    return frozenset({*named, plan.location})
+
+
+def is_stock_sheet(mapping: HeaderMapping) -> bool:
+    """Whether the columns state stock and give the items no name."""
+    fields = {column.field for column in mapping.columns}
+    return bool(fields & {"quantity", "availability"}) and not fields & {"title", "description", "variant_title"}

@@ -1,0 +1,174 @@
+"""From a snapshot's tables to rows put aside by bucket, each under its key (pipeline stages parse and map)."""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Any, Final
+
+from domain.catalogue.batch import SLOTS
+from domain.catalogue.model import Stream
+from domain.ingestion.columns.plan import ReadPlan, compile_plan
+from domain.ingestion.mapping.proposal import from_given, propose
+from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
+from domain.kernel.problems import Problem, ProblemKind
+from domain.runs.chunks import chunks_of, slot_of
+from domain.runs.model import KEPT_PROBLEMS
+from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of
+from ports.codec import Codec
+from ports.spool import Spool
+
+SAMPLES: Final = 50
+PUSHED: Final = -1
+"""The table number of pushed records, which are no rows."""
+
+
+class NeedsMapping(Exception):
+    """No table of the feed says which column names the item; a person must map the columns."""
+
+
+class StockSheet(Exception):
+    """The file states stock of items that the catalogue knows, and nothing about the items themselves."""
+
+
+class Interrupted(Exception):
+    """The worker was stopped while it read."""
+
+
+@dataclass(slots=True)
+class ProblemLog:
+    """Problems of a run: the first thousand word by word, all of them counted."""
+
+    kept: list[Problem] = field(default_factory=list)
+    total: int = 0
+
+    def add(self, problem: Problem) -> None:
+        """Note one."""
+        self.total += 1
+        if len(self.kept) < KEPT_PROBLEMS:
+            self.kept.append(problem)
+
+
+@dataclass(slots=True)
+class SpooledFeed:
+    """What of a feed is put aside so far; another thread may look at the counts.
+
+    Rows are put aside in `buckets` by a hash of their key; `held` counts the rows of each. `stop` ends the reading.
+    """
+
+    buckets: int
+    stream: Stream = Stream.CATALOGUE
+    sheets: list[Sheet] = field(default_factory=list)
+    rows: int = 0
+    problems: ProblemLog = field(default_factory=ProblemLog)
+    slots: "array[int]" = field(default_factory=lambda: array("I"))
+    held: list[int] = field(default_factory=list)
+    stop: bool = False
+
+    def __post_init__(self) -> None:
+        """No bucket holds anything yet."""
+        self.held = [0] * self.buckets
+
+    def close(self) -> None:
+        """Reading is over: from now on `has` knows what was read."""
+        self.slots = array("I", sorted(self.slots))
+
+    def chunks(self) -> list[range]:
+        """The buckets that make up each chunk."""
+        return chunks_of(self.held, self.stream)
+
+    def places(self) -> frozenset[str] | None:
+        """The locations that all sheets together can state offers at; None where that is not known beforehand."""
+        places: set[str] = set()
+        for sheet in self.sheets:
+            if sheet.places is None:
+                return None
+            places |= sheet.places
+        return frozenset(places)
+
+    def has(self, key: str) -> bool:
+        """Whether the feed names the product key (known by its slot, so one key in two thousand million is mistaken)."""
+        slot = slot_of(key, Stream.CATALOGUE)
+        place = bisect_left(self.slots, slot)
+        return place < len(self.slots) and self.slots[place] == slot
+
+
+class RowSpooler:
+    """Puts the rows of tables aside in a spool, in the calling thread."""
+
+    def __init__(self, codec: Codec, spool: Spool, context: FeedSettings, feed: SpooledFeed) -> None:
+        self._last_slot = -1
+        self._codec = codec
+        self._spool = spool
+        self._context = context
+        self._feed = feed
+
+    def tables(self, tables: Iterator[FeedTable], *, may_be_stock: bool = False) -> None:
+        """Every table's rows.
+
+        Raises NeedsMapping when none can be keyed, StockSheet when the first is one (and `may_be_stock`), Interrupted
+        once the feed's `stop` is set.
+        """
+        missing: list[str] = []
+        for table in tables:
+            head = list(islice(table.rows, SAMPLES))
+            mapping = self._mapping(table, head)
+            if mapping.missing:
+                missing.append(table.sheet or "the file")
+                self._without_key(table, mapping)
+                continue
+            if may_be_stock and is_stock_sheet(mapping):
+                raise StockSheet
+            plan = compile_plan(mapping, self._context)
+            sheet = Sheet(table.sheet, plan, salt_of(mapping, self._context), places_of(mapping, plan))
+            self._feed.sheets.append(sheet)
+            self._rows(len(self._feed.sheets) - 1, plan, chain(head, table.rows))
+        if missing and not self._feed.sheets:
+            raise NeedsMapping(
+                f"No column of {', '.join(missing)} could be read as the item's SKU, key, GTIN or MPN"
+                + (" with a price or quantity." if self._feed.stream == Stream.STOCK else ".")
+            )
+
+    def records(self, parts: Iterator[Sequence[Mapping[str, Any]]]) -> None:
+        """Pushed records."""
+        self._feed.sheets.append(Sheet(None, None, salt_of(None, self._context)))
+        for part in parts:
+            for record in part:
+                self._feed.rows += 1
+                self._keep(PUSHED, str(record["product"]["external_id"]), self._feed.rows, record)
+
+    def _mapping(self, table: FeedTable, head: Sequence[Row]) -> HeaderMapping:
+        if table.given is not None:
+            return from_given(table.headers, table.given)
+        samples = [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
+        return propose(table.headers, samples, self._context)
+
+    def _without_key(self, table: FeedTable, mapping: HeaderMapping) -> None:
+        detail = "No column could be read as the item's key; the sheet was left out."
+        self._feed.problems.add(Problem("sku", ProblemKind.MISSING, detail, sheet=table.sheet))
+
+    def _rows(self, index: int, plan: ReadPlan, rows: Iterator[Row]) -> None:
+        """The hot loop: key, chunk, put aside."""
+        feed, name = self._feed, self._feed.sheets[index].name
+        key_of: Callable[[Sequence[Any]], str | None]
+        key_of = plan.product_key if self._feed.stream == Stream.CATALOGUE else plan.variant_key
+        for line, cells in rows:
+            feed.rows += 1
+            key = key_of(cells)
+            if key is None:
+                detail = "The row names no item: no SKU, key, GTIN or MPN."
+                feed.problems.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=name))
+            else:
+                self._keep(index, key, line, cells)
+            if feed.stop:
+                raise Interrupted
+
+    def _keep(self, table: int, key: str, line: int, cells: Any) -> None:
+        encode, slot = self._codec.encode, slot_of(key, self._feed.stream)
+        if slot != self._last_slot:
+            self._feed.slots.append(slot)
+            self._last_slot = slot
+        bucket = slot * self._feed.buckets // SLOTS
+        self._feed.held[bucket] += 1
+        self._spool.put(bucket, encode((table, key, line)) + b"\t" + encode(cells))

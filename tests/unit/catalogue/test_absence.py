@@ -1,0 +1,26 @@
+"""The rungs of the absence ladder."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.catalogue.absence import Absence, next_status
+from domain.catalogue.model import ProductStatus
+from tests.support import builders
+
+ACTIVE, PROBABLY, GONE = ProductStatus
+
+
+@pytest.mark.parametrize(
+    ("status", "absent", "due"),
+    [
+        (ACTIVE, timedelta(hours=72) - timedelta(seconds=1), None),
+        (ACTIVE, timedelta(hours=72), PROBABLY),
+        (ACTIVE, timedelta(days=90), PROBABLY),
+        (PROBABLY, timedelta(days=30) - timedelta(seconds=1), None),
+        (PROBABLY, timedelta(days=30), GONE),
+        (GONE, timedelta(days=90), None),
+    ],
+)
+def test_next_status(status: ProductStatus, absent: timedelta, due: ProductStatus | None) -> None:
+    assert next_status(Absence("k", status, builders.MOMENT), builders.MOMENT + absent) == due

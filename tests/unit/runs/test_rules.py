@@ -1,0 +1,60 @@
+"""The rules of a run: chunks, the shrink guard, pushes, the next pull."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.catalogue.batch import SLOTS
+from domain.catalogue.model import Stream
+from domain.runs.chunks import CHUNK_ROWS, bucket_count, chunks_of, slot_of, slots_of
+from domain.runs.model import PushInput, RunError, RunErrorCode, WaitingReason
+from domain.runs.queueing import rescheduled
+from domain.runs.shrink import allowance, confirms, kept_by_stock
+from domain.sources.model import Schedule
+from tests.support import builders
+
+NOW = builders.MOMENT
+
+
+def test_chunks_hold_whole_buckets_and_all_slots() -> None:
+    rows = CHUNK_ROWS[Stream.CATALOGUE]
+    assert chunks_of([rows - 1, 1, rows, 5], Stream.CATALOGUE) == [range(2), range(2, 3), range(3, 4)]
+    assert chunks_of([0], Stream.STOCK) == [range(1)]
+    bounds = [slots_of(chunk, 7) for chunk in (range(2), range(2, 3), range(3, 7))]
+    assert (bounds[0][0], bounds[-1][1]) == (0, SLOTS)
+    assert [high for _, high in bounds[:-1]] == [low for low, _ in bounds[1:]]
+
+
+def test_items_of_one_product_stand_together_in_stock() -> None:
+    slots = [slot_of(key, Stream.STOCK) >> 12 for key in ("LM-1001-01", "LM-1001-02")]
+    assert slots[0] == slots[1]
+    assert [bucket_count(size, packed=False) for size in (0, 16 << 10, (16 << 10) + 1, 1 << 40)] == [1, 1, 2, 1024]
+    assert bucket_count(16 << 10, packed=True) == 6
+
+
+def test_the_shrink_guard() -> None:
+    assert [allowance(stated) for stated in (10, 166, 1000)] == [50, 50, 300]
+    refused = builders.run("src_1", error=RunError(RunErrorCode.SHRINK_REFUSED, "No."), stats={"would_withdraw": 100})
+    assert confirms(refused, 110) and not confirms(refused, 111)
+    assert not confirms(None, 1) and not confirms(builders.run("src_1"), 0)
+    held = frozenset({("a", "main"), ("a", "east"), ("b", "main")})
+    assert kept_by_stock(held, {"a"}, {"main"}) == {("a", "main")}
+    assert kept_by_stock(held, {"a"}, None) == {("a", "main"), ("a", "east")}
+
+
+def test_the_last_part_decides_whether_all_is_there() -> None:
+    first = PushInput().with_part(5, batch="monday", more=True, complete=True)
+    assert first == PushInput("monday", 1, 5, open=True, complete=False)
+    assert first.with_part(2, batch=None, more=False, complete=True) == PushInput("monday", 2, 7, False, True)
+
+
+def test_a_connectors_own_reason_is_a_retry() -> None:
+    assert WaitingReason("maintenance") is WaitingReason.RETRY
+
+
+@pytest.mark.parametrize(("changed", "minutes", "factor"), [(True, 30, 0.5), (False, 120, 2.0)])
+def test_adaptive_schedules_stretch_while_nothing_changes(changed: bool, minutes: int, factor: float) -> None:
+    source = builders.source(schedule=Schedule(interval_minutes=60, adaptive=True))
+    after = rescheduled(source, Stream.CATALOGUE, NOW, changed=changed, jitter=1.0)
+    assert after.next_pull == NOW + timedelta(minutes=minutes)
+    assert after.interval_factor == {"catalogue": factor}
