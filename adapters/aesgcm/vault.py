@@ -35,7 +35,6 @@ class AesGcmVault:
         self._keys = dict(derive(secret) for secret in (*former, current))
 
     def seal(self, credentials: Mapping[str, Any], context: str) -> bytes:
-        """Seal for one source; `context` (its id) is authenticated with it."""
         data_key, nonce, inner = AESGCM.generate_key(256), secrets.token_bytes(_NONCE), secrets.token_bytes(_NONCE)
         bound = self._bound(self._name, context)
         wrapped = AESGCM(self._keys[self._name]).encrypt(nonce, data_key, bound)
@@ -44,7 +43,6 @@ class AesGcmVault:
         return head + nonce + wrapped + inner + AESGCM(data_key).encrypt(inner, text, bound)
 
     def open(self, sealed: bytes, context: str) -> Mapping[str, Any]:
-        """Open what `seal` gave. Raises ValueError when it was tampered with or another key sealed it."""
         name, rest = self._read_head(sealed)
         if name not in self._keys:
             raise ValueError("The credentials were sealed under a key that is not at hand.")

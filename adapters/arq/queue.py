@@ -25,14 +25,12 @@ class ArqQueue:
         self._connecting = asyncio.Lock()
 
     async def wake(self, lane: str) -> None:
-        """Raises Unavailable when Redis is lost."""
         pool = await self._connected()
         with translated():
             async with asyncio.timeout(_PATIENCE):
                 await pool.enqueue_job(FUNCTION, _job_id=lane)
 
     async def epoch(self) -> str:
-        """A random value that Redis keeps for as long as it keeps anything. Raises Unavailable."""
         pool = await self._connected()
         with translated():
             async with asyncio.timeout(_PATIENCE), pool.pipeline(transaction=True) as pipe:
@@ -42,7 +40,6 @@ class ArqQueue:
         return bytes(answers[1]).decode()
 
     async def healthy(self) -> bool:
-        """Whether Redis answers now."""
         try:
             pool = await self._connected()
             with translated():
@@ -52,7 +49,6 @@ class ArqQueue:
             return False
 
     async def close(self) -> None:
-        """Give the connections back."""
         if self._pool is not None:
             await self._pool.aclose(close_connection_pool=True)
             self._pool = None

@@ -33,18 +33,15 @@ class FileObjects:
         self._links = Links(base_url, secret)
 
     async def put_file(self, key: str, path: Path) -> None:
-        """Store a copy of the file. Raises ValueError for an unsafe key."""
         await asyncio.to_thread(self._copy, self._path(key), path)
 
     async def size(self, key: str) -> int:
-        """Raises ObjectMissing."""
         try:
             return (await asyncio.to_thread(self._path(key).stat)).st_size
         except FileNotFoundError as error:
             raise ObjectMissing(key) from error
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
-        """Raises ObjectMissing at the first chunk; what is read stays whole when the object is replaced meanwhile."""
         try:
             file = await asyncio.to_thread(self._path(key).open, "rb")
         except FileNotFoundError as error:
@@ -54,17 +51,14 @@ class FileObjects:
                 yield chunk
 
     async def delete(self, key: str) -> None:
-        """Forget the object."""
         await asyncio.to_thread(self._path(key).unlink, missing_ok=True)
 
     async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
-        """A link that `verify` and `receive` honour."""
         self._path(key)
         url = self._links.make("PUT", key, expires_at, Grant(content_type=content_type, limit=bytes_limit))
         return SignedPut(url, {"Content-Type": content_type}, expires_at)
 
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
-        """A link that `verify` honours; the edge answers with `read`."""
         self._path(key)
         return self._links.make("GET", key, expires_at, Grant(filename=filename))
 

@@ -17,7 +17,6 @@ class FileSpool:
         self._written: set[int] = set()
 
     def put(self, bucket: int, line: bytes) -> None:
-        """Put a line aside."""
         self._held[bucket].append(line)
         self._bytes += len(line) + 48
         if self._bytes > self._limit:
@@ -33,7 +32,6 @@ class FileSpool:
         self._bytes = 0
 
     def lines(self, bucket: int) -> Sequence[bytes]:
-        """The bucket's lines, in the order they were put."""
         if bucket not in self._written:
             return self._held[bucket]
         stored = (self._folder / str(bucket)).read_bytes().split(b"\n")
@@ -50,6 +48,5 @@ class FileSpools:
 
     @contextmanager
     def open(self, buckets: int) -> Iterator[FileSpool]:
-        """A spool of that many buckets, gone with the context."""
         with tempfile.TemporaryDirectory(prefix="joinery-spool-", dir=self._folder) as name:
             yield FileSpool(Path(name), buckets, self._limit)

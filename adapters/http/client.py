@@ -93,7 +93,6 @@ class GuardedClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -124,7 +123,6 @@ class GuardedClient:
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
     ) -> AsyncIterator[Answer]:
-        """Send the body. A redirect is an answer like any other. Raises OutboundError."""
         async with self.request("POST", url, body=body, headers=headers, hosts=hosts, redirects=0) as answer:
             yield answer
 

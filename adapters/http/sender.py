@@ -45,7 +45,6 @@ class HttpSender:
         self._sessions: dict[tuple[bool, bool], aiohttp.ClientSession] = {}
 
     async def close(self) -> None:
-        """Close all connections."""
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()

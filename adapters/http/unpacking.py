@@ -47,7 +47,6 @@ class Unpacker:
         return piece, inflate.unused_data.lstrip(b"\0") if inflate.eof else inflate.unconsumed_tail
 
     def finish(self) -> None:
-        """Raises BadEncoding when the packed answer ends too early."""
         if self._inflate is not None:
             raise BadEncoding("The packed answer ends too early.")
 

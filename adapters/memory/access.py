@@ -21,11 +21,9 @@ class MemoryKeys:
         self._rows = transaction.rows(KEYS)
 
     async def add(self, key: ApiKey) -> None:
-        """Keep a new key."""
         await self._rows.add(key)
 
     async def revoke(self, id: str) -> bool:
-        """End a key at once."""
         key = self._rows.get(id)
         if key is None or key.revoked_at is not None:
             return False
@@ -40,7 +38,6 @@ class MemoryCredentials:
         self._store = store
 
     async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
-        """The key with that keyed hash and the principal it makes."""
         orgs = self._store.committed(ORGS, EVERYWHERE)
         for tenant, key in self._store.everyone(KEYS):
             if key.digest == digest and tenant.org in orgs:
@@ -54,7 +51,6 @@ class MemoryCredentials:
         return None
 
     async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
-        """Those of the keys that there are, by digest."""
         found = {digest: await MemoryCredentials.key(self, digest) for digest in digests}
         return {digest: proof for digest, proof in found.items() if proof is not None}
 
@@ -66,7 +62,6 @@ class MemoryCredentials:
         return member.role if member else None
 
     async def pin_version(self, org: str, version: str) -> str:
-        """Pin the organisation's API version unless one is pinned."""
         organisation = self._store.committed(ORGS, EVERYWHERE).get(org)
         if organisation is None:
             raise NotFound

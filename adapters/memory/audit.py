@@ -31,6 +31,5 @@ class MemoryAudit:
         self._rows = transaction.rows(AUDIT)
 
     async def add(self, change: Change) -> None:
-        """Keep one entry."""
         await self._rows.add(AuditEntry(new_id("aud"), self._context, change, self._transaction.now))
         self._transaction.recorded.changes.append(change)

@@ -55,18 +55,15 @@ class MemoryCatalogue:
         self._fingerprints = MemoryFingerprints(transaction)
 
     async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
-        """A page of the products that the tenant sees, newest first."""
         if filter.catalogue not in (None, self._own_catalogue()):
             return Page((), False, None)
         chosen = {product.id for product in self._products.where(lambda one: search.matches(one, filter, self._below))}
         return self._documents.page(page_request, lambda document: document.id in chosen)
 
     async def product(self, id: str) -> Document | None:
-        """One product's document."""
         return self._documents.get(id)
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
-        """A page of offers, newest first."""
         lines = [line for product in self._products.where() for line in _lines(product)]
         return page_of((line for line in lines if search.offer_matches(line.offer, filter)), page_request, _line_key)
 
@@ -76,11 +73,9 @@ class MemoryCatalogue:
         return org.catalogue(tenant.livemode) if org else None
 
     async def compare(self, key_range: KeyRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
-        """Hold fingerprints against the store."""
         return self._fingerprints.compare(key_range, fingerprints)
 
     async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
-        """Whole products by the source's product keys, and those that own one of the variant keys."""
         await self._transaction.lock()
         sought, owned = set(keys), set(variant_keys)
         found = (
@@ -91,7 +86,6 @@ class MemoryCatalogue:
         return {product.key: copied(product) for product in found}
 
     async def load_by_variant(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
-        """For each key the variant that has it as key, or alone has it as SKU, and its whole product."""
         await self._transaction.lock()
         keyed: dict[str, tuple[str, int]] = {}
         coded: dict[str, list[tuple[str, int]]] = {}
@@ -105,7 +99,6 @@ class MemoryCatalogue:
         return {key: (loaded[id], loaded[id].variants[index]) for key, (id, index) in found.items()}
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        """Write the batch."""
         touched = {product.id: product for product in (*batch.new_products, *batch.changed_products)} | batch.touched
         written = {thing.id for thing in (*batch.new_variants, *batch.changed_variants)}
         written |= {thing.id for thing in (*batch.new_offers, *batch.changed_offers)}
@@ -122,11 +115,9 @@ class MemoryCatalogue:
         return Document(product.id, body, blake2b(body, digest_size=12).hexdigest())
 
     async def stated_offers(self, source: str, stream: Stream) -> int:
-        """How many offers the stream states now."""
         return sum(1 for product in self._products.where() for _ in _stated(product.variants, source, stream))
 
     async def stated_of(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
-        """The (variant key, location) of every offer that the stream states under these fingerprints' keys."""
         if stream == Stream.CATALOGUE:
             sought = set(keys)
             variants = [
@@ -140,7 +131,6 @@ class MemoryCatalogue:
         )
 
     async def absences(self, source: str, since: datetime) -> Sequence[Absence]:
-        """Products, not discontinued, that MISSED_RUNS complete catalogue runs did not list, absent since then or longer."""
         return [
             Absence(fingerprint.key, found.status, absent_since)
             for fingerprint, absent_since in self._fingerprints.absent(source, since)

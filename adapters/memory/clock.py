@@ -8,7 +8,6 @@ class SystemClock:
     """The machine's wall clock in UTC."""
 
     def now(self) -> datetime:
-        """The time now, aware, in UTC; whole milliseconds, so that what is stored is what is shown."""
         return datetime.fromtimestamp(time_ns() // 1_000_000 / 1000, UTC)
 
 
@@ -19,7 +18,6 @@ class SettableClock:
         self._now = start or datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
 
     def now(self) -> datetime:
-        """The time it was last set to."""
         return self._now
 
     def set(self, moment: datetime) -> None:

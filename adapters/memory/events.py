@@ -63,7 +63,6 @@ class MemoryEvents:
         self._rows = transaction.rows(EVENTS)
 
     async def append(self, events: Sequence[Event]) -> None:
-        """Append in this order."""
         await self._transaction.lock()
         tenant = self._transaction.tenant
         for event in events:
@@ -75,7 +74,6 @@ class MemoryEvents:
             self._transaction.channels.add((Channel.EVENTS, Signal(tenant).payload))
 
     async def high_watermark(self) -> int:
-        """The high watermark now: what is appended from here on stands above it."""
         return _last(self._transaction.store)
 
 
@@ -91,11 +89,9 @@ class MemoryEventReader:
         self._render = rendering.event
 
     async def high_watermark(self) -> int:
-        """The position of the last committed event."""
         return _last(self._store)
 
     async def bounds(self) -> LogBounds:
-        """How far the log goes now."""
         last = _last(self._store)
         return LogBounds(last, last, self._store.low_watermark)
 
@@ -104,7 +100,6 @@ class MemoryEventReader:
         return sorted((kept for _, kept in self._store.everyone(EVENTS)), key=lambda kept: kept.position)
 
     async def licences(self, tenants: Sequence[Tenant]) -> Mapping[Tenant, Sequence[Licence]]:
-        """What each tenant may read of others' catalogues; those without are left out."""
         return {tenant: held for tenant in tenants if (held := self._held(tenant))}
 
     def _held(self, tenant: Tenant) -> Sequence[Licence]:
@@ -118,7 +113,6 @@ class MemoryEventReader:
     async def tenants_with_new_events(
         self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None
     ) -> frozenset[Tenant]:
-        """Those of the tenants that have own events after their position."""
         events = [kept for _, kept in self._store.everyone(EVENTS) if kept.tenant in positions]
         return frozenset(kept.tenant for kept in events if positions[kept.tenant] < kept.position <= up_to)
 
@@ -132,32 +126,26 @@ class MemoryEventReader:
         *,
         since: datetime | None = None,
     ) -> Sequence[LoggedEvent]:
-        """The first `limit` events, oldest first."""
         return [event for event in self._visible(reader, wanted) if after < event.position <= up_to][:limit]
 
     async def recent(
         self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
     ) -> Sequence[LoggedEvent]:
-        """The last `limit` events, newest first."""
         return [event for event in self._visible(reader, wanted) if after < event.position <= up_to][::-1][:limit]
 
     async def stride(self, reader: Reader, after: int, up_to: int, rows: int) -> int:
-        """The position of the event that is `rows` events further, or `up_to`."""
         found = await self.page(reader, after, up_to, rows, EventFilter(everything=True))
         return found[-1].position if len(found) == rows else up_to
 
     async def splice(self, tenant: Tenant, after: int, up_to: int, limit: int, wanted: EventFilter) -> Splice:
-        """The bodies of the tenant's own first `limit` events, joined."""
         found = await self.page(Reader(tenant), after, up_to, limit, wanted)
         return Splice(len(found), found[-1].position if found else after, b",".join(event.body for event in found))
 
     async def at(self, reader: Reader, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """The events at those positions, oldest first."""
         everything = self._visible(reader, EventFilter(everything=True))
         return [event for event in everything if event.position in positions]
 
     async def later(self, tenant: Tenant, subject: str, after: int) -> Sequence[LoggedEvent]:
-        """The tenant's own events about the subject after that position, newest first."""
         everything = self._visible(Reader(tenant), EventFilter(everything=True))
         return [event for event in everything if event.subject == subject and event.position > after][::-1]
 

@@ -31,7 +31,6 @@ class MemoryIdempotency:
         self._rows = transaction.rows(ANSWERS)
 
     async def hold(self, key: str) -> StoredAnswer | None:
-        """Hold the key until the unit of work ends."""
         place = (self._transaction.tenant, key)
         if self._transaction.store.holds.setdefault(place, self._transaction) is not self._transaction:
             raise RequestInProgress(retry_after=1)
@@ -39,7 +38,6 @@ class MemoryIdempotency:
         return kept.answer if kept and kept.until > self._transaction.now else None
 
     async def keep(self, key: str, answer: StoredAnswer) -> None:
-        """Keep the answer for 24 hours."""
         await self._rows.put(Kept(key, answer, self._transaction.now + IDEMPOTENT_ANSWERS))
 
 
@@ -50,7 +48,6 @@ class MemoryIdempotencyMaintenance:
         self._store, self._clock = store, clock
 
     async def purge_expired(self) -> int:
-        """Drop answers older than 24 hours."""
         now = self._clock.now()
         expired = [(tenant, kept.key) for tenant, kept in self._store.everyone(ANSWERS) if kept.until <= now]
         for tenant, key in expired:

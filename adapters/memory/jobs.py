@@ -57,7 +57,6 @@ class MemoryJobs:
         self._rows = transaction.rows(JOBS)
 
     async def add(self, job: NewJob) -> str:
-        """Queue a job, or find the open one with its key."""
         await self._transaction.lock()
         same = self._rows.where(lambda row: job.key is not None and (row.job.kind, row.job.key) == (job.kind, job.key))
         if same:
@@ -70,17 +69,14 @@ class MemoryJobs:
         return row.id
 
     async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
-        """Fence this transaction and renew the lease."""
         row = await self._own(job)
         await self._rows.put(replace(row, lease_until=self._transaction.now + lease))
 
     async def finish(self, job: ClaimedJob) -> None:
-        """The work is done in this transaction."""
         await self._own(job)
         await self._rows.remove(job.id)
 
     async def put_off(self, job: ClaimedJob, run_at: datetime) -> None:
-        """Have the job run again at that time."""
         row = await self._own(job)
         await self._rows.put(row.again(run_at))
         self._transaction.channels.add((Channel.JOBS, ""))
@@ -108,7 +104,6 @@ class MemoryDispatch:
         self._store.write(JOBS, row.job.tenant, row)
 
     async def lanes_due(self, limit: int) -> Sequence[str]:
-        """Mark due jobs as dispatched; answers their lanes."""
         now = self._clock.now()
         due = [row for row in self._open() if row.claimable(now) and (not row.dispatched or row.lapsed(now))]
         for row in due[:limit]:
@@ -116,13 +111,11 @@ class MemoryDispatch:
         return list(dict.fromkeys(row.job.lane for row in due[:limit]))
 
     async def next_due(self) -> datetime | None:
-        """When the earliest waiting or leased job falls due."""
         waiting = [row.run_at for row in self._open() if not row.dispatched and row.lease_until is None]
         leases = [row.lease_until for row in self._open() if row.lease_until is not None]
         return min([*waiting, *leases], default=None)
 
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
-        """Take due jobs of the lane, oldest first; none while another worker holds one of it."""
         now = self._clock.now()
         if any(row.job.lane == lane and row.held(now) for _, row in self._store.everyone(JOBS)):
             return []
@@ -138,7 +131,6 @@ class MemoryDispatch:
         return row if row and row.attempt == job.attempt else None
 
     async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
-        """Hold the job longer."""
         row = self._held(job)
         if row is None:
             return False
@@ -146,14 +138,12 @@ class MemoryDispatch:
         return True
 
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
-        """Give an unfinished job back."""
         row = self._held(job)
         if row is not None:
             self._write(row.again(run_at))
             self._store.notify(Channel.JOBS, "")
 
     async def reset_dispatched(self) -> None:
-        """Every wake was lost."""
         for row in self._open():
             if row.dispatched and row.lease_until is None:
                 self._write(replace(row, dispatched=False))

@@ -19,7 +19,6 @@ class MemoryLimits:
         self._buckets: dict[str, Bucket] = {}
 
     async def take(self, budget: Budget) -> Take:
-        """Take one token, or tell when there will be one."""
         now = self._clock()
         bucket = self._buckets.get(budget.key)
         if bucket is None or bucket.burst != budget.burst or bucket.rate != budget.rate:

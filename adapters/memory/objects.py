@@ -36,30 +36,24 @@ class MemoryObjects:
         self._grants: dict[str, Grant] = {}
 
     async def put_file(self, key: str, path: Path) -> None:
-        """Store the file's bytes."""
         self._objects[key] = await asyncio.to_thread(path.read_bytes)
 
     async def size(self, key: str) -> int:
-        """Raises ObjectMissing."""
         return len(self._found(key))
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
-        """Raises ObjectMissing at the first chunk."""
         data = self._found(key)
         for start in range(0, len(data), CHUNK):
             yield data[start : start + CHUNK]
 
     async def delete(self, key: str) -> None:
-        """Forget the object."""
         self._objects.pop(key, None)
 
     async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
-        """A link that `verify` and `receive` honour."""
         grant = Grant("PUT", key, expires_at, content_type=content_type, limit=bytes_limit)
         return SignedPut(self._link(grant), {"Content-Type": content_type}, expires_at)
 
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
-        """A link that `verify` honours; the edge answers with `read`."""
         return self._link(Grant("GET", key, expires_at, filename=filename))
 
     def verify(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> Grant:

@@ -33,28 +33,23 @@ class MemoryOrgs:
         self._plans = transaction.rows(PLANS, EVERYWHERE)
 
     async def own(self) -> Organisation:
-        """The tenant's organisation."""
         own = self._orgs.get(self._org)
         if own is None:
             raise NotFound
         return own
 
     async def add_member(self, member: Member) -> None:
-        """Add a member."""
         await self._members.add(member)
 
     async def member(self, email: str) -> Member | None:
-        """The member with that address, ignoring case."""
         sought = (self._org, email.casefold())
         return next(iter(self._members.where(lambda member: (member.org, member.email.casefold()) == sought)), None)
 
     async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
-        """The organisations a user is a member of, by id."""
         orgs = {member.org for member in self._members.where(lambda member: member.user == user)}
         return self._orgs.page(page_request, lambda org: org.id in orgs)
 
     async def plans(self) -> Sequence[Plan]:
-        """Every plan, cheapest first."""
         return self._plans.sorted()
 
 
@@ -65,18 +60,15 @@ class MemoryOrgRegistry:
         self._store = store
 
     async def create(self, organisation: Organisation) -> None:
-        """Keep a new organisation; its plan comes on offer with it."""
         self.offer(organisation.plan)
         self._store.write(ORGS, EVERYWHERE, organisation)
 
     async def find(self, id_or_name: str) -> Organisation | None:
-        """An organisation by id, or by its exact name when that is unique."""
         orgs = self._store.committed(ORGS, EVERYWHERE)
         named = [org for org in orgs.values() if org.name == id_or_name]
         return orgs.get(id_or_name) or (named[0] if len(named) == 1 else None)
 
     async def plan(self, code: str) -> Plan | None:
-        """One plan."""
         return self._store.committed(PLANS, EVERYWHERE).get(code)
 
     def offer(self, plan: Plan) -> None:

@@ -14,23 +14,19 @@ class MemoryPlatformChecks:
         self._checks: list[Check] = []
 
     async def record(self, checks: Sequence[Check]) -> None:
-        """Keep the results of one tick."""
         self._checks.extend(checks)
 
     async def latest(self) -> Sequence[Check]:
-        """The newest check of each component."""
         newest = {check.component: check for check in sorted(self._checks, key=lambda check: check.at)}
         return tuple(newest.values())
 
     async def days(self, since: date) -> Sequence[DayCount]:
-        """Counts per component and day."""
         recent = [check for check in self._checks if check.at.date() >= since]
         total = Counter((check.at.date(), check.component) for check in recent)
         passed = Counter((check.at.date(), check.component) for check in recent if check.passed)
         return tuple(DayCount(name, day, passed[day, name], total[day, name]) for day, name in sorted(total))
 
     async def forget(self, before: datetime) -> int:
-        """Drop older checks."""
         kept = [check for check in self._checks if check.at >= before]
         gone, self._checks = len(self._checks) - len(kept), kept
         return gone

@@ -33,7 +33,6 @@ class MemoryPushes:
         self._runs = transaction.rows(RUNS)
 
     async def collecting(self, source: str, batch: str) -> Run | None:
-        """The source's queued push run that still collects the batch of that name."""
         found = self._runs.where(
             lambda run: (
                 (run.source, run.trigger, run.status) == (source, RunTrigger.PUSH, RunStatus.QUEUED)
@@ -45,14 +44,11 @@ class MemoryPushes:
         return found[0] if found else None
 
     async def add_part(self, run: str, sequence: int, records: bytes) -> None:
-        """Keep one part."""
         await self._rows.add(PushPart(run, sequence, records))
 
     async def parts(self, run: str) -> Sequence[bytes]:
-        """The run's parts in order."""
         return [part.records for part in self._rows.sorted(lambda part: part.run == run)]
 
     async def forget(self, run: str) -> None:
-        """Drop the run's parts."""
         for part in self._rows.where(lambda part: part.run == run):
             await self._rows.remove(_key(part))

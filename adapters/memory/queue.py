@@ -18,34 +18,28 @@ class MemoryQueue:
         """Set to have it behave as a queue that cannot be reached."""
 
     async def wake(self, lane: str) -> None:
-        """Raises Unavailable while lost."""
         self._check()
         self._lanes[lane] = None
         self._filled.set()
 
     async def epoch(self) -> str:
-        """Raises Unavailable while lost."""
         self._check()
         return self._epoch
 
     async def healthy(self) -> bool:
-        """Whether it is not lost."""
         return not self.lost
 
     def forget(self) -> None:
-        """Lose every wake, as a server that was killed does."""
         self._lanes.clear()
         self._epoch = secrets.token_hex(16)
 
     def take(self) -> str | None:
-        """The lane that waits longest, taken out; None when none waits."""
         lane = next(iter(self._lanes), None)
         if lane is not None:
             del self._lanes[lane]
         return lane
 
     async def serve(self, start: Callable[[str], Awaitable[None]], stop: asyncio.Event) -> None:
-        """Until `stop`: `await start(lane)` for each lane. Raises Unavailable while lost."""
         stopped = asyncio.ensure_future(stop.wait())
         try:
             while not stop.is_set():

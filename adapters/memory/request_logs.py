@@ -31,12 +31,10 @@ class MemoryRequestLogs:
         self._rows = transaction.rows(REQUEST_LOGS)
 
     async def get(self, id: str) -> RequestLog | None:
-        """The newest log with that Request-Id."""
         newest = max(self._rows.where(lambda kept: kept.log.id == id), key=_key, default=None)
         return newest.log if newest else None
 
     async def page(self, page_request: PageRequest) -> Page[RequestLog]:
-        """Newest first."""
         page = self._rows.page(page_request)
         return Page(tuple(kept.log for kept in page.items), page.has_more, page.next_key)
 
@@ -48,6 +46,5 @@ class MemoryRequestLogSink:
         self._store = store
 
     async def write(self, logs: Sequence[RequestLog]) -> None:
-        """Keep them all."""
         for log in logs:
             self._store.write(REQUEST_LOGS, log.tenant, KeptLog(self._store.next_number(), log))

@@ -36,7 +36,6 @@ class MemoryFingerprints:
         self._rows = transaction.rows(FINGERPRINTS)
 
     def compare(self, key_range: KeyRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
-        """Hold fingerprints against what is stored."""
         changed, returned = set(), set()
         for sent in fingerprints:
             stored = self._rows.get(_key(StoredFingerprint(key_range.source, key_range.stream, sent)))
@@ -61,7 +60,6 @@ class MemoryFingerprints:
         )
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        """Keep the fingerprints that were stated and count on those that were not."""
         for fingerprint in batch.fingerprints:
             await self._rows.put(StoredFingerprint(key_range.source, key_range.stream, fingerprint))
         absent = set(batch.absent)

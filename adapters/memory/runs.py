@@ -28,14 +28,11 @@ class MemoryRuns(TableStore[Run]):
         return max(self.rows.where(matches), key=lambda run: run.id, default=None)
 
     async def open(self, source: str, stream: Stream | None = None) -> Run | None:
-        """The newest open run of the source and stream."""
         return self._newest(lambda run: run.source == source and run.status in OPEN and stream in (None, run.stream))
 
     async def last_good(self, source: str, stream: Stream) -> Run | None:
-        """The newest succeeded run that kept a snapshot."""
         sought = (source, stream, RunStatus.SUCCEEDED)
         return self._newest(lambda run: (run.source, run.stream, run.status) == sought and run.snapshot is not None)
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        """The newest run that ended, well or not."""
         return self._newest(lambda run: (run.source, run.stream) == (source, stream) and run.status in CONCLUDED)

@@ -41,7 +41,6 @@ class MemorySignals:
 
     @contextlib.asynccontextmanager
     async def subscribe(self, channel: Channel) -> AsyncIterator[_SignalListener]:
-        """Listen from now on."""
         listener = _SignalListener()
         self._listeners.setdefault(channel, []).append(listener)
         try:

@@ -36,12 +36,10 @@ class MemorySources(TableStore[Source]):
         self._sealed = transaction.rows(SEALED)
 
     async def get(self, id: str, *, lock: bool = False) -> Source | None:
-        """One source, with whether there are credentials."""
         source = await super().get(id, lock=lock)
         return self._described(source) if source else None
 
     async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[Source]:
-        """A page of sources, with whether there are credentials."""
         page = await super().page(request, filter)
         return replace(page, items=tuple(map(self._described, page.items)))
 
@@ -49,14 +47,12 @@ class MemorySources(TableStore[Source]):
         return replace(source, has_credentials=self._sealed.get(source.id) is not None)
 
     async def seal(self, id: str, sealed: bytes | None) -> None:
-        """Keep or forget sealed credentials."""
         if sealed is None:
             await self._sealed.remove(id)
         else:
             await self._sealed.put(Sealed(id, sealed))
 
     async def sealed(self, id: str) -> bytes | None:
-        """The sealed credentials."""
         found = self._sealed.get(id)
         return found.sealed if found else None
 
@@ -75,10 +71,8 @@ class MemorySourceSchedule:
                 yield source.next_stock_pull, tenant, source.id, "stock"
 
     async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str, str]]:
-        """Due pulls, the longest due first."""
         due = sorted((pull for pull in self._pulls() if pull[0] <= now), key=lambda pull: (pull[0], pull[2], pull[3]))
         return [(tenant, source, stream) for _, tenant, source, stream in due[:limit]]
 
     async def next_due(self) -> datetime | None:
-        """When the earliest pull falls due."""
         return min((moment for moment, *_ in self._pulls()), default=None)

@@ -86,7 +86,6 @@ class MemoryDatabase:
                 yield from ((tenant, row) for row in list(rows.values()))
 
     def write(self, table: Table[R], tenant: Tenant, row: R) -> None:
-        """Commit one row at once, for ports whose every call is a transaction of its own."""
         self.committed(table, tenant)[table.key(row)] = row
 
     def erase(self, table: Table[R], tenant: Tenant, key: str) -> None:
@@ -104,7 +103,6 @@ class MemoryDatabase:
         self.writer = transaction
 
     def release(self, transaction: "Transaction") -> None:
-        """The transaction is over."""
         self.holds = {key: holder for key, holder in self.holds.items() if holder is not transaction}
         if self.writer is transaction:
             self.writer = None
@@ -149,7 +147,6 @@ class Transaction:
             await self.store.acquire(self)
 
     def savepoint(self) -> Savepoint:
-        """What `restore` needs to come back to here."""
         return {place: dict(rows) for place, rows in self.changes.items()}, self.recorded.lengths()
 
     def restore(self, savepoint: Savepoint) -> None:
@@ -181,7 +178,6 @@ class Rows(Generic[R]):
         return self._transaction.store.committed(self._table, self._tenant)
 
     def get(self, key: str) -> R | None:
-        """One row."""
         changes = self._changes()
         return changes[key] if key in changes else self._committed().get(key)
 
@@ -195,24 +191,20 @@ class Rows(Generic[R]):
         return sorted(self.where(matches), key=self._order, reverse=self._table.descending)
 
     def page(self, page_request: PageRequest, matches: Callable[[R], bool] | None = None) -> Page[R]:
-        """A page of the rows that match."""
         return page_of(self.where(matches), page_request, self._order, descending=self._table.descending)
 
     async def add(self, row: R) -> None:
-        """Keep a new row. Raises Conflict when its key, or what must be unique, is taken."""
         await self._transaction.lock()
         if self.get(self._table.key(row)) is not None:
             raise Conflict(self._table.conflict)
         await self.put(row)
 
     async def put(self, row: R) -> None:
-        """Keep a row, new or changed. Raises Conflict when what must be unique is taken."""
         await self._transaction.lock()
         self._refuse_duplicate(row)
         self._transaction.changes.setdefault((self._table.name, self._tenant), {})[self._table.key(row)] = row
 
     async def remove(self, key: str) -> bool:
-        """Forget a row; False when there was none."""
         await self._transaction.lock()
         found = self.get(key) is not None
         self._transaction.changes.setdefault((self._table.name, self._tenant), {})[key] = None
@@ -242,17 +234,14 @@ class TableStore(Generic[R]):
         self._key = table.key
 
     async def get(self, id: str, *, lock: bool = False) -> R | None:
-        """One row."""
         if lock:
             await self.transaction.lock()
         return self.rows.get(id)
 
     async def add(self, row: R) -> None:
-        """Keep a new row."""
         await self.rows.add(row)
 
     async def save(self, row: R, *, expected_version: int | None = None) -> None:
-        """Keep the new state."""
         await self.transaction.lock()
         stored: Any = self.rows.get(self._key(row))
         if stored is None:
@@ -262,9 +251,7 @@ class TableStore(Generic[R]):
         await self.rows.put(row)
 
     async def remove(self, id: str) -> bool:
-        """Forget the row."""
         return await self.rows.remove(id)
 
     async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[R]:
-        """A page of the rows that the filter lets through."""
         return self.rows.page(request, filter.matches if filter else None)

@@ -46,12 +46,10 @@ class MemoryTx:
         self.dry = False
 
     def store(self, kind: type[R]) -> Store[R]:
-        """The store of a plain resource."""
         return TableStore(self.transaction, table_of(kind))
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """A savepoint, undone on an exception."""
         savepoint = self.transaction.savepoint()
         try:
             yield
@@ -90,7 +88,6 @@ class MemoryUnitOfWork:
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
-        """A transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
         tx = self._assemble(Transaction(self._database, tenant, self._clock.now()), context)
         commit = False
         try:
@@ -101,14 +98,12 @@ class MemoryUnitOfWork:
 
     @asynccontextmanager
     async def scratch(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
-        """A transaction that is always rolled back."""
         async with self.begin(tenant, context) as tx:
             yield tx
             tx.dry = True
 
     @asynccontextmanager
     async def read(self, tenant: Tenant) -> AsyncIterator[Tx]:
-        """Stores for reading; writing raises RuntimeError."""
         yield self._assemble(Transaction(self._database, tenant, self._clock.now(), read_only=True), READING)
 
     def _assemble(self, transaction: Transaction, context: AuditContext) -> MemoryTx:

@@ -25,13 +25,11 @@ class MemoryDeliveryLog:
         self.lost = False
 
     async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
-        """The enabled endpoints of these shards."""
         everyone = self._store.everyone(ENDPOINTS)
         found = [self._subscriber(tenant, kept) for tenant, kept in everyone if shard_of(kept.endpoint.id) in shards]
         return [subscriber for subscriber in found if subscriber is not None]
 
     async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
-        """One endpoint; None when it is gone or disabled."""
         kept = self._store.committed(ENDPOINTS, tenant).get(endpoint)
         return self._subscriber(tenant, kept) if kept else None
 
@@ -47,28 +45,23 @@ class MemoryDeliveryLog:
         return sorted((row for row in rows if row.endpoint == endpoint), key=lambda row: (row.position, row.id))
 
     async def open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
-        """Its open deliveries without bodies and attempts, by position."""
         rows = [row for row in self._of(tenant, endpoint) if row.is_open]
         return [replace(row, body=None, attempts=(), made=len(row.attempts)) for row in rows]
 
     async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
-        """The positions after `after` that have a delivery already."""
         positions = (position for row in self._of(tenant, endpoint) for position in row.positions)
         return frozenset(position for position in positions if position > after)
 
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
-        """What was sent for the delivery."""
         row = self._store.committed(DELIVERIES, tenant).get(delivery)
         return row.body if row else None
 
     async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
-        """Those of the products that are filed under or below one of the categories."""
         wanted = frozenset(one for category in categories for one in self._below(category))
         rows = self._store.committed(PRODUCTS, tenant)
         return frozenset(id_ for id_ in products if id_ in rows and rows[id_].data.get("category") in wanted)
 
     async def record(self, progress: Progress) -> None:
-        """Keep it all. Raises LeaseLost while `lost`."""
         if self.lost:
             raise LeaseLost
         for tenant, reported in progress.deliveries:
@@ -102,15 +95,12 @@ class MemoryShards:
         self._all = frozenset(range(shards))
 
     async def rebalance(self) -> frozenset[int]:
-        """All of them."""
         return self._all
 
     async def members(self) -> int:
-        """The one process."""
         return 1
 
     async def surplus(self) -> frozenset[int]:
-        """None."""
         return frozenset()
 
     async def release(self, shards: frozenset[int]) -> None:

@@ -46,26 +46,22 @@ class MemoryWebhooks:
         self._deliveries = transaction.rows(DELIVERIES)
 
     async def count(self) -> int:
-        """How many endpoints there are."""
         await self._transaction.lock()
         return len(self._endpoints.where())
 
     async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
-        """One endpoint."""
         if lock:
             await self._transaction.lock()
         kept = self._endpoints.get(id)
         return kept.endpoint if kept else None
 
     async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
-        """Keep a new endpoint."""
         await self._endpoints.add(KeptEndpoint(endpoint, secrets, checkpoint))
         self._notify(endpoint.id)
 
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
     ) -> None:
-        """Keep the new state."""
         await self._transaction.lock()
         kept = self._kept(endpoint.id)
         stored = kept.endpoint.version
@@ -77,50 +73,41 @@ class MemoryWebhooks:
         self._notify(endpoint.id)
 
     async def remove(self, id: str) -> None:
-        """Forget the endpoint; its open deliveries fail."""
         await self.fail_open(id, self._transaction.now)
         await self._endpoints.remove(id)
         self._notify(id)
 
     async def page(self, page_request: PageRequest) -> Page[Endpoint]:
-        """The tenant's endpoints, newest first."""
         page = self._endpoints.page(page_request)
         return Page(tuple(kept.endpoint for kept in page.items), page.has_more, page.next_key)
 
     async def secrets(self, id: str) -> SealedSecrets | None:
-        """The sealed secrets."""
         kept = self._endpoints.get(id)
         return kept.secrets if kept else None
 
     async def seal(self, id: str, secrets: SealedSecrets) -> None:
-        """Replace the sealed secrets."""
         await self._transaction.lock()
         await self._endpoints.put(replace(self._kept(id), secrets=secrets))
         self._notify(id)
 
     async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
-        """One delivery of the endpoint."""
         if lock:
             await self._transaction.lock()
         found = self._deliveries.get(id)
         return found if found and found.endpoint == endpoint else None
 
     async def deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
-        """The endpoint's deliveries, newest first."""
         return self._deliveries.page(page_request, wanted.matches)
 
     async def add_delivery(self, delivery: Delivery) -> None:
-        """Have something sent that is no event of the log."""
         await self._deliveries.add(delivery)
         self._notify(delivery.endpoint)
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:
-        """Have a finished delivery sent again."""
         await self._deliveries.put(delivery.resent(at))
         self._notify(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
-        """Have failed deliveries of the range sent again, the oldest first."""
         await self._transaction.lock()
         failed = self._deliveries.where(
             lambda one: (
@@ -135,7 +122,6 @@ class MemoryWebhooks:
         return Recovery(len(again), len(again) < len(failed))
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
-        """Every open delivery fails."""
         await self._transaction.lock()
         waiting = self._open(endpoint)
         for delivery in waiting:
@@ -147,7 +133,6 @@ class MemoryWebhooks:
         return self._deliveries.where(lambda one: one.endpoint == endpoint and one.is_open)
 
     async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
-        """What the endpoint would have got since then."""
         kept = self._transaction.rows(EVENTS).sorted(lambda one: one.at >= since and self._wanted(endpoint, one))
         ordered = sorted(kept, key=lambda one: (one.event.subject, one.position))
         happenings = [(one.event.subject, one.event.type, one.at) for one in ordered]

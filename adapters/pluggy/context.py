@@ -29,7 +29,6 @@ class HostContext:
     reported: Callable[[Report], None] = field(default=lambda _: None)
 
     def now(self) -> datetime:
-        """The time, aware, UTC."""
         return datetime.now(UTC)
 
     async def sleep(self, seconds: float) -> None:
@@ -66,7 +65,6 @@ class BoundHttp:
         conditional: Validators | None = None,
         hosts: frozenset[str] | None = None,
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        """Ask for the URL (connectors.sdk.HttpClient.get)."""
         return _bound(self._client.get(url, headers=headers, conditional=conditional, hosts=self._narrowed(hosts)))
 
     def post(
@@ -77,7 +75,6 @@ class BoundHttp:
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        """Send the body (connectors.sdk.HttpClient.post)."""
         return _bound(self._client.post(url, body=body, headers=headers, hosts=self._narrowed(hosts)))
 
     def _narrowed(self, hosts: frozenset[str] | None) -> frozenset[str] | None:
@@ -126,13 +123,11 @@ class ReportLog:
         self._count = 0
 
     def __call__(self, report: Report) -> None:
-        """Take in one report."""
         self._count += 1
         if len(self._reports) < 3:
             self._reports.append(report)
 
     def close(self) -> None:
-        """Log what came."""
         if self._count:
             shown = "; ".join(f"line {report.line}: {report.detail}" for report in self._reports)
             _LOG.warning("connector %s left out values in %d places (%s)", self._connector, self._count, shown)

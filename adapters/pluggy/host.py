@@ -61,16 +61,13 @@ class PluggyConnectors:
         return list(self._loaded.reports)
 
     def infos(self) -> Sequence[ConnectorInfo]:
-        """Every usable connector, by name."""
         return list(self._infos.values())
 
     def info(self, name: str) -> ConnectorInfo | None:
-        """One connector's declaration, or None when none of that name is loaded."""
         return self._infos.get(name)
 
     @asynccontextmanager
     async def fetch(self, name: str, job: Job) -> AsyncIterator[Answer]:
-        """Ask the source. Raises FetchFailed, also while chunks are read, bounded in time and bytes."""
         provided = self._provided(name)
         deadline = asyncio.get_running_loop().time() + self._limits.fetch_seconds
         with _fetching(name, job):
@@ -95,7 +92,6 @@ class PluggyConnectors:
         score_header: Callable[[Sequence[str]], int],
         reported: Callable[[Problem], None] | None = None,
     ) -> Iterator[FeedTable]:
-        """Read a snapshot, streaming, in the calling thread. Raises ParseFailed, also while rows are walked."""
         provided = self._provided(name)
         log = ReportLog(name)
         deadline = monotonic() + self._limits.parse_seconds

@@ -19,7 +19,6 @@ class PostgresKeyStore:
         self._session = session
 
     async def add(self, key: ApiKey) -> None:
-        """Keep a new key."""
         await self._session.run(
             SQL["add"],
             id=key.id,
@@ -35,7 +34,6 @@ class PostgresKeyStore:
         )
 
     async def revoke(self, id: str) -> bool:
-        """End a key at once; False when there is no such key in force."""
         return await self._session.run(SQL["revoke"], id=id, now=self._session.now) == 1
 
 
@@ -46,18 +44,15 @@ class PostgresCredentials:
         self._pool = pool
 
     async def key(self, digest: bytes) -> tuple[ApiKey, Principal] | None:
-        """The key with that keyed hash and the principal it makes; a key whose member has left proves nothing."""
         return (await self.keys([digest])).get(digest)
 
     async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
-        """The same for many at once, by digest."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["keys"], {"digests": list(digests)})
             proofs = [_proof(row) for row in await cursor.fetchall() if not row[14]]
         return {proof[0].digest: proof for proof in proofs}
 
     async def pin_version(self, org: str, version: str) -> str:
-        """Pin the organisation's API version unless one is pinned; answers the pinned one."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["pin"], {"org": org, "version": version})
             row = await cursor.fetchone()

@@ -17,7 +17,6 @@ class PostgresAuditLog:
         self._session = session
 
     async def add(self, change: Change) -> None:
-        """Keep one entry, in the same transaction as the change itself."""
         session = self._session
         session.recorded.changes.append(change)
         await session.run(

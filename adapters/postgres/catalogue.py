@@ -39,7 +39,6 @@ class PostgresCatalogueStore:
         self._rendering = rendering
 
     async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
-        """A page of the products that the tenant sees, newest first."""
         if filter.catalogue is not None and not await self._sees(filter.catalogue):
             return Page((), False, None)
         sql, values = products_query(filter, page_request)
@@ -47,12 +46,10 @@ class PostgresCatalogueStore:
         return page_of([Document._make(row) for row in found], page_request, _id)
 
     async def product(self, id: str) -> Document | None:
-        """One product's document."""
         row = await self._session.one(SQL["product"], id=id)
         return Document(*row) if row else None
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
-        """A page of offers, newest first."""
         sql, values = offers_query(filter, page_request)
         found = await self._session.all(sql, **values)
         page = page_of(found, page_request, lambda row: str(row[0]))
@@ -63,7 +60,6 @@ class PostgresCatalogueStore:
         return row is not None and row[0] == catalogue
 
     async def compare(self, key_range: KeyRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
-        """Hold fingerprints against the store."""
         session = self._session
         await session.stage(BATCH["staging"])
         await stage_fingerprints(session, fingerprints)
@@ -86,7 +82,6 @@ class PostgresCatalogueStore:
         )
 
     async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
-        """Whole products by the source's product keys, and those that own one of the variant keys."""
         found = await self._session.all(BATCH["products_by_key"], source=source, keys=texts(keys))
         products = {row[0]: rows.product_of(row, rows.plain) for row in found}
         if variant_keys:
@@ -99,7 +94,6 @@ class PostgresCatalogueStore:
         return {product.key: product for product in products.values()}
 
     async def load_by_variant(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
-        """For each key the variant that has it as key, or alone has it as SKU, and its whole product."""
         by_key: dict[str, str] = dict(
             await self._session.all(BATCH["owners_by_variant_key"], source=source, keys=texts(keys))
         )
@@ -127,17 +121,14 @@ class PostgresCatalogueStore:
             variants[offer.variant].offers.append(offer)
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        """Write the batch."""
         await self._session.stage(BATCH["staging"])
         await BatchWriter(self._session, self._rendering).write(key_range, batch, now)
 
     async def stated_offers(self, source: str, stream: Stream) -> int:
-        """How many offers the stream states now."""
         row = await self._session.one(BATCH["stated_offers"], source=source, bit=STREAM_BITS[stream])
         return int(row[0]) if row else 0
 
     async def stated_of(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
-        """The (variant key, location) of every offer that the stream states under these fingerprints' keys."""
         bit = STREAM_BITS[stream]
         if stream == Stream.CATALOGUE:
             found = await self._session.all(BATCH["stated_by_product"], source=source, keys=texts(keys), bit=bit)
@@ -153,7 +144,6 @@ class PostgresCatalogueStore:
         return frozenset((named[variant], location) for variant, location in found)
 
     async def absences(self, source: str, since: datetime) -> Sequence[Absence]:
-        """Products, not discontinued, that MISSED_RUNS complete catalogue runs did not list, absent since then or longer."""
         found = await self._session.all(
             BATCH["absences"],
             source=source,

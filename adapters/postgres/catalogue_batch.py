@@ -58,7 +58,6 @@ class BatchWriter:
         self._packed: dict[str, Any] = {}
 
     async def write(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        """Write it all."""
         await self._products(key_range, batch, now)
         await self._variants(key_range, batch, now)
         await self._offers(key_range, batch, now)

@@ -28,9 +28,7 @@ class Codec(Protocol):
         """The parameters of the columns."""
         ...
 
-    def load(self, stored: Sequence[Any]) -> Any:
-        """The field's value."""
-        ...
+    def load(self, stored: Sequence[Any]) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,6 @@ class Column:
         return (value if value is None or self.to is None else self.to(value),)
 
     def load(self, stored: Sequence[Any]) -> Any:
-        """The value; NULL stays None."""
         value = stored[0]
         return value if value is None or self.out_of is None else self.out_of(value)
 
@@ -73,7 +70,6 @@ class Spread:
         return [None if value is None else codec.dump(getattr(value, name))[0] for name, codec in self._codecs]
 
     def load(self, stored: Sequence[Any]) -> Any:
-        """The value made of its parts."""
         if stored[0] is None:
             return None
         parts = zip(self._codecs, stored, strict=True)

@@ -62,18 +62,15 @@ class PostgresEventReader:
         self._highest = 0
 
     async def high_watermark(self) -> int:
-        """The position up to which every event is visible and none can appear later."""
         return (await self.bounds()).high_watermark
 
     async def bounds(self) -> LogBounds:
-        """How far the log goes now; the high watermark never goes back."""
         async with self._pool.system() as link:
             bounds = await bounds_of(link)
         self._highest = max(self._highest, bounds.high_watermark)
         return replace(bounds, high_watermark=self._highest)
 
     async def licences(self, tenants: Sequence[Tenant]) -> Mapping[Tenant, Sequence[Licence]]:
-        """What each tenant may read of others' catalogues; a grant by name adds to what everybody is granted."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["licences"], {"holders": [tenant.org for tenant in tenants]})
             rows = await cursor.fetchall()
@@ -94,7 +91,6 @@ class PostgresEventReader:
     async def tenants_with_new_events(
         self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None
     ) -> frozenset[Tenant]:
-        """Those of the tenants that have own events after their position."""
         params = {
             "orgs": [tenant.org for tenant in positions],
             "livemodes": [tenant.livemode for tenant in positions],
@@ -116,7 +112,6 @@ class PostgresEventReader:
         *,
         since: datetime | None = None,
     ) -> Sequence[LoggedEvent]:
-        """The first `limit` events, oldest first; only partitions of days from `since` on are looked into."""
         where, values = _narrowed(wanted)
         where += " AND position > %(after)s AND position <= %(up_to)s"
         values |= {"after": after, "up_to": up_to}
@@ -132,7 +127,6 @@ class PostgresEventReader:
     async def recent(
         self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
     ) -> Sequence[LoggedEvent]:
-        """The last `limit` events, newest first."""
         where, values = _narrowed(wanted)
         where += " AND position > %(after)s AND position <= %(up_to)s ORDER BY position DESC" + _limit(limit)
         values |= {"after": after, "up_to": up_to}
@@ -142,7 +136,6 @@ class PostgresEventReader:
         return sorted(found, key=_position, reverse=True)[:limit]
 
     async def stride(self, reader: Reader, after: int, up_to: int, rows: int) -> int:
-        """The furthest position, `up_to` at most, before which no source of the reader's events has more than `rows`."""
         where: LiteralString = " AND position > %(after)s AND position <= %(up_to)s ORDER BY position" + _limit(rows)
         values = {"after": after, "up_to": up_to, "rows": rows}
         sql = "SELECT max(position) FROM (" + SQL["positions"] + where + ") AS seen HAVING count(*) = %(rows)s"
@@ -170,7 +163,6 @@ class PostgresEventReader:
             return [LoggedEvent(*(*row, groups[row[6]])) for row in await cursor.fetchall()]
 
     async def splice(self, tenant: Tenant, after: int, up_to: int, limit: int, wanted: EventFilter) -> Splice:
-        """The bodies of the tenant's own first `limit` events, joined by the database."""
         where, values = _narrowed(wanted)
         where += " AND position > %(after)s AND position <= %(up_to)s ORDER BY position" + _limit(limit)
         sql = "SELECT count(*), max(position), string_agg(body, ',' ORDER BY position) FROM (" + SQL["splice"] + where
@@ -181,7 +173,6 @@ class PostgresEventReader:
         return Splice(count, position or after, body or b"")
 
     async def at(self, reader: Reader, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """The events at those positions, oldest first."""
         where: LiteralString = " AND position = ANY(%(positions)s)"
         values = {"positions": list(positions)}
         found = await self._own(reader.tenant, where, values)
@@ -190,6 +181,5 @@ class PostgresEventReader:
         return sorted(found, key=_position)
 
     async def later(self, tenant: Tenant, subject: str, after: int) -> Sequence[LoggedEvent]:
-        """The tenant's own events about the subject after that position, newest first."""
         where: LiteralString = " AND position > %(after)s AND subject = %(subject)s ORDER BY position DESC"
         return await self._own(tenant, where, {"after": after, "subject": subject})

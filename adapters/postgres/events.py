@@ -44,7 +44,6 @@ class PostgresEventLog:
         self._appended = False
 
     async def append(self, events: Sequence[Event]) -> None:
-        """Append in this order; events without an id are given one. Subject rows must be locked before."""
         if not events:
             return
         self._session.recorded.events.extend(events)
@@ -80,7 +79,6 @@ class PostgresEventLog:
                 )
 
     async def high_watermark(self) -> int:
-        """The high watermark now: what is appended from here on stands above it."""
         return (await bounds_of(self._session.link)).high_watermark
 
     async def _stage(self, events: Sequence[Event]) -> None:

@@ -36,7 +36,6 @@ class PostgresIdempotencyStore:
         return StoredAnswer(fingerprint, status, tuple((name, value) for name, value in headers), body)
 
     async def keep(self, key: str, answer: StoredAnswer) -> None:
-        """Keep the answer for 24 hours, in this transaction."""
         await self._session.run(
             SQL["keep"],
             key=key,
@@ -55,7 +54,6 @@ class PostgresIdempotencyMaintenance:
         self._pool = pool
 
     async def purge_expired(self) -> int:
-        """Drop answers older than 24 hours; answers how many."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["purge_expired"], {"since": datetime.now(UTC) - IDEMPOTENT_ANSWERS})
             return int(cursor.rowcount)

@@ -29,7 +29,6 @@ class PostgresJobStore:
         self._session = session
 
     async def add(self, job: NewJob) -> str:
-        """Queue a job; answers its id, or that of the open job with the same key."""
         session, id_ = self._session, new_id("job")
         session.recorded.jobs.append(job)
         added = await session.run(
@@ -49,17 +48,14 @@ class PostgresJobStore:
         return str(row[0]) if row else id_
 
     async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
-        """Fence this transaction and renew the lease, as the last thing before committing. Raises LeaseLost."""
         if not await self._session.run(SQL["renew"], id=job.id, attempt=job.attempt, lease=lease):
             raise LeaseLost
 
     async def finish(self, job: ClaimedJob) -> None:
-        """The work is done in this transaction. Raises LeaseLost when another attempt holds the job by now."""
         if not await self._session.run(SQL["finish"], id=job.id, attempt=job.attempt):
             raise LeaseLost
 
     async def put_off(self, job: ClaimedJob, run_at: datetime) -> None:
-        """Have the job run again at that time. Raises LeaseLost."""
         if not await self._session.run(SQL["put_off"], id=job.id, attempt=job.attempt, run_at=run_at):
             raise LeaseLost
         await self._session.run("NOTIFY " + CHANNEL)
@@ -72,11 +68,9 @@ class PostgresDispatch:
         self._pool = pool
 
     async def lanes_due(self, limit: int) -> Sequence[str]:
-        """Mark due, undispatched jobs (and those whose lease lapsed) as dispatched; answers their lanes."""
         return [row[0] for row in await self._rows(SQL["lanes_due"], {"limit": limit})]
 
     async def next_due(self) -> datetime | None:
-        """When the earliest waiting or leased job falls due, or None."""
         moment: datetime | None = (await self._rows(SQL["next_due"], {}))[0][0]
         return moment
 
@@ -96,16 +90,13 @@ class PostgresDispatch:
         ]
 
     async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
-        """Hold the job longer; False when it is lost."""
         return await self._count(SQL["renew"], _of(job) | {"lease": lease}) == 1
 
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
-        """Give an unfinished job back, to be claimed again at that time."""
         await self._count(SQL["put_off"], _of(job) | {"run_at": run_at})
         await self._count("NOTIFY " + CHANNEL, {})
 
     async def reset_dispatched(self) -> None:
-        """Every wake was lost: have all waiting jobs dispatched anew."""
         await self._count(SQL["reset_dispatched"], {})
 
     async def _rows(self, sql: Any, values: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -50,7 +50,6 @@ class PostgresMaintenance:
         self._pool = pool
 
     async def partitions(self, today: date | None = None) -> None:
-        """Have a partition for each of the next days, and none older than what is kept."""
         today = today or datetime.now(UTC).date()
         for table, days in PARTITIONED.items():
             for ahead in range(1, AHEAD + 1):
@@ -87,12 +86,10 @@ class PostgresMaintenance:
             await _forget(link, table, aged, sql.SQL("DELETE ") + aged)
 
     async def statistics(self) -> None:
-        """Have the planner know how much there is: tables that just grew are otherwise planned for as if they were small."""
         async with self._pool.owner() as link:
             await link.connection.execute("ANALYZE products, product_terms, variants, offers, row_fingerprints")
 
     async def purge_request_logs(self) -> int:
-        """Drop request logs older than each organisation's plan keeps them; answers how many."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(
                 "DELETE FROM request_logs l USING organisations o, plans p WHERE o.id = l.org AND p.code = o.plan "

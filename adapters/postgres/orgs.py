@@ -33,13 +33,11 @@ class PostgresOrgStore:
         self._session = session
 
     async def own(self) -> Organisation:
-        """The tenant's organisation."""
         row = await self._session.one(SQL["own"], id=self._session.tenant.org)
         assert row is not None, "a tenant without an organisation"
         return organisation_of(row)
 
     async def add_member(self, member: Member) -> None:
-        """Add a member. Raises Conflict when the address is a member already."""
         await self._session.run(
             SQL["add_member"],
             user=member.user,
@@ -50,19 +48,16 @@ class PostgresOrgStore:
         )
 
     async def member(self, email: str) -> Member | None:
-        """The member with that address, ignoring case."""
         row = await self._session.one(SQL["member"], email_key=email.casefold())
         return Member(*row) if row else None
 
     async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
-        """The organisations a user is a member of, by id."""
         statement = rendered(SQL["of_user"], page_names(page_request), page_request.limit + 1)
         async with self._session.across():
             rows = await self._session.all(statement, user=user, **page_params(page_request))
         return page_of([organisation_of(row) for row in rows], page_request, lambda organisation: organisation.id)
 
     async def plans(self) -> Sequence[Plan]:
-        """Every plan on offer, cheapest first."""
         return [plan_of(row) for row in await self._session.all(SQL["plans"])]
 
 
@@ -73,7 +68,6 @@ class PostgresOrgRegistry:
         self._pool = pool
 
     async def create(self, organisation: Organisation) -> None:
-        """Keep a new organisation."""
         values = {
             "id": organisation.id,
             "name": organisation.name,
@@ -88,7 +82,6 @@ class PostgresOrgRegistry:
             await link.cursor.execute(SQL["add"], values)
 
     async def find(self, id_or_name: str) -> Organisation | None:
-        """An organisation by id, or by its exact name when that is unique."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["own"], {"id": id_or_name})
             row = await cursor.fetchone()
@@ -102,7 +95,6 @@ class PostgresOrgRegistry:
             return organisation_of(row) if row else None
 
     async def plan(self, code: str) -> Plan | None:
-        """One plan."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["plan"], {"code": code})
             row = await cursor.fetchone()

@@ -23,7 +23,6 @@ class PostgresPlatformChecks:
         self._pool = pool
 
     async def record(self, checks: Sequence[Check]) -> None:
-        """Keep the results of one tick."""
         async with self._pool.system() as link, link.connection.transaction():
             for check in checks:
                 values = {
@@ -37,20 +36,17 @@ class PostgresPlatformChecks:
                 await link.cursor.execute(SQL["record"], values)
 
     async def latest(self) -> Sequence[Check]:
-        """The newest check of each component that has one."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["latest"])
             rows = await cursor.fetchall()
         return [Check(component, at, state != "down", state == "degraded") for component, at, state in rows]
 
     async def days(self, since: date) -> Sequence[DayCount]:
-        """Counts per component and day from `since` on, oldest first."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["days"], {"since": since})
             return [DayCount(*row) for row in await cursor.fetchall()]
 
     async def forget(self, before: datetime) -> int:
-        """Drop checks of days before that."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["forget"], {"day": before.date()})
             return int(cursor.rowcount)

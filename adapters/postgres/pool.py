@@ -98,7 +98,6 @@ class Pool:
         return Lease(self, org, livemode)
 
     async def take(self, org: str, livemode: bool) -> PooledConnection:
-        """Take a connection out, set to the tenant. Raises Unavailable."""
         await self._take_slot()
         try:
             return await self._ready(org, livemode)
@@ -172,7 +171,6 @@ class Pool:
                 yield PooledConnection(connection)
 
     async def close(self) -> None:
-        """Close what is idle; what is in use is closed when given back."""
         self._closed = True
         while self._idle:
             await self._idle.pop().connection.close()

@@ -17,19 +17,15 @@ class PostgresPushStore:
         self._session = session
 
     async def collecting(self, source: str, batch: str) -> Run | None:
-        """The source's queued push run that still collects the batch of that name."""
         where = {"source": source, "batch": batch, "status": RunStatus.QUEUED, "trigger": RunTrigger.PUSH}
         row = await self._session.one(SQL["collecting"], **where)
         return RUNS.row_of(row) if row else None
 
     async def add_part(self, run: str, sequence: int, records: bytes) -> None:
-        """Keep one part. Raises Conflict when the run has a part of that sequence."""
         await self._session.run(SQL["add_part"], run=run, sequence=sequence, records=records)
 
     async def parts(self, run: str) -> Sequence[bytes]:
-        """The run's parts in the order of their sequences."""
         return [row[0] for row in await self._session.all(SQL["parts"], run=run)]
 
     async def forget(self, run: str) -> None:
-        """Drop the run's parts."""
         await self._session.run(SQL["forget"], run=run)

@@ -31,12 +31,10 @@ class PostgresRequestLogStore:
         self._session = session
 
     async def get(self, id: str) -> RequestLog | None:
-        """The newest log with that Request-Id."""
         row = await self._session.one(rendered(SQL["list"], frozenset({"id", "forwards"}), 1), id=id)
         return _log(row, self._session.tenant) if row else None
 
     async def page(self, page_request: PageRequest) -> Page[RequestLog]:
-        """Newest first."""
         statement = rendered(SQL["list"], page_names(page_request), page_request.limit + 1)
         rows = await self._session.all(statement, **page_params(page_request))
         page = page_of(rows, page_request, lambda row: str(row[15]))
@@ -84,7 +82,6 @@ class PostgresRequestLogSink:
         self._pool = pool
 
     async def write(self, logs: Sequence[RequestLog]) -> None:
-        """Keep them all or raise."""
         body = _ENCODE([_json(log) for log in logs]).replace(b"\\u0000", b"").decode()
         async with self._pool.system() as link:
             await link.cursor.execute(SQL["write"], {"logs": body})

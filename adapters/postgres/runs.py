@@ -27,16 +27,13 @@ class PostgresRunStore(TableStore[Run]):
     """The tenant's runs."""
 
     async def open(self, source: str, stream: Stream | None = None) -> Run | None:
-        """The source's open run of that stream, or of any."""
         statement = rendered(SQL["newest"], frozenset({"stream"} if stream else ()))
         return await self.first(statement, source=source, stream=stream, statuses=sorted(OPEN))
 
     async def last_good(self, source: str, stream: Stream) -> Run | None:
-        """The newest succeeded run of the stream that kept a snapshot."""
         statement = rendered(SQL["newest"], frozenset({"stream", "snapshot"}))
         return await self.first(statement, source=source, stream=stream, statuses=[RunStatus.SUCCEEDED])
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        """The newest run of the stream that ended, well or not."""
         statement = rendered(SQL["newest"], frozenset({"stream"}))
         return await self.first(statement, source=source, stream=stream, statuses=sorted(CONCLUDED))

@@ -39,7 +39,6 @@ class PostgresShards:
         return self._link
 
     async def rebalance(self) -> frozenset[int]:
-        """Take what is free, up to a fair share. Raises LeaseLost when everything held was lost."""
         async with self._using:
             if self._lost:
                 self._lost = False
@@ -72,16 +71,13 @@ class PostgresShards:
             self._held.add(shard)
 
     async def members(self) -> int:
-        """How many workers take part."""
         async with self._pool.system() as link:
             return (await self._standing(link))[1]
 
     async def surplus(self) -> frozenset[int]:
-        """What this worker holds beyond its fair share."""
         return frozenset(sorted(self._held)[self._fair :])
 
     async def release(self, shards: frozenset[int]) -> None:
-        """Give these up."""
         async with self._using:
             if self._link is None:
                 return
@@ -90,7 +86,6 @@ class PostgresShards:
                 self._held.discard(shard)
 
     async def close(self) -> None:
-        """Give everything up."""
         async with self._using:
             if self._link is not None:
                 await self._link.connection.close()

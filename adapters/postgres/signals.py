@@ -58,7 +58,6 @@ class PostgresSignals:
 
     @asynccontextmanager
     async def subscribe(self, channel: Channel) -> AsyncIterator[_SignalListener]:
-        """Listen from now on."""
         listener, listening = _SignalListener(), asyncio.Event()
         task = asyncio.create_task(self._listen(_CHANNELS[channel], listener, listening))
         try:

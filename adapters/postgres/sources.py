@@ -23,11 +23,9 @@ class PostgresSourceStore(TableStore[Source]):
     """The tenant's sources, and their sealed credentials beside them."""
 
     async def seal(self, id: str, sealed: bytes | None) -> None:
-        """Keep sealed credentials, or forget them (None)."""
         await self.session.run(SQL["seal"], id=id, sealed=sealed)
 
     async def sealed(self, id: str) -> bytes | None:
-        """The sealed credentials."""
         row = await self.session.one(SQL["sealed"], id=id)
         return row[0] if row else None
 
@@ -39,13 +37,11 @@ class PostgresSourceSchedule:
         self._pool = pool
 
     async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str, str]]:
-        """Runnable sources whose next pull is due, the longest due first."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["due"], {"now": now, "limit": limit})
             return [(Tenant(row[0], row[1]), row[2], row[3]) for row in await cursor.fetchall()]
 
     async def next_due(self) -> datetime | None:
-        """When the earliest pull falls due, or None."""
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["next_due"])
             row = await cursor.fetchone()

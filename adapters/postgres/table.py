@@ -74,7 +74,6 @@ class Table(Generic[R]):
 
     @cached_property
     def get(self) -> LiteralString:
-        """The row with that id."""
         return f"{self.select} AND id = %(id)s"
 
     @cached_property
@@ -98,7 +97,6 @@ class Table(Generic[R]):
 
     @cached_property
     def remove(self) -> LiteralString:
-        """The end of the row with that id."""
         return f"DELETE FROM {self.name}{OWN} AND id = %(id)s"
 
     @cached_property
@@ -136,7 +134,6 @@ class TableStore(Generic[R]):
         self.session, self.table = session, table
 
     async def get(self, id: str, *, lock: bool = False) -> R | None:
-        """One row; `lock` keeps others from changing it until the transaction ends."""
         return await self.first(self.table.get_locked if lock else self.table.get, id=id)
 
     async def first(self, statement: LiteralString, **values: Any) -> R | None:
@@ -145,11 +142,9 @@ class TableStore(Generic[R]):
         return self.table.row_of(fetched) if fetched else None
 
     async def add(self, row: R, **more: Any) -> None:
-        """Keep a new row; `more` are columns beside its fields. Raises Conflict."""
         await self.session.run(self.table.insert, **{**self.table.beside, **self.table.values(row), **more})
 
     async def save(self, row: R, *, expected_version: int | None = None, **more: Any) -> None:
-        """Keep the new state. Raises PreconditionFailed, NotFound."""
         values = self.table.values(row)
         if not await self.session.run(self.table.update(*more), expected=expected_version, **values, **more):
             if expected_version is None:
@@ -157,11 +152,9 @@ class TableStore(Generic[R]):
             raise PreconditionFailed("It has changed since it was read; read it again and retry.")
 
     async def remove(self, id: str) -> bool:
-        """Forget the row; False when there was none."""
         return await self.session.run(self.table.remove, id=id) == 1
 
     async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[R]:
-        """A page of the rows that the filter lets through."""
         given = filter.given() if filter else _NOTHING
         statement = rendered(self.table.list, page_names(request).union(given), request.limit + 1)
         rows = await self.session.all(statement, **given, **page_params(request))

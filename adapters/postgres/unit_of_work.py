@@ -44,12 +44,10 @@ class PostgresTx:
         self.dry = False
 
     def store(self, kind: type[R]) -> Store[R]:
-        """The store of a plain resource."""
         return TableStore(self.session, TABLE_OF[kind])
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """A savepoint: undone on an exception, which goes on."""
         before = self.recorded.lengths()
         link = self.session.link
         try:
@@ -95,7 +93,6 @@ class PostgresUnitOfWork:
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
-        """A transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
         async with self._pool.tenant(tenant) as link:
             tx = self.assemble(link, tenant, context)
             try:
@@ -112,13 +109,11 @@ class PostgresUnitOfWork:
 
     @asynccontextmanager
     async def scratch(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
-        """A transaction that is always rolled back."""
         async with self.begin(tenant, context) as tx:
             yield tx
             tx.dry = True
 
     def read(self, tenant: Tenant) -> "Reading":
-        """Stores for reading, each statement by itself."""
         return Reading(self, self._pool, tenant)
 
     def assemble(self, link: PooledConnection, tenant: Tenant, context: AuditContext) -> PostgresTx:

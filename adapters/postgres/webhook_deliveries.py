@@ -53,7 +53,6 @@ class PostgresDeliveryLog:
         self._pool, self._shards, self._clock = pool, shards, clock
 
     async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
-        """The enabled endpoints of these shards."""
         if not shards:
             return []
         async with self._pool.system() as link:
@@ -61,12 +60,10 @@ class PostgresDeliveryLog:
             return [_subscriber(row) for row in await cursor.fetchall()]
 
     async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
-        """One endpoint; None when it is gone or disabled."""
         rows = await self._rows(SQL["subscriber"], tenant, endpoint=endpoint, enabled=EndpointStatus.ENABLED)
         return _subscriber(rows[0]) if rows else None
 
     async def open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
-        """Its open deliveries without bodies and attempts, by position."""
         rows = await self._rows(SQL["open"], tenant, endpoint=endpoint)
         return [
             Delivery(
@@ -77,16 +74,13 @@ class PostgresDeliveryLog:
         ]  # fmt: skip
 
     async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
-        """The positions after `after` that have a delivery already."""
         return frozenset(row[0] for row in await self._rows(SQL["known"], tenant, endpoint=endpoint, after=after))
 
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
-        """What was sent for the delivery."""
         rows = await self._rows(SQL["body"], tenant, id=delivery)
         return rows[0][0] if rows else None
 
     async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
-        """Those of the products that are filed under or below one of the categories."""
         terms = [category_term(category) for category in categories]
         rows = await self._rows(SQL["filed_under"], tenant, products=list(products), terms=terms)
         return frozenset(row[0] for row in rows)
@@ -98,7 +92,6 @@ class PostgresDeliveryLog:
             return rows
 
     async def record(self, progress: Progress) -> None:
-        """Keep it all, in one transaction. Raises LeaseLost when the shards are no longer this worker's."""
         rows = [_row(tenant, delivery) for tenant, delivery in progress.deliveries]
         health = _health(progress)
         async with self._shards.fenced() as link:

@@ -61,18 +61,15 @@ class PostgresWebhookStore:
         self._endpoints, self._deliveries = TableStore(session, ENDPOINTS), TableStore(session, DELIVERIES)
 
     async def count(self) -> int:
-        """How many endpoints there are; holds off others that are being added until the transaction ends."""
         tenant = self._session.tenant
         await self._session.run(SQL["lock_count"], lock=lock_number("webhook_endpoints", tenant.org, tenant.livemode))
         row = await self._session.one(SQL["count"])
         return int(row[0]) if row else 0
 
     async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
-        """One endpoint; `lock` keeps others from changing it until the transaction ends."""
         return await self._endpoints.get(id, lock=lock)
 
     async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
-        """Keep a new endpoint, which gets events after the position `checkpoint`."""
         kept = {"secret": secrets.current, "previous_secret": secrets.previous, "checkpoint": checkpoint}
         await self._endpoints.add(endpoint, shard=shard_of(endpoint.id), **kept)
         await self._notify(endpoint.id)
@@ -80,51 +77,41 @@ class PostgresWebhookStore:
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
     ) -> None:
-        """Keep the new state. Raises PreconditionFailed for another version."""
         more = {} if checkpoint is None else {"checkpoint": checkpoint}
         await self._endpoints.save(endpoint, expected_version=expected_version, **more)
         await self._notify(endpoint.id)
 
     async def remove(self, id: str) -> None:
-        """Forget the endpoint and its secrets; its open deliveries fail."""
         await self.fail_open(id, self._session.now)
         await self._endpoints.remove(id)
 
     async def page(self, page_request: PageRequest) -> Page[Endpoint]:
-        """The tenant's endpoints, newest first."""
         return await self._endpoints.page(page_request)
 
     async def secrets(self, id: str) -> SealedSecrets | None:
-        """The sealed secrets."""
         row = await self._session.one(SQL["secrets"], id=id)
         return SealedSecrets(*row) if row else None
 
     async def seal(self, id: str, secrets: SealedSecrets) -> None:
-        """Replace the sealed secrets."""
         await self._session.run(SQL["seal"], id=id, **asdict(secrets))
         await self._notify(id)
 
     async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
-        """One delivery of the endpoint."""
         found = await self._deliveries.get(id, lock=lock)
         return found if found and found.endpoint == endpoint else None
 
     async def deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
-        """Deliveries, newest first."""
         return await self._deliveries.page(page_request, wanted)
 
     async def add_delivery(self, delivery: Delivery) -> None:
-        """Have something sent that is no event of the log (a test)."""
         await self._deliveries.add(delivery)
         await self._notify(delivery.endpoint)
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:
-        """Have a finished delivery sent again with a fresh schedule."""
         await self._session.run(SQL["resend"], id=delivery.id, pending=DeliveryStatus.PENDING, at=at)
         await self._notify(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
-        """Have failed deliveries made in [since, until] sent again, as many as leave the endpoint with `most` open ones."""
         span = {"endpoint": endpoint, "since": since, "until": until}
         requeued = await self._session.run(SQL["recover"], pending=DeliveryStatus.PENDING, at=at, most=most, **span)
         if requeued:
@@ -132,13 +119,11 @@ class PostgresWebhookStore:
         return Recovery(requeued, bool(await self._session.one(SQL["failed_in"], **span)))
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
-        """Every open delivery fails (the endpoint was disabled); answers how many."""
         failed = await self._session.run(SQL["fail_open"], endpoint=endpoint, failed=DeliveryStatus.FAILED, at=at)
         await self._notify(endpoint)
         return failed
 
     async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
-        """What the endpoint would have got since then; only what comes close together is looked at one by one."""
         totals, bursts, values = forecast_query(endpoint, since)
         row = await self._session.one(totals, **values)
         events, peak, close = row or (0, 0, 0)

@@ -49,7 +49,6 @@ class RedisLimits:
         self._alone = False
 
     async def take(self, budget: Budget) -> Take:
-        """Take one token, or tell when there will be one."""
         now = self._clock()
         share = self._shares.get(budget.key)
         if share is None or share.whole.burst != budget.burst or share.whole.rate != budget.rate:
@@ -64,7 +63,6 @@ class RedisLimits:
         return answer
 
     async def close(self) -> None:
-        """Give the connections back; tokens still on lease are lost."""
         await self._redis.aclose()
         await self._pool.aclose()
 

@@ -31,18 +31,15 @@ class S3Objects:
         self._store = _store(self._address)
 
     async def put_file(self, key: str, path: Path) -> None:
-        """Large files go up in parts, and appear when the last one is in."""
         await obstore.put_async(self._store, self._address.path(key), path)
 
     async def size(self, key: str) -> int:
-        """Raises ObjectMissing."""
         try:
             return (await obstore.head_async(self._store, self._address.path(key)))["size"]
         except FileNotFoundError as error:
             raise ObjectMissing(key) from error
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
-        """Raises ObjectMissing at the first chunk."""
         try:
             found = await obstore.get_async(self._store, self._address.path(key))
         except FileNotFoundError as error:
@@ -51,14 +48,12 @@ class S3Objects:
             yield bytes(chunk)
 
     async def delete(self, key: str) -> None:
-        """Forget the object."""
         try:
             await obstore.delete_async(self._store, self._address.path(key))
         except FileNotFoundError:
             return
 
     async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
-        """With known credentials the content type is part of the signature."""
         headers = {"Content-Type": content_type}
         if self._address.fixed:
             now = datetime.now(UTC)
@@ -69,7 +64,6 @@ class S3Objects:
         return SignedPut(url, headers, expires_at)
 
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
-        """With known credentials the store offers the download under `filename`, else under its key."""
         if not self._address.fixed:
             return await self._signed("GET", key, expires_at)
         now = datetime.now(UTC)

@@ -226,3 +226,11 @@ class RunFilter(Filter):
     """Which runs a list shows."""
 
     source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartRun:
+    """A pull to start now; `accept_shrink` lets a complete run withdraw as much as it finds gone."""
+
+    stream: Stream = Stream.CATALOGUE
+    accept_shrink: bool = False

@@ -4,14 +4,13 @@ from typing import Any, Final, TypeAlias
 
 from adapters.wire import records as wire_records
 from adapters.wire import runs as wire
-from adapters.wire.resource import Body, into
+from adapters.wire.resource import Body
 from domain.jobs.usecases.draining import Handler
 from domain.jobs.usecases.ticks import Tick
-from domain.runs.model import Run
 from domain.runs.queueing import EXECUTE
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.scheduling import RunScheduler
-from domain.runs.usecases.service import Push, RunService, StartRun
+from domain.runs.usecases.service import Push, RunService
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read, Tool, Write
@@ -32,32 +31,27 @@ def _push(body: Any) -> Push:
     )
 
 
-START: Final = Body(wire.START, into(StartRun), required=False)
 PUSH: Final = Body(wire_records.PUSH, _push, limit=wire_records.BODY_LIMIT)
-
-
-def _accepted(call: Writing, run: Run) -> Reply:
-    return Reply(wire.to_wire(run), status=202, headers={"Location": f"{call.base_url}/v1/runs/{run.id}"})
 
 
 async def list_of_source(call: Reading) -> Reply:
     """A source's runs."""
-    return call.listing(await call.service.list_runs(call.tx, call.ids["id"], call.page_request), wire.to_wire)
+    return call.list(wire.RUN, await call.service.list_runs(call.tx, call.ids["id"], call.page_request))
 
 
 async def start(call: Writing) -> Reply:
     """Queue a pull now."""
-    return _accepted(call, await call.service.start(call.tx, call.ids["id"], call.command))
+    return call.made(wire.RUN, await call.service.start(call.tx, call.ids["id"], call.command))
 
 
 async def push(call: Writing) -> Reply:
     """Take records."""
-    return _accepted(call, await call.service.push(call.tx, call.ids["id"], call.command))
+    return call.made(wire.RUN, await call.service.push(call.tx, call.ids["id"], call.command))
 
 
 async def read(call: Reading) -> Reply:
     """One run."""
-    return Reply(wire.to_wire(await call.service.get(call.tx, call.ids["id"])))
+    return call.one(wire.RUN, await call.service.get(call.tx, call.ids["id"]))
 
 
 def _execution(dependencies: Dependencies) -> Handler:
@@ -87,7 +81,7 @@ OPERATIONS: Final = (
         description="Every reading of the source, newest first.",
         handler=list_of_source,
         scope="sources:read",
-        reply=wire.RUNS,
+        reply=wire.RUN.list,
         paging="both",
         errors=("not_found",),
         agent=Tool(),
@@ -103,8 +97,8 @@ OPERATIONS: Final = (
         "connector that does not read stock apart: 422.",
         handler=start,
         scope="sources:write",
-        body=START,
-        reply=wire.RUN,
+        body=wire.START,
+        reply=wire.RUN.schema,
         status=202,
         rate="expensive",
         errors=("not_found", "conflict", "unprocessable"),
@@ -123,7 +117,7 @@ OPERATIONS: Final = (
         handler=push,
         scope="sources:write",
         body=PUSH,
-        reply=wire.RUN,
+        reply=wire.RUN.schema,
         status=202,
         errors=("not_found", "conflict", "unprocessable", "payload_too_large"),
     ),
@@ -135,7 +129,7 @@ OPERATIONS: Final = (
         description="How far a reading of a source is, what it did, and what could not be read.",
         handler=read,
         scope="sources:read",
-        reply=wire.RUN,
+        reply=wire.RUN.schema,
         errors=("not_found",),
         agent=Tool(),
     ),

@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _processes(commands)
-    _upkeep(commands)
+    _maintenance(commands)
     _operators(commands)
     return top
 
@@ -72,11 +72,11 @@ def _processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="do only this (may be given twice; default: both)",
     )
     worker.set_defaults(run="processes:worker")
-    scheduler = commands.add_parser("scheduler", help="run the scheduler: due pulls, waking workers, upkeep")
+    scheduler = commands.add_parser("scheduler", help="run the scheduler: due pulls, waking workers, maintenance")
     scheduler.set_defaults(run="processes:scheduler")
 
 
-def _upkeep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     migrate = commands.add_parser("migrate", help="bring the database to this release's schema")
     _store(migrate)
     migrate.set_defaults(run="processes:migrate")
@@ -85,6 +85,15 @@ def _upkeep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     look = commands.add_parser("doctor", help="tell what is configured, reachable and wrong")
     _store(look)
     look.set_defaults(run="doctor:doctor")
+    lists = commands.add_parser("sql", help="print the statement of a list as it is sent to PostgreSQL")
+    lists.add_argument("list", nargs="?", metavar="LIST", help="products, offers or a table; without one, all names")
+    lists.add_argument(
+        "--filter", action="append", default=[], metavar="NAME", help="with this filter (may be repeated)"
+    )
+    lists.add_argument("--limit", type=int, default=20, help="items on a page (default: 20)")
+    lists.add_argument("--after", action="store_true", help="the page after a cursor")
+    lists.add_argument("--before", action="store_true", help="the page before a cursor")
+    lists.set_defaults(run="sql:sql")
     plug = commands.add_parser("plugins", help="list or check connector plugins")
     plug.add_argument("what", choices=("list", "check"))
     plug.add_argument("--json", action="store_true", help="print JSON")

@@ -10,7 +10,7 @@ from adapters.wire import schema
 from entrypoints.areas.area import Area
 from entrypoints.http.codes import CODES
 from entrypoints.http.docs_schema import bounds_of, fields, note_of, type_of
-from entrypoints.http.docs_style import page
+from entrypoints.http.docs_style import page, text
 from entrypoints.http.openapi import body_example, header_names
 from entrypoints.http.openapi_answers import codes_of
 from entrypoints.http.operation import Operation
@@ -24,35 +24,7 @@ WHO: Final = {
     "owner": "an owner, as a person",
 }
 
-GUIDE: Final = """
-<h1>Joinery API</h1>
-<p>Joinery joins furniture vendors' feeds into one catalogue. The API is JSON over HTTPS; every path starts with
-<code>/v1</code>. The machine-readable description is at <a href="/openapi.json">/openapi.json</a>, every error code at
-<a href="/errors">/errors</a>.</p>
-<h2 id="credentials">Credentials and modes</h2>
-<p>Send <code>Authorization: Bearer &lt;credential&gt;</code>. Keys that begin with <code>svc_test_</code> work on the sandbox,
-others on live data. A credential holds scopes; each operation below names the one it needs.</p>
-<h2 id="repeating">Repeating requests safely</h2>
-<p>Every POST (but the two that change nothing) takes an <code>Idempotency-Key</code>. Send the same key when you repeat a
-request: for 24 hours it answers what the first one answered, with <code>Idempotent-Replayed: true</code>, and does nothing
-twice. Another request under a used key is refused with <a href="/errors/idempotency_key_reused">422</a>.</p>
-<h2 id="dry-run">Trying without doing</h2>
-<p>With <code>Service-Dry-Run: true</code> a write answers as if it had been done; with <code>explain</code> it tells what would
-change, which events would be sent and which jobs queued. Nothing is done, stored, sent or counted.</p>
-<h2 id="changing">Changing what others may change too</h2>
-<p>Operations that ask for <code>If-Match</code> take the <code>ETag</code> of the representation you read. If somebody was
-faster, the answer is <a href="/errors/precondition_failed">412</a> and nothing is lost.</p>
-<h2 id="paging">Lists</h2>
-<p>Lists answer <code>data</code>, <code>has_more</code> and <code>next_cursor</code>. Give <code>next_cursor</code> to
-<code>starting_after</code> for the next page; lists that run both ways take it as <code>ending_before</code>, too. A cursor
-belongs to one list with its filters. <code>limit</code> is 1 to 100, by default 20.</p>
-<h2 id="limits">Limits and load</h2>
-<p>Each organisation has a budget per mode and rate class; <code>RateLimit</code> tells on every answer what is left. A refused
-request did nothing and may be repeated after <code>Retry-After</code> seconds.</p>
-<h2 id="caching">Caching</h2>
-<p>Every GET but the stream has an <code>ETag</code>. Send it back as <code>If-None-Match</code>: what has not changed is answered 304 without a
-body.</p>
-""".strip()
+GUIDE: Final = text("docs_guide.html")
 
 
 def _code(text: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from domain.catalogue.model import Stream
 from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound, Unprocessable
 from domain.kernel.paging import Page, PageRequest
-from domain.runs.model import PushInput, Run, RunFilter, RunTrigger
+from domain.runs.model import PushInput, Run, RunFilter, RunTrigger, StartRun
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import FETCHED_KINDS, Source
 from ports.connectors import Connectors
@@ -25,14 +25,6 @@ class Push:
     complete: bool = False
     batch: str | None = None
     more: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StartRun:
-    """A pull to start now; `accept_shrink` lets a complete run withdraw as much as it finds gone."""
-
-    stream: Stream = Stream.CATALOGUE
-    accept_shrink: bool = False
 
 
 @dataclass(frozen=True, slots=True)
