@@ -1,0 +1,116 @@
+"""A database that an earlier release filled is migrated and used: what was there is answered as before, and goes on.
+
+`releases/0003.sql.gz` is a dump of one that had migrations 0001 to 0003; `releases/0003.json` what that release answered.
+"""
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from adapters.postgres.migrate import applied, available, migrate
+from domain.jobs.usecases.draining import Drain
+from domain.runs.queueing import lane
+from tests.http.client import Client
+from tests.postgres.databases import database_alone
+from tests.support.services import execution_of
+from tests.tenancy.world import World, serving
+
+pytestmark = pytest.mark.asyncio
+RELEASES = Path(__file__).parent / "releases"
+PASSING = {"freshness", "rotation"}
+"""What time alone changes."""
+
+
+@dataclass
+class Upgraded:
+    """The application on the upgraded database, and what the earlier release answered."""
+
+    world: World
+    client: Client
+    before: dict[str, Any]
+
+
+@pytest_asyncio.fixture
+async def upgraded(tmp_path: Path) -> AsyncIterator[Upgraded]:
+    """The dump, restored, migrated and served."""
+    before = json.loads((RELEASES / "0003.json").read_text("utf-8"))
+    async with database_alone("upgrade", migrated=False) as address:
+        await _restore(address, gzip.decompress((RELEASES / "0003.sql.gz").read_bytes()))
+        assert await applied(address) == [name for name, _ in available()][:3]
+        assert await migrate(address) == [name for name, _ in available()][3:]
+        async with serving(tmp_path, JOINERY_DATABASE_URL=address) as world:
+            yield Upgraded(world, Client(world.app, before["secret"]), before)
+
+
+async def _restore(address: str, dump: bytes) -> None:
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+        await owner.execute(dump)
+
+
+def lasting(value: Any) -> Any:
+    """Without what time alone changes."""
+    if isinstance(value, dict):
+        return {name: lasting(part) for name, part in value.items() if name not in PASSING}
+    return [lasting(part) for part in value] if isinstance(value, list) else value
+
+
+async def test_everything_is_answered_as_before(upgraded: Upgraded) -> None:
+    for path, expected in upgraded.before["reads"].items():
+        answer = await upgraded.client.get(path)
+        assert answer.status == 200, (path, answer.body)
+        assert lasting(answer.json()) == lasting(expected), path
+
+
+async def test_an_open_batch_is_filled_and_carried_out(upgraded: Upgraded) -> None:
+    push = upgraded.before["push"]
+    record = {"product": {"external_id": "P9", "title": "Late chair"}, "variants": [{"external_id": "P9-1"}]}
+    body = {"records": [record], "batch": "open"}
+    run = (await upgraded.client.post(f"/v1/sources/{push}/records", body, idempotency_key="late-chair")).json()
+    assert run["id"] == next(
+        one["id"] for one in upgraded.before["reads"][f"/v1/sources/{push}/runs"]["data"] if one["status"] == "queued"
+    )
+    await _work(upgraded.world, push)
+    ended = (await upgraded.client.get(f"/v1/runs/{run['id']}")).json()
+    assert (ended["status"], ended["stats"]["rows"], ended["stats"]["products_created"]) == ("succeeded", 2, 1)
+    assert ended["stats"]["unchanged"] == 1, "what the earlier release stored is known unread"
+
+
+async def test_a_queued_upload_is_read(upgraded: Upgraded) -> None:
+    container, file, upload = upgraded.world.container, upgraded.before["file"], upgraded.before["upload"]
+    folder = Path(container.settings().objects_url.removeprefix("file://"))
+    async with await psycopg.AsyncConnection.connect(container.settings().database_url) as owner:
+        [(key,)] = await (await owner.execute("SELECT key FROM uploads WHERE id = %s", (upload,))).fetchall()
+    folder.mkdir(parents=True, exist_ok=True)
+    handed_in = folder.parent / "handed-in.csv"
+    handed_in.write_bytes(b"SKU,Title,Price,Qty,Width\nA-1,Oak table,499.00,4,30 in\nA-3,Ash stool,59.00,2,40 in\n")
+    await container.objects().put_file(key, handed_in)
+    await _work(upgraded.world, file)
+    newest = (await upgraded.client.get(f"/v1/sources/{file}/runs?limit=1")).json()["data"][0]
+    assert (newest["status"], newest["stats"]["products_created"], newest["stats"]["unchanged"]) == ("succeeded", 1, 1)
+
+
+async def test_endpoints_and_deliveries_go_on(upgraded: Upgraded) -> None:
+    client, place = upgraded.client, f"/v1/webhook-endpoints/{upgraded.before['endpoint']}"
+    [delivery] = (await client.get(f"{place}/deliveries?status=failed")).json()["data"]
+    assert delivery["attempts"][0]["failure"] == "http_status"
+    again = await client.post(f"{place}/deliveries/{delivery['id']}/resend", idempotency_key="sent-again")
+    assert (again.status, again.json()["status"]) == (200, "pending")
+    changed = await client.send_json("PATCH", place, {"coalesce_seconds": 5}, if_match="*")
+    assert (changed.status, changed.json()["coalesce_seconds"], changed.json()["version"]) == (200, 5, 3)
+
+
+async def _work(world: World, source: str) -> None:
+    drain = Drain(
+        world.container.dispatch(), {"runs.execute": execution_of(world.container)}, lease=timedelta(seconds=10)
+    )
+    async with asyncio.timeout(30):
+        await drain.drain(lane(source))
