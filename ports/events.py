@@ -109,11 +109,11 @@ class EventRendering(Protocol):
     """JSON of events, the bytes that every reader gets."""
 
     def event(self, event: Event, tenant: Tenant, time: datetime) -> bytes:
-        """The envelope with its data (specification, Events)."""
+        """The envelope with its data (docs/conventions.md#envelope)."""
         ...
 
     def redacted(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
-        """The envelope with the field groups alone (decisions.md §4); None when nothing of the change may be shown."""
+        """The envelope with the field groups alone (docs/conventions.md#licences); None when nothing of the change may be shown."""
         ...
 
 

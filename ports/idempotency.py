@@ -1,4 +1,4 @@
-"""Answers kept for retries (decisions.md §1, Idempotency)."""
+"""Answers kept for retries (docs/conventions.md#idempotency)."""
 
 from dataclasses import dataclass
 from typing import Protocol

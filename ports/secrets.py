@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 
 class Vault(Protocol):
-    """AES-256-GCM under envelope keys; the key's id is stored beside (decisions.md §3)."""
+    """AES-256-GCM under envelope keys; the key's id is stored beside."""
 
     def seal(self, credentials: Mapping[str, Any], context: str) -> bytes:
         """Seal for one source; `context` (its id) is authenticated with it."""

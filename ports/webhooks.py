@@ -203,7 +203,7 @@ class PayloadRendering(Protocol):
         ...
 
     def shaped(self, body: bytes, version: str) -> bytes:
-        """The body in the shape of that dated version (specification, Versioning)."""
+        """The body in the shape of that dated version (docs/conventions.md#versions)."""
         ...
 
 

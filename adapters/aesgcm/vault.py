@@ -1,4 +1,4 @@
-"""Seals credentials under envelope keys, so that the database alone gives nothing away (decisions.md §3).
+"""Seals credentials under envelope keys, so that the database alone gives nothing away.
 
 Each sealing has a fresh data key; the data key is wrapped under a key-encryption key that is named beside it, so keys
 can be rotated by wrapping anew. Layout: one byte version, one byte length of the key's name, the name, 12 bytes nonce,

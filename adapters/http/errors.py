@@ -10,7 +10,7 @@ class OutboundError(Exception):
 
 
 class RefusedAddress(OutboundError):
-    """The address, port or scheme is none that may be reached (decisions.md §3, Outbound safety)."""
+    """The address, port or scheme is none that may be reached (docs/conventions.md#outbound-safety)."""
 
     kind = "refused_address"
 

@@ -1,4 +1,4 @@
-"""Decides which addresses may be reached: public ones only, however they are written (decisions.md §3)."""
+"""Decides which addresses may be reached: public ones only, however they are written (docs/conventions.md#outbound-safety)."""
 
 import socket
 from dataclasses import dataclass

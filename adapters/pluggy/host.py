@@ -221,7 +221,7 @@ def _fetching(name: str, job: Job) -> Iterator[None]:
 
 
 def _code(error: ConnectorError) -> str:
-    """The source's status_reason code (decisions.md §2)."""
+    """The source's status_reason code (docs/conventions.md#enumerations)."""
     if isinstance(error, Refused):
         return "credentials_refused" if error.credentials else "fetch_refused"
     return "parse_failed" if isinstance(error, BadData) else "fetch_failed"

@@ -1,20 +1,26 @@
 """Every table that a resource's dataclass declares: one line each."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Final
 
-from adapters.postgres.runs import RUNS
-from adapters.postgres.sources import SOURCES
 from adapters.postgres.table import Table
-from adapters.postgres.uploads import UPLOADS
-from adapters.postgres.webhooks import DELIVERIES, ENDPOINTS
 
-TABLES: Final[tuple[Table[Any], ...]] = (
-    SOURCES,
-    RUNS,
-    UPLOADS,
-    ENDPOINTS,
-    DELIVERIES,
+_DECLARED: Final = (
+    "sources.SOURCES",
+    "runs.RUNS",
+    "uploads.UPLOADS",
+    "webhooks.ENDPOINTS",
+    "webhooks.DELIVERIES",
 )
+
+
+def _table(declared: str) -> Table[Any]:
+    module, _, name = declared.rpartition(".")
+    table: Table[Any] = getattr(import_module(f"adapters.postgres.{module}"), name)
+    return table
+
+
+TABLES: Final[tuple[Table[Any], ...]] = tuple(map(_table, _DECLARED))
 TABLE_OF: Final[Mapping[type, Table[Any]]] = {table.kind: table for table in TABLES}
 """By what a row is."""

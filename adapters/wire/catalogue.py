@@ -1,4 +1,4 @@
-"""Products, variants and offers as JSON (specification, Resources): rendered once, answered as bytes."""
+"""Products, variants and offers as JSON (docs/conventions.md#products-variants-and-offers): rendered once, answered as bytes."""
 
 from collections.abc import Mapping
 from typing import Any

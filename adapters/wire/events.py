@@ -1,4 +1,4 @@
-"""Events as JSON: the envelope of the specification, the very bytes that feed, stream and webhooks give."""
+"""Events as JSON: the envelope (docs/conventions.md#envelope), the very bytes that feed, stream and webhooks give."""
 
 from datetime import datetime
 from functools import lru_cache

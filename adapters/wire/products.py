@@ -1,4 +1,4 @@
-"""Schemas of products, variants, offers and categories (specification, Resources and their fields)."""
+"""Schemas of products, variants, offers and categories (docs/conventions.md#products-variants-and-offers)."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""The JSON of pushed records: products, variants and offers with plain measures and money (decisions.md §3).
+"""The JSON of pushed records: products, variants and offers with plain measures and money (docs/conventions.md#pushed-records).
 
 The shape is checked here; what the values say is judged by the run, which names bad ones in its problems.
 """

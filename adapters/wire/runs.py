@@ -1,4 +1,4 @@
-"""The JSON of runs (specification, Run)."""
+"""The JSON of runs (docs/conventions.md#run)."""
 
 from typing import Final
 

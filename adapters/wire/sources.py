@@ -1,4 +1,4 @@
-"""The JSON of sources: what is answered, what is sent to make and change one (specification, Source)."""
+"""The JSON of sources: what is answered, what is sent to make and change one (docs/conventions.md#source)."""
 
 from collections.abc import Mapping
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The JSON of uploads (specification, Upload)."""
+"""The JSON of uploads (docs/conventions.md#uploads)."""
 
 from typing import Any, Final
 

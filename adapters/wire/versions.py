@@ -55,4 +55,4 @@ def _rewrite(value: Any, rewriters: Mapping[str, Callable[[Body], Body]]) -> Any
 
 
 SUPPORTED: Final = Versions((Version("2026-10-01"), Version("2026-10-04")))
-"""The service's versions; neither has breaking changes (specification, Versioning)."""
+"""The service's versions; neither has breaking changes (docs/conventions.md#versions)."""

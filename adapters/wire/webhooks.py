@@ -1,4 +1,4 @@
-"""The JSON of webhook endpoints and deliveries, and the bytes that are POSTed (specification, Webhook endpoint)."""
+"""The JSON of webhook endpoints and deliveries, and the bytes that are POSTed (docs/conventions.md#endpoints)."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 
 WaitReason = Literal["rate_limited", "upstream_busy", "retry"]
-"""Why a run waits (decisions.md §2, run.waiting.reason)."""
+"""Why a run waits (docs/conventions.md#enumerations)."""
 
 
 class ConnectorError(Exception):

@@ -1,4 +1,4 @@
-"""The settings every source has (interface specification, Source.config), as JSON Schema for connectors to build on."""
+"""The settings every source has (docs/conventions.md#source), as JSON Schema for connectors to build on."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Scopes, roles, API keys and the principal that a credential proves (specification, Authentication; decisions.md §6)."""
+"""Scopes, roles, API keys and the principal that a credential proves (docs/conventions.md#authentication)."""
 
 import ipaddress
 import zlib
@@ -84,7 +84,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """What an accepted credential proves. `via` and `actor` are what the request log shows (decisions.md §2).
+    """What an accepted credential proves. `via` and `actor` are what the request log shows (docs/conventions.md#authentication).
 
     `person` is a person's own token, `session` a console session; API keys are neither.
     """

@@ -43,7 +43,7 @@ class KeyRequest:
 
 
 def new_secret(livemode: bool, restricted: bool) -> str:
-    """The text of a new key: prefix, 32 base62 characters, their checksum of 6 (decisions.md §6)."""
+    """The text of a new key: prefix, 32 base62 characters, their checksum of 6 (docs/conventions.md#authentication)."""
     prefix = KEY_PREFIXES[livemode, restricted]
     body = "".join(secrets.choice(ALPHABET) for _ in range(32))
     return prefix + body + checksum(prefix + body)

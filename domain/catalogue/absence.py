@@ -1,4 +1,4 @@
-"""The absence ladder: what a product becomes that its source's complete runs no longer list (decisions.md §3)."""
+"""The absence ladder: what a product becomes that its source's complete runs no longer list (docs/conventions.md#absence-ladder)."""
 
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple

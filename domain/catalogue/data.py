@@ -1,4 +1,4 @@
-"""The `data` of products and variants and the facts of offers, in the shapes of the interface specification.
+"""The `data` of products and variants and the facts of offers (docs/conventions.md#products-variants-and-offers).
 
 These are plain mappings so that they are stored, compared and answered without translation. Keys that a source
 does not state are absent, never None.
@@ -9,7 +9,7 @@ from typing import TypedDict
 
 
 class Given(TypedDict):
-    """A measure as the source wrote it: the exact number and its unit (decisions.md §2)."""
+    """A measure as the source wrote it: the exact number and its unit (docs/conventions.md#products-variants-and-offers)."""
 
     value: Decimal
     unit: str
@@ -63,7 +63,7 @@ class Carton(TypedDict, total=False):
 
 
 class Rug(TypedDict, total=False):
-    """What only rugs have; values of shape, construction and indoor_outdoor stand in decisions.md §2."""
+    """What only rugs have; docs/conventions.md#enumerations has the values of shape, construction and indoor_outdoor."""
 
     shape: str
     size_text: str

@@ -1,4 +1,4 @@
-"""Master products with their variants and offers, and the filters that lists take (specification, Resources)."""
+"""Master products with their variants and offers, and the filters that lists take (docs/conventions.md#products-variants-and-offers)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Visibility(StrEnum):
 
 
 class Availability(StrEnum):
-    """Whether an offer can be had, from worst to best (decisions.md §2)."""
+    """Whether an offer can be had, from worst to best (docs/conventions.md#products-variants-and-offers)."""
 
     DISCONTINUED = "discontinued"
     OUT_OF_STOCK = "out_of_stock"

@@ -12,7 +12,7 @@ from domain.catalogue.categories import above
 from domain.catalogue.model import Availability, Offer, OfferFilter, Product, ProductFilter
 
 QUERY_WORDS: Final = 8
-"""How many words of a query count (specification, GET /v1/products)."""
+"""How many words of a query count (docs/conventions.md#search-and-filters)."""
 
 AVAILABILITY_TERMS: Final = ("a:", "a;")
 """Every availability's term stands from the first to below the second."""

@@ -1,4 +1,4 @@
-"""Who reads the event log, and what of it (decisions.md §4, licences; §5, feed)."""
+"""Who reads the event log, and what of it (docs/conventions.md#licences)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The event envelope and the registry of types with their channels (specification, Events)."""
+"""The event envelope and the registry of types with their channels (docs/conventions.md#event-types)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

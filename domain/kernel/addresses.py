@@ -1,4 +1,4 @@
-"""Which addresses a source or a webhook endpoint may name: what can be told from the text alone (decisions.md §3, Outbound safety).
+"""Which addresses a source or a webhook endpoint may name: what can be told from the text alone (docs/conventions.md#outbound-safety).
 
 Names are looked up, and their addresses judged, each time a connection is made; this only refuses early what can
 never be reached.

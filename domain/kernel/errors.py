@@ -1,6 +1,6 @@
 """One hierarchy of refusals. A class's docstring is the text a caller reads when nothing more exact is known.
 
-`code` is the stable machine code of the interface specification (Errors); statuses live at the HTTP edge only.
+`code` is the stable machine code (docs/conventions.md#errors); statuses live at the HTTP edge only.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One offending field: its dotted path, a code of decisions.md §1 and a sentence."""
+    """One offending field: its dotted path, a code (docs/conventions.md#error-fields) and a sentence."""
 
     field: str
     code: str

@@ -1,4 +1,4 @@
-"""Public identifiers: a prefix, an underscore and 22 base62 characters (specification, Conventions).
+"""Public identifiers: a prefix, an underscore and 22 base62 characters (docs/conventions.md#identifiers).
 
 The 22 characters are a UUIDv7 (RFC 9562) written in base62, so that ids sort by the time of their making when
 compared byte by byte, and keys stay index-friendly.

@@ -1,4 +1,4 @@
-"""An organisation, its members and the plan it is on (decisions.md §2, §7)."""
+"""An organisation, its members and the plan it is on (docs/conventions.md#versions)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Plan:
 class Organisation:
     """An organisation. `catalogues` are its own catalogue's ids (`cat_…`): (live, test).
 
-    `api_version` is pinned by the first request that names none or any (specification, Versioning); None before.
+    `api_version` is pinned by the first request that names none or any (docs/conventions.md#versions); None before.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Components and their state (decisions.md §7, Status)."""
+"""Components and their state (docs/conventions.md#service-status)."""
 
 from dataclasses import dataclass
 from datetime import date

@@ -1,4 +1,4 @@
-"""One logged request (specification, Request log)."""
+"""One logged request (docs/conventions.md#request-log)."""
 
 from datetime import datetime
 from typing import NamedTuple

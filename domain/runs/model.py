@@ -1,4 +1,4 @@
-"""A run and the states it goes through (specification, Run; decisions.md §2, §3)."""
+"""A run and the states it goes through (docs/conventions.md#run)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""The shrink guard: how much a complete run may withdraw unasked (decisions.md §3)."""
+"""The shrink guard: how much a complete run may withdraw unasked (docs/conventions.md#shrink-guard)."""
 
 from collections.abc import Collection, Iterable
 from typing import Final

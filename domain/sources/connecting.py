@@ -1,4 +1,4 @@
-"""Which connector reads a source, and what its settings must say (decisions.md §3)."""
+"""Which connector reads a source, and what its settings must say (docs/conventions.md#source)."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What consumers hear when a run's outcome moves a source up or down the ladder (specification, States; Events)."""
+"""What consumers hear when a run's outcome moves a source up or down the ladder (docs/conventions.md#source-health)."""
 
 from typing import Any, Final
 

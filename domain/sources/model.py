@@ -1,4 +1,4 @@
-"""A source, its settings and the ladder of its health (specification, Source; decisions.md §3)."""
+"""A source, its settings and the ladder of its health (docs/conventions.md#source)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""When a source is pulled: the bounds of its schedule, and the next pull of each stream (decisions.md §3)."""
+"""When a source is pulled: the bounds of its schedule, and the next pull of each stream (docs/conventions.md#schedule)."""
 
 from datetime import datetime, timedelta
 from typing import Any, Final

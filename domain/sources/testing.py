@@ -1,4 +1,4 @@
-"""What a test of a source answers (specification, POST /v1/sources/{id}/test; decisions.md §3)."""
+"""What a test of a source answers (docs/conventions.md#testing-a-source)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""An uploaded file from its announcement to the run it starts (specification, Upload)."""
+"""An uploaded file from its announcement to the run it starts (docs/conventions.md#uploads)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ TARGET_LIFETIME: Final = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file announced for a source; `key` is where its bytes are PUT. `status`: decisions.md §2."""
+    """A file announced for a source; `key` is where its bytes are PUT."""
 
     id: str
     source: str

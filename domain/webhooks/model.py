@@ -1,4 +1,4 @@
-"""Webhook endpoints and deliveries, and from which state to which they go (specification, Webhook delivery rules)."""
+"""Webhook endpoints and deliveries, and from which state to which they go (docs/conventions.md#deliveries)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -57,7 +57,7 @@ class AttemptStatus(StrEnum):
 
 
 class AttemptFailure(StrEnum):
-    """Why an attempt failed (decisions.md §2); `aborted`: the receiver asked for no more, or nothing is left to send."""
+    """Why an attempt failed (docs/conventions.md#deliveries); `aborted`: the receiver asked for no more, or nothing is left to send."""
 
     TIMEOUT = "timeout"
     REFUSED_ADDRESS = "refused_address"

@@ -1,4 +1,4 @@
-"""Made-up events of real shape, for trying out receivers in test mode (specification, Event types)."""
+"""Made-up events of real shape, for trying out receivers in test mode (docs/conventions.md#event-types)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an attempt's outcome leads to: done, tried again when, or given up (specification, Webhook delivery rules 2 to 5)."""
+"""What an attempt's outcome leads to: done, tried again when, or given up (docs/conventions.md#delivery-schedule)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Which events an endpoint wants (specification, Webhook delivery rules 9; decisions.md §5)."""
+"""Which events an endpoint wants (docs/conventions.md#subscription)."""
 
 from typing import Final
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One stable machine code (specification, Errors; decisions.md §1)."""
+    """One stable machine code (docs/conventions.md#errors)."""
 
     name: str
     status: int

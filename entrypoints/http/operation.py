@@ -80,7 +80,7 @@ class Operation:
         return self.method == "POST" and not self.keyless
 
     def __post_init__(self) -> None:
-        """Refuse a row that contradicts itself or the specification."""
+        """Refuse a row that contradicts itself."""
         if self.scope is not None and self.scope not in SCOPES:
             raise ValueError(f"{self.id}: unknown scope {self.scope}")
         if self.who not in WHO or self.rate not in RATES:

@@ -35,7 +35,7 @@ from entrypoints.http.table import Table
 
 
 def checks(dependencies: Dependencies, cursors: Cursors, versions: Versions, pressure: Pressure) -> tuple[Step, ...]:
-    """The order of checks (decisions.md §1); ids, preconditions and state follow inside the unit of work."""
+    """The order of checks (docs/conventions.md#order-of-checks); ids, preconditions and state follow inside the unit of work."""
     return (
         read_request_line,
         give_request_id,

@@ -1,4 +1,4 @@
-"""The only place that turns errors into answers: application/problem+json (RFC 9457; specification, Errors)."""
+"""The only place that turns errors into answers: application/problem+json (docs/conventions.md#errors)."""
 
 import logging
 from typing import Any, Final

@@ -33,7 +33,7 @@ class RequestContext(Generic[S]):
     """The Service-Version that the answer will be shaped for."""
 
     def listing(self, page: Page[Any], render: Callable[[Any], Any]) -> Reply:
-        """The list envelope of the specification around a page."""
+        """The envelope of a list around a page."""
         return Reply(
             {
                 "object": "list",

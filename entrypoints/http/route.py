@@ -12,7 +12,7 @@ EXPOSED: Final = (
     b"RateLimit, RateLimit-Policy, ETag, Request-Id, Retry-After, Location, Service-Version, Service-Dry-Run, "
     b"Idempotent-Replayed, Service-Stream-From"
 )
-"""What a page of another origin may read (decisions.md §1, Cross-origin)."""
+"""What a page of another origin may read (docs/conventions.md#cross-origin)."""
 
 VARY: Final = (b"vary", b"Authorization, Service-Version, Service-Mode")
 CACHE: Final = (b"cache-control", b"private, no-cache")

@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 LIFETIME: Final = 0.5
-"""Seconds from the moment of asking; a revocation acts within one second (decisions.md §6)."""
+"""Seconds from the moment of asking; a revocation acts within one second (docs/conventions.md#authentication)."""
 MOST_FOUND: Final = 10_000
 MOST_MISSING: Final = 1_000
 """Bounds, so that guessed credentials cannot fill the memory or push the real ones out."""

@@ -1,4 +1,4 @@
-"""Validating values by JSON Schema (Draft 2020-12) and telling each fault by path and code (decisions.md §1)."""
+"""Validating values by JSON Schema (Draft 2020-12) and telling each fault by path and code (docs/conventions.md#error-fields)."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

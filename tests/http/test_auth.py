@@ -1,4 +1,4 @@
-"""Credentials, modes, permissions: specification, Authentication; decisions.md §6."""
+"""Credentials, modes, permissions (docs/conventions.md#authentication)."""
 
 from datetime import timedelta
 

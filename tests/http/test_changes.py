@@ -1,4 +1,4 @@
-"""The change feed over the whole edge: pages, cursors, filters, waiting (decisions.md §5)."""
+"""The change feed over the whole edge: pages, cursors, filters, waiting (docs/conventions.md#change-feed)."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""ETag, 304, HEAD and If-Match (RFC 9110 §13; decisions.md §1)."""
+"""ETag, 304, HEAD and If-Match (RFC 9110 §13; docs/conventions.md#etag-and-if-match)."""
 
 import pytest
 

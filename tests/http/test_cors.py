@@ -1,4 +1,4 @@
-"""Cross-origin calls (decisions.md §1): any origin, credentials by the Authorization header only."""
+"""Cross-origin calls (docs/conventions.md#cross-origin): any origin, credentials by the Authorization header only."""
 
 import pytest
 

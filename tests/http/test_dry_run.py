@@ -1,4 +1,4 @@
-"""Service-Dry-Run: the would-be answer, the explanation, and that nothing at all is done (decisions.md §1)."""
+"""Service-Dry-Run: the would-be answer, the explanation, and that nothing at all is done (docs/conventions.md#dry-run-and-explain)."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Idempotency-Key: three outcomes, what is stored, how the key is written (decisions.md §1)."""
+"""Idempotency-Key: three outcomes, what is stored, how the key is written (docs/conventions.md#idempotency)."""
 
 import asyncio
 

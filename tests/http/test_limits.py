@@ -1,4 +1,4 @@
-"""Rate budgets and their headers (specification, Rate limits)."""
+"""Rate budgets and their headers (docs/conventions.md#rate-limits)."""
 
 from datetime import timedelta
 

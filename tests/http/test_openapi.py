@@ -1,4 +1,4 @@
-"""The OpenAPI description is valid, complete and exemplified (decisions.md §1, Docs surface)."""
+"""The OpenAPI description is valid, complete and exemplified (docs/conventions.md#docs-and-health)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Lists and cursors (specification, Limits; decisions.md §1, Paging)."""
+"""Lists and cursors (docs/conventions.md#paging)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The order of checks: of two faults in one request the earlier one answers (decisions.md §1)."""
+"""The order of checks: of two faults in one request the earlier one answers (docs/conventions.md#order-of-checks)."""
 
 from typing import Any
 

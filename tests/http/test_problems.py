@@ -1,4 +1,4 @@
-"""Problem answers and strict bodies (specification, Errors; decisions.md §1, JSON)."""
+"""Problem answers and strict bodies (docs/conventions.md#errors)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The request log: what is in it, what is not, and how it is written (specification, Request log)."""
+"""The request log: what is in it, what is not, and how it is written (docs/conventions.md#request-log)."""
 
 import asyncio
 from dataclasses import replace

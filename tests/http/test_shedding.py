@@ -1,4 +1,4 @@
-"""Load shedding by measured pressure (specification, Load shedding)."""
+"""Load shedding by measured pressure (docs/conventions.md#load-shedding)."""
 
 import asyncio
 import time

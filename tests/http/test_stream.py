@@ -1,4 +1,4 @@
-"""The stream of changes over the whole edge (decisions.md §5; WHATWG HTML, Server-sent events)."""
+"""The stream of changes over the whole edge (docs/conventions.md#stream; WHATWG HTML, Server-sent events)."""
 
 import asyncio
 import json

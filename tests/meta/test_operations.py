@@ -1,4 +1,4 @@
-"""Every row of the operation table agrees with the interface specification's list, and nothing exists beyond it."""
+"""Every row of the operation table agrees with the contract of the API (operations.csv), and nothing exists beyond it."""
 
 import csv
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def test_the_list_is_whole() -> None:
 @pytest.mark.parametrize("operation", OPERATIONS, ids=_name)
 def test_row(operation: Operation) -> None:
     row: Mapping[str, str] | None = SPECIFIED.get((operation.method, operation.path))
-    assert row is not None, "the specification has no such operation"
+    assert row is not None, "the contract has no such operation"
     own_permission = "the change's own"
     assert (operation.scope or "") == ("" if row["scope"] == own_permission else row["scope"])
     assert operation.who == row["who"]
@@ -44,3 +44,16 @@ def test_row_is_told_to_people(operation: Operation) -> None:
     parameters = {part[1:-1] for part in operation.path.split("/") if part.startswith("{")}
     assert set(operation.ids) <= parameters
     assert (operation.reply is None) == (operation.status == 204)
+
+
+def test_only_what_stores_nothing_needs_no_key() -> None:
+    assert {
+        path for (method, path), row in SPECIFIED.items() if method == "POST" and row["idempotency"] != "required"
+    } == {
+        "/v1/sources/{id}/test",
+        "/v1/brand/invitations/preview",
+    }
+
+
+def test_agents_buy_nothing() -> None:
+    assert not [row.id for row in OPERATIONS if row.path.startswith("/v1/billing/credits") and row.agent]

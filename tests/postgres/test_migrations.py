@@ -58,7 +58,8 @@ async def runs(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, Run]]
             )
             await owner.execute("CREATE ROLE migrations_owner")
             await owner.execute("GRANT ALL ON SCHEMA public TO migrations_owner")
-            for table in ("runs", "uploads"):
+            tables = await owner.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+            for (table,) in await tables.fetchall():
                 await owner.execute(f"ALTER TABLE {table} OWNER TO migrations_owner".encode())
             await owner.execute("SET ROLE migrations_owner")
             for name, script in migrate.available():

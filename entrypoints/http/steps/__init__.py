@@ -1,1 +1,1 @@
-"""One step of the request pipeline per file, in the order of decisions.md §1."""
+"""One step of the request pipeline per file, in their order (docs/conventions.md#order-of-checks)."""

@@ -1,4 +1,4 @@
-"""Fourth step: live data or the sandbox (specification, Authentication 7)."""
+"""Fourth step: live data or the sandbox (docs/conventions.md#modes)."""
 
 from dataclasses import replace
 

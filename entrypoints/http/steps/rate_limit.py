@@ -1,4 +1,4 @@
-"""Sixth step: one request out of the organisation's budget of the rate class (specification, Rate limits)."""
+"""Sixth step: one request out of the organisation's budget of the rate class (docs/conventions.md#rate-limits)."""
 
 from dataclasses import dataclass
 from math import ceil

@@ -88,7 +88,7 @@ class ResponseBuilder:
         return Response(304, headers)
 
     def preview(self, state: RequestState, recorded: Recorded) -> Response:
-        """What the operation would do (decisions.md §1, Dry run)."""
+        """What the operation would do (docs/conventions.md#dry-run-and-explain)."""
         headers = self._headers(state, Reply(), state.route.not_modified)
         headers.append((b"content-type", PREVIEW_TYPE))
         return Response(200, headers, _encode(preview_of(state.operation.id, recorded)))

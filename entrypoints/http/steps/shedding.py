@@ -7,7 +7,7 @@ from entrypoints.http.pressure import Pressure
 from entrypoints.http.request_state import RequestState
 
 FIRST: Final = {"export": 1, "expensive": 2, "stream": 2}
-"""The pressure from which requests of a class are shed (specification, Load shedding)."""
+"""The pressure from which requests of a class are shed (docs/conventions.md#load-shedding)."""
 STANDARD_READS: Final = 3
 NEVER: Final = 4
 RETRY: Final = {1: 2, 2: 5, 3: 10}

@@ -1,4 +1,4 @@
-"""Which events go to an endpoint (specification, Webhook delivery rules 9)."""
+"""Which events go to an endpoint (docs/conventions.md#subscription)."""
 
 from typing import Any
 

@@ -1,0 +1,23 @@
+"""What docstrings and docs cite of docs/ is there: the page, and on it the heading."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_CITED = re.compile(r"\b(docs/[a-z0-9_/-]+\.md)(?:#([a-z0-9-]+))?")
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_citation_leads_somewhere() -> None:
+    layers = ("domain", "ports", "adapters", "connectors", "entrypoints", "benchmarks", "tests")
+    sources = [path for layer in layers for path in (ROOT / layer).rglob("*.py")] + list(ROOT.glob("*.md"))
+    lost = []
+    for source in sources:
+        for page, anchor in _CITED.findall(source.read_text("utf-8")):
+            if not (ROOT / page).is_file() or (anchor and anchor not in _anchors(ROOT / page)):
+                lost.append(f"{source.relative_to(ROOT)}: {page}#{anchor}")
+    assert not lost
