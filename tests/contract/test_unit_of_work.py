@@ -61,11 +61,13 @@ async def test_an_attempt_is_undone_alone(uow: UnitOfWork, tenant: Tenant) -> No
             async with tx.savepoint():
                 await tx.sources.add(builders.source(name="undone"))
                 await tx.audit.add(Change("source", "src_x", "create", {}, {}))
+                tx.recorded.warnings.append("undone as well")
                 raise LookupError
         async with tx.savepoint():
             await tx.sources.add(builders.source(name="kept"))
         await tx.sources.add(builders.source(name="after"))
         assert tx.recorded.changes == []
+        assert tx.recorded.warnings == []
     assert await _names(uow, tenant) == {"before", "kept", "after"}
 
 

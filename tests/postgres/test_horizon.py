@@ -190,6 +190,27 @@ async def test_a_writer_between_the_two_looks_is_not_overtaken() -> None:
         assert [position > high_watermark for position, _, _ in taken] == [True]
 
 
+async def test_a_savepoint_that_is_undone_does_not_let_the_log_pass() -> None:
+    """It gives back the lock that was taken within; what is appended after it holds the high watermark back as well."""
+    async with postgres_backend() as backend:
+        tenant, pool = await backend.tenant(), Pool(await database(), size=2)
+        try:
+            async with backend.uow.begin(tenant, builders.CALL) as tx:
+                with pytest.raises(RolledBack):
+                    async with tx.savepoint():
+                        await tx.events.append([builders.event("src_1")])
+                        raise RolledBack
+                await tx.events.append([builders.event("src_2")])
+                async with backend.uow.begin(tenant, builders.CALL) as later:
+                    await later.events.append([builders.event("src_3")])
+                high_watermark = await PostgresEventReader(pool).high_watermark()
+        finally:
+            await pool.close()
+        assert [position > high_watermark for position, _, _ in await _stored(await database(), tenant.org)] == [
+            True
+        ] * 2
+
+
 async def test_the_first_event_of_all_is_not_visible_before_it_is_there() -> None:
     """A sequence that gave nothing yet says 1, like one that gave 1."""
     async with database_alone("first") as address:

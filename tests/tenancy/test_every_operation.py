@@ -15,6 +15,8 @@ from tests.tenancy.world import OPERATIONS, Tenancy, World, ask, body_of, target
 
 pytestmark = pytest.mark.asyncio
 WRITES = [operation for operation in OPERATIONS if operation.writes]
+PASSING = {"request_logs", "idempotency_keys", "events"}
+"""What is no resource: what any request leaves behind, and samples of events."""
 LISTS = [operation for operation in OPERATIONS if operation.paging in ("both", "forward")]
 
 
@@ -62,6 +64,19 @@ async def test_dry_runs_do_nothing_and_explain(world: World, operation: Operatio
     assert {name: rows for name, rows in after.items() if name != "request_logs"} == {
         name: rows for name, rows in before.items() if name != "request_logs"
     }
+
+
+async def test_whatever_changes_a_resource_is_audited(world: World) -> None:
+    unaudited = set()
+    for operation in WRITES:
+        mine = await furnished(world)
+        before = await _everything(mine)
+        answer = await ask(mine.client, operation, mine.ids)
+        after = await _everything(mine)
+        changed = {name for name, rows in after.items() if rows != before[name]} - PASSING
+        if changed and before["audit_entries"] == after["audit_entries"]:
+            unaudited.add((operation.id, answer.status, *sorted(changed)))
+    assert unaudited == set()
 
 
 @pytest.mark.parametrize("operation", [row for row in WRITES if row.idempotent], ids=lambda row: row.id)
