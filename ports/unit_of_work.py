@@ -1,14 +1,18 @@
 """One unit of work: everything that commits, or does not, together."""
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from domain.audit.model import Change
 from domain.events.model import Event
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import AuditContext, Tenant
+from domain.runs.model import Run
+from domain.sources.model import Source
+from domain.webhooks.model import Delivery, Endpoint
 from ports.access import KeyStore
 from ports.audit import AuditLog
 from ports.catalogue import CatalogueStore
@@ -24,6 +28,14 @@ from ports.store import Store
 from ports.webhooks import WebhookStore
 
 R = TypeVar("R")
+KEPT_BY: Final[Mapping[type, str]] = {Source: "sources", Run: "runs", Endpoint: "webhooks", Delivery: "webhooks"}
+"""Kinds that are kept by a store of their own, because there is more to keep or to ask than their fields."""
+
+
+def refuse_special(kind: type) -> None:
+    """Raises TypeError for kinds that are not `Tx.store`'s."""
+    if kind in KEPT_BY:
+        raise TypeError(f"{kind.__name__} is kept by the unit of work's {KEPT_BY[kind]}.")
 
 
 @dataclass(slots=True)
@@ -59,7 +71,7 @@ class Tx(Protocol):
     dry: bool
 
     def store(self, kind: type[R]) -> Store[R]:
-        """The store of a plain resource."""
+        """The store of a plain resource. Raises TypeError for one that has a store of its own (KEPT_BY)."""
         ...
 
     def savepoint(self) -> AbstractAsyncContextManager[None]:

@@ -23,7 +23,7 @@ from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from ports.catalogue import Rendering
 from ports.clock import Clock
 from ports.store import Store
-from ports.unit_of_work import Tx
+from ports.unit_of_work import Tx, refuse_special
 
 READING: Final = AuditContext(Actor("service", "reader"), "read")
 
@@ -46,6 +46,7 @@ class MemoryTx:
         self.dry = False
 
     def store(self, kind: type[R]) -> Store[R]:
+        refuse_special(kind)
         return TableStore(self.transaction, table_of(kind))
 
     @asynccontextmanager

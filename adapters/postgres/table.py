@@ -63,6 +63,11 @@ class Table(Generic[R]):
         return ", ".join(f"{alias}.{name}" if alias else name for name in names)
 
     @cached_property
+    def filterable(self) -> frozenset[str]:
+        """What lists may be filtered by."""
+        return frozenset(self.stored) | self.computed.keys()
+
+    @cached_property
     def width(self) -> int:
         """How many columns that is."""
         return sum(len(codec.columns) for codec in self.codecs.values())
@@ -102,7 +107,10 @@ class Table(Generic[R]):
     @cached_property
     def list(self) -> LiteralString:
         """A page of the rows, newest first, with an optional line for each column that may have to equal a parameter."""
-        given = "\n".join(f"    AND {name} = %({name})s --? {name}" for name in self.stored)
+        known = {
+            name: f"({self.computed[name]})" if name in self.computed else name for name in sorted(self.filterable)
+        }
+        given = "\n".join(f"    AND {column} = %({name})s --? {name}" for name, column in known.items())
         return (
             f"{self.select}\n{given}\n    AND id < %(page_key)s --? after\n    AND id > %(page_key)s --? before\n"
             "ORDER BY id DESC LIMIT {limit} --? forwards\nORDER BY id ASC LIMIT {limit} --? backwards"
@@ -156,6 +164,8 @@ class TableStore(Generic[R]):
 
     async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[R]:
         given = filter.given() if filter else _NOTHING
+        if not self.table.filterable.issuperset(given):
+            raise ValueError(f"{self.table.name} has no columns {sorted(given.keys() - self.table.filterable)}.")
         statement = rendered(self.table.list, page_names(request).union(given), request.limit + 1)
         rows = await self.session.all(statement, **given, **page_params(request))
         return page_of([self.table.row_of(row) for row in rows], request, _id)

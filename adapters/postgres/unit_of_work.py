@@ -28,7 +28,7 @@ from ports.catalogue import Rendering
 from ports.clock import Clock
 from ports.events import EventRendering
 from ports.store import Store
-from ports.unit_of_work import Recorded, Tx
+from ports.unit_of_work import Recorded, Tx, refuse_special
 
 _READER = AuditContext(Actor("service", "reader"), "read")
 R = TypeVar("R")
@@ -44,6 +44,7 @@ class PostgresTx:
         self.dry = False
 
     def store(self, kind: type[R]) -> Store[R]:
+        refuse_special(kind)
         return TableStore(self.session, TABLE_OF[kind])
 
     @asynccontextmanager

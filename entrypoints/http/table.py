@@ -31,6 +31,7 @@ class Match:
     allowed: tuple[str, ...] = ()
 
 
+_End = tuple[_Node, tuple[str, ...]]
 NOTHING: Final = Match()
 
 
@@ -78,7 +79,7 @@ class Table:
         if "%" in path:
             segments = [unquote(segment) for segment in segments]
         best = NOTHING
-        for node, values in _walk(self._root, segments, 1, ()):
+        for node, values in _ends(self._root, segments, 1, ()):
             found = node.routes.get("GET" if method == "HEAD" else method)
             if found is not None:
                 route, names = found
@@ -93,15 +94,18 @@ def _allowed(node: _Node) -> tuple[str, ...]:
     return tuple(sorted(methods))
 
 
-def _walk(
-    node: _Node, segments: list[str], at: int, values: tuple[str, ...]
-) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+def _ends(node: _Node, segments: list[str], at: int, values: tuple[str, ...]) -> Iterator[_End]:
     """Every end that the segments lead to, the most static first."""
-    if at == len(segments):
-        yield node, values
-        return
-    segment = segments[at]
-    if (word := node.words.get(segment)) is not None:
-        yield from _walk(word, segments, at + 1, values)
-    if node.parameter is not None and segment:
-        yield from _walk(node.parameter, segments, at + 1, (*values, segment))
+    while at < len(segments):
+        segment = segments[at]
+        at += 1
+        word, parameter = node.words.get(segment), node.parameter if segment else None
+        if word is not None and parameter is not None:
+            yield from _ends(word, segments, at, values)
+        if parameter is not None:
+            node, values = parameter, (*values, segment)
+        elif word is not None:
+            node = word
+        else:
+            return
+    yield node, values

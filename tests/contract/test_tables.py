@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
-from adapters.postgres.table import Table
+from adapters.memory.table import TableStore as MemoryTableStore
+from adapters.memory.table import table_of
+from adapters.postgres.table import Table, TableStore
 from adapters.postgres.tables import TABLES
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant
-from ports.unit_of_work import Tx, UnitOfWork
+from ports.store import Store
+from ports.unit_of_work import KEPT_BY, Tx, UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.samples import sample
@@ -24,6 +27,19 @@ def _id(row: Any) -> str:
     return str(row.id)
 
 
+def store_of(tx: Any, table: Table[Any]) -> Store[Any]:
+    """The kind's store: its own if it is one of the plain questions as well, else a plain one."""
+    own = getattr(tx, KEPT_BY.get(table.kind, ""), None)
+    if own is None:
+        plain: Store[Any] = tx.store(table.kind)
+        return plain
+    if isinstance(own, TableStore | MemoryTableStore):
+        return own
+    if hasattr(tx, "session"):
+        return TableStore(tx.session, table)
+    return MemoryTableStore(tx.transaction, table_of(table.kind))
+
+
 def rows(table: Table[Any], count: int) -> list[Any]:
     """New rows."""
     return [sample(table.kind, number) for number in range(count)]
@@ -35,21 +51,21 @@ def bare(table: Table[Any], row: Any) -> Any:
 
 
 async def page_of(tx: Tx, table: Table[Any], request: PageRequest) -> Page[Any]:
-    page = await tx.store(table.kind).page(request)
+    page = await store_of(tx, table).page(request)
     return replace(page, items=tuple(bare(table, row) for row in page.items))
 
 
 async def keep(uow: UnitOfWork, tenant: Tenant, table: Table[Any], *made: Any) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for row in made:
-            await tx.store(table.kind).add(row)
+            await store_of(tx, table).add(row)
 
 
 async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
     for row in rows(table, 2):
         await keep(uow, tenant, table, row)
         async with uow.read(tenant) as tx:
-            found = await tx.store(table.kind).get(row.id)
+            found = await store_of(tx, table).get(row.id)
             assert bare(table, found) == bare(table, row)
             assert {field.name: type(getattr(found, field.name)) for field in fields(row)} == {
                 field.name: type(getattr(row, field.name)) for field in fields(row)
@@ -61,10 +77,10 @@ async def test_saves_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[A
     await keep(uow, tenant, table, row)
     changed = replace(other, id=row.id)
     async with uow.begin(tenant, CALL) as tx:
-        assert bare(table, await tx.store(table.kind).get(row.id, lock=True)) == bare(table, row)
-        await tx.store(table.kind).save(changed)
+        assert bare(table, await store_of(tx, table).get(row.id, lock=True)) == bare(table, row)
+        await store_of(tx, table).save(changed)
     async with uow.read(tenant) as tx:
-        assert bare(table, await tx.store(table.kind).get(row.id)) == bare(table, changed)
+        assert bare(table, await store_of(tx, table).get(row.id)) == bare(table, changed)
 
 
 async def test_compares_versions(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
@@ -73,7 +89,7 @@ async def test_compares_versions(uow: UnitOfWork, tenant: Tenant, table: Table[A
         return
     await keep(uow, tenant, table, row)
     async with uow.begin(tenant, CALL) as tx:
-        store = tx.store(table.kind)
+        store = store_of(tx, table)
         with pytest.raises(PreconditionFailed):
             async with tx.savepoint():
                 await store.save(row, expected_version=row.version + 1)
@@ -85,7 +101,7 @@ async def test_compares_versions(uow: UnitOfWork, tenant: Tenant, table: Table[A
 async def test_what_is_not_there(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
     [row] = rows(table, 1)
     async with uow.begin(tenant, CALL) as tx:
-        store = tx.store(table.kind)
+        store = store_of(tx, table)
         assert await store.get(row.id) is None
         assert not await store.remove(row.id)
         with pytest.raises(NotFound):
@@ -101,7 +117,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant, 
     await keep(backend.uow, tenant, table, row)
     for other in (replace(tenant, livemode=False), await backend.tenant()):
         async with backend.uow.begin(other, CALL) as tx:
-            store = tx.store(table.kind)
+            store = store_of(tx, table)
             assert await store.get(row.id) is None
             assert await store.get(row.id, lock=True) is None
             assert (await store.page(PageRequest())).items == ()
@@ -110,7 +126,7 @@ async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant, 
                 async with tx.savepoint():
                     await store.save(row)
     async with backend.uow.read(tenant) as tx:
-        assert bare(table, await tx.store(table.kind).get(row.id)) == bare(table, row)
+        assert bare(table, await store_of(tx, table).get(row.id)) == bare(table, row)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 23])
@@ -145,11 +161,20 @@ async def test_filters_by_its_own_fields(uow: UnitOfWork, tenant: Tenant, table:
     async with uow.read(tenant) as tx:
         for name in names:
             wanted = kind(**{name: getattr(made[0], name)})
-            page = await tx.store(table.kind).page(PageRequest(), wanted)
+            page = await store_of(tx, table).page(PageRequest(), wanted)
             assert [row.id for row in page.items] == sorted(
                 (row.id for row in made if wanted.matches(row)), reverse=True
             )
             assert made[0].id in {row.id for row in page.items}
+
+
+async def test_a_kind_has_one_store(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
+    async with uow.read(tenant) as tx:
+        if table.kind in KEPT_BY:
+            with pytest.raises(TypeError, match=KEPT_BY[table.kind]):
+                tx.store(table.kind)
+        else:
+            assert tx.store(table.kind) is not None
 
 
 def vars_of(row: Any) -> dict[str, Any]:

@@ -1,14 +1,17 @@
 """Statements with optional lines, and that every list's statement is one that PostgreSQL takes, whatever is kept of it."""
 
+from dataclasses import make_dataclass
 from itertools import combinations
+from typing import Any
 
 import psycopg
 import pytest
 
 from adapters.postgres.catalogue_query import FILTERS, list_sql
-from adapters.postgres.sqlfile import rendered
-from domain.kernel.paging import PageRequest
-from tests.support.postgres import database
+from adapters.postgres.sqlfile import _chosen, rendered
+from domain.kernel.paging import Filter, PageRequest
+from tests.support import builders
+from tests.support.postgres import database, postgres_backend
 
 PAGES = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True), PageRequest(2, None, True))
 PARAMS = {
@@ -22,6 +25,29 @@ def test_optional_lines() -> None:
     assert rendered(statement, frozenset(), 3) == "SELECT 1\nLIMIT 3"
     assert rendered(statement, frozenset({"a"}), 3) == "SELECT 1\n    AND a\nLIMIT 3"
     assert rendered(statement, frozenset({"a", "b"}), 3) == "SELECT 1\n    AND a\n    AND b\nLIMIT 3"
+
+
+def test_clients_cannot_fill_the_memory_with_choices() -> None:
+    statement = "SELECT 1 -- --? a\nLIMIT {limit}"
+    for limit in range(1000):
+        rendered(statement, frozenset({"a"}), limit)
+    assert _chosen.cache_info().maxsize is not None
+    assert _chosen.cache_info().currsize <= _chosen.cache_info().maxsize
+
+
+@pytest.mark.asyncio
+async def test_a_filter_without_a_column_is_refused() -> None:
+    kind: Any = make_dataclass("Named", [("colour", str), ("has_credentials", Any, None)], bases=(Filter,), frozen=True)
+    async with postgres_backend() as backend:
+        tenant = await backend.tenant()
+        source = builders.source()
+        async with backend.uow.begin(tenant, builders.CALL) as tx:
+            await tx.sources.add(source)
+            await tx.sources.seal(source.id, b"sealed")
+            assert [row.id for row in (await tx.sources.page(PageRequest(), kind(None, True))).items] == [source.id]
+            assert (await tx.sources.page(PageRequest(), kind(None, False))).items == ()
+            with pytest.raises(ValueError, match="colour"):
+                await tx.sources.page(PageRequest(), kind("red"))
 
 
 @pytest.mark.asyncio

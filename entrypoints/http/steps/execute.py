@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
 
 from adapters.wire.cursors import Cursors
-from adapters.wire.resource import View
 from domain.kernel.errors import DomainError, IdempotencyKeyReused, PreconditionFailed
 from domain.kernel.tenancy import AuditContext
 from entrypoints.dependencies import Dependencies
@@ -68,14 +66,13 @@ class Execute:
                 return await self._write(state, operation)
             case DetachedRead() as operation:
                 check_ids(state)
-                context = DetachedContext(idle=self._pressure.idle, **self._shared(state, self._clock.now()))
+                context = DetachedContext(*self._shared(state), self._clock.now(), self._pressure.idle)
                 return self._responses.success(state, await operation.handler(context))
             case DetachedWrite() as operation:
                 return await self._detached_write(state, operation)
             case Stream() as operation:
                 check_ids(state)
-                resumed = state.request.headers.get("last-event-id")
-                streaming = StreamContext(last_event_id=resumed, **self._shared(state, self._clock.now()))
+                streaming = StreamContext(*self._shared(state), self._clock.now())
                 return self._responses.success(state, await operation.handler(streaming))
             case operation:
                 raise TypeError(f"{operation.id} is of no kind that can be run")
@@ -83,7 +80,7 @@ class Execute:
     async def _read(self, state: RequestState, operation: Read) -> Response:
         check_ids(state)
         async with self._uow.read(state.caller.tenant) as tx:
-            reply = await operation.handler(ReadContext(tx=tx, **self._shared(state, tx.now)))
+            reply = await operation.handler(ReadContext(*self._shared(state), tx.now, tx))
         return self._responses.success(state, reply)
 
     async def _detached_write(self, state: RequestState, operation: DetachedWrite) -> Response:
@@ -158,23 +155,11 @@ class Execute:
         return await handler(self._writing(state, tx, versions[-1] if versions else None))
 
     def _writing(self, state: RequestState, tx: Tx, version: int | None) -> WriteContext[Any]:
-        shared = self._shared(state, tx.now)
-        return WriteContext(tx=tx, command=state.command, expected_version=version, **shared)
+        return WriteContext(*self._shared(state), tx.now, tx, version)
 
-    def _shared(self, state: RequestState, now: datetime) -> dict[str, Any]:
-        """What every kind of context has."""
-        cursors, bound_to = self._cursors, state.cursor_context
-        return {
-            "service": self._services[state.operation.area],
-            "principal": state.caller,
-            "view": View(state.caller.tenant, now),
-            "ids": state.match.ids,
-            "query": state.query,
-            "page_request": state.page_request,
-            "base_url": self._base_url,
-            "cursor": lambda key: cursors.sign(bound_to, key),
-            "version": state.version,
-        }
+    def _shared(self, state: RequestState) -> tuple[Any, RequestState, Cursors, str]:
+        """What every kind of context is made of: its service, the request, and what is the same for all."""
+        return self._services[state.operation.area], state, self._cursors, self._base_url
 
 
 def _kept(headers: HeaderList) -> tuple[tuple[str, str], ...]:
