@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a process is told from outside (variables `JOINERY_…`)."""
+    """What a process is given from outside (variables `JOINERY_…`)."""
 
     database_url: str
     redis_url: str | None

@@ -106,6 +106,6 @@ class Connectors(Protocol):
     ) -> Iterator[FeedTable]:
         """Read a snapshot, streaming, in the calling thread. Raises ParseFailed, also while rows are walked.
 
-        `reported` is told what could not be kept as it was (cells without a header, for one); reading goes on.
+        `reported` is called with what could not be kept as it was (cells without a header, for one); reading goes on.
         """
         ...

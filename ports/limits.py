@@ -27,5 +27,5 @@ class Limits(Protocol):
     """Never an obstacle: when the shared store is lost, each process limits by itself until it is back."""
 
     async def take(self, budget: Budget) -> Take:
-        """Take one token, or tell when there will be one."""
+        """Take one token, or say when there will be one."""
         ...

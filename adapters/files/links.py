@@ -46,8 +46,8 @@ class Links:
         names = _SIGNED.get(method)
         if names is None or set(query) != {*names, "signature"}:
             raise PermissionDenied("This link is not valid.")
-        told = query["signature"].encode("utf-8", "surrogatepass")
-        if not hmac.compare_digest(told, self._signature(method, key, query).encode()):
+        given = query["signature"].encode("utf-8", "surrogatepass")
+        if not hmac.compare_digest(given, self._signature(method, key, query).encode()):
             raise PermissionDenied("This link is not valid.")
         if now >= datetime.fromtimestamp(int(query["expires"]), UTC):
             raise PermissionDenied("This link has expired.")

@@ -34,8 +34,8 @@ class Body:
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The unpacked bytes. Raises TooLarge, TooSlow, TimedOut, Aborted or BadEncoding."""
-        told = self._response.content_length
-        if told is not None and told > self._wire_bytes:
+        announced = self._response.content_length
+        if announced is not None and announced > self._wire_bytes:
             raise self._too_large()
         unpacker = Unpacker(self._response.headers.get("Content-Encoding", ""), self._body_bytes)
         while data := await self._next():
@@ -86,5 +86,5 @@ def translated() -> Iterator[None]:
     try:
         yield
     except (aiohttp.ClientError, OSError) as error:
-        told, message = next((kind, text) for types, kind, text in _TRANSLATIONS if isinstance(error, types))
-        raise told(message) from None
+        failure, message = next((kind, text) for types, kind, text in _TRANSLATIONS if isinstance(error, types))
+        raise failure(message) from None

@@ -1,4 +1,4 @@
-"""POSTs deliveries over kept connections, to vetted addresses only, and tells what came back as plain values."""
+"""POSTs deliveries over kept connections, to vetted addresses only, and answers what came back as plain values."""
 
 import asyncio
 import contextlib
@@ -73,8 +73,8 @@ class HttpSender:
         session: aiohttp.ClientSession, url: URL, body: bytes, headers: Mapping[str, str], deadline: float
     ) -> Sent:
         async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
-            told = {name.lower(): value for name, value in answer.headers.items()}
-            return Sent(None, answer.status, told, await _beginning(answer, deadline - _MARGIN))
+            received = {name.lower(): value for name, value in answer.headers.items()}
+            return Sent(None, answer.status, received, await _beginning(answer, deadline - _MARGIN))
 
     def _session(self, livemode: bool, kept: bool) -> aiohttp.ClientSession:
         session = self._sessions.get((livemode, kept))
@@ -100,13 +100,13 @@ class HttpSender:
 
 async def _beginning(answer: aiohttp.ClientResponse, deadline: float) -> bytes:
     """The answer's first bytes. Its status has arrived by now: what goes wrong with the rest changes nothing."""
-    told, read = bytearray(), 0
+    beginning, read = bytearray(), 0
     with contextlib.suppress(aiohttp.ClientError, OSError):
         async with asyncio.timeout_at(deadline):
             while read < _READ and (data := await answer.content.read(_READ)):
                 read += len(data)
-                told += data[: max(0, STORED_ANSWER - len(told))]
-    return bytes(told)
+                beginning += data[: max(0, STORED_ANSWER - len(beginning))]
+    return bytes(beginning)
 
 
 def _failure(error: Exception) -> AttemptFailure:

@@ -42,7 +42,7 @@ class HostContext:
 
 @dataclass(frozen=True, slots=True)
 class _Response:
-    """An answer whose chunks tell failures in the kit's own errors."""
+    """An answer whose chunks raise failures as the kit's own errors."""
 
     status: int
     headers: Mapping[str, str]
@@ -86,7 +86,7 @@ class BoundHttp:
 
 @asynccontextmanager
 async def _bound(request: AbstractAsyncContextManager[HttpResponse]) -> AsyncIterator[HttpResponse]:
-    with _told():
+    with _translated():
         response = await request.__aenter__()
     chunks = _chunks(response)
     try:
@@ -97,13 +97,13 @@ async def _bound(request: AbstractAsyncContextManager[HttpResponse]) -> AsyncIte
 
 
 async def _chunks(response: HttpResponse) -> AsyncGenerator[bytes, None]:
-    with _told():
+    with _translated():
         async for chunk in response.chunks:
             yield chunk
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translated() -> Iterator[None]:
     try:
         yield
     except Exception as error:

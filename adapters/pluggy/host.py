@@ -117,10 +117,10 @@ class PluggyConnectors:
         return provided.spec.open()
 
     def _sink(
-        self, name: str, log: ReportLog, told: Callable[[Problem], None] | None
+        self, name: str, log: ReportLog, asked: Callable[[Problem], None] | None
     ) -> Callable[[sdk_tables.Report], None]:
-        if told is not None:
-            return lambda report: told(_problem(report))
+        if asked is not None:
+            return lambda report: asked(_problem(report))
         reported = self._reported
         return log if reported is None else lambda report: reported(name, report)
 

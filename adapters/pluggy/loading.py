@@ -1,4 +1,4 @@
-"""Loads plugins one by one, so that a broken one is told and left out while the others go on."""
+"""Loads plugins one by one, so that a broken one is reported and left out while the others go on."""
 
 import importlib
 import importlib.metadata
@@ -53,7 +53,7 @@ class _Broken(Exception):
 
 
 def load(allowlist: Allowlist, *, product_version: str) -> Loaded:
-    """Load what is listed and enabled, in order; tell of what is installed and unlisted. Never raises for a plugin."""
+    """Load what is listed and enabled, in order; report what is installed and unlisted. Never raises for a plugin."""
     manager = pluggy.PluginManager(hooks.PROJECT)
     manager.add_hookspecs(hooks)
     loaded = Loaded()
@@ -64,19 +64,19 @@ def load(allowlist: Allowlist, *, product_version: str) -> Loaded:
 
 
 def _loaded(manager: pluggy.PluginManager, entry: Entry, loaded: Loaded, product_version: str) -> PluginReport:
-    told: dict[str, Any] = {"plugin": entry.label, "hosts": tuple(sorted(entry.hosts))}
+    facts: dict[str, Any] = {"plugin": entry.label, "hosts": tuple(sorted(entry.hosts))}
     if not entry.enabled:
-        return PluginReport(**told, state="disabled", reason="disabled in plugins.toml")
+        return PluginReport(**facts, state="disabled", reason="disabled in plugins.toml")
     try:
         source = _source(entry, product_version)
-        told |= {"distribution": source.distribution, "version": source.version}
+        facts |= {"distribution": source.distribution, "version": source.version}
         names: list[str] = []
         for name, find in source.modules.items():
             specs = _offered(manager, name, find)
             names.extend(_taken(loaded, source, specs, entry.hosts))
     except _Broken as broken:
-        return PluginReport(**told, state="broken", reason=str(broken))
-    return PluginReport(**told, state="loaded", connectors=tuple(names))
+        return PluginReport(**facts, state="broken", reason=str(broken))
+    return PluginReport(**facts, state="loaded", connectors=tuple(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _taken(loaded: Loaded, source: _Source, specs: list[ConnectorSpec], hosts: f
 
 
 def _unlisted(allowlist: Allowlist) -> list[PluginReport]:
-    """What is installed, offers connectors, and is not listed: told, never imported."""
+    """What is installed, offers connectors, and is not listed: reported, never imported."""
     reports: dict[str, PluginReport] = {}
     for point in importlib.metadata.entry_points(group=hooks.ENTRY_POINT_GROUP):
         dist = point.dist

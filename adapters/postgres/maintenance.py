@@ -117,7 +117,7 @@ class PostgresMaintenance:
 
 
 async def _forget(link: PooledConnection, table: str, rows: sql.Composed, forget: sql.Composed) -> None:
-    """Forget rows. Of events, how far they are gone is told in the same transaction (event_low_watermark)."""
+    """Forget rows. Of events, how far they are gone is recorded in the same transaction (event_low_watermark)."""
     async with link.connection.transaction():
         if table == "events":
             highest = sql.SQL("(SELECT max(position) ") + rows + sql.SQL(")")

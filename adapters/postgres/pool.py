@@ -166,7 +166,7 @@ class Pool:
     async def owner(self) -> AsyncIterator[PooledConnection]:
         """A connection of its own with the login's full rights: for making and dropping partitions only."""
         with translated():
-            connection = await connect(self._conninfo, "joinery upkeep")
+            connection = await connect(self._conninfo, "joinery maintenance")
             async with connection:
                 yield PooledConnection(connection)
 

@@ -45,17 +45,17 @@ def parse(url: str, env: Mapping[str, str] | None = None) -> Address:
     if parts.scheme != "s3" or not parts.netloc or unknown:
         raise ValueError("an object store's address is s3://bucket/prefix?endpoint=…&region=…")
 
-    def told(name: str, *variables: str) -> str:
+    def setting(name: str, *variables: str) -> str:
         return query.get(name) or next((env[variable] for variable in variables if env.get(variable)), "")
 
-    region = told("region", "AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1"
-    endpoint = told("endpoint", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL") or f"https://s3.{region}.amazonaws.com"
+    region = setting("region", "AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1"
+    endpoint = setting("endpoint", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL") or f"https://s3.{region}.amazonaws.com"
     return Address(
         bucket=parts.netloc,
         prefix=parts.path.strip("/"),
         endpoint=endpoint.rstrip("/"),
         region=region,
-        access_key=told("access_key_id", "AWS_ACCESS_KEY_ID"),
-        secret_key=told("secret_access_key", "AWS_SECRET_ACCESS_KEY"),
-        session_token=told("session_token", "AWS_SESSION_TOKEN"),
+        access_key=setting("access_key_id", "AWS_ACCESS_KEY_ID"),
+        secret_key=setting("secret_access_key", "AWS_SECRET_ACCESS_KEY"),
+        session_token=setting("session_token", "AWS_SESSION_TOKEN"),
     )

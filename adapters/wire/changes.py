@@ -101,5 +101,5 @@ def streamed(event: LoggedEvent, cursor: str) -> bytes:
 
 def ending(reason: str, cursor: str) -> bytes:
     """The stream's last event."""
-    told = msgspec.json.encode({"reason": reason, "cursor": cursor})
-    return b"id: %b\nevent: stream.end\ndata: %b\n\n" % (cursor.encode(), told)
+    data = msgspec.json.encode({"reason": reason, "cursor": cursor})
+    return b"id: %b\nevent: stream.end\ndata: %b\n\n" % (cursor.encode(), data)

@@ -149,8 +149,3 @@ def example(schema: Schema) -> Any:
     if schema.get("type") == "object":
         return {name: example(part) for name, part in schema.get("properties", {}).items()}
     return None
-
-
-def present(**fields: Any) -> dict[str, Any]:
-    """The fields that have a value: what is absent is left out, not sent as null."""
-    return {name: value for name, value in fields.items() if value is not None}

@@ -54,9 +54,9 @@ class ApiConnector:
         """One table of the records on all pages. Raises BadData."""
         if path.stat().st_size == 0:
             raise BadData("the file is empty")
-        told = ctx.config.get("records_path")
+        records_path = ctx.config.get("records_path")
         reader = json_records.lines if ctx.config.get("format") == "jsonl" else json_records.pages
-        yield table_of(reader(path, told, ctx.limits), ctx, variants_path=ctx.config.get("variants_path"))
+        yield table_of(reader(path, records_path, ctx.limits), ctx, variants_path=ctx.config.get("variants_path"))
 
 
 SPEC = ConnectorSpec(

@@ -59,10 +59,10 @@ class Place:
 class Paging:
     """The paging that a source's settings describe."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self.style = str(told.get("style", "auto"))
-        self.most = int(told.get("max_pages", 100_000))
-        self._told = told
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.style = str(settings.get("style", "auto"))
+        self.most = int(settings.get("max_pages", 100_000))
+        self._settings = settings
 
     def first(self, url: str) -> str:
         """The URL of the first page."""
@@ -81,7 +81,7 @@ class Paging:
         if self.style == "offset":
             return with_query(url, {**self._size(), self._param("offset_param", "offset"): str(place.records)})
         if self.style == "cursor":
-            cursor = _plain(document, str(self._told.get("cursor_path", "next_cursor")))
+            cursor = _plain(document, str(self._settings.get("cursor_path", "next_cursor")))
             return with_query(url, {**self._size(), self._param("cursor_param", "cursor"): cursor}) if cursor else None
         link = self._link(page, document)
         return _same_origin(place.url, link) if link else None
@@ -93,23 +93,23 @@ class Paging:
 
     def _link(self, page: Page, document: Any) -> str | None:
         if self.style == "next_link":
-            return _plain(document, str(self._told.get("next_path", "next")))
+            return _plain(document, str(self._settings.get("next_path", "next")))
         if self.style == "none":
             return None
-        told = next(_links(page.headers.get("Link") or ""), None)
-        return _usual_link(document) if told is None and self.style == "auto" else told
+        link = next(_links(page.headers.get("Link") or ""), None)
+        return _usual_link(document) if link is None and self.style == "auto" else link
 
     def _size(self) -> dict[str, str]:
-        name, size = self._told.get("size_param"), self._told.get("size")
+        name, size = self._settings.get("size_param"), self._settings.get("size")
         if size is None:
             return {}
         return {str(name or "limit"): str(size)}
 
     def _param(self, key: str, usual: str) -> str:
-        return str(self._told.get(key, usual))
+        return str(self._settings.get(key, usual))
 
     def _start(self) -> int:
-        return int(self._told.get("start", 1))
+        return int(self._settings.get("start", 1))
 
 
 def _usual_link(document: Any) -> str | None:

@@ -42,11 +42,11 @@ class Walk:
         place, seen = Place(self._paging.first(self._url), 1, 0), b""
         while current is not None:
             document = decoded(_text(current.body))
-            count, told = self._count(document), blake2b(current.body, digest_size=16).digest()
-            if place.number > 1 and (told == seen or self._is_over(count)):
+            count, digest = self._count(document), blake2b(current.body, digest_size=16).digest()
+            if place.number > 1 and (digest == seen or self._is_over(count)):
                 return
             yield current.body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
-            place, seen = Place(place.url, place.number, place.records + count), told
+            place, seen = Place(place.url, place.number, place.records + count), digest
             following = None if self._is_over(count) else self._paging.following(self._url, place, current, document)
             current = await self._next(following, place)
             place = Place(following or "", place.number + 1, place.records)

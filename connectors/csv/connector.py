@@ -43,13 +43,13 @@ class FileConnector:
 
 
 def _records(ctx: Context, path: Path, kind: str) -> Iterator[Table]:
-    told = ctx.config.get("records_path")
+    records_path = ctx.config.get("records_path")
     if kind == "xml":
-        records = xml_records.records(path, told, ctx.limits)
+        records = xml_records.records(path, records_path, ctx.limits)
     elif kind == "jsonl":
-        records = json_records.lines(path, told, ctx.limits)
+        records = json_records.lines(path, records_path, ctx.limits)
     else:
-        records = json_records.document(path, told, ctx.limits)
+        records = json_records.document(path, records_path, ctx.limits)
     yield table_of(records, ctx, variants_path=ctx.config.get("variants_path"))
 
 

@@ -47,9 +47,9 @@ def tables(ctx: Context, path: Path) -> Iterator[Table]:
 def _table(ctx: Context, text: TextIOWrapper) -> Table:
     lines = _lines(text)
     first = list(_sample(lines))
-    told = _told(first)
-    delimiter = told or _delimiter(first, ctx)
-    if told:
+    announced = _announced(first)
+    delimiter = announced or _delimiter(first, ctx)
+    if announced:
         first[0] = "\n"
     records = _records(chain(first, lines), delimiter)
     look = list(islice(records, _LOOK))
@@ -104,7 +104,7 @@ def _records(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, list[s
 def _rows(
     records: Iterator[tuple[int, list[str]]], headers: Sequence[str], report: Callable[[Report], None]
 ) -> Iterator[tuple[int, list[str]]]:
-    """One cell a header: short rows are filled up, longer ones cut and told; repeated header rows are left out."""
+    """One cell a header: short rows are filled up, longer ones cut and reported; repeated header rows are left out."""
     width = len(headers)
     again = list(headers)
     key = headers[0]
@@ -122,7 +122,7 @@ def _rows(
 
 
 def _cuts(record: tuple[int, list[str]], width: int, report: Callable[[Report], None]) -> bool:
-    """Whether a row loses text by being cut, which is then told."""
+    """Whether a row loses text by being cut, which is then reported."""
     line, cells = record
     extra = sum(1 for cell in cells[width:] if cell.strip())
     if extra:
@@ -130,7 +130,7 @@ def _cuts(record: tuple[int, list[str]], width: int, report: Callable[[Report], 
     return bool(extra)
 
 
-def _told(lines: Sequence[str]) -> str | None:
+def _announced(lines: Sequence[str]) -> str | None:
     """The delimiter that spreadsheet programs announce in a first line `sep=;`."""
     line = lines[0].strip().strip('"') if lines else ""
     return line[4] if len(line) == 5 and line.lower().startswith("sep=") else None

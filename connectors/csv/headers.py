@@ -166,10 +166,10 @@ def _is_units(row: list[str]) -> bool:
 
 
 def _with_units(names: list[str], units: list[str]) -> list[str]:
-    told = [unit.strip("()[] ") for unit in units] + [""] * len(names)
+    suffixes = [unit.strip("()[] ") for unit in units] + [""] * len(names)
     return [
         f"{name} ({unit})" if name and unit.lower() in _UNITS and unit.lower() not in _words(name) else name
-        for name, unit in zip(names, told, strict=False)
+        for name, unit in zip(names, suffixes, strict=False)
     ]
 
 

@@ -29,8 +29,8 @@ _REFUSED = (
 )
 
 
-def sniff(path: Path, told: str | None) -> str:
-    """One of csv, xlsx, json, jsonl, xml. `told` is the source's config.format, which decides between text formats.
+def sniff(path: Path, format: str | None) -> str:
+    """One of csv, xlsx, json, jsonl, xml. `format` is the source's config.format, which decides between text formats.
 
     Raises BadData with a sentence that says what the file is when it is none of these.
     """
@@ -45,7 +45,7 @@ def sniff(path: Path, told: str | None) -> str:
     refused = next((sentence for magic, sentence in _REFUSED if head.startswith(magic)), None)
     if refused:
         raise BadData(refused)
-    return _text_kind(head, told)
+    return _text_kind(head, format)
 
 
 def _zip_kind(path: Path) -> str:
@@ -71,14 +71,14 @@ def _ole_kind(path: Path) -> str:
     return "this is an old Excel file (.xls); save it as .xlsx and send that"
 
 
-def _text_kind(head: bytes, told: str | None) -> str:
+def _text_kind(head: bytes, format: str | None) -> str:
     text = _decoded(head).lstrip("\ufeff \t\r\n")
     if text.startswith("<"):
         return _markup_kind(text)
-    if text.startswith(("{", "[")) and told not in {"csv", "tsv"}:
-        return "jsonl" if told == "jsonl" else _json_kind(text)
-    if told in _NOT_PLAIN:
-        raise BadData(f"this is not {_NOT_PLAIN[told]} as the source's settings say")
+    if text.startswith(("{", "[")) and format not in {"csv", "tsv"}:
+        return "jsonl" if format == "jsonl" else _json_kind(text)
+    if format in _NOT_PLAIN:
+        raise BadData(f"this is not {_NOT_PLAIN[format]} as the source's settings say")
     return "csv"
 
 

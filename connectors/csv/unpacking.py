@@ -45,8 +45,8 @@ def _size(file: BinaryIO, entry: zipfile.ZipInfo, room: int, limits: Limits) -> 
         if "worksheets/" in entry.filename.lower():
             sheet.look(piece)
     if sheet.cells > limits.sheet_cells:
-        told = f"a worksheet spans {sheet.cells:,} cells; at most {limits.sheet_cells:,} are read from a workbook"
-        raise BadData(f"{told}: save it as CSV and send that")
+        fault = f"a worksheet spans {sheet.cells:,} cells; at most {limits.sheet_cells:,} are read from a workbook"
+        raise BadData(f"{fault}: save it as CSV and send that")
     return size
 
 

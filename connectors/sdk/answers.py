@@ -1,4 +1,4 @@
-"""What an HTTP answer's status means for a run, told the same way by every connector."""
+"""What an HTTP answer's status means for a run, the same for every connector."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -52,7 +52,7 @@ def check(response: HttpResponse, ctx: Context) -> None:
 
 
 def media_type(response: HttpResponse) -> str:
-    """The media type in lower case without parameters, empty when none is told."""
+    """The media type in lower case without parameters, empty when none is named."""
     return (response.headers.get("Content-Type") or "").split(";", 1)[0].strip().lower()
 
 

@@ -77,11 +77,11 @@ def _seconds(ctx: Context, error: RetryLater) -> float:
 
 def filename_of(response: HttpResponse) -> str | None:
     """The file's name by Content-Disposition (RFC 6266), else the last part of the URL's path; never a path."""
-    told = response.headers.get("Content-Disposition")
+    disposition = response.headers.get("Content-Disposition")
     name: str | None = None
-    if told:
+    if disposition:
         message = Message()
-        message["Content-Disposition"] = told
+        message["Content-Disposition"] = disposition
         name = message.get_filename()
     name = name or unquote(urlsplit(response.final_url).path.rsplit("/", 1)[-1])
     name = name.replace("\\", "/").rsplit("/", 1)[-1].strip()

@@ -7,8 +7,6 @@ from typing import Final
 from domain.events.model import OFF_THE_FEED, LoggedEvent
 from domain.kernel.tenancy import Tenant
 
-GROUPS: Final = ("base", "stock", "retail", "trade")
-"""The field groups that licences cover."""
 GROUP_OF: Final = {
     "quantity": "stock",
     "incoming": "stock",

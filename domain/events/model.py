@@ -37,9 +37,9 @@ def _types() -> dict[str, EventType]:
 
 TYPES: Final = _types()
 OFF_THE_FEED: Final = tuple(sorted(name for name, entry in TYPES.items() if "feed" not in entry.channels))
-"""Types that neither the change feed nor the stream tells."""
+"""Types that neither the change feed nor the stream shows."""
 _COUNTED: Final = ("product.", "variant.", "offer.")
-"""Subjects whose every version is told by an event, so that a gap in versions means a missed event."""
+"""Subjects whose every version has an event, so that a gap in versions means a missed event."""
 
 
 class FieldChange(NamedTuple):
@@ -95,7 +95,7 @@ class Event:
 
     @property
     def previous_version(self) -> int | None:
-        """The version that the subject's last event told, where every version is told; None for the first."""
+        """The version of the subject's last event, where every version has one; None for the first."""
         return self.version - 1 if self.version > 1 and self.type.startswith(_COUNTED) else None
 
 

@@ -57,7 +57,7 @@ class PlatformService:
     async def status(self) -> PlatformStatus:
         """State now and uptime of the last 90 days, from stored checks alone.
 
-        A component whose last check is older than five minutes is told as degraded: nobody is looking.
+        A component whose last check is older than five minutes counts as degraded: nobody is looking.
         """
         now = self._clock.now()
         latest = {check.component: check for check in await self._checks.latest()}

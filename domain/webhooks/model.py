@@ -229,7 +229,7 @@ class Delivery:
         return self.status in OPEN
 
     def joined(self, event: LoggedEvent, next_attempt_at: datetime | None) -> "Delivery":
-        """With a later event of its subject told as one with it: what was made stays made."""
+        """With a later event of its subject combined into it: what was made stays made."""
         type = self.type if self.type.endswith(".created") else event.type
         positions = (*self.positions, event.position)
         return replace(self, event=event.id, type=type, positions=positions, next_attempt_at=next_attempt_at)

@@ -14,10 +14,10 @@ Envelope = dict[str, Any]
 
 
 def combinable(earlier: str, later: str) -> bool:
-    """Whether an event of the one type and a later one of the other, about one subject, can be told as one.
+    """Whether an event of the one type and a later one of the other, about one subject, can be combined into one.
 
     What was made and what was changed can; everything that is news by itself (merged, published, discontinued, the
-    health of a source, what only webhooks carry) is told by itself.
+    health of a source, what only webhooks carry) is sent by itself.
     """
     noun, _, kind = earlier.partition(".")
     later_noun, _, later_kind = later.partition(".")

@@ -28,7 +28,7 @@ def narrowed_by_category(endpoint: Endpoint, event: LoggedEvent) -> bool:
 def matches(endpoint: Endpoint, event: LoggedEvent, filed: bool) -> bool:
     """Whether the event goes to the endpoint. `filed`: its product is filed under or below a wanted category.
 
-    Sources narrow offers and what is told of sources themselves; categories narrow products, variants and offers;
+    Sources narrow offers and events of sources themselves; categories narrow products, variants and offers;
     catalogues narrow everything that has to do with one. Types that only webhooks carry are narrowed by type alone.
     """
     if not matches_type(endpoint, event.type):

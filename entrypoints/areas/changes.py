@@ -18,7 +18,7 @@ from entrypoints.http.request_context import DetachedContext, RequestContext, St
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """The log's use cases, and the cursors that positions are told as."""
+    """The log's use cases, and the cursors that stand for positions."""
 
     changes: ChangesService
     cursors: FeedCursors

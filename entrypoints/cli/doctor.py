@@ -30,13 +30,13 @@ async def doctor(options: argparse.Namespace) -> int:
     """Exit code 1 when something is wrong."""
     findings = [Finding("joinery", "ok", f"version {product_version()}")]
     try:
-        told = settings.from_environment(environment(options))
+        configured = settings.from_environment(environment(options))
     except (SettingsError, UpError) as error:
         findings.append(Finding("settings", "wrong", str(error)))
     else:
-        findings.append(Finding("settings", "ok", f"API at {told.base_url}"))
+        findings.append(Finding("settings", "ok", f"API at {configured.base_url}"))
         for look in (_database, _queue, _objects, _connectors):
-            findings.append(await _seen(look, told))
+            findings.append(await _seen(look, configured))
     if options.json:
         print(json.dumps({"findings": [asdict(finding) for finding in findings]}))
     else:
@@ -45,19 +45,19 @@ async def doctor(options: argparse.Namespace) -> int:
     return 1 if any(finding.state == "wrong" for finding in findings) else 0
 
 
-async def _seen(look: Callable[[Settings], Awaitable[Finding]], told: Settings) -> Finding:
+async def _seen(look: Callable[[Settings], Awaitable[Finding]], configured: Settings) -> Finding:
     try:
-        return await look(told)
+        return await look(configured)
     except (DomainError, OSError) as error:
         return Finding(look.__name__.strip("_"), "wrong", str(error))
 
 
-async def _database(told: Settings) -> Finding:
-    present = set(await applied(told.database_url))
+async def _database(configured: Settings) -> Finding:
+    present = set(await applied(configured.database_url))
     missing = [name for name, _ in available() if name not in present]
     if missing:
         return Finding("database", "wrong", f"{len(missing)} migrations are missing; run `joinery migrate`.")
-    async with opened(told) as container, container.pool().system() as link:
+    async with opened(configured) as container, container.pool().system() as link:
         cursor = await link.cursor.execute(
             "SELECT current_setting('server_version'), rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
         )
@@ -70,10 +70,10 @@ async def _database(told: Settings) -> Finding:
     return Finding("database", "ok", f"PostgreSQL {version}, up to date, row-level security in force")
 
 
-async def _queue(told: Settings) -> Finding:
-    if not told.redis_url:
+async def _queue(configured: Settings) -> Finding:
+    if not configured.redis_url:
         return Finding("queue", "warning", "JOINERY_REDIS_URL is not set; workers look into the database instead.")
-    queue = ArqQueue(told.redis_url)
+    queue = ArqQueue(configured.redis_url)
     try:
         if await queue.healthy():
             return Finding("queue", "ok", "Redis answers")
@@ -84,16 +84,16 @@ async def _queue(told: Settings) -> Finding:
         await queue.close()
 
 
-async def _objects(told: Settings) -> Finding:
-    if told.objects_url.startswith("s3://"):
-        return Finding("objects", "ok", f"bucket {urlsplit(told.objects_url).netloc}")
-    folder = Path(unquote(urlsplit(told.objects_url).path))
+async def _objects(configured: Settings) -> Finding:
+    if configured.objects_url.startswith("s3://"):
+        return Finding("objects", "ok", f"bucket {urlsplit(configured.objects_url).netloc}")
+    folder = Path(unquote(urlsplit(configured.objects_url).path))
     folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  one command, nothing waits
     return Finding("objects", "ok", f"folder {folder}")
 
 
-async def _connectors(told: Settings) -> Finding:
-    async with opened(told) as container:
+async def _connectors(configured: Settings) -> Finding:
+    async with opened(configured) as container:
         names = [info.name for info in container.connectors().infos()]
     return Finding(
         "connectors", "ok" if names else "wrong", ", ".join(names) or "none loads; see `joinery plugins check`"

@@ -1,4 +1,4 @@
-"""The command line: what there is, and what each command is told."""
+"""The command line: what there is, and what each command takes."""
 
 import argparse
 import asyncio

@@ -35,7 +35,7 @@ async def container(options: argparse.Namespace) -> AsyncIterator[Container]:
         yield opened_container
 
 
-def told(options: argparse.Namespace, answer: dict[str, Any], sentence: str) -> int:
+def answered(options: argparse.Namespace, answer: dict[str, Any], sentence: str) -> int:
     """Print the answer as JSON or as a sentence."""
     print(json.dumps(answer) if options.json else sentence)
     return 0
@@ -52,7 +52,7 @@ async def create_org(options: argparse.Namespace) -> int:
         "plan": organisation.plan.code,
         "catalogues": {"live": organisation.catalogues[0], "test": organisation.catalogues[1]},
     }
-    return told(options, answer, f"Created {organisation.name} ({organisation.id}).")
+    return answered(options, answer, f"Created {organisation.name} ({organisation.id}).")
 
 
 async def new_organisation(parts: Container, name: str, kind: str, plan_code: str) -> Organisation:
@@ -91,7 +91,7 @@ async def add_member(options: argparse.Namespace) -> int:
                 Change("member", member.user, "create", {}, {"email": member.email, "role": member.role})
             )
     answer = {"organisation": organisation.id, "user": member.user, "email": member.email, "role": member.role}
-    return told(options, answer, f"Added {member.email} as {member.role} ({member.user}).")
+    return answered(options, answer, f"Added {member.email} as {member.role} ({member.user}).")
 
 
 async def create_key(options: argparse.Namespace) -> int:
@@ -101,7 +101,7 @@ async def create_key(options: argparse.Namespace) -> int:
         tenant = Tenant(organisation.id, options.mode == "live")
         key, secret = await new_key(parts, tenant, options)
     answer = {"organisation": organisation.id, "key": key.id, "secret": secret}
-    return told(options, answer, f"Key {key.id}; its secret, shown only now: {secret}")
+    return answered(options, answer, f"Key {key.id}; its secret, shown only now: {secret}")
 
 
 async def new_key(parts: Container, tenant: Tenant, options: argparse.Namespace) -> tuple[ApiKey, str]:
@@ -138,4 +138,4 @@ async def revoke_key(options: argparse.Namespace) -> int:
             if not await tx.keys.revoke(options.key):
                 raise CommandError(f"The organisation has no key {options.key!r} in force in {options.mode} mode.")
             await tx.audit.add(Change("api_key", options.key, "update", {"revoked": False}, {"revoked": True}))
-    return told(options, {"key": options.key, "revoked": True}, f"Revoked {options.key}.")
+    return answered(options, {"key": options.key, "revoked": True}, f"Revoked {options.key}.")

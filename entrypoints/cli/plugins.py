@@ -26,7 +26,7 @@ async def plugins(options: argparse.Namespace) -> int:
         print(json.dumps([asdict(report) for report in reports], default=sorted))
     else:
         for report in reports:
-            told = f"{report.state:<10} {report.plugin:<28} {', '.join(report.connectors)}"
-            print(f"{told} {report.reason or ''}".rstrip())
+            line = f"{report.state:<10} {report.plugin:<28} {', '.join(report.connectors)}"
+            print(f"{line} {report.reason or ''}".rstrip())
     broken = [report for report in reports if report.state == "broken"]
     return 1 if options.what == "check" and broken else 0

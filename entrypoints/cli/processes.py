@@ -15,36 +15,36 @@ from entrypoints.logs import configure
 async def api(options: argparse.Namespace) -> int:
     """`joinery api`."""
     del options
-    told = settings.from_environment()
-    configure(told.log_level)
+    configured = settings.from_environment()
+    configure(configured.log_level)
     from entrypoints.http.server import serve  # noqa: PLC0415  only what a process needs is imported
 
-    async with opened(told) as container:
-        await serve(container, told)
+    async with opened(configured) as container:
+        await serve(container, configured)
     return 0
 
 
 async def worker(options: argparse.Namespace) -> int:
     """`joinery worker`."""
     duties = frozenset(options.duties or ("runs", "webhooks"))
-    told = settings.from_environment()
-    configure(told.log_level)
+    configured = settings.from_environment()
+    configure(configured.log_level)
     from entrypoints.worker.service import run_worker  # noqa: PLC0415  only what a process needs is imported
 
-    async with opened(told) as container:
-        await run_worker(container, told, duties)
+    async with opened(configured) as container:
+        await run_worker(container, configured, duties)
     return 0
 
 
 async def scheduler(options: argparse.Namespace) -> int:
     """`joinery scheduler`."""
     del options
-    told = settings.from_environment()
-    configure(told.log_level)
+    configured = settings.from_environment()
+    configure(configured.log_level)
     from entrypoints.scheduler.service import run_scheduler  # noqa: PLC0415  only what a process needs is imported
 
-    async with opened(told) as container:
-        await run_scheduler(container, told)
+    async with opened(configured) as container:
+        await run_scheduler(container, configured)
     return 0
 
 

@@ -84,7 +84,7 @@ def _mount_api(app: Quart, pipeline: Pipeline) -> None:
         return to_quart(await pipeline.answer(from_scope(request.scope, read_body)))
 
     async def refuse(error: HTTPException) -> QuartResponse:
-        """Unknown paths and methods: under /v1 told only after authentication, elsewhere at once."""
+        """Unknown paths and methods: under /v1 shown only after authentication, elsewhere at once."""
         if is_api(request.path):
             return await answer()
         code = error.code or 500

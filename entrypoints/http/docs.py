@@ -55,12 +55,12 @@ def curl(operation: Operation, base_url: str) -> str:
 
 
 def _tags(operation: Operation) -> str:
-    told = [f"rate class {operation.rate}", WHO[operation.who]]
+    tags = [f"rate class {operation.rate}", WHO[operation.who]]
     if operation.scope:
-        told.insert(0, f"scope {operation.scope}")
+        tags.insert(0, f"scope {operation.scope}")
     if operation.feature:
-        told.append(f"plan feature {operation.feature}")
-    return '<div class="tags">' + "".join(f"<span>{escape(tag)}</span>" for tag in told) + "</div>"
+        tags.append(f"plan feature {operation.feature}")
+    return '<div class="tags">' + "".join(f"<span>{escape(tag)}</span>" for tag in tags) + "</div>"
 
 
 def _parameters(operation: Operation) -> str:
@@ -80,8 +80,8 @@ def _body(operation: Operation) -> str:
 
 def _reply(operation: Operation) -> str:
     if operation.streams:
-        told = dict(operation.reply or {})
-        return f"<h4>Answer {operation.status}</h4><p>{escape(told['description'])}</p>{_code(schema.example(told))}"
+        described = dict(operation.reply or {})
+        return f"<h4>Answer {operation.status}</h4><p>{escape(described['description'])}</p>{_code(schema.example(described))}"
     if operation.reply is None:
         return f"<h4>Answer {operation.status}</h4><p>No body.</p>"
     value = operation.example if operation.example is not None else schema.example(dict(operation.reply))

@@ -67,11 +67,11 @@ def fields(schema: Schema, depth: int = 0) -> str:
 
 
 def _field(name: str, schema: Schema, required: bool, depth: int) -> str:
-    told = f"<code>{escape(name)}</code> <span class=soft>{type_of(schema)}{'' if required else ', optional'}</span>"
+    head = f"<code>{escape(name)}</code> <span class=soft>{type_of(schema)}{'' if required else ', optional'}</span>"
     note = note_of(schema)
     nested = fields(schema, depth + 1)
     if nested:
         nested = (
             f"<details{' open' if depth == 0 else ''}><summary>fields of {escape(name)}</summary>{nested}</details>"
         )
-    return f"<li>{told}{' — ' + note if note else ''}{nested}</li>"
+    return f"<li>{head}{' — ' + note if note else ''}{nested}</li>"

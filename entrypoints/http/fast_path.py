@@ -60,7 +60,7 @@ def is_api(path: str) -> bool:
 
 
 class FastPathMiddleware:
-    """ASGI middleware (`app.asgi_app = Lane(app.asgi_app, …)`, a documented hook of Quart).
+    """ASGI middleware (`app.asgi_app = FastPathMiddleware(app.asgi_app, …)`, a documented hook of Quart).
 
     GET and HEAD under /v1 have no body worth reading, so they need nothing that Quart adds. `objects`, when given,
     answers /objects/ itself, because uploads must be read no faster than they can be stored.

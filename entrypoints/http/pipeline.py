@@ -53,7 +53,7 @@ def checks(dependencies: Dependencies, cursors: Cursors, versions: Versions, pre
 
 
 class Pipeline:
-    """Answers requests under /v1. `services` are the areas' use cases by name."""
+    """Answers requests under /v1."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Reading a query string by an operation's parameters: unknown, repeated and unreadable ones are told one by one."""
+"""Reading a query string by an operation's parameters: unknown, repeated and unreadable ones are listed one by one."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from entrypoints.http.event_stream import EventStream
 
 FIRST_PAGE = PageRequest()
-ANY_VERSION = -1
 
 
 @dataclass(slots=True)
@@ -74,4 +73,4 @@ class RequestState:
 
 
 Step = Callable[[RequestState], Awaitable[None] | None]
-"""A step sets fields of the visit or raises a DomainError; it answers an awaitable only when it must wait."""
+"""A step sets fields of the state or raises a DomainError; it answers an awaitable only when it must wait."""

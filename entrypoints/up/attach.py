@@ -29,8 +29,8 @@ def attach(data_dir: Path) -> dict[str, str]:
     if not locked(data):
         raise UpError(f"Joinery is not running on {data.path}; start it with `joinery up --data-dir {data.path}`.")
     try:
-        told = json.loads(data.run_file.read_text(encoding="utf-8"))
-        return {str(name): str(value) for name, value in told["environment"].items()}
+        running = json.loads(data.run_file.read_text(encoding="utf-8"))
+        return {str(name): str(value) for name, value in running["environment"].items()}
     except PermissionError as error:
         raise UpError(
             f"{data.run_file} belongs to another user; run this command as the user of `joinery up`."

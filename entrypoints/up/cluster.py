@@ -39,7 +39,7 @@ class Cluster:
             self.home = binaries.reachable_home(self.home)
 
     def argument(self, path: Path) -> str:
-        """How the server is told of the directory `path`, which it is started in."""
+        """How the server is given the directory `path`, which it is started in."""
         return str(path) if self.user is None or binaries.open_to_all(path.parent) else HERE
 
     def program(self, name: str) -> str:
@@ -123,8 +123,8 @@ def refusal(path: Path, output: str) -> UpError:
     if "No space left on device" in output or "Disk quota exceeded" in output:
         return UpError(f"The disk of {path} is full; free some room, or choose another disk with --data-dir.")
     lines = [line for line in output.splitlines() if line.strip()]
-    told = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
-    last = (told or lines or ["it said nothing"])[-1].strip()
+    complaints = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
+    last = (complaints or lines or ["it said nothing"])[-1].strip()
     return UpError(
         f"The embedded PostgreSQL did not start ({last}); its log is {path.parent / 'log' / 'postgres.log'}."
     )

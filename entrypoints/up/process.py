@@ -59,14 +59,14 @@ class Process:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[int] = loop.create_future()
 
-        def tell(code: int) -> None:
+        def resolve(code: int) -> None:
             if not ended.done():
                 ended.set_result(code)
 
         def watch() -> None:
             code = self._popen.wait()
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(tell, code)
+                loop.call_soon_threadsafe(resolve, code)
 
         threading.Thread(target=watch, name=f"wait-{self.pid}", daemon=True).start()
         return await ended

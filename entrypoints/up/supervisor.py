@@ -36,10 +36,10 @@ def say(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """What `joinery up` is told. `port` 0 takes a free one.
+    """What `joinery up` is given. `port` 0 takes a free one.
 
     `prepare` runs once the servers are up and before any process starts (migrations); what it raises stops the start.
-    `on_ready` runs once the API answers (the demo); what it raises is logged and told, and the service goes on.
+    `on_ready` runs once the API answers (the demo); what it raises is logged and printed, and the service goes on.
     `environment` replaces the variables that are handed on, this process's own by default.
     """
 
@@ -130,7 +130,7 @@ class _Supervisor:
         try:
             await self._until_ready(port, failed)
             self._say(f"Joinery is ready at {env['JOINERY_BASE_URL']} (data in {data.path}; Ctrl-C stops it)")
-            await self._tell_ready(env)
+            await self._announce(env)
             await asyncio.gather(*watching)
         finally:
             for task in watching:
@@ -170,7 +170,7 @@ class _Supervisor:
             ready.cancel()
             failed.cancel()
 
-    async def _tell_ready(self, env: Mapping[str, str]) -> None:
+    async def _announce(self, env: Mapping[str, str]) -> None:
         if self._options.on_ready is None:
             return
         try:

@@ -1,1 +1,1 @@
-"""The worker process: drains lanes of jobs."""
+"""The worker process: drains lanes of jobs and delivers to the endpoints of its shards."""

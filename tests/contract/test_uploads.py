@@ -1,4 +1,4 @@
-"""Uploads (ports/uploads.py)."""
+"""Uploads, by the plain store (ports/store.py)."""
 
 from dataclasses import replace
 

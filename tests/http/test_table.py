@@ -1,13 +1,16 @@
 """The table finds what its rows say, and refuses rows that contradict one another."""
 
+from typing import get_args, get_origin, get_type_hints
+
 import pytest
 
-from entrypoints.http.operation import Operation
-from entrypoints.http.table import NOTHING, Table
-from tests.support.table import whole
 from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read, Write
+from entrypoints.http.operation import DetachedRead, DetachedWrite, Operation, Read, Write
+from entrypoints.http.request_context import DetachedContext, ReadContext, StreamContext, WriteContext
+from entrypoints.http.table import NOTHING, Table
+from tests.http.fakes import World
 from tests.http.toys import AREA, read
+from tests.support.table import whole
 
 
 def _row(id_: str, method: str, path: str) -> Operation:
@@ -50,3 +53,14 @@ def test_clashes_are_refused() -> None:
         _table(_row("a", "GET", "/v1/a"), _row("a", "GET", "/v1/b"))
     with pytest.raises(ValueError, match="Two operations answer"):
         _table(_row("a", "GET", "/v1/a/{id}"), _row("b", "GET", "/v1/a/{other}"))
+
+
+@pytest.mark.asyncio
+async def test_handlers_are_given_the_services_that_they_name(world: World) -> None:
+    services = world.app.asgi_app._pipeline.services
+    contexts = {Read: ReadContext, Write: WriteContext, DetachedRead: DetachedContext, DetachedWrite: WriteContext}
+    for row in whole():
+        [given] = [kind for name, kind in get_type_hints(row.handler).items() if name != "return"]
+        assert get_origin(given) is contexts.get(type(row), StreamContext), row.id
+        [service] = get_args(given)
+        assert isinstance(services[row.area], get_origin(service) or service), row.id

@@ -180,7 +180,7 @@ def _numbered(values: Iterator[Any]) -> Iterator[Record]:
 
 
 def _open(path: Path) -> TextIO:
-    """The file as text: UTF-8, or UTF-16 by its mark. What cannot be read in it becomes U+FFFD, to be told later."""
+    """The file as text: UTF-8, or UTF-16 by its mark. What cannot be read in it becomes U+FFFD, to be reported later."""
     with path.open("rb") as file:
         wide = file.read(2) in {b"\xff\xfe", b"\xfe\xff"}
     return path.open(encoding="utf-16" if wide else "utf-8-sig", errors="replace")

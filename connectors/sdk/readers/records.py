@@ -21,7 +21,7 @@ def table_of(records: Iterator[Record], ctx: Context, *, variants_path: str | No
     Objects in a record become dotted columns (`brand.name`), arrays of plain values stay lists, arrays of objects stay
     as they are. The array of objects at `variants_path` (None: `variants`, when a record has one) gives a row for each
     of its elements, the record's own columns repeated. Headers are those of the first 200 records, in order of
-    appearance; what comes later is told once for each name and left out.
+    appearance; what comes later is reported once for each name and left out.
     """
     look = list(islice(records, LOOK))
     if not look:

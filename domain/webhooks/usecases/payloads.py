@@ -22,7 +22,7 @@ class ObjectsAsOf:
         self._uow, self._events, self._codec = uow, events, codec
 
     async def as_of(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
-        """The object's JSON, as reading it answers; None when it has none, is another's, or cannot be told any more."""
+        """The object's JSON, as reading it answers; None when it has none, is another's, or cannot be worked out any more."""
         if event.type.partition(".")[0] not in NOUNS or event.groups is not None:
             return None
         async with self._uow.read(tenant) as tx:

@@ -69,7 +69,7 @@ class WebhookService:
         return _found(await tx.webhooks.get(id))
 
     async def create(self, tx: Tx, new: EndpointSettings, version: str) -> tuple[Endpoint, str]:
-        """A new endpoint and its secret, which is never told again; events have the shape of `version` unless `new` says.
+        """A new endpoint and its secret, which is never shown again; events have the shape of `version` unless `new` says.
 
         It gets what is appended to the log from now on. Raises InvalidRequest for `*` beside other types; Unprocessable
         for a URL that is never POSTed to and for filters that name unknown sources or categories; FeatureUnavailable
@@ -117,7 +117,7 @@ class WebhookService:
         await tx.audit.add(AUDITED.deleted(endpoint))
 
     async def rotate_secret(self, tx: Tx, id: str, overlap_hours: int) -> tuple[Endpoint, str]:
-        """A new secret, told this once; the present one signs beside it for the overlap, one before it no longer.
+        """A new secret, shown this once; the present one signs beside it for the overlap, one before it no longer.
 
         Raises NotFound.
         """
@@ -216,7 +216,7 @@ class WebhookService:
         return event
 
     async def disable(self, tx: Tx, id: str, reason: DisabledReason) -> None:
-        """The service disables an endpoint: what is on its way fails, others are told of it.
+        """The service disables an endpoint: what is on its way fails, an event says so.
 
         Nothing happens to one that is gone or disabled already.
         """

@@ -37,7 +37,7 @@ def fingerprint(state: RequestState) -> bytes:
 
 
 def is_stored(error: DomainError, status: int) -> bool:
-    """Whether a refusal is the request's outcome, to be told again, and not a state of affairs that passes."""
+    """Whether a refusal is the request's outcome, to be answered again, and not a state of affairs that passes."""
     return 400 <= status < 500 and status not in NEVER_STORED and not error.code.startswith("idempotency_")
 
 

@@ -1,4 +1,4 @@
-"""Tenth step: parameters and body, each fault told by its own errors[] entry."""
+"""Tenth step: parameters and body, each fault as its own errors[] entry."""
 
 from collections.abc import Awaitable
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Ninth step: what the caller may do, told before any resource is looked up, so that no id can be probed."""
+"""Ninth step: what the caller may do, refused before any resource is looked up, so that no id can be probed."""
 
 from domain.access.model import Principal
 from domain.kernel.errors import FeatureUnavailable, PermissionDenied

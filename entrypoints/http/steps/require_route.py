@@ -1,4 +1,4 @@
-"""Eighth step: an address that leads nowhere, told only to callers who have proved who they are."""
+"""Eighth step: an address that leads nowhere, shown only to callers who have proved who they are."""
 
 from domain.kernel.errors import MethodNotAllowed, NotFound
 from entrypoints.http.request_state import RequestState
