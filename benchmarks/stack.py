@@ -18,7 +18,7 @@ from domain.orgs.model import Organisation
 from domain.runs.model import Run, RunTrigger, UploadInput
 from domain.runs.queueing import execution, queued
 from domain.sources.model import LicenceBasis, Schedule, Source, SourceKind, SourceStatus
-from domain.uploads.model import Upload
+from domain.uploads.model import Upload, UploadStatus
 from entrypoints.container import Container, opened
 from entrypoints.settings import Settings, from_environment
 from entrypoints.up.postgres import Postgres
@@ -67,7 +67,7 @@ class Stack:
         await self.container.objects().put_file(key, path)
         run = queued(source.id, RunTrigger.UPLOAD, now, input=UploadInput(upload_id, key))
         upload = Upload(
-            upload_id, source.id, path.name, "text/csv", path.stat().st_size, "completed", key, now, now, run.id, now
+            upload_id, source.id, path.name, "text/csv", path.stat().st_size, UploadStatus.COMPLETED, key, now, now, run.id, now
         )
         async with self.container.uow().begin(tenant, CALL) as tx:
             await tx.store(Upload).add(upload)

@@ -5,18 +5,21 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Protocol
 
+from domain.platform.model import ComponentState
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One look at one component (domain.platform.model.COMPONENTS). `passed` is whether it did its work.
-
-    `degraded` marks a component that works, but worse than it should.
-    """
+    """One look at one component (domain.platform.model.COMPONENTS)."""
 
     component: str
     at: datetime
-    passed: bool
-    degraded: bool = False
+    state: ComponentState
+
+    @property
+    def passed(self) -> bool:
+        """Whether it did its work."""
+        return self.state != ComponentState.DOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,10 @@ from datetime import date, datetime
 
 from adapters.postgres.pool import Pool
 from adapters.postgres.sqlfile import statements
+from domain.platform.model import ComponentState
 from ports.platform import Check, DayCount
 
 SQL = statements("platform")
-
-
-def _state(check: Check) -> str:
-    if not check.passed:
-        return "down"
-    return "degraded" if check.degraded else "operational"
 
 
 class PostgresPlatformChecks:
@@ -30,7 +25,7 @@ class PostgresPlatformChecks:
                     "day": check.at.date(),
                     "passed": int(check.passed),
                     "failed": int(not check.passed),
-                    "state": _state(check),
+                    "state": check.state,
                     "at": check.at,
                 }
                 await link.cursor.execute(SQL["record"], values)
@@ -39,7 +34,7 @@ class PostgresPlatformChecks:
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["latest"])
             rows = await cursor.fetchall()
-        return [Check(component, at, state != "down", state == "degraded") for component, at, state in rows]
+        return [Check(component, at, ComponentState(state)) for component, at, state in rows]
 
     async def days(self, since: date) -> Sequence[DayCount]:
         async with self._pool.system() as link:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from adapters.wire import schema
 from adapters.wire.resource import Resource, computed, optional
-from domain.platform.model import COMPONENTS, STATES, Component
+from domain.platform.model import COMPONENTS, Component, ComponentState
 from domain.platform.usecases import PlatformStatus
 
 UPTIME: Final = schema.record(
@@ -14,7 +14,7 @@ COMPONENT: Final = schema.record(
     None,
     {
         "name": schema.enum(*COMPONENTS),
-        "state": schema.enum(*STATES),
+        "state": schema.enum(*ComponentState),
         "days": schema.array(UPTIME, description="The last 90 days, oldest first; days without checks are left out."),
     },
 )
@@ -28,7 +28,7 @@ def _component(component: Component) -> dict[str, Any]:
 STATUS: Final = Resource[PlatformStatus](
     "platform_status",
     {
-        "state": schema.enum(*STATES),
+        "state": schema.enum(*ComponentState),
         "components": computed(
             schema.array(COMPONENT), lambda status, _: [_component(component) for component in status.components]
         ),

@@ -5,7 +5,7 @@ from typing import Any, Final
 from adapters.wire.resource import Resource, computed, fixed, optional
 from adapters.wire.schema import constant, enum, id_of, integer, map_of, record, text, timestamp, url
 from domain.kernel.plain import plain
-from domain.uploads.model import STATUSES, Upload
+from domain.uploads.model import Upload, UploadStatus
 from ports.objects import SignedPut
 
 FILENAME: Final = text("spring-price-list.csv", longest=255) | {"pattern": r"^[^/\\\u0000-\u001f\u007f]+$"}
@@ -30,7 +30,7 @@ UPLOAD: Final = Resource[Upload](
         "filename": fixed(FILENAME, required=True),
         "content_type": fixed(CONTENT_TYPE, required=True),
         "bytes": fixed(integer(48213, least=1), required=True),
-        "status": enum(*STATUSES),
+        "status": enum(*UploadStatus),
         "run": optional(id_of("run", "The run that reads the file, once the upload is completed.")),
         "target": optional(computed(TARGET, lambda _upload, _view: None)),
         "expires_at": timestamp(),

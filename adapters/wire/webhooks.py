@@ -31,7 +31,6 @@ from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import (
     EVERY_TYPE,
     MOST_TYPES,
-    PAYLOADS,
     Attempt,
     AttemptFailure,
     AttemptStatus,
@@ -40,6 +39,7 @@ from domain.webhooks.model import (
     DisabledReason,
     Endpoint,
     EndpointStatus,
+    PayloadKind,
     RecoveryRange,
 )
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
@@ -98,7 +98,7 @@ FILTERS: Final = strict_object(
     description="Which events are wanted beside their types; a filter that is left out lets everything through. Types "
     "that only webhooks carry are not narrowed.",
 )
-PAYLOAD: Final = enum(*PAYLOADS) | {
+PAYLOAD: Final = enum(*PayloadKind) | {
     "description": "`thin` names the fields that changed, `fat` also carries the product, variant or offer as `data."
     "object`, and needs the plan feature `fat_webhooks`."
 }

@@ -2,10 +2,18 @@
 
 from dataclasses import dataclass
 from datetime import date
+from enum import StrEnum
 from typing import Final
 
 COMPONENTS: Final = ("api", "ingestion", "feed", "webhooks", "exports", "assistant")
-STATES: Final = ("operational", "degraded", "down")
+
+
+class ComponentState(StrEnum):
+    """How a component does, from best to worst."""
+
+    OPERATIONAL = "operational"
+    DEGRADED = "degraded"
+    DOWN = "down"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,5 +29,5 @@ class Component:
     """A part of the service, its state now and its last days, oldest first."""
 
     name: str
-    state: str
+    state: ComponentState
     days: tuple[DayUptime, ...]

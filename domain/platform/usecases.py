@@ -1,4 +1,4 @@
-"""Measuring the service's own health and telling it: stored checks in, state and uptime per day out."""
+"""Measuring the service's own health and showing it: stored checks in, state and uptime per day out."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -6,23 +6,24 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from domain.platform.model import COMPONENTS, Component, DayUptime
+from domain.platform.model import COMPONENTS, Component, ComponentState, DayUptime
 from ports.clock import Clock
 from ports.platform import Check, PlatformChecks
 
-Probe = Callable[[], Awaitable[str]]
-"""Looks at one component now; answers one of domain.platform.model.STATES."""
+Probe = Callable[[], Awaitable[ComponentState]]
+"""Looks at one component now; answers its state."""
 
 DAYS: Final = 90
 STALE: Final = timedelta(minutes=5)
 PROBE_TIMEOUT: Final = 5.0
+_WORSE: Final = tuple(ComponentState)
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformStatus:
     """The service's state: the worst of its components' states."""
 
-    state: str
+    state: ComponentState
     components: tuple[Component, ...]
     checked_at: datetime | None
 
@@ -40,19 +41,19 @@ class PlatformService:
         now = self._clock.now()
         states = await asyncio.gather(*(self._look(probe) for probe in self._probes.values()))
         seen = zip(self._probes, states, strict=True)
-        await self._checks.record([Check(name, now, state != "down", state == "degraded") for name, state in seen])
+        await self._checks.record([Check(name, now, state) for name, state in seen])
 
     async def purge_old(self) -> int:
         """Drop checks that no page shows any more."""
         return await self._checks.forget(self._clock.now() - timedelta(days=DAYS + 1))
 
     @staticmethod
-    async def _look(probe: Probe) -> str:
+    async def _look(probe: Probe) -> ComponentState:
         try:
             async with asyncio.timeout(PROBE_TIMEOUT):
                 return await probe()
         except Exception:
-            return "down"
+            return ComponentState.DOWN
 
     async def status(self) -> PlatformStatus:
         """State now and uptime of the last 90 days, from stored checks alone.
@@ -69,12 +70,10 @@ class PlatformService:
             for name in COMPONENTS
             if name in latest
         )
-        states = {component.state for component in components}
-        state = "down" if "down" in states else "degraded" if "degraded" in states or not states else "operational"
-        return PlatformStatus(state, components, max((check.at for check in latest.values()), default=None))
+        worst = max((component.state for component in components), key=_WORSE.index, default=ComponentState.DEGRADED)
+        return PlatformStatus(worst, components, max((check.at for check in latest.values()), default=None))
 
 
-def _state(check: Check, now: datetime) -> str:
-    if not check.passed:
-        return "down"
-    return "degraded" if check.degraded or now - check.at > STALE else "operational"
+def _state(check: Check, now: datetime) -> ComponentState:
+    unseen = ComponentState.DEGRADED if now - check.at > STALE else ComponentState.OPERATIONAL
+    return max(check.state, unseen, key=_WORSE.index)

@@ -2,12 +2,21 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final, TypedDict
 
 from domain.audit.model import Audited
 
-STATUSES: Final = ("pending", "completed", "expired", "failed")
 TARGET_LIFETIME: Final = timedelta(minutes=15)
+
+
+class UploadStatus(StrEnum):
+    """Where an upload is."""
+
+    PENDING = "pending"
+    COMPLETED = "completed"
+    EXPIRED = "expired"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +28,7 @@ class Upload:
     filename: str
     content_type: str
     bytes: int
-    status: str
+    status: UploadStatus
     key: str
     expires_at: datetime
     created_at: datetime
@@ -28,12 +37,12 @@ class Upload:
 
     def completed(self, run: str, now: datetime) -> "Upload":
         """The bytes are there and a run reads them."""
-        return replace(self, status="completed", run=run, completed_at=now)
+        return replace(self, status=UploadStatus.COMPLETED, run=run, completed_at=now)
 
     def at(self, now: datetime) -> "Upload":
         """The upload as it stands then: time alone ends one that waits for its bytes."""
-        expired = self.status == "pending" and now >= self.expires_at
-        return replace(self, status="expired") if expired else self
+        expired = self.status == UploadStatus.PENDING and now >= self.expires_at
+        return replace(self, status=UploadStatus.EXPIRED) if expired else self
 
 
 class NewUpload(TypedDict):

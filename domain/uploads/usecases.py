@@ -9,7 +9,7 @@ from domain.kernel.tenancy import Tenant
 from domain.runs.model import SNAPSHOT_LIMIT, RunTrigger, UploadInput
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import Source
-from domain.uploads.model import AUDITED, TARGET_LIFETIME, NewUpload, Upload
+from domain.uploads.model import AUDITED, TARGET_LIFETIME, NewUpload, Upload, UploadStatus
 from ports.objects import ObjectMissing, Objects, SignedPut
 from ports.unit_of_work import Tx
 
@@ -46,7 +46,7 @@ class UploadService:
             id=id,
             source=source,
             **new,
-            status="pending",
+            status=UploadStatus.PENDING,
             key=_key(tx.tenant, id),
             expires_at=tx.now + TARGET_LIFETIME,
             created_at=tx.now,
@@ -66,9 +66,9 @@ class UploadService:
         of it is open; Unprocessable when there are more or fewer bytes than announced.
         """
         upload = (await _upload(tx, id, lock=True)).at(tx.now)
-        if upload.status == "completed":
+        if upload.status == UploadStatus.COMPLETED:
             return upload
-        if upload.status != "pending":
+        if upload.status != UploadStatus.PENDING:
             raise Conflict(f"The upload is {upload.status}; announce the file again.")
         await self._refuse_wrong_bytes(upload)
         found = await _source(tx, upload.source, lock=True)
@@ -93,7 +93,7 @@ class UploadService:
             raise Unprocessable(f"The file has {size} bytes where {upload.bytes} were announced; announce it again.")
 
     async def _with_target(self, upload: Upload) -> Announced:
-        if upload.status != "pending":
+        if upload.status != UploadStatus.PENDING:
             return Announced(upload, None)
         target = await self.objects.sign_put(
             upload.key, content_type=upload.content_type, bytes_limit=upload.bytes, expires_at=upload.expires_at

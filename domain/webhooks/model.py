@@ -16,11 +16,17 @@ MOST_TYPES: Final = 50
 MOST_OPEN: Final = 50_000
 """Deliveries of one endpoint that are on their way at a time."""
 EVERY_TYPE: Final = "*"
-PAYLOADS: Final = ("thin", "fat")
 SHARDS: Final = 64
 """Into how many parts endpoints are dealt out to workers."""
 STORED_ANSWER: Final = 1024
 """Bytes of a receiver's answer that are kept."""
+
+
+class PayloadKind(StrEnum):
+    """Whether a delivery names what changed, or carries the object as well."""
+
+    THIN = "thin"
+    FAT = "fat"
 
 
 class EndpointStatus(StrEnum):
@@ -106,7 +112,7 @@ class Endpoint:
     created_at: datetime
     updated_at: datetime
     filters: Filters = Filters()
-    payload: str = "thin"
+    payload: PayloadKind = PayloadKind.THIN
     coalesce_seconds: int = 0
     description: str | None = None
     status: EndpointStatus = EndpointStatus.ENABLED
@@ -136,7 +142,7 @@ class EndpointSettings(TypedDict, total=False):
     url: str
     event_types: tuple[str, ...]
     filters: Filters
-    payload: str
+    payload: PayloadKind
     coalesce_seconds: int
     api_version: str
     description: str | None

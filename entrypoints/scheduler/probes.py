@@ -1,4 +1,4 @@
-"""How the scheduler looks at the components of the service (decisions on status: each does its work, or does not)."""
+"""How the scheduler looks at the components of the service (docs/conventions.md#service-status)."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -6,6 +6,7 @@ from typing import Final
 
 import aiohttp
 
+from domain.platform.model import ComponentState
 from domain.platform.usecases import Probe
 from ports.events import EventReader
 from ports.jobs import Dispatch
@@ -18,20 +19,20 @@ LATE: Final = timedelta(minutes=2)
 def probes(dispatch: Dispatch, events: EventReader, shards: Shards, api: str) -> Mapping[str, Probe]:
     """What can be looked at in this release; `api` is the address that the API listens on."""
 
-    async def answers() -> str:
+    async def answers() -> ComponentState:
         async with aiohttp.ClientSession(trust_env=False) as session, session.get(f"{api}/readyz") as answer:
-            return "operational" if answer.status == 200 else "down"
+            return ComponentState.OPERATIONAL if answer.status == 200 else ComponentState.DOWN
 
-    async def ingests() -> str:
+    async def ingests() -> ComponentState:
         due = await dispatch.next_due()
         waits = datetime.now(UTC) - due if due is not None else timedelta()
-        return "degraded" if waits > LATE else "operational"
+        return ComponentState.DEGRADED if waits > LATE else ComponentState.OPERATIONAL
 
-    async def feeds() -> str:
+    async def feeds() -> ComponentState:
         await events.high_watermark()
-        return "operational"
+        return ComponentState.OPERATIONAL
 
-    async def delivers() -> str:
-        return "operational" if await shards.members() else "down"
+    async def delivers() -> ComponentState:
+        return ComponentState.OPERATIONAL if await shards.members() else ComponentState.DOWN
 
     return {"api": answers, "ingestion": ingests, "feed": feeds, "webhooks": delivers}

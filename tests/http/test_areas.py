@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor
 from domain.orgs.model import Member
+from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService
 from tests.support.table import whole
 from ports.platform import Check
@@ -103,5 +104,5 @@ async def test_status(world: World, client: Client) -> None:
     assert (await client.get("/v1/status")).json()["state"] == "degraded", "stale checks claim nothing"
     world.clock.advance(timedelta(days=200))
     assert await service.purge_old() == len(states) * 6
-    await world.checks.record([Check("api", world.clock.now(), True)])
+    await world.checks.record([Check("api", world.clock.now(), ComponentState.OPERATIONAL)])
     assert (await (await world.client()).get("/v1/status")).json()["state"] == "operational"

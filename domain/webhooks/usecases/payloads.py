@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import PayloadKind
 from domain.webhooks.objects import NOUNS, inside, reverted
 from domain.webhooks.payload import combined, thin
 from ports.codec import Codec
@@ -48,7 +49,7 @@ class Payloads:
     async def render(self, subscriber: Subscriber, events: Sequence[LoggedEvent]) -> bytes:
         """Events of one subject, oldest first and at least one, as one body in the shape that the endpoint wants."""
         endpoint, latest = subscriber.endpoint, events[-1]
-        if endpoint.payload == "fat" and subscriber.fat:
+        if endpoint.payload == PayloadKind.FAT and subscriber.fat:
             whole = latest.body if len(events) == 1 else self._codec.encode(self._combined(events))
             body = self._rendering.fat(whole, await self._objects.as_of(subscriber.tenant, latest))
         elif len(events) == 1:

@@ -34,6 +34,7 @@ from domain.webhooks.model import (
     EndpointSettings,
     EndpointStatus,
     Filters,
+    PayloadKind,
     Recovery,
     RecoveryRange,
     Rotation,
@@ -235,7 +236,7 @@ class WebhookService:
 
     async def _refuse(self, tx: Tx, endpoint: Endpoint, asked: Collection[str]) -> None:
         """Refuse what of these settings cannot be."""
-        if "payload" in asked and endpoint.payload == "fat":
+        if "payload" in asked and endpoint.payload == PayloadKind.FAT:
             org = await tx.orgs.own()
             if "fat_webhooks" not in org.plan.features:
                 raise FeatureUnavailable("The plan does not include fat payloads; ask for thin ones.")
