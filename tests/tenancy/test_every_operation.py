@@ -140,5 +140,5 @@ async def test_bodies_are_closed(world: World, operation: Operation) -> None:
     assert answer.faults == {("no_such_field", "unknown_field")}
 
 
-def test_whatever_reaches_out_stores_nothing_under_a_key() -> None:
+async def test_whatever_reaches_out_stores_nothing_under_a_key() -> None:
     assert all(not row.idempotent for row in OPERATIONS if isinstance(row, DetachedWrite))
