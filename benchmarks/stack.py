@@ -67,7 +67,17 @@ class Stack:
         await self.container.objects().put_file(key, path)
         run = queued(source.id, RunTrigger.UPLOAD, now, input=UploadInput(upload_id, key))
         upload = Upload(
-            upload_id, source.id, path.name, "text/csv", path.stat().st_size, UploadStatus.COMPLETED, key, now, now, run.id, now
+            upload_id,
+            source.id,
+            path.name,
+            "text/csv",
+            path.stat().st_size,
+            UploadStatus.COMPLETED,
+            key,
+            now,
+            now,
+            run.id,
+            now,
         )
         async with self.container.uow().begin(tenant, CALL) as tx:
             await tx.store(Upload).add(upload)

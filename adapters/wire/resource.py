@@ -1,16 +1,16 @@
 """One declaration of a resource's JSON: its schema and example, how a row is rendered, and what of it may be set."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from adapters.wire.schema import Schema, list_of, nullable, record, strict_object
+from adapters.wire.schema import Schema, array, list_of, moment_of, nullable, record, strict_object
 from domain.kernel.errors import FieldError, InvalidRequest
-from domain.kernel.plain import plain
+from domain.kernel.plain import ATOMS, plain
 from domain.kernel.tenancy import Tenant
 
 R = TypeVar("R")
@@ -37,6 +37,8 @@ class Field:
     create: Schema | None = None
     patch: Schema | None = None
     required: bool = False
+    rendered: bool = False
+    """Whether `of` answers JSON already."""
 
 
 def _field(given: "Field | Schema") -> Field:
@@ -51,6 +53,15 @@ def optional(given: "Field | Schema") -> Field:
 def computed(schema: Schema, of: Callable[[Any, View], Any]) -> Field:
     """Worked out of the row as it is looked at."""
     return Field(schema, of)
+
+
+def parts(resource: "Resource[Any]", of: Callable[[Any], Iterable[Any]], description: str) -> Field:
+    """A list of what is a resource, or a part of one, itself."""
+
+    def render(row: Any, view: View) -> list[dict[str, Any]]:
+        return [resource.render(part, view) for part in of(row)]
+
+    return Field(array(resource.schema, description=description), render, rendered=True)
 
 
 def settable(
@@ -85,11 +96,16 @@ class Body(Generic[C_co]):
         self, schema: Schema, decode: Callable[[Any], C_co], *, required: bool = True, limit: int = LIMIT
     ) -> None:
         self.schema, self._decode, self.required, self.limit = schema, decode, required, limit
+        kinds = schema.get("properties", {}).items()
+        self._moments = tuple(name for name, kind in kinds if kind.get("format") == "date-time")
 
     def decode(self, value: Any) -> C_co:
         """The command, out of a value that fits the schema. Raises InvalidRequest for what the schema cannot tell."""
+        given = {} if value is None else value
+        if moments := {name: moment_of(given[name]) for name in self._moments if isinstance(given.get(name), str)}:
+            given = given | moments
         try:
-            return self._decode({} if value is None else value)
+            return self._decode(given)
         except msgspec.ValidationError as error:
             raise InvalidRequest(str(error), fields=(FieldError("body", "invalid_format", str(error)),)) from None
 
@@ -115,13 +131,16 @@ class Resource(Generic[R]):
         shown = {key: field.schema for key, field in self.fields.items()}
         self.schema: Final = record(name, shown, optional=left_out, description=description)
         self.list: Final = list_of(self.schema)
+        self._shown = [(name, field.of, field.rendered, field.optional) for name, field in self.fields.items()]
 
     def render(self, row: R, view: View) -> dict[str, Any]:
         """The row as it is answered: what is absent is left out of optional properties, null in others."""
         answer: dict[str, Any] = {"object": self.name} if self.name else {}
-        for name, field in self.fields.items():
-            value = plain(field.of(row, view) if field.of else getattr(row, name))
-            if value is not None or not field.optional:
+        for name, of, rendered, optional in self._shown:
+            value = of(row, view) if of else getattr(row, name)
+            if not rendered and type(value) not in ATOMS:
+                value = plain(value)
+            if value is not None or not optional:
                 answer[name] = value
         return answer
 

@@ -1,6 +1,7 @@
 """The words that all JSON Schemas are made of: ids, money, times, lists, closed objects. Each carries an example."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from domain.kernel.money import EXPONENTS
@@ -50,6 +51,11 @@ def timestamp(description: str = "") -> Schema:
     """RFC 3339 in UTC with milliseconds."""
     schema: Schema = {"type": "string", "format": "date-time", "examples": ["2026-11-20T13:08:00.123Z"]}
     return schema | ({"description": description} if description else {})
+
+
+def moment_of(text: str) -> datetime:
+    """The moment that RFC 3339 text names, in UTC; beyond microseconds it is cut. Raises ValueError or OverflowError."""
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def date() -> Schema:

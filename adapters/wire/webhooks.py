@@ -10,7 +10,18 @@ import msgspec
 
 from adapters.wire import events
 from adapters.wire.changes import EVENT
-from adapters.wire.resource import Body, Resource, View, changeable, clearable, computed, into, optional, settable
+from adapters.wire.resource import (
+    Body,
+    Resource,
+    View,
+    changeable,
+    clearable,
+    computed,
+    into,
+    optional,
+    parts,
+    settable,
+)
 from adapters.wire.schema import (
     Schema,
     array,
@@ -210,10 +221,7 @@ DELIVERY: Final = Resource[Delivery](
                 lambda delivery, _: delivery.body.decode() if delivery.body is not None else None,
             )
         ),
-        "attempts": computed(
-            array(ATTEMPT.schema, description="Oldest first."),
-            lambda delivery, view: [ATTEMPT.render(attempt, view) for attempt in delivery.attempts],
-        ),
+        "attempts": parts(ATTEMPT, lambda delivery: delivery.attempts, "Oldest first."),
         "next_attempt_at": optional(timestamp("Present while an attempt is planned.")),
         "created_at": timestamp(),
         "completed_at": optional(timestamp("When it succeeded, or was given up.")),

@@ -3,18 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from domain.kernel.enums import StoredEnum
 
-class Stream(StrEnum):
+
+class Stream(StoredEnum):
     """What a source is read for: all it says of its items, or their stock alone."""
 
     CATALOGUE = "catalogue"
     STOCK = "stock"
 
 
-class ProductStatus(StrEnum):
+class ProductStatus(StoredEnum):
     """Whether a product or variant is still made, as far as its source lets one know."""
 
     ACTIVE = "active"
@@ -22,7 +23,7 @@ class ProductStatus(StrEnum):
     DISCONTINUED = "discontinued"
 
 
-class Visibility(StrEnum):
+class Visibility(StoredEnum):
     """Who besides its organisation sees a product."""
 
     LISTED = "listed"
@@ -30,7 +31,7 @@ class Visibility(StrEnum):
     UNLISTED = "unlisted"
 
 
-class Availability(StrEnum):
+class Availability(StoredEnum):
     """Whether an offer can be had, from worst to best (docs/conventions.md#products-variants-and-offers)."""
 
     DISCONTINUED = "discontinued"

@@ -1,10 +1,11 @@
 """What could not be read of what somebody sent."""
 
 from dataclasses import dataclass
-from enum import StrEnum
+
+from domain.kernel.enums import StoredEnum
 
 
-class ProblemKind(StrEnum):
+class ProblemKind(StoredEnum):
     """What is wrong with a value (run.problems[].problem)."""
 
     MISSING = "missing"

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Final
 
 from domain.catalogue.model import Stream
+from domain.kernel.enums import StoredEnum
 from domain.kernel.paging import Filter
 from domain.kernel.problems import Problem
 
 
-class RunTrigger(StrEnum):
+class RunTrigger(StoredEnum):
     """What had the run start."""
 
     SCHEDULE = "schedule"
@@ -26,7 +26,7 @@ class RunTrigger(StrEnum):
     STOCK_CHECK = "stock_check"
 
 
-class RunStatus(StrEnum):
+class RunStatus(StoredEnum):
     """Where a run stands; `OPEN` ones go on."""
 
     QUEUED = "queued"
@@ -38,7 +38,7 @@ class RunStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-class RunStage(StrEnum):
+class RunStage(StoredEnum):
     """How far through the pipeline a run has come."""
 
     FETCH = "fetch"
@@ -50,7 +50,7 @@ class RunStage(StrEnum):
     DONE = "done"
 
 
-class WaitingReason(StrEnum):
+class WaitingReason(StoredEnum):
     """Why a run waits."""
 
     RATE_LIMITED = "rate_limited"
@@ -64,7 +64,7 @@ class WaitingReason(StrEnum):
         return cls.RETRY
 
 
-class RunErrorCode(StrEnum):
+class RunErrorCode(StoredEnum):
     """Why a run did not succeed."""
 
     FETCH_FAILED = "fetch_failed"

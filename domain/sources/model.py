@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any, Final, NotRequired, TypedDict
 
 from domain.audit.model import Audited
+from domain.kernel.enums import StoredEnum
 from domain.kernel.errors import Conflict
 
 
-class SourceKind(StrEnum):
+class SourceKind(StoredEnum):
     """How data comes in: a connector signs in, a URL is pulled, files are uploaded, records pushed, mail received."""
 
     API = "api"
@@ -20,7 +20,7 @@ class SourceKind(StrEnum):
     MAIL = "mail"
 
 
-class SourceStatus(StrEnum):
+class SourceStatus(StoredEnum):
     """The ladder of a source's health, and what people and the service set."""
 
     ACTIVE = "active"
@@ -30,7 +30,7 @@ class SourceStatus(StrEnum):
     DISABLED = "disabled"
 
 
-class LicenceBasis(StrEnum):
+class LicenceBasis(StoredEnum):
     """By what right the source's data is used."""
 
     VENDOR_AGREEMENT = "vendor_agreement"
@@ -40,7 +40,7 @@ class LicenceBasis(StrEnum):
     UNKNOWN = "unknown"
 
 
-class SourceFault(StrEnum):
+class SourceFault(StoredEnum):
     """Why a source is not simply active."""
 
     FETCH_FAILED = "fetch_failed"

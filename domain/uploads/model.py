@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Final, TypedDict
 
 from domain.audit.model import Audited
+from domain.kernel.enums import StoredEnum
 
 TARGET_LIFETIME: Final = timedelta(minutes=15)
 
 
-class UploadStatus(StrEnum):
+class UploadStatus(StoredEnum):
     """Where an upload is."""
 
     PENDING = "pending"

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any, Final, TypedDict
 
 from domain.audit.model import Audited
 from domain.events.model import LoggedEvent
+from domain.kernel.enums import StoredEnum
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Filter
 
@@ -22,28 +22,28 @@ STORED_ANSWER: Final = 1024
 """Bytes of a receiver's answer that are kept."""
 
 
-class PayloadKind(StrEnum):
+class PayloadKind(StoredEnum):
     """Whether a delivery names what changed, or carries the object as well."""
 
     THIN = "thin"
     FAT = "fat"
 
 
-class EndpointStatus(StrEnum):
+class EndpointStatus(StoredEnum):
     """Only an enabled endpoint gets anything."""
 
     ENABLED = "enabled"
     DISABLED = "disabled"
 
 
-class DisabledReason(StrEnum):
+class DisabledReason(StoredEnum):
     """Why the service disabled an endpoint: it answered 410, or nothing succeeded for days."""
 
     GONE = "gone"
     FAILING = "failing"
 
 
-class DeliveryStatus(StrEnum):
+class DeliveryStatus(StoredEnum):
     """Pending and sending ones are open; the others are finished, until they are asked for again."""
 
     PENDING = "pending"
@@ -55,14 +55,14 @@ class DeliveryStatus(StrEnum):
 OPEN: Final = (DeliveryStatus.PENDING, DeliveryStatus.SENDING)
 
 
-class AttemptStatus(StrEnum):
+class AttemptStatus(StoredEnum):
     """How one POST ended."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
 
 
-class AttemptFailure(StrEnum):
+class AttemptFailure(StoredEnum):
     """Why an attempt failed (docs/conventions.md#deliveries); `aborted`: the receiver asked for no more, or nothing is left to send."""
 
     TIMEOUT = "timeout"

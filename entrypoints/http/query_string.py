@@ -1,7 +1,6 @@
 """Reading a query string by an operation's parameters: unknown, repeated and unreadable ones are listed one by one."""
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
@@ -84,7 +83,7 @@ class QueryReader:
         filters = {name: value for name, value in values.items() if name not in self._paging}
         for name in self._moments:
             if name in filters:
-                filters[name] = datetime.fromisoformat(filters[name]).astimezone(UTC)
+                filters[name] = schema.moment_of(filters[name])
         return filters
 
     def _take(self, part: str, values: dict[str, Any], faults: list[FieldError]) -> None:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any, Final
 
 import jsonschema_rs
 
+from adapters.wire.schema import moment_of
 from domain.kernel.errors import FieldError
 
 CODES: Final = {
@@ -44,7 +45,7 @@ Names = Callable[[Sequence[str | int]], str]
 def is_moment(text: str) -> bool:
     """Whether the text is an RFC 3339 time with offset that a datetime in UTC can hold (so no leap second)."""
     try:
-        return _MOMENT.fullmatch(text) is not None and datetime.fromisoformat(text).astimezone(UTC) is not None
+        return _MOMENT.fullmatch(text) is not None and moment_of(text) is not None
     except (ValueError, OverflowError):
         return False
 

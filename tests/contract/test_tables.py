@@ -16,7 +16,7 @@ from ports.store import Store
 from ports.unit_of_work import KEPT_BY, Tx, UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
-from tests.support.samples import sample
+from tests.support.samples import FROM_LATER, sample
 from tests.support.walking import check_both_ways, check_inserts
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)]
@@ -70,6 +70,17 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[A
             assert {field.name: type(getattr(found, field.name)) for field in fields(row)} == {
                 field.name: type(getattr(row, field.name)) for field in fields(row)
             }
+
+
+async def test_keeps_what_a_later_release_wrote(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:
+    """That release was taken back: its words are read and kept as they are."""
+    row = sample(table.kind, FROM_LATER)
+    await keep(uow, tenant, table, row)
+    async with uow.begin(tenant, CALL) as tx:
+        found = await store_of(tx, table).get(row.id)
+        assert bare(table, found) == bare(table, row)
+        await store_of(tx, table).save(found)
+        assert bare(table, await store_of(tx, table).get(row.id)) == bare(table, row)
 
 
 async def test_saves_every_field(uow: UnitOfWork, tenant: Tenant, table: Table[Any]) -> None:

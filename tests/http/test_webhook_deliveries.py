@@ -140,12 +140,22 @@ async def test_recover(desk: Desk) -> None:
         ({"since": "2026-11-20T13:08:00Z"}, ("since", "invalid_value")),
         ({"since": "2026-11-20T10:00:00Z", "until": "2026-11-20T10:00:00Z"}, ("since", "invalid_value")),
         ({"since": "2026-11-20T10:00:00Z", "to": "x"}, ("to", "unknown_field")),
+        ({"since": "9999-12-31T23:59:59.9999999Z"}, ("since", "invalid_value")),
+        ({"since": "2026-11-20T10:00:00Z", "until": "2026-11-20T10:00:00.0000009Z"}, ("since", "invalid_value")),
     ],
 )
 async def test_ranges_that_are_none(desk: Desk, body: Any, fault: tuple[str, str]) -> None:
     made = await desk.create()
     answer = await desk.client.post(f"{PLACE}/{made['id']}/recover", body)
     assert answer.status == 400 and fault in answer.faults
+
+
+@pytest.mark.parametrize("since", ["2020-01-01T00:00:00+00:99", "2020-01-01T00:00:00.123456789Z"])
+async def test_every_moment_that_is_let_through_is_read(desk: Desk, since: str) -> None:
+    made = await desk.create()
+    range = {"since": since, "until": "9999-12-31T23:59:59.9999999Z"}
+    answer = await desk.client.post(f"{PLACE}/{made['id']}/recover", range)
+    assert (answer.status, answer.json()["requeued"]) == (200, 0)
 
 
 async def test_unknown_ones_answer_404(desk: Desk) -> None:

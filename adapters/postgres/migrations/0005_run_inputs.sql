@@ -13,7 +13,8 @@ UPDATE runs SET
         THEN jsonb_build_object('chunks', input #> '{stored,0}', 'shape', input #> '{stored,1}') END,
     input = CASE
         WHEN input ? 'upload' THEN jsonb_build_object('upload', input -> 'upload', 'key', coalesce((SELECT key FROM uploads u
-            WHERE u.org = runs.org AND u.livemode = runs.livemode AND u.id = runs.input ->> 'upload'), ''))
+            WHERE u.org = runs.org AND u.livemode = runs.livemode AND u.id = runs.input ->> 'upload'),
+            'uploads/' || (input ->> 'upload')))  -- gone, and so are its bytes
         WHEN input ? 'push' THEN jsonb_build_object('batch', input -> 'batch', 'parts', coalesce(input -> 'parts', '0'),
             'records', coalesce(input -> 'records', '0'), 'open', coalesce(input -> 'open', 'false'),
             'complete', coalesce(input -> 'complete', 'true'))

@@ -367,4 +367,5 @@ class EndpointQueue:
 
 
 def _joins(last: Item, event: LoggedEvent) -> bool:
-    return not last.sending and not last.delivery.tries and combinable(last.delivery.type, event.type)
+    begun = last.sending or last.stored_body or last.delivery.body is not None  # what is sent again has the same bytes
+    return not begun and not last.delivery.tries and combinable(last.delivery.type, event.type)

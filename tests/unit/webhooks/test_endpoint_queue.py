@@ -102,6 +102,20 @@ def test_combining_waits_and_joins() -> None:
     assert take(made, event(4, "ofr_1"), 5.0) is not first
 
 
+def test_nothing_joins_what_was_about_to_be_sent() -> None:
+    """Its body stays as it was made: an event that joined it would count as delivered and never arrive."""
+    made = queue(coalesce_seconds=10)
+    item = take(made, event(1, "ofr_1"), 0.0)
+    made.make_ready(item)
+    assert made.next() is item
+    made.attempt_began(item, b"of event 1")
+    made.attempt_not_made(item, 11.0)
+    later = take(made, event(2, "ofr_1"), 0.5)
+    assert later is not item and item.delivery.positions == (1,) and item.delivery.body == b"of event 1"
+    made.recorded(made.unrecorded(1.0))
+    assert take(made, event(3, "ofr_1"), 1.5) is later
+
+
 def test_what_joins_while_the_store_records_is_recorded_again() -> None:
     made = queue(coalesce_seconds=10)
     item = take(made, event(1, "ofr_1"), 0.0)
