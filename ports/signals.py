@@ -1,12 +1,15 @@
 """Being notified at once instead of asking again and again."""
 
+import asyncio
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from domain.kernel.tenancy import Tenant
+
+MOST_PAYLOADS: Final = 10_000
 
 
 class Channel(StrEnum):
@@ -52,16 +55,34 @@ class Heard:
         return cls(frozenset(signal for signal in parsed if signal is not None), missed=None in parsed)
 
 
-class SignalListener(Protocol):
-    """One listener on one channel."""
+class SignalListener:
+    """One listener on one channel: whoever listens for it says `hear`, whoever waits is woken."""
 
-    async def wait(self, timeout: float | None) -> bool:
-        """True once something was said on the channel since the last wait; False when the time (seconds) is over."""
-        ...
+    def __init__(self) -> None:
+        self._said = asyncio.Event()
+        self._payloads: set[str] = set()
+
+    def hear(self, payload: str) -> None:
+        """Something was said on the channel; an empty payload, or too many to keep, says that one should look."""
+        if len(self._payloads) >= MOST_PAYLOADS:
+            self._payloads, payload = set(), ""
+        self._payloads.add(payload)
+        self._said.set()
 
     def heard(self) -> Heard:
         """What was said since this was last asked."""
-        ...
+        payloads, self._payloads = self._payloads, set()
+        return Heard.of(payloads)
+
+    async def wait(self, timeout: float | None) -> bool:
+        """True once something was said since the last wait; False when the time (seconds) is over."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._said.wait()
+        except TimeoutError:
+            return False
+        self._said.clear()
+        return True
 
 
 class Signals(Protocol):

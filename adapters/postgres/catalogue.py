@@ -43,7 +43,7 @@ class PostgresCatalogueStore:
             return Page((), False, None)
         sql, values = products_query(filter, page_request)
         found = await self._session.all(sql, **values)
-        return page_of([Document._make(row) for row in found], page_request, _id)
+        return page_of(list(map(Document._make, found)), page_request, _id)
 
     async def product(self, id: str) -> Document | None:
         row = await self._session.one(SQL["product"], id=id)

@@ -10,44 +10,13 @@ import psycopg
 
 from adapters.postgres import events, jobs, webhooks
 from adapters.postgres.connecting import connect
-from ports.signals import Channel, Heard
+from ports.signals import Channel, SignalListener
 
 _CHANNELS: dict[Channel, LiteralString] = {
     Channel.JOBS: jobs.CHANNEL,
     Channel.EVENTS: events.CHANNEL,
     Channel.WEBHOOKS: webhooks.CHANNEL,
 }
-_MOST_PAYLOADS = 10_000
-
-
-class _SignalListener:
-    """Set by the listening task, cleared by whoever waits."""
-
-    def __init__(self) -> None:
-        self.said = asyncio.Event()
-        self._payloads: set[str] = set()
-
-    def hear(self, payload: str) -> None:
-        """Something was said."""
-        if len(self._payloads) >= _MOST_PAYLOADS:
-            self._payloads, payload = set(), ""
-        self._payloads.add(payload)
-        self.said.set()
-
-    def heard(self) -> Heard:
-        """What was said since this was last asked."""
-        payloads, self._payloads = self._payloads, set()
-        return Heard.of(payloads)
-
-    async def wait(self, timeout: float | None) -> bool:
-        """True once something was said since the last wait; False when the time (seconds) is over."""
-        try:
-            async with asyncio.timeout(timeout):
-                await self.said.wait()
-        except TimeoutError:
-            return False
-        self.said.clear()
-        return True
 
 
 class PostgresSignals:
@@ -57,8 +26,8 @@ class PostgresSignals:
         self._conninfo = conninfo
 
     @asynccontextmanager
-    async def subscribe(self, channel: Channel) -> AsyncIterator[_SignalListener]:
-        listener, listening = _SignalListener(), asyncio.Event()
+    async def subscribe(self, channel: Channel) -> AsyncIterator[SignalListener]:
+        listener, listening = SignalListener(), asyncio.Event()
         task = asyncio.create_task(self._listen(_CHANNELS[channel], listener, listening))
         try:
             with contextlib.suppress(TimeoutError):
@@ -69,7 +38,7 @@ class PostgresSignals:
             task.cancel()
             await asyncio.wait((task,))
 
-    async def _listen(self, channel: LiteralString, listener: _SignalListener, listening: asyncio.Event) -> None:
+    async def _listen(self, channel: LiteralString, listener: SignalListener, listening: asyncio.Event) -> None:
         while True:
             try:
                 connection = await connect(self._conninfo, "joinery signals")

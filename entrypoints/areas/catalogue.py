@@ -44,14 +44,10 @@ def spliced(page: Page[Document], cursor: str | None) -> Reply:
     """The list envelope around stored documents; its validator is made of theirs."""
     more = b"true" if page.has_more else b"false"
     following = b'"' + cursor.encode() + b'"' if cursor else b"null"
-    digest = blake2b(following, digest_size=12)
-    for document in page.items:
-        digest.update(document.etag.encode())
-    body = b",".join([document.body for document in page.items])
-    return Reply(
-        b'{"object":"list","data":[' + body + b'],"has_more":' + more + b',"next_cursor":' + following + b"}",
-        etag=digest.hexdigest(),
-    )
+    validators = "".join([document.etag for document in page.items]).encode()
+    documents = b",".join([document.body for document in page.items])
+    parts = (b'{"object":"list","data":[', documents, b'],"has_more":', more, b',"next_cursor":', following, b"}")
+    return Reply(b"".join(parts), etag=blake2b(following + validators, digest_size=12).hexdigest())
 
 
 async def products(call: Reading) -> Reply:

@@ -3,49 +3,47 @@
 import argparse
 import json
 import os
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from adapters.postgres import migrate as migrations
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
 from entrypoints.cli.operators import environment
-from entrypoints.container import opened
+from entrypoints.container import Container, opened
 from entrypoints.logs import configure
+
+
+async def _serving(run: Callable[[Container, settings.Settings], Awaitable[None]]) -> int:
+    configured = settings.from_environment()
+    configure(configured.log_level)
+    async with opened(configured) as container:
+        await run(container, configured)
+    return 0
 
 
 async def api(options: argparse.Namespace) -> int:
     """`joinery api`."""
     del options
-    configured = settings.from_environment()
-    configure(configured.log_level)
     from entrypoints.http.server import serve  # noqa: PLC0415  only what a process needs is imported
 
-    async with opened(configured) as container:
-        await serve(container, configured)
-    return 0
+    return await _serving(serve)
 
 
 async def worker(options: argparse.Namespace) -> int:
     """`joinery worker`."""
     duties = frozenset(options.duties or ("runs", "webhooks"))
-    configured = settings.from_environment()
-    configure(configured.log_level)
     from entrypoints.worker.service import run_worker  # noqa: PLC0415  only what a process needs is imported
 
-    async with opened(configured) as container:
-        await run_worker(container, configured, duties)
-    return 0
+    return await _serving(partial(run_worker, duties=duties))
 
 
 async def scheduler(options: argparse.Namespace) -> int:
     """`joinery scheduler`."""
     del options
-    configured = settings.from_environment()
-    configure(configured.log_level)
     from entrypoints.scheduler.service import run_scheduler  # noqa: PLC0415  only what a process needs is imported
 
-    async with opened(configured) as container:
-        await run_scheduler(container, configured)
-    return 0
+    return await _serving(run_scheduler)
 
 
 async def migrate(options: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -19,14 +20,15 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 
+@dataclass(slots=True)
 class RequestContext(Generic[S]):
     """What every kind is given; `service` is the use cases of the operation's area."""
 
-    __slots__ = ("_cursors", "base_url", "now", "service", "state")
-
-    def __init__(self, service: S, state: "RequestState", cursors: Cursors, base_url: str, now: datetime) -> None:
-        self.service, self.state, self.base_url, self.now = service, state, base_url, now
-        self._cursors = cursors
+    service: S
+    state: "RequestState"
+    cursors: Cursors
+    base_url: str
+    now: datetime
 
     @property
     def principal(self) -> Principal:
@@ -60,7 +62,7 @@ class RequestContext(Generic[S]):
 
     def cursor(self, key: str | None) -> str | None:
         """A page's next key as the opaque cursor of this list."""
-        return self._cursors.sign(self.state.cursor_context, key)
+        return self.cursors.sign(self.state.cursor_context, key)
 
     def listing(self, page: Page[Any], render: Callable[[Any], Any]) -> Reply:
         """The envelope of a list around a page."""
@@ -88,36 +90,19 @@ class RequestContext(Generic[S]):
         return reply
 
 
+@dataclass(slots=True)
 class ReadContext(RequestContext[S]):
     """Reads: each statement by itself, on a connection that is held until the reply."""
 
-    __slots__ = ("tx",)
-
-    def __init__(
-        self, service: S, state: "RequestState", cursors: Cursors, base_url: str, now: datetime, tx: Tx
-    ) -> None:
-        super().__init__(service, state, cursors, base_url, now)
-        self.tx = tx
+    tx: Tx
 
 
+@dataclass(slots=True)
 class WriteContext(ReadContext[S]):
     """Writes: in a transaction."""
 
-    __slots__ = ("expected_version",)
-
-    def __init__(
-        self,
-        service: S,
-        state: "RequestState",
-        cursors: Cursors,
-        base_url: str,
-        now: datetime,
-        tx: Tx,
-        expected_version: int | None,
-    ) -> None:
-        super().__init__(service, state, cursors, base_url, now, tx)
-        self.expected_version = expected_version
-        """The version that If-Match names; None when any will do. The use case compares, raising PreconditionFailed."""
+    expected_version: int | None
+    """The version that If-Match names; None when any will do. The use case compares and raises PreconditionFailed."""
 
     @property
     def command(self) -> Any:
@@ -125,29 +110,17 @@ class WriteContext(ReadContext[S]):
         return self.state.command
 
 
+@dataclass(slots=True)
 class DetachedContext(RequestContext[S]):
     """Reads that hold no connection, because they wait or find all they need elsewhere."""
 
-    __slots__ = ("idle",)
-
-    def __init__(
-        self,
-        service: S,
-        state: "RequestState",
-        cursors: Cursors,
-        base_url: str,
-        now: datetime,
-        idle: Callable[[], AbstractContextManager[None]],
-    ) -> None:
-        super().__init__(service, state, cursors, base_url, now)
-        self.idle = idle
-        """While in it, the request only waits, and does not count as pressing the process."""
+    idle: Callable[[], AbstractContextManager[None]]
+    """While in it, the request only waits, and does not count as pressing the process."""
 
 
+@dataclass(slots=True)
 class StreamContext(RequestContext[S]):
     """Streams."""
-
-    __slots__ = ()
 
     @property
     def last_event_id(self) -> str | None:
