@@ -42,7 +42,7 @@ from domain.changes.usecases.tailing import LogTailer
 from domain.webhooks.model import SHARDS
 from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
 from entrypoints.dependencies import Dependencies, Readiness
-from entrypoints.schemas import SchemaFaults
+from entrypoints.http.validation import SchemaFaults
 from entrypoints.settings import Settings
 from ports.limits import Limits
 from ports.objects import Objects

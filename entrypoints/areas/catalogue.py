@@ -10,7 +10,7 @@ from domain.catalogue.model import Document, OfferFilter, ProductFilter, Product
 from domain.catalogue.usecases import CatalogueService
 from domain.kernel.paging import Page
 from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read, Tool
+from entrypoints.http.operation import Read
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext
 
@@ -88,7 +88,6 @@ OPERATIONS: Final = (
         reply=wire.PRODUCTS,
         paging="forward",
         query=_PRODUCT_FILTERS,
-        agent=Tool(),
     ),
     Read(
         id="catalogue.read_product",
@@ -99,7 +98,6 @@ OPERATIONS: Final = (
         ids={"id": "prod"},
         scope="products:read",
         reply=wire.PRODUCT,
-        agent=Tool(),
     ),
     Read(
         id="catalogue.list_offers",
@@ -111,7 +109,6 @@ OPERATIONS: Final = (
         reply=wire.OFFERS,
         paging="forward",
         query=_OFFER_FILTERS,
-        agent=Tool(),
     ),
     Read(
         id="catalogue.list_categories",
@@ -121,7 +118,6 @@ OPERATIONS: Final = (
         handler=categories,
         scope="products:read",
         reply=wire.CATEGORIES,
-        agent=Tool(),
     ),
 )
 

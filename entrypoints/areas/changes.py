@@ -11,7 +11,7 @@ from domain.changes.usecases.service import ChangesService
 from domain.kernel.errors import FieldError, InvalidRequest
 from entrypoints.areas.area import Area
 from entrypoints.http.event_stream import EventStream
-from entrypoints.http.operation import DetachedRead, Stream, Tool
+from entrypoints.http.operation import DetachedRead, Stream
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import DetachedContext, RequestContext, StreamContext
 
@@ -94,7 +94,6 @@ OPERATIONS: Final = (
             **_FILTERS,
         },
         errors=("cursor_expired",),
-        agent=Tool(),
     ),
     DetachedRead(
         id="changes.recent",
@@ -106,7 +105,6 @@ OPERATIONS: Final = (
         reply=wire.EVENTS,
         paging="forward",
         query=_FILTERS,
-        agent=Tool(),
     ),
     Stream(
         id="changes.stream",

@@ -6,7 +6,7 @@ from adapters.wire import orgs as wire
 from domain.kernel.paging import Page
 from domain.orgs.usecases import OrgService
 from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read, Tool
+from entrypoints.http.operation import Read
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext
 
@@ -38,7 +38,6 @@ OPERATIONS: Final = (
         handler=read_own,
         scope="org:read",
         reply=wire.ORGANISATION.schema,
-        agent=Tool(),
     ),
     Read(
         id="orgs.list_mine",
@@ -49,6 +48,7 @@ OPERATIONS: Final = (
         scope=None,
         reply=wire.ORGANISATION.list,
         paging="both",
+        agent=None,
     ),
     Read(
         id="orgs.list_plans",
@@ -58,7 +58,6 @@ OPERATIONS: Final = (
         handler=list_plans,
         scope=None,
         reply=wire.PLAN.list,
-        agent=Tool(),
     ),
 )
 

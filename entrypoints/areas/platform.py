@@ -1,17 +1,23 @@
 """GET /v1/status."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
+
+import aiohttp
 
 from adapters.wire import platform as wire
 from domain.jobs.usecases.ticks import Tick
-from domain.platform.usecases import PlatformService
+from domain.platform.model import ComponentState
+from domain.platform.usecases import PlatformService, Probe
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.operation import Read, Tool
+from entrypoints.http.operation import Read
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext
-from entrypoints.scheduler.probes import probes
+from ports.events import EventReader
+from ports.jobs import Dispatch
+from ports.webhooks import Shards
 
 Reading: TypeAlias = ReadContext[PlatformService]
 
@@ -44,7 +50,6 @@ OPERATIONS: Final = (
         handler=read_status,
         scope=None,
         reply=wire.STATUS.schema,
-        agent=Tool(),
     ),
 )
 
@@ -56,3 +61,29 @@ AREA: Final = Area(
     operations=OPERATIONS,
     ticks=_ticks,
 )
+
+
+LATE: Final = timedelta(minutes=2)
+"""How long a due job may wait for a worker before ingestion counts as degraded."""
+
+
+def probes(dispatch: Dispatch, events: EventReader, shards: Shards, api: str) -> Mapping[str, Probe]:
+    """What can be looked at in this release; `api` is the address that the API listens on."""
+
+    async def answers() -> ComponentState:
+        async with aiohttp.ClientSession(trust_env=False) as session, session.get(f"{api}/readyz") as answer:
+            return ComponentState.OPERATIONAL if answer.status == 200 else ComponentState.DOWN
+
+    async def ingests() -> ComponentState:
+        due = await dispatch.next_due()
+        waits = datetime.now(UTC) - due if due is not None else timedelta()
+        return ComponentState.DEGRADED if waits > LATE else ComponentState.OPERATIONAL
+
+    async def feeds() -> ComponentState:
+        await events.high_watermark()
+        return ComponentState.OPERATIONAL
+
+    async def delivers() -> ComponentState:
+        return ComponentState.OPERATIONAL if await shards.members() else ComponentState.DOWN
+
+    return {"api": answers, "ingestion": ingests, "feed": feeds, "webhooks": delivers}

@@ -6,7 +6,7 @@ from adapters.wire import request_logs as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.request_logs.usecases import RequestLogService
 from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read, Tool
+from entrypoints.http.operation import Read
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext
 
@@ -34,7 +34,6 @@ OPERATIONS: Final = (
         scope="request_logs:read",
         reply=wire.REQUEST_LOG.list,
         paging="both",
-        agent=Tool(),
     ),
     Read(
         id="request_logs.read",
@@ -46,7 +45,6 @@ OPERATIONS: Final = (
         scope="request_logs:read",
         reply=wire.REQUEST_LOG.schema,
         errors=("not_found",),
-        agent=Tool(),
     ),
 )
 

@@ -84,7 +84,6 @@ OPERATIONS: Final = (
         reply=wire.RUN.list,
         paging="both",
         errors=("not_found",),
-        agent=Tool(),
     ),
     Write(
         id="runs.start",
@@ -131,7 +130,6 @@ OPERATIONS: Final = (
         scope="sources:read",
         reply=wire.RUN.schema,
         errors=("not_found",),
-        agent=Tool(),
     ),
 )
 

@@ -82,7 +82,6 @@ OPERATIONS: Final = (
         scope="sources:read",
         reply=wire.SOURCE.list,
         paging="both",
-        agent=Tool(),
     ),
     Write(
         id="sources.create",
@@ -111,7 +110,6 @@ OPERATIONS: Final = (
         scope="sources:read",
         reply=wire.SOURCE.schema,
         errors=("not_found",),
-        agent=Tool(),
     ),
     Write(
         id="sources.update",

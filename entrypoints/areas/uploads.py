@@ -57,6 +57,7 @@ OPERATIONS: Final = (
         scope="sources:read",
         reply=wire.UPLOAD.schema,
         errors=("not_found",),
+        agent=None,
     ),
     Write(
         id="uploads.complete",

@@ -113,7 +113,6 @@ OPERATIONS: Final = (
         scope="webhooks:read",
         reply=wire.ENDPOINT.list,
         paging="both",
-        agent=Tool(),
     ),
     Write(
         id="webhooks.create",
@@ -142,7 +141,6 @@ OPERATIONS: Final = (
         handler=read,
         scope="webhooks:read",
         reply=wire.ENDPOINT.schema,
-        agent=Tool(),
     ),
     Write(
         id="webhooks.update",
@@ -187,7 +185,6 @@ OPERATIONS: Final = (
         reply=wire.DELIVERY.list,
         query=_FILTERS,
         paging="both",
-        agent=Tool(),
     ),
     Read(
         id="webhooks.read_delivery",
@@ -199,7 +196,6 @@ OPERATIONS: Final = (
         handler=read_delivery,
         scope="webhooks:read",
         reply=wire.DELIVERY.schema,
-        agent=Tool(),
     ),
     Write(
         id="webhooks.resend",

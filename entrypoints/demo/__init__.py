@@ -1,6 +1,5 @@
 """`joinery up --demo`: an organisation that reads the feeds of two invented vendors, served from this machine."""
 
-from entrypoints.demo.addressing import prepare_environment
-from entrypoints.demo.demonstration import demonstrate
+from entrypoints.demo.demonstration import demonstrate, prepare_environment
 
 __all__ = ["demonstrate", "prepare_environment"]

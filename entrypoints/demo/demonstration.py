@@ -1,6 +1,8 @@
 """The demo from its first start on: feeds served, sources connected, runs followed, and what to try next."""
 
 import asyncio
+import os
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -8,9 +10,9 @@ from typing import Final
 from aiohttp import ClientSession, web
 
 from entrypoints.demo import feeds, keeping, messages
-from entrypoints.demo.addressing import chosen_port
 from entrypoints.demo.api import Api
 from entrypoints.demo.errors import DemoError, UnknownKey
+from entrypoints.demo.feeds import HOST
 from entrypoints.demo.following import FollowedRun, begin, follow
 from entrypoints.demo.keeping import Kept
 from entrypoints.demo.opening import LINDGREN, ORGANISATION, VENDORS, connect, new_tenant
@@ -118,3 +120,43 @@ async def _closing_words(api: Api, runs: list[FollowedRun], docs_url: str) -> li
         "# A feed of your own (paste all lines; without my-feed.csv an example of one row is made)"
     )
     return [*lines, *messages.own_feed(api.base_url, api.secret), ""]
+
+
+ALLOWED: Final = "JOINERY_ALLOW_PRIVATE_HOSTS"
+PORT: Final = "JOINERY_DEMO_FEEDS_PORT"
+
+
+def prepare_environment(data_dir: Path) -> dict[str, str]:
+    """The variables that the service is started with: where the feeds will be, and leave to reach them.
+
+    The port is that of the start before, unless another program has taken it.
+    """
+    try:
+        port = free_port(keeping.load(data_dir.expanduser()).port)
+    except DemoError:
+        port = free_port(0)
+    hosts = [*filter(None, os.environ.get(ALLOWED, "").split(",")), f"{HOST}:{port}"]
+    return {ALLOWED: ",".join(hosts), PORT: str(port)}
+
+
+def chosen_port(env: Mapping[str, str]) -> int:
+    """The port that was chosen. Raises DemoError when the service was started without `prepare_environment`."""
+    text = env.get(PORT, "")
+    if not text.isdigit():
+        raise DemoError(
+            f"{PORT} is not set, so the service would not reach the feeds; start it by `joinery up --demo`."
+        )
+    return int(text)
+
+
+def free_port(wanted: int = 0) -> int:
+    """The wanted port of this machine if no program has it, else another one. Raises DemoError."""
+    for port in (wanted, 0):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise DemoError("No port is free on this machine.")

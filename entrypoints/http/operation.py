@@ -21,7 +21,7 @@ RATES: Final = ("read", "write", "expensive", "export", "stream")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """The operation is offered to AI agents; `approval` makes a person confirm each call."""
+    """The operation is offered to AI agents, as reads are unless they say otherwise; `approval` has a person confirm each call."""
 
     approval: bool = False
 
@@ -98,6 +98,7 @@ class Read(Operation):
     """A GET out of the store."""
 
     handler: Callable[[ReadContext[Any]], Awaitable[Reply]]
+    agent: Tool | None = Tool()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,7 @@ class DetachedRead(Operation):
     """A GET that waits, or finds all it needs elsewhere, with no connection held."""
 
     handler: Callable[[DetachedContext[Any]], Awaitable[Reply]]
+    agent: Tool | None = Tool()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,13 @@
 
 from collections.abc import Awaitable
 from time import perf_counter
+from typing import Final
 
 from adapters.wire.cursors import Cursors
 from adapters.wire.versions import SUPPORTED, Versions
+from domain.kernel.ids import is_id, new_id
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import Proxies
-from entrypoints.http.cross_origin import preflight
 from entrypoints.http.exchange import Request, Response
 from entrypoints.http.metrics import Metrics
 from entrypoints.http.open_streams import OpenStreams
@@ -15,22 +16,19 @@ from entrypoints.http.pressure import Pressure, Thresholds
 from entrypoints.http.problems import Problems
 from entrypoints.http.request_log_queue import RequestLogQueue
 from entrypoints.http.request_state import RequestState, Step
-from entrypoints.http.route import CROSS_ORIGIN
+from entrypoints.http.route import COMMON, CROSS_ORIGIN
 from entrypoints.http.steps.authenticate import Authenticate
-from entrypoints.http.steps.dry_run import read_dry_run
 from entrypoints.http.steps.execute import Execute
-from entrypoints.http.steps.idempotency_key import read_idempotency_key
 from entrypoints.http.steps.mode import choose_mode
 from entrypoints.http.steps.parameters import ReadParameters
-from entrypoints.http.steps.permission import check_permission
+from entrypoints.http.steps.permission import check_permission, require_route
 from entrypoints.http.steps.rate_limit import RateLimit
-from entrypoints.http.steps.request_id import give_request_id
-from entrypoints.http.steps.request_line import read_request_line
+from entrypoints.http.steps.request_line import give_request_id, read_request_line
 from entrypoints.http.steps.request_log import LogRequest
-from entrypoints.http.steps.require_route import require_route
 from entrypoints.http.steps.respond import ResponseBuilder
 from entrypoints.http.steps.shedding import ShedLoad
 from entrypoints.http.steps.version import ChooseVersion
+from entrypoints.http.steps.write_headers import read_dry_run, read_idempotency_key
 from entrypoints.http.table import Table
 
 
@@ -134,3 +132,26 @@ class Pipeline:
         route = state.match.route
         name = route.operation.path if route is not None else "unknown"
         self.metrics.seen(state.request.method, name, status, perf_counter() - state.started)
+
+
+METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
+HEADERS: Final = (
+    b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Request-Id, "
+    b"Service-Dry-Run, Service-Mode, Service-Version"
+)
+
+
+def preflight(table: Table, request: Request) -> Response:
+    """The answer to OPTIONS (WHATWG Fetch, CORS preflight). It needs no credential and does not tell what exists."""
+    allowed = ", ".join(table.find("OPTIONS", request.path).allowed) or METHODS
+    given = request.headers.get("request-id", "")
+    headers = [
+        *COMMON,
+        *CROSS_ORIGIN,
+        (b"allow", allowed.encode()),
+        (b"access-control-allow-methods", allowed.encode()),
+        (b"access-control-allow-headers", HEADERS),
+        (b"access-control-max-age", b"86400"),
+        (b"request-id", (given if is_id("req", given) else new_id("req")).encode()),
+    ]
+    return Response(204, headers)

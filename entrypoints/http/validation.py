@@ -122,3 +122,15 @@ def _sentence(message: str) -> str:
     """The library's message, short enough to answer."""
     text = message if len(message) <= 200 else message[:199] + "…"
     return text if text.endswith((".", "…")) else text + "."
+
+
+class SchemaFaults:
+    """ports.schemas.Schemas. A schema is compiled each time: settings are seldom changed."""
+
+    def faults(self, schema: Mapping[str, Any], value: Any, path: str) -> tuple[FieldError, ...]:
+        """What is wrong with the value, each fault under its dotted path below `path`."""
+
+        def below(parts: Sequence[str | int]) -> str:
+            return ".".join((path, *map(str, parts)))
+
+        return Validator(schema, below).faults(value)

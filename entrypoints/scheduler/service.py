@@ -4,9 +4,8 @@ from functools import partial
 
 from adapters.arq.queue import ArqQueue
 from adapters.postgres.leadership import leadership
-from domain.jobs.usecases.leader import Duty, Leader
 from domain.jobs.usecases.relay import Relay
-from domain.jobs.usecases.ticks import Ticks
+from domain.jobs.usecases.ticks import Duty, Leader, Ticks
 from entrypoints.areas.registry import AREAS
 from entrypoints.container import Container
 from entrypoints.settings import Settings

@@ -1,9 +1,11 @@
 """`joinery up`: the parent of a database, a queue and the service's processes, from the first start to a clean stop."""
 
 import asyncio
+import errno
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
@@ -11,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from entrypoints.up import attach, children, directory, readiness
+from entrypoints.up import attach, children, directory
 from entrypoints.up.children import Child, Children
 from entrypoints.up.directory import DataDir
 from entrypoints.up.errors import UpError
@@ -102,7 +104,7 @@ class _Supervisor:
             data = directory.prepare(self._options.data_dir)
             claims.callback(os.close, directory.lock(data))
             claims.callback(attach.withdraw, data)
-            port = readiness.claim_port(self._options.port)
+            port = claim_port(self._options.port)
             work = asyncio.create_task(self._work(data, port))
             stopped = asyncio.create_task(self._stop.wait())
             try:
@@ -160,7 +162,7 @@ class _Supervisor:
         return Keeper(part, data.log / f"{part.name}.log", self._say)
 
     async def _until_ready(self, port: int, failed: "asyncio.Future[None]") -> None:
-        ready = asyncio.ensure_future(readiness.ready(port))
+        ready = asyncio.ensure_future(answering(port))
         try:
             await asyncio.wait((ready, failed), return_when=asyncio.FIRST_COMPLETED)
             if failed.done():
@@ -193,3 +195,44 @@ def _give_up(failed: "asyncio.Future[None]", keeper: Keeper, crashes: int) -> No
         lines = tail(keeper.log).strip().splitlines()
         last = lines[-1] if lines else "it said nothing"
         failed.set_exception(UpError(f"{keeper.part.name} does not start ({last}); its log is {keeper.log}."))
+
+
+PATH: Final = "/readyz"
+
+_PAUSE: Final = 0.025
+_TIMEOUT: Final = 5.0
+
+
+def claim_port(port: int) -> int:
+    """The port if it is free on the loopback address; a free one for 0. Raises UpError."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except PermissionError as error:
+            raise UpError(f"Port {port} needs special rights; choose one above 1023 with --port.") from error
+        except (OSError, OverflowError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+                raise UpError(f"Port {port} is taken by another program; choose another with --port.") from error
+            raise UpError(f"Port {port} cannot be used ({error}); choose another with --port.") from error
+        return int(probe.getsockname()[1])
+
+
+async def answering(port: int) -> None:
+    """Return once `GET /readyz` on the loopback port answers 200."""
+    while not await _answers(port):
+        await asyncio.sleep(_PAUSE)
+
+
+async def _answers(port: int) -> bool:
+    try:
+        async with asyncio.timeout(_TIMEOUT):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                writer.write(f"GET {PATH} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
+                status = (await reader.readline()).split()
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return False
+    return len(status) > 1 and status[1] == b"200"

@@ -8,11 +8,13 @@ from adapters.arq.worker import ArqWorker, quiet
 from domain.jobs.usecases.draining import Drain
 from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.worker import Failover, Worker
+from domain.webhooks.usecases.deliverer import Deliverer
+from domain.webhooks.usecases.posting import Posting
+from entrypoints.areas import webhooks
 from entrypoints.areas.registry import AREAS
-from entrypoints.container import Container
+from entrypoints.container import Container, product_version
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
-from entrypoints.worker.webhooks import deliverer_of
 
 
 async def run_worker(container: Container, settings: Settings, duties: frozenset[str]) -> None:
@@ -46,3 +48,22 @@ async def _deliver(container: Container, _settings: Settings, stop: asyncio.Even
 
 
 _DUTIES: Final = {"runs": _run_runs, "webhooks": _deliver}
+
+
+def deliverer_of(container: Container) -> Deliverer:
+    """The process's deliverer; its log tailer must be run beside it."""
+    given = container.assembled()
+    posting = Posting(
+        given.tailer.log,
+        given.delivery_log,
+        given.sender,
+        container.payloads(),
+        given.vault,
+        given.feed_cursors,
+        given.clock,
+        f"Joinery/{product_version()}",
+    )
+    service = webhooks.service(given)
+    return Deliverer(
+        given.tailer, given.delivery_log, given.shards, posting, service, given.uow, given.signals, given.clock
+    )

@@ -32,7 +32,7 @@ from entrypoints.areas.registry import AREAS
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.app import create_app
 from entrypoints.http.pressure import CALM, Thresholds
-from entrypoints.schemas import SchemaFaults
+from entrypoints.http.validation import SchemaFaults
 from entrypoints.settings import Settings
 from ports.limits import Budget, Take
 from tests.http import toys

@@ -14,7 +14,11 @@ pytestmark = pytest.mark.asyncio
 
 
 def _press(world: World, level: int) -> None:
-    world.app.asgi_app._pipeline.pressure._sampled = level
+    """That pressure, whatever the machine's own is: nothing is measured any more."""
+    pressure = world.app.asgi_app._pipeline.pressure
+    if pressure._task is not None:
+        pressure._task.cancel()
+    pressure._sampled = level
 
 
 async def _codes(client: Client) -> list[int]:

@@ -13,7 +13,7 @@ MACHINERY = {
               "signals", "spool", "store", "unit_of_work"},
     "adapters/postgres": {"catalogue_batch", "columns", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "idempotency", "leadership",
                           "connecting", "listing", "migrate", "pool", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance",
-                          "webhook_forecast", "shards", "webhook_deliveries"},
+                          "shards", "webhook_deliveries"},
     "adapters/memory": {"clock", "idempotency", "limits", "row_fingerprints", "objects", "pushes", "queue", "signals", "table", "unit_of_work", "webhook_deliveries"},
     "adapters/wire": {"codec", "cursors", "problems", "products", "records", "resource", "schema", "versions"},
     "entrypoints/areas": {"area", "registry"},

@@ -11,7 +11,7 @@ import pytest
 from adapters.memory.queue import MemoryQueue
 from adapters.memory.signals import MemorySignals
 from domain.jobs.model import ClaimedJob
-from domain.jobs.usecases.leader import Duty, Leader
+from domain.jobs.usecases.ticks import Duty, Leader
 from domain.jobs.usecases.relay import Relay
 from domain.jobs.usecases.ticks import Tick, Ticks
 

@@ -1,11 +1,12 @@
-"""Runs what is to be done every so often: each tick by itself, so that a slow or failing one holds up no other."""
+"""What one process of all does every so often: each tick by itself, so that a slow or failing one holds up no other."""
 
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 JITTER: Final = 0.1
 """Part of the interval by which each pause is longer or shorter, so that deployments do not beat in time."""
@@ -45,3 +46,43 @@ class Ticks:
             except Exception:
                 LOG.exception("tick %s failed, again in about %.0f s", tick.name, tick.every)
             await asyncio.sleep(tick.every * self._between(1 - JITTER, 1 + JITTER))
+
+
+RETRY: Final = 2.0
+"""Seconds between losing the lead and asking for it again."""
+
+Duty = Callable[[], Coroutine[Any, Any, None]]
+Leadership = Callable[[], AbstractAsyncContextManager[object]]
+"""Entering waits until no other process leads; leaving gives the lead away."""
+
+
+class Leader:
+    """One a process. It does its duties (Relay.run, Ticks.run), side by side, while it leads.
+
+    When one of them raises, all are stopped and the lead is given away: its connection may be as dead as theirs.
+    """
+
+    def __init__(self, leadership: Leadership, duties: Sequence[Duty], *, retry: float = RETRY) -> None:
+        self._leadership, self._duties, self._retry = leadership, duties, retry
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Lead, or wait to lead, until `stop`."""
+        work = asyncio.create_task(self._terms())
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            work.cancel()
+            stopped.cancel()
+            await asyncio.gather(work, stopped, return_exceptions=True)
+
+    async def _terms(self) -> None:
+        while True:
+            try:
+                async with self._leadership(), asyncio.TaskGroup() as group:
+                    LOG.info("this process leads")
+                    for duty in self._duties:
+                        group.create_task(duty())
+            except Exception:
+                LOG.exception("the lead is given up, and asked for again in %.0f s", self._retry)
+            await asyncio.sleep(self._retry)

@@ -28,11 +28,10 @@ from domain.runs.model import (
     WaitingReason,
 )
 from domain.runs.sheets import context_of, settings_digest
-from domain.runs.shrink import ShrinkRefused
+from domain.runs.shrink import SHRINK_LEAST, Offers, ShrinkRefused, allowance, confirms, kept_by_stock, offers_of
 from domain.runs.usecases import outcome
-from domain.runs.usecases.chunking import ChunkBuilder, FeedChunks
+from domain.runs.usecases.chunking import ChunkBuilder, ComparedChunk, FeedChunks
 from domain.runs.usecases.fetching import Fetcher, Snapshot
-from domain.runs.usecases.guarding import refuse_shrink
 from domain.runs.usecases.spooling import Interrupted, NeedsMapping, RowSpooler, SpooledFeed, StockSheet
 from domain.runs.usecases.writing import ChunkWriter
 from domain.sources.model import Ladder, Source
@@ -284,3 +283,46 @@ def _buckets(path: Path) -> int:
     with path.open("rb") as file:
         head = file.read(4)
     return bucket_count(path.stat().st_size, packed=head.startswith(_PACKED))
+
+
+async def refuse_shrink(chunks: FeedChunks, run: Run) -> None:
+    """Raises ShrinkRefused when the run would withdraw too much and nobody said that it may."""
+    if not run.complete or run.accept_shrink:
+        return
+    async with chunks.uow.read(chunks.tenant) as tx:
+        stated = await tx.catalogue.stated_offers(run.source, run.stream)
+        before = await tx.runs.last_ended(run.source, run.stream)
+    if stated <= SHRINK_LEAST:
+        return
+    allowed = allowance(stated)
+    # every offer under a changed key counts at first: an upper bound that reads no changed row
+    lost = await _lost(chunks, run.stream, allowed, exactly=run.stream == Stream.STOCK)
+    if lost > allowed and run.stream == Stream.CATALOGUE:
+        lost = await _lost(chunks, run.stream, stated, exactly=True)
+    if lost > allowed and not confirms(before, lost):
+        raise ShrinkRefused(stated, lost)
+
+
+async def _lost(chunks: FeedChunks, stream: Stream, enough: int, *, exactly: bool) -> int:
+    """How many offers the run would withdraw; counting stops past `enough`."""
+    lost = 0
+    for number in range(len(chunks.buckets)):
+        compared = await chunks.compare(number)
+        if keys := compared.diff.changed | compared.diff.absent:
+            async with chunks.uow.read(chunks.tenant) as tx:
+                held = await tx.catalogue.stated_of(chunks.source, stream, sorted(keys))
+            if held and exactly:
+                held -= await asyncio.to_thread(_kept, chunks, compared, held)
+            lost += len(held)
+        if lost > enough:
+            break
+    return lost
+
+
+def _kept(chunks: FeedChunks, compared: ComparedChunk, held: Offers) -> Offers:
+    """Which of the offers held under changed keys the feed states anew."""
+    changed = compared.diff.changed
+    if chunks.feed.stream == Stream.STOCK:
+        return kept_by_stock(held, changed, chunks.feed.places())
+    statements, _ = chunks.builder.statements(compared.chunk, changed)
+    return offers_of(statements)

@@ -6,8 +6,7 @@ from typing import Any, Final
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import PayloadKind
-from domain.webhooks.objects import NOUNS, inside, reverted
-from domain.webhooks.payload import combined, thin
+from domain.webhooks.payload import NOUNS, combined, inside, reverted, thin
 from ports.codec import Codec
 from ports.events import EventReader
 from ports.unit_of_work import UnitOfWork

@@ -39,8 +39,10 @@ from domain.webhooks.model import (
     RecoveryRange,
     Rotation,
     SealedSecrets,
+    differing,
+    refuse_types,
+    refuse_url,
 )
-from domain.webhooks.settings import differing, refuse_types, refuse_url
 from domain.webhooks.signing import PREFIX
 from ports.events import EventRendering
 from ports.secrets import Vault

@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from adapters.wire.cursors import Cursors
-from domain.kernel.errors import DomainError, IdempotencyKeyReused, PreconditionFailed
+from domain.kernel.errors import DomainError, IdempotencyKeyReused, NotFound, PreconditionFailed
+from domain.kernel.ids import is_id
 from domain.kernel.tenancy import AuditContext
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.exchange import HeaderList, Response
@@ -19,7 +20,6 @@ from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import DetachedContext, ReadContext, StreamContext, WriteContext
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.steps.preconditions import read_preconditions
-from entrypoints.http.steps.resource import check_ids
 from entrypoints.http.steps.respond import ResponseBuilder
 from ports.idempotency import StoredAnswer
 from ports.unit_of_work import Tx
@@ -164,3 +164,23 @@ class Execute:
 
 def _kept(headers: HeaderList) -> tuple[tuple[str, str], ...]:
     return tuple((name.decode(), value.decode("latin-1")) for name, value in headers if name in WORTH_REPEATING)
+
+
+LONGEST: Final = 200
+"""Characters of a path parameter that is no id."""
+
+
+def _is_word(text: str) -> bool:
+    return len(text) <= LONGEST and text.isprintable()
+
+
+def check_ids(state: RequestState) -> None:
+    """Raises NotFound."""
+    ids = state.match.ids
+    if not ids:
+        return
+    prefixes = state.operation.ids
+    for name, text in ids.items():
+        prefix = prefixes.get(name)
+        if not (is_id(prefix, text) if prefix is not None else _is_word(text)):
+            raise NotFound

@@ -1,7 +1,7 @@
-"""Ninth step: what the caller may do, refused before any resource is looked up, so that no id can be probed."""
+"""Eighth and ninth step: whether there is such an operation, then what the caller may do, refused before any resource is looked up, so that no id can be probed."""
 
 from domain.access.model import Principal
-from domain.kernel.errors import FeatureUnavailable, PermissionDenied
+from domain.kernel.errors import FeatureUnavailable, MethodNotAllowed, NotFound, PermissionDenied
 from entrypoints.http.operation import Operation
 from entrypoints.http.request_state import RequestState
 
@@ -34,3 +34,13 @@ def permit(operation: Operation, caller: Principal) -> None:
 def check_permission(state: RequestState) -> None:
     """Ask `permit` about this request."""
     permit(state.operation, state.caller)
+
+
+def require_route(state: RequestState) -> None:
+    """Raises NotFound for an unknown path, MethodNotAllowed (with Allow) for a known one that lacks the method."""
+    match = state.match
+    if match.route is not None:
+        return
+    if match.allowed:
+        raise MethodNotAllowed(extra={"allow": ", ".join(match.allowed)})
+    raise NotFound

@@ -1,8 +1,9 @@
-"""First step: a request line that is too long or not well formed is refused before anything else is looked at."""
+"""First and second step: a request line that is too long or not well formed is refused before anything else is looked at."""
 
 from typing import Final
 
 from domain.kernel.errors import FieldError, InvalidRequest
+from domain.kernel.ids import is_id, new_id
 from entrypoints.http.request_state import RequestState
 
 LONGEST: Final = 8192
@@ -19,3 +20,9 @@ def read_request_line(state: RequestState) -> None:
         raise InvalidRequest("The path is not well formed (RFC 3986).")
     if not (request.query.isascii() and request.query.isprintable()):
         raise InvalidRequest("The query is not well formed (RFC 3986).")
+
+
+def give_request_id(state: RequestState) -> None:
+    """Take the client's `req_…` when it is well formed, else make one."""
+    given = state.request.headers.get("request-id")
+    state.request_id = given if given is not None and is_id("req", given) else new_id("req")

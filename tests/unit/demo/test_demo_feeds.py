@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession
 
 from entrypoints.demo import feeds
-from entrypoints.demo.addressing import free_port
+from entrypoints.demo.demonstration import free_port
 from entrypoints.demo.lindgren_sheets import item_master
 from entrypoints.demo.quillmere_products import products
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from entrypoints.demo import following
-from entrypoints.demo.addressing import free_port
+from entrypoints.demo.demonstration import free_port
 from entrypoints.demo.api import Api
 from entrypoints.demo.errors import DemoError, UnknownKey
 from entrypoints.demo.following import FollowedRun, begin, follow

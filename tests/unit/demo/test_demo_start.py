@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from entrypoints.demo import keeping, prepare_environment
-from entrypoints.demo.addressing import ALLOWED, PORT, chosen_port
+from entrypoints.demo.demonstration import ALLOWED, PORT, chosen_port
 from entrypoints.demo.errors import DemoError
 from entrypoints.demo.following import Board
 from entrypoints.demo.keeping import Kept

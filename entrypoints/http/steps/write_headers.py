@@ -1,4 +1,4 @@
-"""Eleventh step: the Idempotency-Key of a POST, bare or as a structured-field string (RFC 9651 §3.3.3)."""
+"""Eleventh step: what headers say of a write: whether it is only tried out; the Idempotency-Key of a POST, bare or as a structured-field string (RFC 9651 §3.3.3)."""
 
 import re
 from typing import Final
@@ -39,3 +39,14 @@ def read_idempotency_key(state: RequestState) -> None:
     if len(key) > LONGEST:
         raise _refuse("too_long", f"An Idempotency-Key has at most {LONGEST} characters.")
     state.idempotency_key = key
+
+
+def read_dry_run(state: RequestState) -> None:
+    """Service-Dry-Run on writes is `true` or `explain`; reads change nothing anyway."""
+    given = state.request.headers.get("service-dry-run")
+    if given is None or state.route.reads:
+        return
+    if given not in ("true", "explain"):
+        detail = "Service-Dry-Run is `true` or `explain`."
+        raise InvalidRequest(detail, fields=(FieldError("header.Service-Dry-Run", "invalid_value", detail),))
+    state.dry_run = given
