@@ -42,6 +42,17 @@ ENDPOINTS: Final = Table(
 )
 DELIVERIES: Final = Table(Delivery, "webhook_deliveries", computed={"made": "jsonb_array_length(attempts)"})
 _ATTEMPT_NAMES: Final = tuple(field.name for field in fields(Attempt))
+_CATALOGUES: Final[LiteralString] = " AND (e.catalogue = ANY(%(catalogues)s) OR e.type = ANY(%(webhooks_only)s))"
+_SOURCES: Final[LiteralString] = " AND (NOT (e.type ^@ ANY(%(of_a_source)s)) OR e.source = ANY(%(sources)s))"
+_CATEGORIES: Final[LiteralString] = (
+    " AND (NOT (e.type ^@ ANY(%(filed)s)) OR EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s"
+    " AND t.livemode = %(livemode)s AND t.product = e.product AND t.term = ANY(%(terms)s)))"
+)
+_APART: Final[LiteralString] = ", near AS (SELECT *, false AS close FROM wanted) "
+_CLOSE: Final[LiteralString] = (
+    ", near AS (SELECT *, coalesce(time - lag(time) OVER same < %(window)s OR lead(time) OVER same - time < %(window)s,"
+    " false) AS close FROM wanted WINDOW same AS (PARTITION BY subject ORDER BY position)) "
+)
 
 
 def attempts_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
@@ -139,20 +150,6 @@ class PostgresWebhookStore:
 
     async def _notify(self, endpoint: str) -> None:
         await self._session.run(SQL["notify"], payload=Signal(self._session.tenant, endpoint).payload)
-
-
-SQL = statements("webhooks")
-_CATALOGUES: Final[LiteralString] = " AND (e.catalogue = ANY(%(catalogues)s) OR e.type = ANY(%(webhooks_only)s))"
-_SOURCES: Final[LiteralString] = " AND (NOT (e.type ^@ ANY(%(of_a_source)s)) OR e.source = ANY(%(sources)s))"
-_CATEGORIES: Final[LiteralString] = (
-    " AND (NOT (e.type ^@ ANY(%(filed)s)) OR EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s"
-    " AND t.livemode = %(livemode)s AND t.product = e.product AND t.term = ANY(%(terms)s)))"
-)
-_APART: Final[LiteralString] = ", near AS (SELECT *, false AS close FROM wanted) "
-_CLOSE: Final[LiteralString] = (
-    ", near AS (SELECT *, coalesce(time - lag(time) OVER same < %(window)s OR lead(time) OVER same - time < %(window)s,"
-    " false) AS close FROM wanted WINDOW same AS (PARTITION BY subject ORDER BY position)) "
-)
 
 
 def forecast_query(endpoint: Endpoint, since: datetime) -> tuple[LiteralString, LiteralString, dict[str, Any]]:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from adapters.wire import schema
-from adapters.wire.resource import Resource, computed, optional
+from adapters.wire.resource import Resource, computed, optional, part
 from domain.kernel.tenancy import Actor
 from domain.request_logs.model import RequestLog
 
@@ -31,7 +31,7 @@ REQUEST_LOG: Final = Resource[RequestLog](
             _WORD | {"examples": ["not_found"], "description": "The problem's code, when it was one."}
         ),
         "duration_ms": schema.integer(12, least=0),
-        "actor": computed(ACTOR.schema, lambda log, view: ACTOR.render(log.actor, view)),
+        "actor": part(ACTOR, lambda log: log.actor),
         "via": schema.enum("api", "oauth", "mcp", "console", "assistant", "agent"),
         "livemode": computed(schema.boolean(), lambda log, _: log.tenant.livemode),
         "api_version": schema.text("2026-10-04"),

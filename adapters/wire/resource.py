@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from adapters.wire.schema import Schema, array, list_of, moment_of, nullable, record, strict_object
+from adapters.wire.schema import Schema, array, list_of, moments_in, nullable, record, strict_object
 from domain.kernel.errors import FieldError, InvalidRequest
 from domain.kernel.plain import ATOMS, plain
 from domain.kernel.tenancy import Tenant
@@ -55,6 +55,11 @@ def computed(schema: Schema, of: Callable[[Any, View], Any]) -> Field:
     return Field(schema, of)
 
 
+def part(resource: "Resource[Any]", of: Callable[[Any], Any]) -> Field:
+    """What is part of a resource itself."""
+    return Field(resource.schema, lambda row, view: resource.render(of(row), view), rendered=True)
+
+
 def parts(resource: "Resource[Any]", of: Callable[[Any], Iterable[Any]], description: str) -> Field:
     """A list of what is a resource, or a part of one, itself."""
 
@@ -96,13 +101,12 @@ class Body(Generic[C_co]):
         self, schema: Schema, decode: Callable[[Any], C_co], *, required: bool = True, limit: int = LIMIT
     ) -> None:
         self.schema, self._decode, self.required, self.limit = schema, decode, required, limit
-        kinds = schema.get("properties", {}).items()
-        self._moments = tuple(name for name, kind in kinds if kind.get("format") == "date-time")
+        self._moments = moments_in(schema.get("properties", {}))
 
     def decode(self, value: Any) -> C_co:
         """The command, out of a value that fits the schema. Raises InvalidRequest for what the schema cannot tell."""
         given = {} if value is None else value
-        if moments := {name: moment_of(given[name]) for name in self._moments if isinstance(given.get(name), str)}:
+        if moments := self._moments(given):
             given = given | moments
         try:
             return self._decode(given)

@@ -1,6 +1,6 @@
 """The words that all JSON Schemas are made of: ids, money, times, lists, closed objects. Each carries an example."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -56,6 +56,12 @@ def timestamp(description: str = "") -> Schema:
 def moment_of(text: str) -> datetime:
     """The moment that RFC 3339 text names, in UTC; beyond microseconds it is cut. Raises ValueError or OverflowError."""
     return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def moments_in(properties: Mapping[str, Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Reads those values of valid properties that are moments."""
+    names = tuple(name for name, schema in properties.items() if schema.get("format") == "date-time")
+    return lambda values: {name: moment_of(values[name]) for name in names if isinstance(values.get(name), str)}
 
 
 def date() -> Schema:

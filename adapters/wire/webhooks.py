@@ -133,7 +133,7 @@ ENDPOINT: Final = Resource[Endpoint](
     "webhook_endpoint",
     {
         "id": id_of("whe"),
-        "livemode": computed({"type": "boolean", "examples": [True]}, lambda _, view: view.tenant.livemode),
+        "livemode": computed(boolean(), lambda _, view: view.tenant.livemode),
         "url": settable(URL, required=True),
         "event_types": settable(EVENT_TYPES, required=True, patch={"description": "Replaces the types as a whole."}),
         "filters": settable(

@@ -11,6 +11,8 @@ _FACETS: Final = ("price", "stock", "availability")
 """The order in which facets are listed."""
 
 Envelope = dict[str, Any]
+NOUNS: Final = ("product", "variant", "offer")
+"""What events are about that have an object."""
 
 
 def combinable(earlier: str, later: str) -> bool:
@@ -69,10 +71,6 @@ def _facets(events: Sequence[Mapping[str, Any]]) -> list[str] | None:
     lists = [event["data"]["facets"] for event in events if "facets" in event["data"]]
     named = {facet for facets in lists for facet in facets}
     return [facet for facet in _FACETS if facet in named] + sorted(named.difference(_FACETS)) if lists else None
-
-
-NOUNS: Final = ("product", "variant", "offer")
-"""What events are about that have an object."""
 
 
 def inside(product: Mapping[str, Any], subject: str) -> dict[str, Any] | None:

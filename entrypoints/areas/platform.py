@@ -20,11 +20,35 @@ from ports.jobs import Dispatch
 from ports.webhooks import Shards
 
 Reading: TypeAlias = ReadContext[PlatformService]
+LATE: Final = timedelta(minutes=2)
+"""How long a due job may wait for a worker before ingestion counts as degraded."""
 
 
 async def read_status(call: Reading) -> Reply:
     """The service's state as it was measured."""
     return call.one(wire.STATUS, await call.service.status())
+
+
+def probes(dispatch: Dispatch, events: EventReader, shards: Shards, api: str) -> Mapping[str, Probe]:
+    """What can be looked at in this release; `api` is the address that the API listens on."""
+
+    async def answers() -> ComponentState:
+        async with aiohttp.ClientSession(trust_env=False) as session, session.get(f"{api}/readyz") as answer:
+            return ComponentState.OPERATIONAL if answer.status == 200 else ComponentState.DOWN
+
+    async def ingests() -> ComponentState:
+        due = await dispatch.next_due()
+        waits = datetime.now(UTC) - due if due is not None else timedelta()
+        return ComponentState.DEGRADED if waits > LATE else ComponentState.OPERATIONAL
+
+    async def feeds() -> ComponentState:
+        await events.high_watermark()
+        return ComponentState.OPERATIONAL
+
+    async def delivers() -> ComponentState:
+        return ComponentState.OPERATIONAL if await shards.members() else ComponentState.DOWN
+
+    return {"api": answers, "ingestion": ingests, "feed": feeds, "webhooks": delivers}
 
 
 def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
@@ -61,29 +85,3 @@ AREA: Final = Area(
     operations=OPERATIONS,
     ticks=_ticks,
 )
-
-
-LATE: Final = timedelta(minutes=2)
-"""How long a due job may wait for a worker before ingestion counts as degraded."""
-
-
-def probes(dispatch: Dispatch, events: EventReader, shards: Shards, api: str) -> Mapping[str, Probe]:
-    """What can be looked at in this release; `api` is the address that the API listens on."""
-
-    async def answers() -> ComponentState:
-        async with aiohttp.ClientSession(trust_env=False) as session, session.get(f"{api}/readyz") as answer:
-            return ComponentState.OPERATIONAL if answer.status == 200 else ComponentState.DOWN
-
-    async def ingests() -> ComponentState:
-        due = await dispatch.next_due()
-        waits = datetime.now(UTC) - due if due is not None else timedelta()
-        return ComponentState.DEGRADED if waits > LATE else ComponentState.OPERATIONAL
-
-    async def feeds() -> ComponentState:
-        await events.high_watermark()
-        return ComponentState.OPERATIONAL
-
-    async def delivers() -> ComponentState:
-        return ComponentState.OPERATIONAL if await shards.members() else ComponentState.DOWN
-
-    return {"api": answers, "ingestion": ingests, "feed": feeds, "webhooks": delivers}

@@ -19,6 +19,8 @@ from entrypoints.demo.opening import LINDGREN, ORGANISATION, VENDORS, connect, n
 
 _SERVING: Final[set["asyncio.Task[None]"]] = set()
 """What keeps the feeds alive until the loop ends."""
+ALLOWED: Final = "JOINERY_ALLOW_PRIVATE_HOSTS"
+PORT: Final = "JOINERY_DEMO_FEEDS_PORT"
 
 
 async def demonstrate(env: Mapping[str, str]) -> None:
@@ -120,10 +122,6 @@ async def _closing_words(api: Api, runs: list[FollowedRun], docs_url: str) -> li
         "# A feed of your own (paste all lines; without my-feed.csv an example of one row is made)"
     )
     return [*lines, *messages.own_feed(api.base_url, api.secret), ""]
-
-
-ALLOWED: Final = "JOINERY_ALLOW_PRIVATE_HOSTS"
-PORT: Final = "JOINERY_DEMO_FEEDS_PORT"
 
 
 def prepare_environment(data_dir: Path) -> dict[str, str]:

@@ -6,7 +6,6 @@ from typing import Final
 
 from adapters.wire.cursors import Cursors
 from adapters.wire.versions import SUPPORTED, Versions
-from domain.kernel.ids import is_id, new_id
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import Request, Response
@@ -23,13 +22,19 @@ from entrypoints.http.steps.mode import choose_mode
 from entrypoints.http.steps.parameters import ReadParameters
 from entrypoints.http.steps.permission import check_permission, require_route
 from entrypoints.http.steps.rate_limit import RateLimit
-from entrypoints.http.steps.request_line import give_request_id, read_request_line
+from entrypoints.http.steps.request_line import give_request_id, read_request_line, request_id_of
 from entrypoints.http.steps.request_log import LogRequest
 from entrypoints.http.steps.respond import ResponseBuilder
 from entrypoints.http.steps.shedding import ShedLoad
 from entrypoints.http.steps.version import ChooseVersion
 from entrypoints.http.steps.write_headers import read_dry_run, read_idempotency_key
 from entrypoints.http.table import Table
+
+METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
+HEADERS: Final = (
+    b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Request-Id, "
+    b"Service-Dry-Run, Service-Mode, Service-Version"
+)
 
 
 def checks(dependencies: Dependencies, cursors: Cursors, versions: Versions, pressure: Pressure) -> tuple[Step, ...]:
@@ -134,17 +139,9 @@ class Pipeline:
         self.metrics.seen(state.request.method, name, status, perf_counter() - state.started)
 
 
-METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
-HEADERS: Final = (
-    b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Request-Id, "
-    b"Service-Dry-Run, Service-Mode, Service-Version"
-)
-
-
 def preflight(table: Table, request: Request) -> Response:
     """The answer to OPTIONS (WHATWG Fetch, CORS preflight). It needs no credential and does not tell what exists."""
     allowed = ", ".join(table.find("OPTIONS", request.path).allowed) or METHODS
-    given = request.headers.get("request-id", "")
     headers = [
         *COMMON,
         *CROSS_ORIGIN,
@@ -152,6 +149,6 @@ def preflight(table: Table, request: Request) -> Response:
         (b"access-control-allow-methods", allowed.encode()),
         (b"access-control-allow-headers", HEADERS),
         (b"access-control-max-age", b"86400"),
-        (b"request-id", (given if is_id("req", given) else new_id("req")).encode()),
+        (b"request-id", request_id_of(request).encode()),
     ]
     return Response(204, headers)

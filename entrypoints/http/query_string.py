@@ -65,7 +65,7 @@ class QueryReader:
         self._validator = Validator({"type": "object", "properties": parameters, "required": required}, in_query)
         self._empty_is_fine = not required
         self._paging = PAGING if operation.paging in ("both", "forward") else frozenset()
-        self._moments = tuple(name for name, schema in operation.query.items() if schema.get("format") == "date-time")
+        self._moments = schema.moments_in(operation.query)
 
     def read(self, query: str) -> tuple[dict[str, Any], tuple[FieldError, ...]]:
         """The parameters as JSON values, and what is wrong with them."""
@@ -81,10 +81,7 @@ class QueryReader:
     def filters(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """What handlers get of valid parameters: all but those of paging, moments as aware datetimes in UTC."""
         filters = {name: value for name, value in values.items() if name not in self._paging}
-        for name in self._moments:
-            if name in filters:
-                filters[name] = schema.moment_of(filters[name])
-        return filters
+        return filters | self._moments(filters)
 
     def _take(self, part: str, values: dict[str, Any], faults: list[FieldError]) -> None:
         name, _, text = part.partition("=")

@@ -29,6 +29,9 @@ GIVE_UP_AFTER: Final = 5
 """Crashes in a row before the service was ever ready, after which starting is given up."""
 
 LOG: Final = logging.getLogger("joinery.up")
+PATH: Final = "/readyz"
+_PAUSE: Final = 0.025
+_TIMEOUT: Final = 5.0
 
 
 def say(line: str) -> None:
@@ -195,12 +198,6 @@ def _give_up(failed: "asyncio.Future[None]", keeper: Keeper, crashes: int) -> No
         lines = tail(keeper.log).strip().splitlines()
         last = lines[-1] if lines else "it said nothing"
         failed.set_exception(UpError(f"{keeper.part.name} does not start ({last}); its log is {keeper.log}."))
-
-
-PATH: Final = "/readyz"
-
-_PAUSE: Final = 0.025
-_TIMEOUT: Final = 5.0
 
 
 def claim_port(port: int) -> int:

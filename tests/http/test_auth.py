@@ -100,8 +100,8 @@ async def test_asked_once_in_half_a_second(world: World, monkeypatch: pytest.Mon
 async def test_what_is_remembered_is_bounded_and_asked_for_once() -> None:
     import asyncio
 
-    from entrypoints.http.steps import authenticate as remembered
-    from entrypoints.http.steps.authenticate import TtlCache
+    from entrypoints.http import ttl_cache as remembered
+    from entrypoints.http.ttl_cache import TtlCache
 
     now, asked = [0.0], []
 
@@ -124,7 +124,7 @@ async def test_what_is_remembered_is_bounded_and_asked_for_once() -> None:
 
 async def test_failures_are_not_remembered() -> None:
     from domain.kernel.errors import Unavailable
-    from entrypoints.http.steps.authenticate import TtlCache
+    from entrypoints.http.ttl_cache import TtlCache
 
     known: TtlCache[str] = TtlCache()
 

@@ -14,6 +14,11 @@ FIRST_WITHIN: Final = 5.0
 """Seconds within which each tick runs for the first time."""
 
 LOG: Final = logging.getLogger("joinery.scheduler")
+RETRY: Final = 2.0
+"""Seconds between losing the lead and asking for it again."""
+Duty = Callable[[], Coroutine[Any, Any, None]]
+Leadership = Callable[[], AbstractAsyncContextManager[object]]
+"""Entering waits until no other process leads; leaving gives the lead away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +51,6 @@ class Ticks:
             except Exception:
                 LOG.exception("tick %s failed, again in about %.0f s", tick.name, tick.every)
             await asyncio.sleep(tick.every * self._between(1 - JITTER, 1 + JITTER))
-
-
-RETRY: Final = 2.0
-"""Seconds between losing the lead and asking for it again."""
-
-Duty = Callable[[], Coroutine[Any, Any, None]]
-Leadership = Callable[[], AbstractAsyncContextManager[object]]
-"""Entering waits until no other process leads; leaving gives the lead away."""
 
 
 class Leader:

@@ -27,6 +27,8 @@ from ports.unit_of_work import Tx
 NEVER_STORED: Final = frozenset({400, 401, 403, 429})
 WORTH_REPEATING: Final = frozenset({b"content-type", b"location", b"etag", b"service-version", b"retry-after"})
 _canonical: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
+LONGEST: Final = 200
+"""Characters of a path parameter that is no id."""
 
 
 def fingerprint(state: RequestState) -> bytes:
@@ -164,10 +166,6 @@ class Execute:
 
 def _kept(headers: HeaderList) -> tuple[tuple[str, str], ...]:
     return tuple((name.decode(), value.decode("latin-1")) for name, value in headers if name in WORTH_REPEATING)
-
-
-LONGEST: Final = 200
-"""Characters of a path parameter that is no id."""
 
 
 def _is_word(text: str) -> bool:

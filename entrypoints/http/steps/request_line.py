@@ -4,6 +4,7 @@ from typing import Final
 
 from domain.kernel.errors import FieldError, InvalidRequest
 from domain.kernel.ids import is_id, new_id
+from entrypoints.http.exchange import Request
 from entrypoints.http.request_state import RequestState
 
 LONGEST: Final = 8192
@@ -22,7 +23,12 @@ def read_request_line(state: RequestState) -> None:
         raise InvalidRequest("The query is not well formed (RFC 3986).")
 
 
+def request_id_of(request: Request) -> str:
+    """The client's `req_…` when it is well formed, else a new one."""
+    given = request.headers.get("request-id", "")
+    return given if is_id("req", given) else new_id("req")
+
+
 def give_request_id(state: RequestState) -> None:
-    """Take the client's `req_…` when it is well formed, else make one."""
-    given = state.request.headers.get("request-id")
-    state.request_id = given if given is not None and is_id("req", given) else new_id("req")
+    """Set the request's id."""
+    state.request_id = request_id_of(state.request)
