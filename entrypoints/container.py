@@ -1,16 +1,20 @@
 """The composition root: which adapter stands behind which port, in one place, for every kind of process."""
 
+import os
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from dependency_injector import containers, providers
 
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.files.objects import FileObjects
-from adapters.files.spool import FileSpools
+from adapters.files.workspaces import FileWorkspaces
 from adapters.http.client import GuardedClient
 from adapters.http.sender import HttpSender
 from adapters.memory.clock import SystemClock
@@ -30,6 +34,7 @@ from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
+from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
 from adapters.wire.catalogue import WireRendering
@@ -37,6 +42,7 @@ from adapters.wire.codec import JsonCodec
 from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import WirePayloadRendering
+from connectors.sdk.context import Limits as FileLimits
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
 from domain.webhooks.model import SHARDS
@@ -44,8 +50,11 @@ from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
 from entrypoints.dependencies import Dependencies, Readiness
 from entrypoints.http.validation import SchemaFaults
 from entrypoints.settings import Settings
+from ports.codec import Codec
 from ports.limits import Limits
 from ports.objects import Objects
+
+FILE_LIMITS: Final = FileLimits()
 
 
 def product_version() -> str:
@@ -66,6 +75,14 @@ def objects_of(settings: Settings) -> Objects:
 def limits_of(settings: Settings) -> Limits:
     """Budgets in Redis when there is one, else in each process."""
     return RedisLimits(settings.redis_url) if settings.redis_url else MemoryLimits()
+
+
+def feed_readers_of(settings: Settings, codec: Codec, limits: FileLimits = FILE_LIMITS) -> ProcessFeedReaders:
+    """Readers in processes of their own, which bound a file as `limits` say."""
+    command = [sys.executable, "-P", "-m", "entrypoints.reader", str(os.getpid()), str(settings.reader_memory)]
+    command += [product_version(), str(Path(settings.plugins_file).resolve()), codec.encode(asdict(limits)).decode()]
+    bounds = ReaderLimits(memory=settings.reader_memory)
+    return ProcessFeedReaders(command, codec, most=settings.worker_readers, limits=bounds)
 
 
 def waiting_of(pool: Pool) -> Callable[[], int]:
@@ -114,6 +131,8 @@ class Container(containers.DeclarativeContainer):
     connectors = providers.Singleton(
         connect, providers.Singleton(Path, settings.provided.plugins_file), http, product_version=product_version()
     )
+    feed_readers = providers.Singleton(feed_readers_of, settings, codec)
+    workspaces = providers.Singleton(FileWorkspaces, settings.provided.work_dir)
     feed_cursors = providers.Singleton(FeedCursors, settings.provided.secret.encode.call())
     sender = providers.Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
     shards = providers.Singleton(PostgresShards, pool, SHARDS)
@@ -137,7 +156,8 @@ class Container(containers.DeclarativeContainer):
         connectors=connectors,
         schemas=providers.Singleton(SchemaFaults),
         codec=codec,
-        spools=providers.Singleton(FileSpools),
+        feed_readers=feed_readers,
+        workspaces=workspaces,
         events=event_reader,
         event_rendering=event_rendering,
         tailer=tailer,
@@ -165,4 +185,6 @@ async def opened(settings: Settings) -> AsyncIterator[Container]:
         stack.push_async_callback(container.pool().close)
         stack.push_async_callback(container.http().close)
         stack.push_async_callback(container.sender().close)
+        stack.callback(lambda: container.workspaces().close())
+        stack.push_async_callback(lambda: container.feed_readers().close())
         yield container

@@ -11,6 +11,7 @@ from ports.clock import Clock
 from ports.codec import Codec
 from ports.connectors import Connectors
 from ports.events import EventReader, EventRendering
+from ports.feed_readers import FeedReaders
 from ports.idempotency import IdempotencyMaintenance
 from ports.jobs import Dispatch
 from ports.limits import Limits
@@ -22,9 +23,9 @@ from ports.schemas import Schemas
 from ports.secrets import Vault
 from ports.signals import Signals
 from ports.sources import SourceSchedule
-from ports.spool import Spools
 from ports.unit_of_work import UnitOfWork
 from ports.webhooks import DeliveryLog, Sender, Shards
+from ports.workspaces import Workspaces
 
 Readiness = Callable[[], Awaitable[bool]]
 """Whether one dependency answers; raising counts as no."""
@@ -49,7 +50,8 @@ class Dependencies:
     connectors: Connectors
     schemas: Schemas
     codec: Codec
-    spools: Spools
+    feed_readers: FeedReaders
+    workspaces: Workspaces
     events: EventReader
     event_rendering: EventRendering
     tailer: LogTailer

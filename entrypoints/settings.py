@@ -25,7 +25,12 @@ class Settings:
     trusted_proxies: frozenset[str] = frozenset()
     mail_domain: str = "in.joinery.example"
     pool_size: int = 8
-    worker_lanes: int = 4
+    worker_lanes: int = 64
+    worker_readers: int = 4
+    reader_memory: int = 1024
+    """MiB that one reader of a feed may take."""
+    work_dir: Path | None = None
+    """Where snapshots are worked on; the system's temporary folder when there is none."""
     log_level: str = "info"
 
 
@@ -72,6 +77,9 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         trusted_proxies=_names(env, "JOINERY_TRUSTED_PROXIES"),
         mail_domain=env.get("JOINERY_MAIL_DOMAIN", "in.joinery.example"),
         pool_size=_integer(env, "JOINERY_POOL_SIZE", 8),
-        worker_lanes=_integer(env, "JOINERY_WORKER_LANES", 4),
+        worker_lanes=_integer(env, "JOINERY_WORKER_LANES", 64),
+        worker_readers=_integer(env, "JOINERY_WORKER_READERS", 4),
+        reader_memory=_integer(env, "JOINERY_READER_MEMORY", 1024),
+        work_dir=Path(env["JOINERY_WORK_DIR"]) if env.get("JOINERY_WORK_DIR") else None,
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
     )

@@ -1,6 +1,5 @@
 """The parts of a pushed batch, kept until the run that reads them is over."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from domain.runs.model import Run
@@ -17,8 +16,8 @@ class PushStore(Protocol):
         """Keep one part: a JSON array of records in UTF-8. Raises Conflict when the run has a part of that sequence."""
         ...
 
-    async def parts(self, run: str) -> Sequence[bytes]:
-        """The run's parts in the order of their sequences (from 0)."""
+    async def part(self, run: str, sequence: int) -> bytes | None:
+        """The run's part of that sequence (from 0)."""
         ...
 
     async def forget(self, run: str) -> None:

@@ -124,7 +124,8 @@ class MemoryDispatch:
 
     def _take(self, row: JobRow, until: datetime) -> ClaimedJob:
         self._write(replace(row, attempt=row.attempt + 1, lease_until=until, dispatched=True))
-        return ClaimedJob(row.id, row.job.kind, row.job.lane, row.job.tenant, row.job.args, row.attempt + 1)
+        job, lapsed = row.job, row.lease_until is not None
+        return ClaimedJob(row.id, job.kind, job.lane, job.tenant, job.args, row.attempt + 1, lapsed)
 
     def _held(self, job: ClaimedJob) -> JobRow | None:
         row = self._store.committed(JOBS, job.tenant).get(job.id)

@@ -1,6 +1,5 @@
 """The parts of pushed batches in memory."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,8 +45,9 @@ class MemoryPushes:
     async def add_part(self, run: str, sequence: int, records: bytes) -> None:
         await self._rows.add(PushPart(run, sequence, records))
 
-    async def parts(self, run: str) -> Sequence[bytes]:
-        return [part.records for part in self._rows.sorted(lambda part: part.run == run)]
+    async def part(self, run: str, sequence: int) -> bytes | None:
+        found = self._rows.get(f"{run}/{sequence:09d}")
+        return found.records if found else None
 
     async def forget(self, run: str) -> None:
         for part in self._rows.where(lambda part: part.run == run):

@@ -85,8 +85,8 @@ class PostgresDispatch:
             cursor.nextset()
             rows = sorted(await cursor.fetchall())
         return [
-            ClaimedJob(id_, kind, lane_, Tenant(org, livemode), args, attempt)
-            for id_, kind, lane_, org, livemode, args, attempt in rows
+            ClaimedJob(id_, kind, lane_, Tenant(org, livemode), args, attempt, lapsed)
+            for id_, kind, lane_, org, livemode, args, attempt, lapsed in rows
         ]
 
     async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:

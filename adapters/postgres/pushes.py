@@ -1,7 +1,5 @@
 """The parts of pushed batches in PostgreSQL."""
 
-from collections.abc import Sequence
-
 from adapters.postgres.runs import RUNS
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
@@ -24,8 +22,9 @@ class PostgresPushStore:
     async def add_part(self, run: str, sequence: int, records: bytes) -> None:
         await self._session.run(SQL["add_part"], run=run, sequence=sequence, records=records)
 
-    async def parts(self, run: str) -> Sequence[bytes]:
-        return [row[0] for row in await self._session.all(SQL["parts"], run=run)]
+    async def part(self, run: str, sequence: int) -> bytes | None:
+        row = await self._session.one(SQL["part"], run=run, sequence=sequence)
+        return row[0] if row else None
 
     async def forget(self, run: str) -> None:
         await self._session.run(SQL["forget"], run=run)

@@ -22,7 +22,10 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedJob:
-    """A job that this worker holds until its lease ends. `attempt` fences it: who claims it next has a higher one."""
+    """A job that this worker holds until its lease ends. `attempt` fences it: who claims it next has a higher one.
+
+    `lapsed`: whoever held it before let the lease run out, so that attempt may have ended without a word.
+    """
 
     id: str
     kind: str
@@ -30,3 +33,4 @@ class ClaimedJob:
     tenant: Tenant
     args: Mapping[str, Any]
     attempt: int
+    lapsed: bool = False

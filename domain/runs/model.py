@@ -87,6 +87,8 @@ SNAPSHOT_LIMIT: Final = 2 * 1024**3
 """The largest file that is taken, in bytes (2 GiB)."""
 WAITS: Final = 10
 """How often a run waits for a busy source before it fails."""
+DEATHS: Final = 3
+"""How many attempts in a row may end without a word before the run fails."""
 KEPT_PROBLEMS: Final = 1000
 """How many problems a run keeps word by word; `stats.problems` counts them all."""
 
@@ -162,7 +164,8 @@ class Run:
     """One reading of one stream of a source.
 
     `input` is what was handed in, None for a pull; `snapshot` the object key of the raw bytes once they are kept;
-    `waits` counts how often the run has waited; `accept_shrink` lets a complete run withdraw as much as it wants.
+    `waits` counts how often the run has waited, `deaths` the attempts that ended without a word since anything was last
+    stored; `accept_shrink` lets a complete run withdraw as much as it wants.
     """
 
     id: str
@@ -184,6 +187,7 @@ class Run:
     fetched: Fetched | None = None
     checkpoint: Checkpoint | None = None
     waits: int = 0
+    deaths: int = 0
     accept_shrink: bool = False
 
     @property
@@ -197,6 +201,11 @@ class Run:
         return self.waits >= WAITS
 
     @property
+    def hopeless(self) -> bool:
+        """Whether so many attempts have died that another one would, too."""
+        return self.deaths >= DEATHS
+
+    @property
     def may_be_stock(self) -> bool:
         """Whether the file that was handed in may turn out to be a stock sheet."""
         return self.trigger in (RunTrigger.UPLOAD, RunTrigger.MAIL) and self.stream == Stream.CATALOGUE
@@ -208,6 +217,10 @@ class Run:
     def started(self, now: datetime) -> "Run":
         """A worker took the run up (for the first time, again after waiting, or from a worker that died)."""
         return replace(self, status=RunStatus.RUNNING, started_at=self.started_at or now, waiting=None)
+
+    def died(self) -> "Run":
+        """An attempt ended without a word."""
+        return replace(self, deaths=self.deaths + 1)
 
     def put_off(self, reason: WaitingReason, until: datetime, detail: str) -> "Run":
         """The source asked to come back later."""

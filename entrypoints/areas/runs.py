@@ -11,6 +11,7 @@ from domain.runs.queueing import EXECUTE
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.scheduling import RunScheduler
 from domain.runs.usecases.service import Push, RunService
+from domain.runs.usecases.slots import FairSlots
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read, Tool, Write
@@ -60,8 +61,9 @@ def _execution(dependencies: Dependencies) -> Handler:
         dependencies.connectors,
         dependencies.objects,
         dependencies.vault,
-        dependencies.spools,
-        dependencies.codec,
+        dependencies.feed_readers,
+        dependencies.workspaces,
+        slots=FairSlots(dependencies.settings.worker_readers),
         statistics=dependencies.maintenance.statistics,
     )
 

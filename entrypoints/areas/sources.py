@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from adapters.wire import sources as wire
-from domain.ingestion.vocabulary.senses import score_header
 from domain.sources.model import NewSource, SourceChanges
 from domain.sources.testing import SourceTest
 from domain.sources.usecases.service import SourceService
@@ -66,9 +65,10 @@ def _service(dependencies: Dependencies) -> SourceService:
         dependencies.connectors,
         dependencies.vault,
         dependencies.schemas,
+        dependencies.feed_readers,
+        dependencies.workspaces,
         settings.mail_domain,
         settings.allow_private_hosts,
-        score_header,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adapters.files.spool import FileSpools
+from adapters.files.workspaces import FileWorkspaces
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import AuditContext, Tenant
@@ -75,7 +75,7 @@ class Drowsing:
         """The attempt, under way."""
         parts = self.desk.world.container
         execution = RunExecution(
-            self.units, parts.connectors(), parts.objects(), parts.vault(), FileSpools(), parts.codec()
+            self.units, parts.connectors(), parts.objects(), parts.vault(), parts.feed_readers(), FileWorkspaces()
         )  # fmt: skip
         attempt = asyncio.create_task(execution(await self.claimed(), asyncio.Event()))
         await asyncio.wait_for(self.units.asleep.wait(), 10)

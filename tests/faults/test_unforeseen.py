@@ -9,6 +9,7 @@ from dependency_injector import providers
 
 from domain.jobs.model import ClaimedJob
 from domain.runs.usecases.execution import TRIES
+from tests.support.readers import in_process
 from tests.support.services import execution_of
 from tests.flows.bench import bench
 from tests.flows.feeds import catalogue, feed_server
@@ -36,7 +37,8 @@ async def test_a_run_ends_after_some_tries(tmp_path: Path) -> None:
             source = await desk.source(config={"url": feeds.serve("/feed.csv", catalogue(3)), "currency": "usd"})
             run = (await desk.client.post(f"/v1/sources/{source}/runs")).json()["id"]
             container = desk.world.container
-            container.connectors.override(providers.Object(Stumbling(container.connectors())))
+            readers = in_process(Stumbling(container.connectors()))
+            container.feed_readers.override(providers.Object(readers))
             container.assembled.reset()
             execution = execution_of(container)
             async with container.pool().system() as link:

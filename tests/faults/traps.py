@@ -19,7 +19,7 @@ from typing import Any
 from dependency_injector import providers
 
 from adapters.arq.worker import ArqWorker, quiet
-from adapters.files.spool import FileSpools
+from adapters.files.workspaces import FileWorkspaces
 from domain.ingestion.model import FeedTable
 from domain.jobs.model import ClaimedJob
 from domain.kernel.tenancy import AuditContext, Tenant
@@ -36,6 +36,7 @@ from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.worker import Failover, Worker
 from entrypoints.stopping import stopping_on_signals
 from ports.unit_of_work import Tx
+from tests.support.readers import in_process
 
 LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
 vars(chunks)["BUCKET_BYTES"], vars(chunks)["CHUNK_ROWS"] = (
@@ -149,8 +150,8 @@ async def worker(container: Container, settings: Settings, trap: Trap) -> None:
     """A worker as the service runs it, with a short lease."""
     quiet()
     run_execution = execution.RunExecution(
-        Units(container.uow(), trap), Connectors(container.connectors(), trap), Objects(container.objects(), trap),
-        container.vault(), FileSpools(), container.codec(), lease=LEASE,
+        Units(container.uow(), trap), container.connectors(), Objects(container.objects(), trap),
+        container.vault(), in_process(Connectors(container.connectors(), trap)), FileWorkspaces(), lease=LEASE,
     )  # fmt: skip
     drain = Drain(container.dispatch(), {EXECUTE: run_execution}, lease=LEASE)
     database = Polling(container.dispatch(), container.signals())

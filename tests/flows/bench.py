@@ -17,7 +17,7 @@ from adapters.pluggy.host import connect
 from connectors.sdk.context import MIB, Limits
 from domain.kernel.tenancy import Tenant
 from domain.runs.queueing import lane
-from entrypoints.container import Container
+from entrypoints.container import Container, feed_readers_of
 from domain.jobs.usecases.draining import Drain
 from tests.support.services import execution_of
 from tests.flows.stage import FEEDS, ROOT
@@ -108,6 +108,8 @@ async def bench(folder: Path) -> AsyncIterator[Bench]:
         container.http.override(providers.Object(http))
         connectors = connect(ROOT / "plugins.toml", http, product_version="0.1.0", limits=LIMITS)
         container.connectors.override(providers.Object(connectors))
+        readers = feed_readers_of(container.settings(), container.codec(), LIMITS)
+        container.feed_readers.override(providers.Object(readers))
 
     async with http, serving(folder, low, JOINERY_ALLOW_PRIVATE_HOSTS=FEEDS) as world:
         tenant = Tenant((await world.organisation()).id, True)

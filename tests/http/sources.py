@@ -5,12 +5,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.files.workspaces import FileWorkspaces
 from adapters.memory.audit import AUDIT
 from adapters.memory.jobs import JOBS
 from domain.kernel.tenancy import Tenant
 from domain.sources.model import Source
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World, running
+from tests.support.readers import in_process
 from tests.support.services import Outside
 
 URL_SOURCE = {"name": "Lindgren", "kind": "url", "config": {"url": "https://vendor.example/feed.csv"}}
@@ -73,5 +75,7 @@ class Shop:
 async def shop() -> AsyncIterator[Shop]:
     """A shop whose application is serving."""
     outside = Outside()
-    async with running(connectors=outside.connectors, objects=outside.objects) as world:
+    readers, workspaces = in_process(outside.connectors), FileWorkspaces()
+    given = {"connectors": outside.connectors, "objects": outside.objects}
+    async with running(**given, feed_readers=readers, workspaces=workspaces) as world:
         yield Shop(world, outside, await world.client())

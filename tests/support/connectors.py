@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from connectors.sdk.settings import URL, config_schema
 from domain.ingestion.model import FeedTable
+from domain.kernel.problems import Problem
 from ports.connectors import Answer, ConnectorInfo, FetchFailed, Job, ParseFailed, Validators
 
 TOKEN: Final = {
@@ -71,7 +72,12 @@ class FakeConnectors:
         yield Answer(200, url, "text/csv", "feed.csv", None, False, Validators(), _chunks(self.feed))
 
     def tables(
-        self, name: str, job: Job, snapshot: Path, score_header: Callable[[Sequence[str]], int]
+        self,
+        name: str,
+        job: Job,
+        snapshot: Path,
+        score_header: Callable[[Sequence[str]], int],
+        reported: Callable[[Problem], None] | None = None,
     ) -> Iterator[FeedTable]:
         """The feed's lines as one table."""
         lines = snapshot.read_text("utf-8", "replace").splitlines()

@@ -34,13 +34,13 @@ SELECT pg_advisory_xact_lock(%(lock)s)
 WITH free AS (
     SELECT 1 WHERE NOT EXISTS (SELECT FROM jobs WHERE lane = %(lane)s AND lease_until >= now())
 ), taken AS (
-    SELECT org, livemode, id FROM jobs, free
+    SELECT org, livemode, id, lease_until IS NOT NULL AS lapsed FROM jobs, free
     WHERE lane = %(lane)s AND run_at <= now()
     ORDER BY id LIMIT %(limit)s
 )
 UPDATE jobs j SET attempt = attempt + 1, lease_until = now() + %(lease)s, dispatched_at = now()
 FROM taken WHERE j.org = taken.org AND j.livemode = taken.livemode AND j.id = taken.id
-RETURNING j.id, j.kind, j.lane, j.org, j.livemode, j.args, j.attempt
+RETURNING j.id, j.kind, j.lane, j.org, j.livemode, j.args, j.attempt, taken.lapsed
 
 -- renew --
 UPDATE jobs SET lease_until = now() + %(lease)s

@@ -2,8 +2,9 @@
 INSERT INTO push_parts (org, livemode, run, sequence, records)
 VALUES (%(org)s, %(livemode)s, %(run)s, %(sequence)s, %(records)s)
 
--- parts --
-SELECT records FROM push_parts WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s ORDER BY sequence
+-- part --
+SELECT records FROM push_parts
+WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s AND sequence = %(sequence)s
 
 -- forget --
 DELETE FROM push_parts WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s

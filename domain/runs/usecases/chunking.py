@@ -1,92 +1,60 @@
-"""One chunk of a run: lines gathered by key, compared with what is stored, and the statements of those that changed."""
+"""One chunk of a run: what its buckets hold, compared with what is stored, and the statements of what changed."""
 
-import asyncio
+from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Any
 
 from domain.catalogue.batch import FingerprintDiff, KeyRange, RowFingerprint
-from domain.catalogue.statements import ProductStatement, together
-from domain.ingestion.model import FeedSettings, Group
-from domain.ingestion.normalise import normalise
-from domain.ingestion.records import from_record
-from domain.kernel.problems import Problem
+from domain.catalogue.model import Stream
+from domain.ingestion.reading import SpooledRows, Stated
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.runs.chunks import slot_of, slots_of
-from domain.runs.usecases.spooling import PUSHED, SpooledFeed
-from ports.codec import Codec
-from ports.spool import Spool
+from domain.runs.chunks import chunks_of, slot_of, slots_of
+from domain.runs.usecases.spooling import ProblemLog
+from ports.feed_readers import FeedReader
 from ports.unit_of_work import UnitOfWork
 
-Line = tuple[int, int, bytes]
-"""Table number, line and the encoded cells."""
+
+@dataclass(slots=True)
+class Feed:
+    """What a run knows of the feed that its reader has put aside."""
+
+    stream: Stream
+    rows: int
+    held: Sequence[int]
+    slots: "array[int]"
+    places: frozenset[str] | None
+    problems: ProblemLog
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets the rows are put aside in."""
+        return len(self.held)
+
+    def chunks(self) -> list[range]:
+        """The buckets that make up each chunk."""
+        return chunks_of(self.held, self.stream)
+
+    def has(self, key: str) -> bool:
+        """Whether the feed names the product key (known by its slot, so one key in two thousand million is mistaken)."""
+        slot = slot_of(key, Stream.CATALOGUE)
+        place = bisect_left(self.slots, slot)
+        return place < len(self.slots) and self.slots[place] == slot
+
+
+def feed_of(spooled: SpooledRows, stream: Stream) -> Feed:
+    """The feed that a reader has put aside."""
+    problems = ProblemLog(list(spooled.problems), spooled.problem_count)
+    return Feed(stream, spooled.rows, spooled.held, array("I", spooled.slots), spooled.places, problems)
 
 
 @dataclass(slots=True)
 class Chunk:
-    """A chunk's lines by key, in the feed's order, and a fingerprint for each key."""
+    """The keys of a chunk: a fingerprint of each, and the line it is first named on."""
 
-    lines: dict[str, list[Line]] = field(default_factory=dict)
+    buckets: range
     fingerprints: dict[str, RowFingerprint] = field(default_factory=dict)
-
-
-class ChunkBuilder:
-    """Turns spooled lines into chunks and chunks into statements, in the calling thread."""
-
-    def __init__(self, codec: Codec, spool: Spool, feed: SpooledFeed, context: FeedSettings) -> None:
-        self._codec, self._spool, self._feed, self._context = codec, spool, feed, context
-
-    def gather(self, buckets: range) -> Chunk:
-        """The buckets' lines by key."""
-        chunk, decode = Chunk(), self._codec.decode
-        by_key = chunk.lines
-        for bucket in buckets:
-            for entry in self._spool.lines(bucket):
-                head, _, cells = entry.partition(b"\t")
-                table, key, line = decode(head)
-                by_key.setdefault(key, []).append((table, line, cells))
-        for key, kept in by_key.items():
-            digest = blake2b(digest_size=16)
-            for table, _, cells in kept:
-                digest.update(self._feed.sheets[max(table, 0)].salt)
-                digest.update(cells)
-            chunk.fingerprints[key] = RowFingerprint(slot_of(key, self._feed.stream), key, digest.digest())
-        return chunk
-
-    def statements(self, chunk: Chunk, keys: Collection[str]) -> tuple[list[ProductStatement], list[Problem]]:
-        """What the feed states under these keys. A statement's key is the fingerprint's."""
-        stated: list[ProductStatement] = []
-        problems: list[Problem] = []
-        for key, lines in chunk.lines.items():
-            if key not in keys:
-                continue
-            statement = self._statement(key, lines, problems)
-            if statement is not None:
-                stated.append(statement)
-        return stated, problems
-
-    def _statement(self, key: str, lines: Sequence[Line], problems: list[Problem]) -> ProductStatement | None:
-        """One key's statement; what several sheets say of it is laid together."""
-        whole: ProductStatement | None = None
-        for table in dict.fromkeys(entry[0] for entry in lines):
-            rows = [(line, self._codec.decode(cells)) for number, line, cells in lines if number == table]
-            part, found = self._read(table, key, rows)
-            problems += found
-            if part is not None:
-                whole = part if whole is None else together(whole, part)
-        if whole is not None:
-            whole.key = key
-        return whole
-
-    def _read(self, table: int, key: str, rows: list[tuple[int, Any]]) -> tuple[ProductStatement | None, list[Problem]]:
-        if table == PUSHED:
-            line, record = rows[-1]
-            statement, found = from_record(record, self._context, line)
-            return statement, found
-        sheet = self._feed.sheets[table]
-        assert sheet.plan is not None
-        return normalise(Group(key, rows, sheet.name), sheet.plan)
+    lines: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +68,29 @@ class ComparedChunk:
 
 @dataclass(frozen=True, slots=True)
 class FeedChunks:
-    """The chunks of a spooled feed, by number; nobody else changes its source's fingerprints meanwhile."""
+    """The chunks of a feed, by number; nobody else changes its source's fingerprints meanwhile."""
 
     uow: UnitOfWork
     tenant: Tenant
     context: AuditContext
     source: str
-    feed: SpooledFeed
-    builder: ChunkBuilder
+    feed: Feed
+    reader: FeedReader
     buckets: Sequence[range]
 
     async def compare(self, number: int) -> ComparedChunk:
         """Hold the chunk's fingerprints against the store, writing nothing."""
         buckets = self.buckets[number]
-        chunk = await asyncio.to_thread(self.builder.gather, buckets)
+        gathered = await self.reader.gather(buckets)
+        chunk = Chunk(buckets)
+        for fingerprint, line in zip(gathered.fingerprints, gathered.lines, strict=True):
+            chunk.fingerprints[fingerprint.key] = fingerprint
+            chunk.lines[fingerprint.key] = line
         key_range = KeyRange(self.source, self.feed.stream, *slots_of(buckets, self.feed.buckets))
         async with self.uow.scratch(self.tenant, self.context) as tx:
             diff = await tx.catalogue.compare(key_range, list(chunk.fingerprints.values()))
         return ComparedChunk(chunk, key_range, diff)
+
+    async def states(self, chunk: Chunk, keys: Collection[str]) -> Stated:
+        """What the feed states under those of the chunk's keys."""
+        return await self.reader.states(chunk.buckets, keys) if keys else Stated((), ())

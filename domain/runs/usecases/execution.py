@@ -3,16 +3,14 @@
 import asyncio
 import errno
 import logging
-import tempfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from domain.catalogue.model import Stream
-from domain.ingestion.model import FeedTable
-from domain.ingestion.vocabulary.senses import score_header
+from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Actor, AuditContext
@@ -25,26 +23,34 @@ from domain.runs.model import (
     RunError,
     RunErrorCode,
     RunStage,
+    RunStatus,
     WaitingReason,
 )
 from domain.runs.sheets import context_of, settings_digest
-from domain.runs.shrink import SHRINK_LEAST, Offers, ShrinkRefused, allowance, confirms, kept_by_stock, offers_of
+from domain.runs.shrink import ShrinkRefused
 from domain.runs.usecases import outcome
-from domain.runs.usecases.chunking import ChunkBuilder, ComparedChunk, FeedChunks
+from domain.runs.usecases.chunking import FeedChunks, feed_of
 from domain.runs.usecases.fetching import Fetcher, Snapshot
-from domain.runs.usecases.spooling import Interrupted, NeedsMapping, RowSpooler, SpooledFeed, StockSheet
+from domain.runs.usecases.guarding import refuse_shrink
+from domain.runs.usecases.slots import FairSlots
 from domain.runs.usecases.writing import ChunkWriter
 from domain.sources.model import Ladder, Source
-from ports.codec import Codec
 from ports.connectors import Connectors, FetchFailed, Job, ParseFailed, Validators
+from ports.feed_readers import FeedReaders, ReaderDied, ReadingOrder
 from ports.objects import Objects
 from ports.secrets import Vault
-from ports.spool import Spools
 from ports.unit_of_work import Tx, UnitOfWork
+from ports.workspaces import Workspaces
 
 _LOG = logging.getLogger("joinery.runs")
 TRIES: Final = 8
 """How often a run that meets unforeseen errors is tried: for some minutes, as the worker waits longer each time."""
+AGAIN: Final = timedelta(seconds=2)
+"""After which a run whose reader died is tried again."""
+_DIED: Final = (
+    "Reading the feed came to a sudden end {times} times, so it is not tried again; most likely that lies in what it holds. "
+    "What was stored before stays. {last}"
+)
 _PACKED: Final = (b"PK\x03\x04", b"\x1f\x8b")
 
 
@@ -72,24 +78,24 @@ class RunExecution:
         connectors: Connectors,
         objects: Objects,
         vault: Vault,
-        spools: Spools,
-        codec: Codec,
+        readers: FeedReaders,
+        workspaces: Workspaces,
         *,
+        slots: FairSlots | None = None,
         statistics: Callable[[], Coroutine[Any, Any, None]] | None = None,
         ladder: Ladder | None = None,
         lease: timedelta = timedelta(seconds=30),
-        workspace: Path | None = None,
     ) -> None:
         self._uow = uow
         self._connectors = connectors
         self._vault = vault
-        self._spools = spools
-        self._codec = codec
+        self._readers = readers
+        self._workspaces = workspaces
+        self._slots = slots or FairSlots(1)
         self._statistics = statistics or _nothing
         self._ladder = ladder or Ladder()
         self._lease = lease
-        self._workspace = workspace
-        self._fetcher = Fetcher(uow, connectors, objects, codec)
+        self._fetcher = Fetcher(uow, connectors, objects)
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Carry the run out to its end, or put it off. Raises LeaseLost when another worker took it over."""
@@ -97,7 +103,7 @@ class RunExecution:
         if attempt is None:
             return
         try:
-            await self._carry_out(attempt, lost)
+            await self._carry_out(attempt)
         except FetchFailed as failure:
             await self._fetch_failed(attempt, failure)
         except ParseFailed as failure:
@@ -108,6 +114,8 @@ class RunExecution:
         except ShrinkRefused as refusal:
             stats = {**attempt.run.stats, "stated": refusal.stated, "would_withdraw": refusal.lost}
             await self._fail(attempt, RunError(RunErrorCode.SHRINK_REFUSED, str(refusal)), stats)
+        except ReaderDied as death:
+            await self._died(attempt, str(death))
         except DomainError:
             raise
         except Exception as error:
@@ -127,6 +135,21 @@ class RunExecution:
         )
         await self._fail(attempt, RunError(RunErrorCode.INTERNAL_ERROR, message))
 
+    async def _died(self, attempt: Attempt, death: str) -> None:
+        """What read the feed ended without a word: the run is tried again, but not without end."""
+        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
+            run = (await self._latest(tx, attempt)).died()
+            _LOG.warning("the reader of a feed died", extra={"run": run.id, "death": death, "deaths": run.deaths})
+            if run.hopeless:
+                await self._give_up(tx, attempt.job, run, death)
+                return
+            await tx.runs.save(run)
+            await tx.jobs.put_off(attempt.job, tx.now + AGAIN)
+
+    async def _give_up(self, tx: Tx, job: ClaimedJob, run: Run, death: str) -> None:
+        message = _DIED.format(times=run.deaths, last=death).strip()
+        await outcome.fail(tx, job, run, RunError(RunErrorCode.PARSE_FAILED, message), self._ladder)
+
     async def _begin(self, job: ClaimedJob) -> Attempt | None:
         context = AuditContext(Actor("service", "worker"), job.kind)
         async with self._uow.begin(job.tenant, context) as tx:
@@ -138,6 +161,11 @@ class RunExecution:
             if not source.runnable:
                 await outcome.cancel(tx, job, run, f"The source is {source.status}.")
                 return None
+            if job.lapsed and run.status == RunStatus.RUNNING:
+                run = run.died()
+                if run.hopeless:
+                    await self._give_up(tx, job, run, "")
+                    return None
             run = run.started(tx.now)
             await tx.runs.save(run)
             try:
@@ -158,22 +186,26 @@ class RunExecution:
         validators = Validators(fetched.etag, fetched.last_modified) if fetched else Validators()
         return Job(source.config, credentials, run.stream.value, validators)
 
-    async def _carry_out(self, attempt: Attempt, lost: asyncio.Event) -> None:
-        """Fetch, then work the snapshot through; one that turns out to be a stock sheet is worked through as such."""
-        with tempfile.TemporaryDirectory(prefix="joinery-run-", dir=self._workspace) as folder:
+    async def _carry_out(self, attempt: Attempt) -> None:
+        """Fetch, then work the snapshot through; one that turns out to be a stock sheet is worked through as such.
+
+        Fetching waits for others; only what computes takes one of the slots.
+        """
+        with self._workspaces.folder() as folder:
             snapshot = await self._fetcher.fetch_snapshot(
-                attempt.job.tenant, attempt.run, attempt.source, attempt.connector_job, Path(folder)
+                attempt.job.tenant, attempt.run, attempt.source, attempt.connector_job, folder
             )
             run = await self._keep_snapshot(attempt, snapshot)
             if run is None:
                 return
             assert snapshot.path is not None
-            try:
-                await self._work_through(replace(attempt, run=run), snapshot.path, lost)
-            except StockSheet:
-                run = replace(run, stream=Stream.STOCK)
-                await self._save(attempt, run)
-                await self._work_through(replace(attempt, run=run), snapshot.path, lost)
+            async with self._slots.slot(attempt.job.tenant.org):
+                try:
+                    await self._work_through(replace(attempt, run=run), snapshot.path)
+                except StockSheet:
+                    run = replace(run, stream=Stream.STOCK)
+                    await self._save(attempt, run)
+                    await self._work_through(replace(attempt, run=run), snapshot.path)
 
     async def _keep_snapshot(self, attempt: Attempt, snapshot: Snapshot) -> Run | None:
         """The run with what the fetch gave; None when the feed is the very one of the last good run, which ends it."""
@@ -195,21 +227,16 @@ class RunExecution:
             await tx.jobs.hold(attempt.job, self._lease)
             return run
 
-    async def _work_through(self, attempt: Attempt, path: Path, lost: asyncio.Event) -> None:
+    async def _work_through(self, attempt: Attempt, path: Path) -> None:
         """The pipeline from the snapshot on: parse and map, compare, guard, normalise, store."""
-        run, context = attempt.run, context_of(attempt.source, attempt.run.stream)
-        feed = SpooledFeed(_buckets(path), run.stream)
-        with self._spools.open(feed.buckets) as spool:
-            await self._spool_rows(attempt, path, RowSpooler(self._codec, spool, context, feed), feed, lost)
-            chunks = FeedChunks(
-                self._uow,
-                attempt.job.tenant,
-                attempt.context,
-                run.source,
-                feed,
-                ChunkBuilder(self._codec, spool, feed, context),
-                feed.chunks(),
-            )
+        run = attempt.run
+        async with self._readers.open(_order(attempt, path)) as reader:
+
+            async def told(rows: int) -> None:
+                await self._save(attempt, replace(run, stats={**run.stats, "rows": rows}))
+
+            feed = feed_of(await reader.spool(told), run.stream)
+            chunks = FeedChunks(self._uow, attempt.job.tenant, attempt.context, run.source, feed, reader, feed.chunks())
             writer = ChunkWriter(
                 self._uow, attempt.job, attempt.context, self._lease, attempt.source, run, chunks, self._statistics
             )
@@ -221,36 +248,6 @@ class RunExecution:
         run = replace(writer.run, stats=stats, problems=tuple(feed.problems.kept))
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             await outcome.succeed(tx, attempt.job, run, changed=outcome.changed_anything(stats))
-
-    async def _spool_rows(
-        self, attempt: Attempt, path: Path, spooler: RowSpooler, feed: SpooledFeed, lost: asyncio.Event
-    ) -> None:
-        """Read in a thread; meanwhile say how far it is, and stop it when the lease is lost."""
-        work = asyncio.create_task(asyncio.to_thread(self._read, attempt, path, spooler, feed))
-        try:
-            while not work.done():
-                await asyncio.wait({work}, timeout=2)
-                if lost.is_set():
-                    feed.stop = True
-                elif not work.done():
-                    await self._save(attempt, replace(attempt.run, stats={**attempt.run.stats, "rows": feed.rows}))
-            work.result()
-        except Interrupted:
-            raise asyncio.CancelledError from None
-        finally:
-            feed.stop = True
-            if not work.done():
-                await asyncio.wait({work})
-        feed.close()
-
-    def _read(self, attempt: Attempt, path: Path, spooler: RowSpooler, feed: SpooledFeed) -> None:
-        if isinstance(attempt.run.input, PushInput):
-            spooler.records(self._fetcher.parts(path))
-            return
-        tables: Iterator[FeedTable] = self._connectors.tables(
-            attempt.source.connector, attempt.connector_job, path, score_header, feed.problems.add
-        )
-        spooler.tables(tables, may_be_stock=attempt.run.may_be_stock and attempt.source.catalogue_at is not None)
 
     async def _save(self, attempt: Attempt, run: Run) -> None:
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
@@ -285,44 +282,16 @@ def _buckets(path: Path) -> int:
     return bucket_count(path.stat().st_size, packed=head.startswith(_PACKED))
 
 
-async def refuse_shrink(chunks: FeedChunks, run: Run) -> None:
-    """Raises ShrinkRefused when the run would withdraw too much and nobody said that it may."""
-    if not run.complete or run.accept_shrink:
-        return
-    async with chunks.uow.read(chunks.tenant) as tx:
-        stated = await tx.catalogue.stated_offers(run.source, run.stream)
-        before = await tx.runs.last_ended(run.source, run.stream)
-    if stated <= SHRINK_LEAST:
-        return
-    allowed = allowance(stated)
-    # every offer under a changed key counts at first: an upper bound that reads no changed row
-    lost = await _lost(chunks, run.stream, allowed, exactly=run.stream == Stream.STOCK)
-    if lost > allowed and run.stream == Stream.CATALOGUE:
-        lost = await _lost(chunks, run.stream, stated, exactly=True)
-    if lost > allowed and not confirms(before, lost):
-        raise ShrinkRefused(stated, lost)
-
-
-async def _lost(chunks: FeedChunks, stream: Stream, enough: int, *, exactly: bool) -> int:
-    """How many offers the run would withdraw; counting stops past `enough`."""
-    lost = 0
-    for number in range(len(chunks.buckets)):
-        compared = await chunks.compare(number)
-        if keys := compared.diff.changed | compared.diff.absent:
-            async with chunks.uow.read(chunks.tenant) as tx:
-                held = await tx.catalogue.stated_of(chunks.source, stream, sorted(keys))
-            if held and exactly:
-                held -= await asyncio.to_thread(_kept, chunks, compared, held)
-            lost += len(held)
-        if lost > enough:
-            break
-    return lost
-
-
-def _kept(chunks: FeedChunks, compared: ComparedChunk, held: Offers) -> Offers:
-    """Which of the offers held under changed keys the feed states anew."""
-    changed = compared.diff.changed
-    if chunks.feed.stream == Stream.STOCK:
-        return kept_by_stock(held, changed, chunks.feed.places())
-    statements, _ = chunks.builder.statements(compared.chunk, changed)
-    return offers_of(statements)
+def _order(attempt: Attempt, path: Path) -> ReadingOrder:
+    run, source = attempt.run, attempt.source
+    return ReadingOrder(
+        snapshot=str(path),
+        folder=str(path.parent),
+        connector=source.connector,
+        config=source.config,
+        stream=run.stream.value,
+        settings=context_of(source, run.stream),
+        buckets=_buckets(path),
+        pushed=isinstance(run.input, PushInput),
+        may_be_stock=run.may_be_stock and source.catalogue_at is not None,
+    )

@@ -1,15 +1,13 @@
 """Getting a run's snapshot: fetched, uploaded, pushed or kept from before; it ends up in a local file and in the object store."""
 
 import hashlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import SNAPSHOT_LIMIT, PushInput, Run, UploadInput
 from domain.sources.model import Source
-from ports.codec import Codec
 from ports.connectors import Connectors, FetchFailed, Job, Validators
 from ports.objects import ObjectMissing, Objects
 from ports.unit_of_work import UnitOfWork
@@ -34,7 +32,6 @@ class Fetcher:
     uow: UnitOfWork
     connectors: Connectors
     objects: Objects
-    codec: Codec
 
     async def fetch_snapshot(self, tenant: Tenant, run: Run, source: Source, job: Job, folder: Path) -> Snapshot:
         """The run's snapshot. Raises FetchFailed."""
@@ -81,13 +78,9 @@ class Fetcher:
 
     async def _pushed(self, tenant: Tenant, run: Run) -> AsyncIterator[bytes]:
         """The parts of a batch, one JSON array a line."""
-        async with self.uow.read(tenant) as tx:
-            parts = await tx.pushes.parts(run.id)
-        for part in parts:
-            yield part.replace(b"\n", b" ") + b"\n"
-
-    def parts(self, path: Path) -> Iterator[Sequence[Mapping[str, Any]]]:
-        """The pushed records of a snapshot, part by part."""
-        with path.open("rb") as file:
-            for line in file:
-                yield self.codec.decode(line)
+        assert isinstance(run.input, PushInput)
+        for sequence in range(run.input.parts):
+            async with self.uow.read(tenant) as tx:
+                part = await tx.pushes.part(run.id, sequence)
+            if part is not None:
+                yield part.replace(b"\n", b" ") + b"\n"

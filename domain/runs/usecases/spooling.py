@@ -1,7 +1,6 @@
 """From a snapshot's tables to rows put aside by bucket, each under its key (pipeline stages parse and map)."""
 
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -12,8 +11,9 @@ from domain.catalogue.model import Stream
 from domain.ingestion.columns.plan import ReadPlan, compile_plan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
+from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
 from domain.kernel.problems import Problem, ProblemKind
-from domain.runs.chunks import chunks_of, slot_of
+from domain.runs.chunks import slot_of
 from domain.runs.model import KEPT_PROBLEMS
 from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of
 from ports.codec import Codec
@@ -22,18 +22,6 @@ from ports.spool import Spool
 SAMPLES: Final = 50
 PUSHED: Final = -1
 """The table number of pushed records, which are no rows."""
-
-
-class NeedsMapping(Exception):
-    """No table of the feed says which column names the item; a person must map the columns."""
-
-
-class StockSheet(Exception):
-    """The file states stock of items that the catalogue knows, and nothing about the items themselves."""
-
-
-class Interrupted(Exception):
-    """The worker was stopped while it read."""
 
 
 @dataclass(slots=True)
@@ -51,10 +39,10 @@ class ProblemLog:
 
 
 @dataclass(slots=True)
-class SpooledFeed:
+class Spooling:
     """What of a feed is put aside so far; another thread may look at the counts.
 
-    Rows are put aside in `buckets` by a hash of their key; `held` counts the rows of each. `stop` ends the reading.
+    Rows are put aside in `buckets` by a hash of their key; `held` counts the rows of each.
     """
 
     buckets: int
@@ -64,19 +52,10 @@ class SpooledFeed:
     problems: ProblemLog = field(default_factory=ProblemLog)
     slots: "array[int]" = field(default_factory=lambda: array("I"))
     held: list[int] = field(default_factory=list)
-    stop: bool = False
 
     def __post_init__(self) -> None:
         """No bucket holds anything yet."""
         self.held = [0] * self.buckets
-
-    def close(self) -> None:
-        """Reading is over: from now on `has` knows what was read."""
-        self.slots = array("I", sorted(self.slots))
-
-    def chunks(self) -> list[range]:
-        """The buckets that make up each chunk."""
-        return chunks_of(self.held, self.stream)
 
     def places(self) -> frozenset[str] | None:
         """The locations that all sheets together can state offers at; None where that is not known beforehand."""
@@ -87,17 +66,16 @@ class SpooledFeed:
             places |= sheet.places
         return frozenset(places)
 
-    def has(self, key: str) -> bool:
-        """Whether the feed names the product key (known by its slot, so one key in two thousand million is mistaken)."""
-        slot = slot_of(key, Stream.CATALOGUE)
-        place = bisect_left(self.slots, slot)
-        return place < len(self.slots) and self.slots[place] == slot
+    def spooled(self) -> SpooledRows:
+        """What was put aside, once reading is over."""
+        problems = self.problems
+        return SpooledRows(self.rows, self.held, sorted(self.slots), self.places(), problems.kept, problems.total)
 
 
 class RowSpooler:
     """Puts the rows of tables aside in a spool, in the calling thread."""
 
-    def __init__(self, codec: Codec, spool: Spool, context: FeedSettings, feed: SpooledFeed) -> None:
+    def __init__(self, codec: Codec, spool: Spool, context: FeedSettings, feed: Spooling) -> None:
         self._last_slot = -1
         self._codec = codec
         self._spool = spool
@@ -107,8 +85,7 @@ class RowSpooler:
     def tables(self, tables: Iterator[FeedTable], *, may_be_stock: bool = False) -> None:
         """Every table's rows.
 
-        Raises NeedsMapping when none can be keyed, StockSheet when the first is one (and `may_be_stock`), Interrupted
-        once the feed's `stop` is set.
+        Raises NeedsMapping when none can be keyed, StockSheet when the first is one (and `may_be_stock`).
         """
         missing: list[str] = []
         for table in tables:
@@ -161,8 +138,6 @@ class RowSpooler:
                 feed.problems.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=name))
             else:
                 self._keep(index, key, line, cells)
-            if feed.stop:
-                raise Interrupted
 
     def _keep(self, table: int, key: str, line: int, cells: Any) -> None:
         encode, slot = self._codec.encode, slot_of(key, self._feed.stream)

@@ -17,8 +17,8 @@ from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import shape_of
 from domain.runs.model import Checkpoint, Run, RunStage
-from domain.runs.usecases.chunking import Chunk, ComparedChunk, FeedChunks
-from domain.runs.usecases.spooling import ProblemLog, SpooledFeed
+from domain.runs.usecases.chunking import Chunk, ComparedChunk, Feed, FeedChunks
+from domain.runs.usecases.spooling import ProblemLog
 from domain.sources.model import Source
 from ports.unit_of_work import Tx, UnitOfWork
 
@@ -28,8 +28,8 @@ class NormalisedChunk:
     """A compared chunk and what the feed states under the keys that changed."""
 
     compared: ComparedChunk
-    statements: list[ProductStatement]
-    problems: list[Problem]
+    statements: Sequence[ProductStatement]
+    problems: Sequence[Problem]
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class ChunkWriter:
             self.counts = {name: n for name, n in self.run.stats.items() if name not in ("rows", "bytes", "problems")}
 
     @property
-    def _feed(self) -> SpooledFeed:
+    def _feed(self) -> Feed:
         return self.chunks.feed
 
     def _shape(self) -> str:
@@ -88,20 +88,18 @@ class ChunkWriter:
             await asyncio.gather(*beside, return_exceptions=True)
 
     async def _normalise_chunk(self, number: int) -> NormalisedChunk:
-        """Compare the chunk and normalise what changed; the lines of what did not are let go."""
+        """Compare the chunk and normalise what changed."""
         compared = await self.chunks.compare(number)
-        chunk, changed = compared.chunk, compared.diff.changed | compared.diff.returned
-        statements, problems = await asyncio.to_thread(self.chunks.builder.statements, chunk, changed)
-        for key in [key for key in chunk.lines if key not in changed]:
-            del chunk.lines[key]
-        return NormalisedChunk(compared, statements, problems)
+        stated = await self.chunks.states(compared.chunk, compared.diff.changed | compared.diff.returned)
+        return NormalisedChunk(compared, stated.statements, stated.problems)
 
     async def _write_chunk(self, normalised: NormalisedChunk, written: int) -> None:
         async with self.uow.begin(self.job.tenant, self.context) as tx:
             events = await self._reconcile_chunk(tx, normalised)
             stats, problems = {**self.run.stats, **self.stats()}, tuple(self._feed.problems.kept)
             checkpoint = Checkpoint(written, self._shape())
-            self.run = replace(self.run, stats=stats, stage=RunStage.STORE, checkpoint=checkpoint, problems=problems)
+            run = replace(self.run, stats=stats, stage=RunStage.STORE, checkpoint=checkpoint)
+            self.run = replace(run, problems=problems, deaths=0)
             await tx.runs.save(self.run)
             await tx.events.append(events)  # last before the fence: events hold the log's high watermark back
             await tx.jobs.hold(self.job, self.lease)
@@ -133,7 +131,7 @@ class ChunkWriter:
 
         def apply() -> None:
             for statement in statements:
-                reconciler.line = chunk.lines[statement.key][0][1]
+                reconciler.line = chunk.lines[statement.key]
                 product = reconciler.product(statement)
                 reconciler.batch.fingerprints.append(replace(chunk.fingerprints[statement.key], product=product.id))
             for key in absent:
@@ -152,7 +150,7 @@ class ChunkWriter:
         for statement in statements:
             if statement.key not in found:
                 detail = f"The catalogue has no item {statement.key}, or more than one; its stock was left out."
-                line = chunk.lines[statement.key][0][1]
+                line = chunk.lines[statement.key]
                 reconciler.problems.append(Problem("sku", ProblemKind.MISSING, detail, line=line))
                 continue
             product, variant = found[statement.key]
@@ -168,7 +166,7 @@ class ChunkWriter:
 
     def _reconciler(self, tx: Tx, products: dict[str, Product]) -> CatalogueReconciler:
         run, feed = self.run, self._feed
-        places = feed.places() if run.stream == Stream.STOCK else None
+        places = feed.places if run.stream == Stream.STOCK else None
         return CatalogueReconciler(self.source, run.id, run.stream, tx.now, run.complete, products, feed.has, places)
 
     async def age_absent_products(self) -> None:

@@ -25,11 +25,13 @@ from domain.sources.model import (
 )
 from domain.sources.schedules import faults, planned
 from domain.sources.testing import Failure, SourceTest
-from domain.sources.usecases.trial import HeaderScore, Trial, count_named
+from domain.sources.usecases.trial import Trial
 from ports.connectors import ConnectorInfo, Connectors, Job
+from ports.feed_readers import FeedReaders
 from ports.schemas import Schemas
 from ports.secrets import Vault
 from ports.unit_of_work import Tx
+from ports.workspaces import Workspaces
 
 _LOCAL_PART: Final = "abcdefghijkmnpqrstuvwxyz23456789"
 """Letters and digits that nobody mistakes for each other when an address is read aloud."""
@@ -37,17 +39,15 @@ _LOCAL_PART: Final = "abcdefghijkmnpqrstuvwxyz23456789"
 
 @dataclass(frozen=True, slots=True)
 class SourceService:
-    """`mail_domain` is where inbound addresses live; `allowed_hosts` (`host`, `host:port`) may be private ones.
-
-    `score_header` tells how much a row looks like a feed's header, for tests of sources.
-    """
+    """`mail_domain` is where inbound addresses live; `allowed_hosts` (`host`, `host:port`) may be private ones."""
 
     connectors: Connectors
     vault: Vault
     schemas: Schemas
+    readers: FeedReaders
+    workspaces: Workspaces
     mail_domain: str
     allowed_hosts: frozenset[str] = frozenset()
-    score_header: HeaderScore = count_named
 
     async def list_sources(self, tx: Tx, page_request: PageRequest) -> Page[Source]:
         """The tenant's sources, newest first."""
@@ -163,7 +163,7 @@ class SourceService:
                 SourceFault.CREDENTIALS_REFUSED, "The stored credentials cannot be opened; store them again."
             )
         job = Job(source.config, credentials, "catalogue")
-        return Trial(self.connectors, source.connector, job, self.score_header)
+        return Trial(self.connectors, self.readers, self.workspaces, source.connector, job)
 
     def _differing(self, before: Source, changes: SourceChanges) -> dict[str, Any]:
         """What really changes, as fields of a Source."""

@@ -1,23 +1,16 @@
 """Trying a source out: it is reached once as a run would, its first records are read, and nothing is stored."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
 from domain.sources.testing import BYTES, RECORDS, SECONDS, Failure, SourceTest
 from ports.connectors import Answer, Connectors, FetchFailed, Job, ParseFailed
-
-HeaderScore = Callable[[Sequence[str]], int]
-"""How much a row looks like a feed's header."""
-
-
-def count_named(headers: Sequence[str]) -> int:
-    """How many headers say anything: the plainest way to tell a header row from others."""
-    return sum(1 for header in headers if header.strip())
+from ports.feed_readers import FeedReaders, ReaderDied, ReadingOrder
+from ports.workspaces import Workspaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,44 +18,39 @@ class Trial:
     """One try, to be run when no connection is held. What goes wrong on the way stands in the test's `failure`."""
 
     connectors: Connectors
+    readers: FeedReaders
+    workspaces: Workspaces
     connector: str
     job: Job
-    score_header: HeaderScore = count_named
 
     async def run(self) -> SourceTest:
         """Reach the source."""
         started, seen = monotonic(), SourceTest(ok=False, duration_ms=0)
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "snapshot"
+        with self.workspaces.folder() as folder:
+            path = folder / "snapshot"
             try:
                 async with asyncio.timeout(SECONDS), self.connectors.fetch(self.connector, self.job) as answer:
                     seen = _answered(answer)
                     read, whole = await _read(answer.chunks, path)
                 seen = replace(seen, bytes_read=read)
-                sample = await asyncio.to_thread(self._sample, path, whole)
+                sample = await self._sample(path, whole)
                 seen = replace(seen, ok=True, sample=sample)
             except FetchFailed as error:
                 seen = replace(seen, failure=Failure(error.code, str(error)))
-            except ParseFailed as error:
+            except (ParseFailed, ReaderDied) as error:
                 seen = replace(seen, failure=Failure("parse_failed", str(error)))
             except TimeoutError:
                 seen = replace(seen, failure=Failure("fetch_failed", f"It took longer than {SECONDS} seconds."))
         return replace(seen, duration_ms=round((monotonic() - started) * 1000))
 
-    def _sample(self, path: Path, whole: bool) -> list[dict[str, Any]]:
+    async def _sample(self, path: Path, whole: bool) -> list[dict[str, Any]]:
         """The first records of the snapshot; one that was cut short may end in the middle of one."""
-        sample: list[dict[str, Any]] = []
-        try:
-            for table in self.connectors.tables(self.connector, self.job, path, self.score_header):
-                for _, cells in table.rows:
-                    named = zip(table.headers, cells, strict=False)
-                    sample.append({header: cell for header, cell in named if cell is not None})
-                    if len(sample) == RECORDS:
-                        return sample
-        except ParseFailed:
-            if whole:
-                raise
-        return sample
+        order = ReadingOrder(str(path), str(path.parent), self.connector, self.job.config, self.job.stream)
+        async with self.readers.open(order) as reader:
+            sample = await reader.sample(RECORDS)
+        if sample.failure is not None and whole:
+            raise ParseFailed(sample.failure)
+        return [dict(record) for record in sample.records]
 
 
 def _answered(answer: Answer) -> SourceTest:

@@ -1,0 +1,45 @@
+"""Feed readers in the process itself, each call in a thread: nothing bounds what they take."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+
+from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
+from ports.feed_readers import OpenSnapshot, ReadingOrder, SnapshotReader, Told
+
+
+class MemoryFeedReader:
+    """FeedReader."""
+
+    def __init__(self, reader: SnapshotReader) -> None:
+        self._reader = reader
+
+    async def spool(self, told: Told) -> SpooledRows:
+        work = asyncio.create_task(asyncio.to_thread(self._reader.spool))
+        while not (await asyncio.wait({work}, timeout=2))[0]:
+            await told(self._reader.rows)
+        return work.result()
+
+    async def gather(self, buckets: range) -> Gathered:
+        return await asyncio.to_thread(self._reader.gather, buckets)
+
+    async def states(self, buckets: range, keys: Collection[str]) -> Stated:
+        return await asyncio.to_thread(self._reader.states, buckets, keys)
+
+    async def sample(self, count: int) -> Sample:
+        return await asyncio.to_thread(self._reader.sample, count)
+
+
+class MemoryFeedReaders:
+    """FeedReaders."""
+
+    def __init__(self, open_snapshot: OpenSnapshot) -> None:
+        self._open = open_snapshot
+
+    @asynccontextmanager
+    async def open(self, order: ReadingOrder) -> AsyncIterator[MemoryFeedReader]:
+        reader = self._open(order)
+        try:
+            yield MemoryFeedReader(reader)
+        finally:
+            reader.close()

@@ -1,0 +1,149 @@
+"""The reader's side: takes orders and requests out of a socket, one after the other, and answers them."""
+
+import errno
+import socket
+import threading
+from array import array
+from contextlib import suppress
+from typing import Final
+
+from adapters.processes import messages
+from adapters.processes.fork_server import allow_cpu
+from adapters.processes.messages import (
+    Draw,
+    Drawn,
+    Failed,
+    Gather,
+    Keys,
+    Order,
+    Progress,
+    Reply,
+    Spool,
+    Spooled,
+    State,
+    Statements,
+)
+from domain.ingestion.reading import NeedsMapping, StockSheet
+from ports.codec import Codec
+from ports.connectors import ParseFailed
+from ports.feed_readers import OpenSnapshot, ReadingOrder, SnapshotReader
+
+TELLING: Final = 2.0
+"""Seconds between two reports of how far reading is."""
+
+
+class ReaderChild:
+    """Serves one socket; a new order closes what the one before had open."""
+
+    def __init__(self, connection: socket.socket, open_snapshot: OpenSnapshot, codec: Codec) -> None:
+        self._connection, self._open, self._codec = connection, open_snapshot, codec
+        self._reader: SnapshotReader | None = None
+        self._sending = threading.Lock()
+
+    def serve(self) -> None:
+        """Until the other side closes the socket."""
+        while (body := self._received()) is not None:
+            asked = messages.request(body)
+            if isinstance(asked, Order):
+                self._begin(asked)
+            else:
+                self._send(self._answer(asked))
+        self._end()
+
+    def _begin(self, order: Order) -> None:
+        self._end()
+        allow_cpu(order.cpu)
+        self._reader = self._open(
+            ReadingOrder(
+                snapshot=order.snapshot,
+                folder=order.folder,
+                connector=order.connector,
+                config=self._codec.decode(order.config),
+                stream=order.stream,
+                settings=order.settings,
+                buckets=order.buckets,
+                pushed=order.pushed,
+                may_be_stock=order.may_be_stock,
+            )
+        )
+
+    def _end(self) -> None:
+        if self._reader is not None:
+            with suppress(OSError):
+                self._reader.close()
+        self._reader = None
+
+    def _answer(self, asked: Spool | Gather | State | Draw) -> Reply:
+        try:
+            assert self._reader is not None
+            return self._done(self._reader, asked)
+        except ParseFailed as error:
+            return Failed("parse", str(error))
+        except NeedsMapping as error:
+            return Failed("mapping", str(error))
+        except StockSheet:
+            return Failed("stock", "")
+        except MemoryError:
+            return Failed("memory", "")
+        except OSError as error:
+            return Failed("os", error.strerror or "", error.errno or errno.EIO)
+        except Exception as error:
+            return Failed("error", f"{type(error).__name__} at {_place(error)}")
+
+    def _done(self, reader: SnapshotReader, asked: Spool | Gather | State | Draw) -> Reply:
+        match asked:
+            case Spool():
+                return self._spooled(reader)
+            case Gather(start, stop):
+                gathered = reader.gather(range(start, stop))
+                return Keys(list(gathered.fingerprints), list(gathered.lines))
+            case State(start, stop, keys):
+                stated = reader.states(range(start, stop), keys)
+                return Statements(self._codec.encode(stated.statements), list(stated.problems))
+            case Draw(count):
+                sample = reader.sample(count)
+                return Drawn(self._codec.encode(sample.records), sample.failure)
+
+    def _spooled(self, reader: SnapshotReader) -> Spooled:
+        over = threading.Event()
+        teller = threading.Thread(target=self._tell, args=(reader, over), daemon=True)
+        teller.start()
+        try:
+            spooled = reader.spool()
+        finally:
+            over.set()
+            teller.join()
+        places = None if spooled.places is None else sorted(spooled.places)
+        slots = array("I", spooled.slots).tobytes()
+        return Spooled(spooled.rows, list(spooled.held), slots, places, list(spooled.problems), spooled.problem_count)
+
+    def _tell(self, reader: SnapshotReader, over: threading.Event) -> None:
+        while not over.wait(TELLING):
+            with suppress(OSError):
+                self._send(Progress(reader.rows))
+
+    def _send(self, reply: Reply) -> None:
+        with self._sending:
+            for part in messages.framed(reply):
+                self._connection.sendall(part)
+
+    def _received(self) -> bytes | None:
+        head = self._exactly(messages.LENGTH)
+        return None if head is None else self._exactly(int.from_bytes(head))
+
+    def _exactly(self, length: int) -> bytes | None:
+        got = bytearray()
+        while len(got) < length:
+            part = self._connection.recv(min(length - len(got), 1 << 20))
+            if not part:
+                return None
+            got += part
+        return bytes(got)
+
+
+def _place(error: BaseException) -> str:
+    """Where it was raised, without any of the values that were worked on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "?" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"

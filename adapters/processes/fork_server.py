@@ -1,0 +1,121 @@
+"""A process with everything imported that forks one reader after the other: a clean one costs a few milliseconds.
+
+It has one thread and holds nothing of any tenant. Its parent speaks to it through a socket: `F` with a number and a
+file descriptor has it fork a child that serves that socket, `K` kill the child of that number; it tells `E`, the number
+and the exit status (negative for a signal) of each child that ended. When the parent is gone it ends, its children too.
+"""
+
+import gc
+import os
+import resource
+import selectors
+import signal
+import socket
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn
+
+from adapters.processes.lifeline import die_with_parent
+
+ORDER: Final = struct.Struct(">cI")
+REPORT: Final = struct.Struct(">cIi")
+FORK, KILL, ENDED = b"F", b"K", b"E"
+
+Child = Callable[[socket.socket], None]
+"""Serves the socket until its other side is closed."""
+
+
+class ForkServer:
+    """The loop of the process; `memory` bounds the address space of each child, in bytes."""
+
+    def __init__(self, control: socket.socket, child: Child, memory: int) -> None:
+        self._control, self._child, self._memory = control, child, memory
+        self._numbers: dict[int, int] = {}
+
+    def run(self) -> None:
+        """Serve until the parent is gone."""
+        for ignored in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(ignored, signal.SIG_IGN)  # who stops the parent stops this by it
+        woken, wakes = os.pipe()
+        for end in (woken, wakes):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(wakes)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        gc.collect()
+        gc.freeze()  # the children share what is there now
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._control, selectors.EVENT_READ)
+            selector.register(woken, selectors.EVENT_READ)
+            while True:
+                ready = [key.fileobj for key, _ in selector.select()]
+                if woken in ready:
+                    os.read(woken, 4096)
+                    self._reap()
+                if self._control in ready and not self._obey():
+                    break
+        for pid in self._numbers:
+            _kill(pid)
+
+    def _obey(self) -> bool:
+        """Carry out one order; False when the parent is gone."""
+        order, descriptors, _, _ = socket.recv_fds(self._control, ORDER.size, 1)
+        if len(order) < ORDER.size:
+            return False
+        what, number = ORDER.unpack(order)
+        if what == FORK:
+            self._fork(number, descriptors[0])
+        else:
+            for pid in [pid for pid, known in self._numbers.items() if known == number]:
+                _kill(pid)
+        return True
+
+    def _fork(self, number: int, descriptor: int) -> None:
+        parent = os.getpid()
+        pid = os.fork()
+        if not pid:
+            self._become_child(parent, descriptor)
+        os.close(descriptor)
+        self._numbers[pid] = number
+
+    def _become_child(self, parent: int, descriptor: int) -> NoReturn:
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._control.close()
+            die_with_parent(signal.SIGKILL, parent)
+            _confine(self._memory)
+            self._child(socket.socket(fileno=descriptor))
+            code = 0
+        finally:
+            os._exit(code)
+
+    def _reap(self) -> None:
+        while self._numbers:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            with suppress(OSError):
+                self._control.sendall(REPORT.pack(ENDED, self._numbers.pop(pid), os.waitstatus_to_exitcode(status)))
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _confine(memory: int) -> None:
+    """Bound what this process can take; should memory run out on the machine, it is the first to go."""
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+
+
+def allow_cpu(seconds: int) -> None:
+    """Let this process compute for so many seconds more; then the kernel ends it (SIGXCPU)."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = int(used.ru_utime + used.ru_stime) + max(1, seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))

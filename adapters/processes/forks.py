@@ -1,0 +1,110 @@
+"""The parent's side of the fork server: it is started when first asked for, and again when it is gone."""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from adapters.processes.fork_server import ENDED, FORK, KILL, ORDER, REPORT
+
+_HANDED_ON: Final = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PYTHONPATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
+"""What of the environment a reader gets: no secret, no address of a store."""
+
+
+class Fork:
+    """A child of the fork server, and this side of its socket. `ended` becomes its exit status, negative for a signal."""
+
+    def __init__(self, server: "ForkServerProcess", number: int, connection: socket.socket) -> None:
+        self._server, self._number = server, number
+        self.connection = connection
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self._server.order(KILL, self._number)
+
+
+class ForkServerProcess:
+    """One running fork server."""
+
+    def __init__(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
+        self._process, self._control = process, control
+        self._forks: dict[int, Fork] = {}
+        self._last = 0
+        self._reports = b""
+        asyncio.get_running_loop().add_reader(control, self._report)
+
+    @classmethod
+    async def start(cls, command: Sequence[str]) -> "ForkServerProcess":
+        """Start the command; its standard input is the socket."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(*command, stdin=theirs.fileno(), env=environment())
+        ours.setblocking(False)
+        return cls(process, ours)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it takes orders."""
+        return self._control.fileno() >= 0 and self._process.returncode is None
+
+    def fork(self) -> Fork:
+        """A fresh child."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self._last += 1
+        fork = self._forks[self._last] = Fork(self, self._last, ours)
+        with theirs:
+            socket.send_fds(self._control, [ORDER.pack(FORK, self._last)], [theirs.fileno()])
+        return fork
+
+    def order(self, what: bytes, number: int) -> None:
+        """Tell the server something about a child, if it is there to be told."""
+        if number in self._forks and self.alive:
+            self._control.send(ORDER.pack(what, number))
+
+    async def close(self) -> None:
+        """End it and its children."""
+        self._gone()
+        if self._process.returncode is None:
+            try:
+                async with asyncio.timeout(2):
+                    await self._process.wait()
+            except TimeoutError:
+                self._process.kill()
+                await self._process.wait()
+
+    def _report(self) -> None:
+        try:
+            got = self._control.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            got = b""
+        if not got:
+            self._gone()
+            return
+        self._reports += got
+        while len(self._reports) >= REPORT.size:
+            report, self._reports = self._reports[: REPORT.size], self._reports[REPORT.size :]
+            what, number, status = REPORT.unpack(report)
+            fork = self._forks.pop(number, None)
+            if what == ENDED and fork is not None and not fork.ended.done():
+                fork.ended.set_result(status)
+
+    def _gone(self) -> None:
+        if self._control.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._control)
+            self._control.close()
+        for fork in self._forks.values():
+            if not fork.ended.done():
+                fork.ended.set_result(-int(signal.SIGKILL))
+        self._forks.clear()
+
+
+def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What of this process's environment a reader gets."""
+    given = os.environ if given is None else given
+    return {name: given[name] for name in _HANDED_ON if name in given}

@@ -1,0 +1,117 @@
+"""What a process and its readers say to each other: length-prefixed MessagePack, decoded to declared types alone.
+
+Nothing that a reader says can run code here: it works on hostile files.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from domain.catalogue.batch import RowFingerprint
+from domain.ingestion.model import FeedSettings
+from domain.kernel.problems import Problem
+
+LENGTH = 8
+"""Bytes of a message's length, big-endian, before each."""
+LONGEST = 1 << 30
+"""No message is longer, in bytes."""
+
+
+class Order(msgspec.Struct, tag=True, frozen=True):
+    """A snapshot to read (ports.feed_readers.ReadingOrder); `config` as JSON. `cpu` bounds its processor time, in seconds."""
+
+    snapshot: str
+    folder: str
+    connector: str
+    config: bytes
+    stream: str
+    settings: FeedSettings
+    buckets: int
+    pushed: bool
+    may_be_stock: bool
+    cpu: int
+
+
+class Spool(msgspec.Struct, tag=True, frozen=True):
+    """Read everything."""
+
+
+class Gather(msgspec.Struct, tag=True, frozen=True):
+    """Tell the keys of the buckets from `start` to before `stop`."""
+
+    start: int
+    stop: int
+
+
+class State(msgspec.Struct, tag=True, frozen=True):
+    """Tell what the feed states under those keys of the buckets."""
+
+    start: int
+    stop: int
+    keys: list[str]
+
+
+class Draw(msgspec.Struct, tag=True, frozen=True):
+    """Read the first so many records."""
+
+    count: int
+
+
+class Progress(msgspec.Struct, tag=True, frozen=True):
+    """So many rows are read; the answer is still to come."""
+
+    rows: int
+
+
+class Spooled(msgspec.Struct, tag=True, frozen=True):
+    """The answer to Spool; `slots` as unsigned 32-bit integers in the machine's order."""
+
+    rows: int
+    held: list[int]
+    slots: bytes
+    places: list[str] | None
+    problems: list[Problem]
+    problem_count: int
+
+
+class Keys(msgspec.Struct, tag=True, frozen=True):
+    """The answer to Gather."""
+
+    fingerprints: list[RowFingerprint]
+    lines: list[int]
+
+
+class Statements(msgspec.Struct, tag=True, frozen=True):
+    """The answer to State; `statements` as JSON with exact numbers."""
+
+    statements: bytes
+    problems: list[Problem]
+
+
+class Drawn(msgspec.Struct, tag=True, frozen=True):
+    """The answer to Draw; `records` as JSON with exact numbers."""
+
+    records: bytes
+    failure: str | None
+
+
+class Failed(msgspec.Struct, tag=True, frozen=True):
+    """What was asked for cannot be had: a kind of FAILURES, and for `os` the error's number."""
+
+    kind: str
+    message: str
+    errno: int = 0
+
+
+Request = Order | Spool | Gather | State | Draw
+Reply = Progress | Spooled | Keys | Statements | Drawn | Failed
+
+encode = msgspec.msgpack.Encoder().encode
+request = msgspec.msgpack.Decoder(Request).decode
+reply = msgspec.msgpack.Decoder(Reply).decode
+
+
+def framed(message: msgspec.Struct) -> Sequence[bytes]:
+    """The message's length and the message."""
+    body = encode(message)
+    return len(body).to_bytes(LENGTH), body

@@ -1,0 +1,158 @@
+"""A snapshot read, mapped and normalised in the calling thread: all that needs no store, so that it can run anywhere."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from domain.catalogue.batch import RowFingerprint
+from domain.catalogue.model import Stream
+from domain.catalogue.statements import ProductStatement, together
+from domain.ingestion.model import FeedTable, Group
+from domain.ingestion.normalise import normalise
+from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
+from domain.ingestion.records import from_record
+from domain.ingestion.vocabulary.senses import score_header
+from domain.kernel.problems import Problem
+from domain.runs.chunks import slot_of
+from domain.runs.usecases.spooling import PUSHED, RowSpooler, Spooling
+from ports.codec import Codec
+from ports.connectors import Connectors, Job, ParseFailed
+from ports.feed_readers import ReadingOrder
+from ports.spool import Spool, Spools
+
+Line = tuple[int, int, bytes]
+"""Table number, line and the encoded cells."""
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """The lines of some buckets by key, in the feed's order."""
+
+    buckets: range
+    lines: dict[str, list[Line]] = field(default_factory=dict)
+
+
+class SnapshotReading:
+    """ports.feed_readers.SnapshotReader over connectors, and a spool below the order's folder."""
+
+    def __init__(
+        self, connectors: Connectors, codec: Codec, spools: Callable[[Path], Spools], order: ReadingOrder
+    ) -> None:
+        self._connectors, self._codec, self._order = connectors, codec, order
+        self._spools = spools(Path(order.folder))
+        self._stream = Stream(order.stream)
+        self._feed = Spooling(order.buckets, self._stream)
+        self._open = ExitStack()
+        self._spool: Spool | None = None
+        self._chunk = _Chunk(range(0))
+
+    def close(self) -> None:
+        """Let go of what was put aside."""
+        self._open.close()
+
+    @property
+    def rows(self) -> int:
+        """How many rows are read so far; another thread may ask."""
+        return self._feed.rows
+
+    def spool(self) -> SpooledRows:
+        """Every row under its key. Raises ParseFailed, NeedsMapping, StockSheet."""
+        self._spool = self._open.enter_context(self._spools.open(self._order.buckets))
+        spooler = RowSpooler(self._codec, self._spool, self._order.settings, self._feed)
+        if self._order.pushed:
+            spooler.records(self._parts())
+        else:
+            spooler.tables(self._tables(), may_be_stock=self._order.may_be_stock)
+        return self._feed.spooled()
+
+    def sample(self, count: int) -> Sample:
+        """The first records, by column."""
+        sample: list[Mapping[str, Any]] = []
+        try:
+            for table in self._tables():
+                for _, cells in islice(table.rows, count - len(sample)):
+                    named = zip(table.headers, cells, strict=False)
+                    sample.append({header: cell for header, cell in named if cell is not None})
+                if len(sample) == count:
+                    break
+        except ParseFailed as failure:
+            return Sample(sample, str(failure))
+        return Sample(sample)
+
+    def gather(self, buckets: range) -> Gathered:
+        """The buckets' keys with their fingerprints."""
+        chunk = self._gathered(buckets)
+        fingerprints, lines = [], []
+        for key, kept in chunk.lines.items():
+            digest = blake2b(digest_size=16)
+            for table, _, cells in kept:
+                digest.update(self._feed.sheets[max(table, 0)].salt)
+                digest.update(cells)
+            fingerprints.append(RowFingerprint(slot_of(key, self._stream), key, digest.digest()))
+            lines.append(kept[0][1])
+        return Gathered(fingerprints, lines)
+
+    def states(self, buckets: range, keys: Collection[str]) -> Stated:
+        """What the feed states under these keys. A statement's key is the fingerprint's."""
+        stated: list[ProductStatement] = []
+        problems: list[Problem] = []
+        wanted = frozenset(keys)
+        for key, lines in self._gathered(buckets).lines.items():
+            if key in wanted:
+                statement = self._statement(key, lines, problems)
+                if statement is not None:
+                    stated.append(statement)
+        return Stated(stated, problems)
+
+    def _tables(self) -> Iterator[FeedTable]:
+        order = self._order
+        job = Job(order.config, None, order.stream)
+        return self._connectors.tables(
+            order.connector, job, Path(order.snapshot), score_header, self._feed.problems.add
+        )
+
+    def _parts(self) -> Iterator[Sequence[Mapping[str, Any]]]:
+        """The pushed records of a snapshot, part by part."""
+        with Path(self._order.snapshot).open("rb") as file:
+            for line in file:
+                yield self._codec.decode(line)
+
+    def _gathered(self, buckets: range) -> _Chunk:
+        """The buckets' lines by key; those of the buckets last asked for are at hand."""
+        if self._chunk.buckets == buckets:
+            return self._chunk
+        assert self._spool is not None
+        chunk = self._chunk = _Chunk(buckets)
+        decode, by_key = self._codec.decode, chunk.lines
+        for bucket in buckets:
+            for entry in self._spool.lines(bucket):
+                head, _, cells = entry.partition(b"\t")
+                table, key, line = decode(head)
+                by_key.setdefault(key, []).append((table, line, cells))
+        return chunk
+
+    def _statement(self, key: str, lines: Sequence[Line], problems: list[Problem]) -> ProductStatement | None:
+        """One key's statement; what several sheets say of it is laid together."""
+        whole: ProductStatement | None = None
+        for table in dict.fromkeys(entry[0] for entry in lines):
+            rows = [(line, self._codec.decode(cells)) for number, line, cells in lines if number == table]
+            part, found = self._read(table, key, rows)
+            problems += found
+            if part is not None:
+                whole = part if whole is None else together(whole, part)
+        if whole is not None:
+            whole.key = key
+        return whole
+
+    def _read(self, table: int, key: str, rows: list[tuple[int, Any]]) -> tuple[ProductStatement | None, list[Problem]]:
+        if table == PUSHED:
+            line, record = rows[-1]
+            statement, found = from_record(record, self._order.settings, line)
+            return statement, found
+        sheet = self._feed.sheets[table]
+        assert sheet.plan is not None
+        return normalise(Group(key, rows, sheet.name), sheet.plan)

@@ -1,0 +1,41 @@
+"""`python -m entrypoints.reader`: forks readers for the process that started it, and ends with it."""
+
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from adapters.files.spool import FileSpools
+from adapters.pluggy.host import connect
+from adapters.processes.child import ReaderChild
+from adapters.processes.fork_server import ForkServer
+from adapters.processes.lifeline import die_with_parent
+from adapters.wire.codec import JsonCodec
+from connectors.sdk.context import Limits
+from domain.runs.usecases.reading import SnapshotReading
+from entrypoints.reader.network import NoNetwork
+from ports.feed_readers import ReadingOrder, SnapshotReader
+
+
+def main(parent: str, memory: str, version: str, plugins: str, limits: str) -> None:
+    """Serve the socket on standard input. `memory` bounds each reader, in MiB; `limits` (JSON) what it takes of a file."""
+    die_with_parent(signal.SIGKILL, int(parent))
+    control = socket.socket(fileno=os.dup(0))
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    connectors = connect(Path(plugins), NoNetwork(), product_version=version, limits=Limits(**json.loads(limits)))
+    codec = JsonCodec()
+
+    def open_snapshot(order: ReadingOrder) -> SnapshotReader:
+        return SnapshotReading(connectors, codec, FileSpools, order)
+
+    def child(connection: socket.socket) -> None:
+        ReaderChild(connection, open_snapshot, codec).serve()
+
+    ForkServer(control, child, int(memory) << 20).run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

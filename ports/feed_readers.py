@@ -1,0 +1,102 @@
+"""Reading snapshots where a hostile file can do no harm: what it takes is bounded, and it takes nobody along."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from domain.ingestion.model import FeedSettings
+from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
+
+DEFAULTS: Final = FeedSettings()
+
+
+class ReaderDied(Exception):
+    """What read the feed ended without a word, or took too long; the message tells how."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOrder:
+    """A snapshot to be read: the file's path, the connector that reads it with its settings, and the stream.
+
+    `folder` is where rows may be put aside, by `buckets`; `settings` say how values are read. `pushed`: the snapshot
+    holds records. `may_be_stock`: a file that states stock alone raises StockSheet.
+    """
+
+    snapshot: str
+    folder: str
+    connector: str
+    config: Mapping[str, Any]
+    stream: str
+    settings: FeedSettings = DEFAULTS
+    buckets: int = 1
+    pushed: bool = False
+    may_be_stock: bool = False
+
+
+Told = Callable[[int], Awaitable[None]]
+"""Told now and then how many rows are read."""
+
+
+class FeedReader(Protocol):
+    """One snapshot being read. Every call may raise ReaderDied, after which there is nothing more to be had."""
+
+    async def spool(self, told: Told) -> SpooledRows:
+        """Read the whole snapshot, map its columns and put its rows aside, once.
+
+        Raises ParseFailed, NeedsMapping when no table can be keyed, StockSheet when the order allows for it.
+        """
+        ...
+
+    async def gather(self, buckets: range) -> Gathered:
+        """What is put aside in these buckets, by key."""
+        ...
+
+    async def states(self, buckets: range, keys: Collection[str]) -> Stated:
+        """What the feed states under those of the buckets' keys."""
+        ...
+
+    async def sample(self, count: int) -> Sample:
+        """The snapshot's first `count` records, read without putting anything aside."""
+        ...
+
+
+class FeedReaders(Protocol):
+    """Where readers are had."""
+
+    def open(self, order: ReadingOrder) -> AbstractAsyncContextManager[FeedReader]:
+        """A reader of that snapshot, stopped on leaving the context whatever it does. Raises ReaderDied."""
+        ...
+
+
+class SnapshotReader(Protocol):
+    """The same reading, in the calling thread: what stands behind a FeedReader."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows are read so far; another thread may ask."""
+        ...
+
+    def spool(self) -> SpooledRows:
+        """As FeedReader.spool."""
+        ...
+
+    def gather(self, buckets: range) -> Gathered:
+        """As FeedReader.gather."""
+        ...
+
+    def states(self, buckets: range, keys: Collection[str]) -> Stated:
+        """As FeedReader.states."""
+        ...
+
+    def sample(self, count: int) -> Sample:
+        """As FeedReader.sample."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what was put aside."""
+        ...
+
+
+OpenSnapshot = Callable[[ReadingOrder], SnapshotReader]
+"""Opens a snapshot for reading in the calling thread."""
