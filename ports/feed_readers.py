@@ -1,12 +1,14 @@
 """Reading snapshots where a hostile file can do no harm: what it takes is bounded, and it takes nobody along."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
+from domain.kernel.problems import Problem
 
 DEFAULTS: Final = FeedSettings()
 
@@ -85,8 +87,8 @@ class SnapshotReader(Protocol):
         """As FeedReader.gather."""
         ...
 
-    def states(self, buckets: range, keys: Collection[str]) -> Stated:
-        """As FeedReader.states."""
+    def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
+        """What the feed states under those of the buckets' keys, one by one; `problems` gets what cannot be read."""
         ...
 
     def sample(self, count: int) -> Sample:

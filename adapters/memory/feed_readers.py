@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
+from domain.kernel.problems import Problem
 from ports.feed_readers import OpenSnapshot, ReadingOrder, SnapshotReader, Told
 
 
@@ -24,7 +25,11 @@ class MemoryFeedReader:
         return await asyncio.to_thread(self._reader.gather, buckets)
 
     async def states(self, buckets: range, keys: Collection[str]) -> Stated:
-        return await asyncio.to_thread(self._reader.states, buckets, keys)
+        def stated() -> Stated:
+            problems: list[Problem] = []
+            return Stated(list(self._reader.statements(buckets, keys, problems)), problems)
+
+        return await asyncio.to_thread(stated)
 
     async def sample(self, count: int) -> Sample:
         return await asyncio.to_thread(self._reader.sample, count)
@@ -43,3 +48,6 @@ class MemoryFeedReaders:
             yield MemoryFeedReader(reader)
         finally:
             reader.close()
+
+    async def close(self) -> None:
+        """Nothing is left to be ended."""

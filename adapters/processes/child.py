@@ -24,6 +24,7 @@ from adapters.processes.messages import (
     Statements,
 )
 from domain.ingestion.reading import NeedsMapping, StockSheet
+from domain.kernel.problems import Problem
 from ports.codec import Codec
 from ports.connectors import ParseFailed
 from ports.feed_readers import OpenSnapshot, ReadingOrder, SnapshotReader
@@ -98,8 +99,9 @@ class ReaderChild:
                 gathered = reader.gather(range(start, stop))
                 return Keys(list(gathered.fingerprints), list(gathered.lines))
             case State(start, stop, keys):
-                stated = reader.states(range(start, stop), keys)
-                return Statements(self._codec.encode(stated.statements), list(stated.problems))
+                problems: list[Problem] = []
+                statements = reader.statements(range(start, stop), keys, problems)
+                return Statements([self._codec.encode(statement) for statement in statements], problems)
             case Draw(count):
                 sample = reader.sample(count)
                 return Drawn(self._codec.encode(sample.records), sample.failure)
@@ -114,8 +116,15 @@ class ReaderChild:
             over.set()
             teller.join()
         places = None if spooled.places is None else sorted(spooled.places)
-        slots = array("I", spooled.slots).tobytes()
-        return Spooled(spooled.rows, list(spooled.held), slots, places, list(spooled.problems), spooled.problem_count)
+        return Spooled(
+            rows=spooled.rows,
+            held=list(spooled.held),
+            sizes=list(spooled.sizes),
+            slots=array("I", spooled.slots).tobytes(),
+            places=places,
+            problems=list(spooled.problems),
+            problem_count=spooled.problem_count,
+        )
 
     def _tell(self, reader: SnapshotReader, over: threading.Event) -> None:
         while not over.wait(TELLING):

@@ -93,7 +93,7 @@ class ProcessFeedReader:
         slots = array("I")
         slots.frombytes(got.slots)
         places = None if got.places is None else frozenset(got.places)
-        return SpooledRows(got.rows, got.held, slots, places, got.problems, got.problem_count)
+        return SpooledRows(got.rows, got.held, got.sizes, slots, places, got.problems, got.problem_count)
 
     async def gather(self, buckets: range) -> Gathered:
         got = await self._asked(Gather(buckets.start, buckets.stop), Keys, self._limits.wall)
@@ -101,7 +101,7 @@ class ProcessFeedReader:
 
     async def states(self, buckets: range, keys: Collection[str]) -> Stated:
         got = await self._asked(State(buckets.start, buckets.stop, list(keys)), Statements, self._limits.wall)
-        return Stated([_product(plain) for plain in self._codec.decode(got.statements)], got.problems)
+        return Stated([_product(self._codec.decode(statement)) for statement in got.statements], got.problems)
 
     async def sample(self, count: int) -> Sample:
         got = await self._asked(Draw(count), Drawn, self._limits.sample)

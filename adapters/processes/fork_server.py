@@ -45,6 +45,7 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         gc.collect()
         gc.freeze()  # the children share what is there now
+        gc.set_threshold(100_000, 20, 100)  # what a feed is read into goes round in no circles
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             selector.register(woken, selectors.EVENT_READ)

@@ -68,6 +68,7 @@ class Spooled(msgspec.Struct, tag=True, frozen=True):
 
     rows: int
     held: list[int]
+    sizes: list[int]
     slots: bytes
     places: list[str] | None
     problems: list[Problem]
@@ -82,9 +83,9 @@ class Keys(msgspec.Struct, tag=True, frozen=True):
 
 
 class Statements(msgspec.Struct, tag=True, frozen=True):
-    """The answer to State; `statements` as JSON with exact numbers."""
+    """The answer to State; each of `statements` as JSON with exact numbers."""
 
-    statements: bytes
+    statements: list[bytes]
     problems: list[Problem]
 
 

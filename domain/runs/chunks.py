@@ -11,6 +11,8 @@ BUCKET_BYTES: Final = 16 << 10
 MOST_BUCKETS: Final = 1024
 CHUNK_ROWS: Final = {Stream.CATALOGUE: 3_000, Stream.STOCK: 6_000}
 """About how many rows one transaction stores: enough for sets to pay, few enough for memory and for the high watermark."""
+CHUNK_BYTES: Final = 8 << 20
+"""About how many bytes of rows are worked on together, however few rows they are."""
 _FINE: Final = 0xFFF
 
 
@@ -35,17 +37,17 @@ def slots_of(chunk: range, buckets: int) -> tuple[int, int]:
     return -(-chunk.start * SLOTS // buckets), -(-chunk.stop * SLOTS // buckets)
 
 
-def chunks_of(held: Sequence[int], stream: Stream) -> list[range]:
-    """Buckets, by the rows `held` in each, taken together until they hold CHUNK_ROWS.
+def chunks_of(held: Sequence[int], sizes: Sequence[int], stream: Stream) -> list[range]:
+    """Buckets, by the rows `held` in each and their bytes, taken together until they hold CHUNK_ROWS or CHUNK_BYTES.
 
     There is at least one chunk, if only to find what is absent.
     """
-    chunks, first, rows = [], 0, 0
-    for bucket, number in enumerate(held):
-        rows += number
-        if rows >= CHUNK_ROWS[stream]:
+    chunks, first, rows, taken = [], 0, 0, 0
+    for bucket, (number, size) in enumerate(zip(held, sizes, strict=True)):
+        rows, taken = rows + number, taken + size
+        if rows >= CHUNK_ROWS[stream] or taken >= CHUNK_BYTES:
             chunks.append(range(first, bucket + 1))
-            first, rows = bucket + 1, 0
+            first, rows, taken = bucket + 1, 0, 0
     if first < len(held):
         chunks.append(range(first, len(held)))
     return chunks

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 
 from adapters.files.spool import FileSpools
@@ -18,6 +19,9 @@ from domain.runs.usecases.reading import SnapshotReading
 from entrypoints.reader.network import NoNetwork
 from ports.feed_readers import ReadingOrder, SnapshotReader
 
+SPOOLED = 4 << 20
+"""How many bytes of rows a reader holds before they go to files."""
+
 
 def main(parent: str, memory: str, version: str, plugins: str, limits: str) -> None:
     """Serve the socket on standard input. `memory` bounds each reader, in MiB; `limits` (JSON) what it takes of a file."""
@@ -29,7 +33,7 @@ def main(parent: str, memory: str, version: str, plugins: str, limits: str) -> N
     codec = JsonCodec()
 
     def open_snapshot(order: ReadingOrder) -> SnapshotReader:
-        return SnapshotReading(connectors, codec, FileSpools, order)
+        return SnapshotReading(connectors, codec, partial(FileSpools, limit=SPOOLED), order)
 
     def child(connection: socket.socket) -> None:
         ReaderChild(connection, open_snapshot, codec).serve()

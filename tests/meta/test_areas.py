@@ -9,12 +9,12 @@ AREAS = {
 
 # What the layers have beside areas, and what it is for.
 MACHINERY = {
-    "ports": {"clock", "codec", "connectors", "idempotency", "limits", "maintenance", "objects", "pushes", "queue", "schemas", "secrets",
-              "signals", "spool", "store", "unit_of_work"},
+    "ports": {"clock", "codec", "connectors", "feed_readers", "idempotency", "limits", "maintenance", "objects", "pushes", "queue", "schemas", "secrets",
+              "signals", "spool", "store", "unit_of_work", "workspaces"},
     "adapters/postgres": {"catalogue_batch", "columns", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "idempotency", "leadership",
                           "connecting", "listing", "migrate", "pool", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance",
                           "shards", "webhook_deliveries"},
-    "adapters/memory": {"clock", "idempotency", "limits", "row_fingerprints", "objects", "pushes", "queue", "signals", "table", "unit_of_work", "webhook_deliveries"},
+    "adapters/memory": {"clock", "feed_readers", "idempotency", "limits", "row_fingerprints", "objects", "pushes", "queue", "signals", "table", "unit_of_work", "webhook_deliveries"},
     "adapters/wire": {"codec", "cursors", "problems", "products", "records", "resource", "schema", "versions"},
     "entrypoints/areas": {"area", "registry"},
 }  # fmt: skip

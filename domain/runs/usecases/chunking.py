@@ -22,6 +22,7 @@ class Feed:
     stream: Stream
     rows: int
     held: Sequence[int]
+    sizes: Sequence[int]
     slots: "array[int]"
     places: frozenset[str] | None
     problems: ProblemLog
@@ -33,7 +34,7 @@ class Feed:
 
     def chunks(self) -> list[range]:
         """The buckets that make up each chunk."""
-        return chunks_of(self.held, self.stream)
+        return chunks_of(self.held, self.sizes, self.stream)
 
     def has(self, key: str) -> bool:
         """Whether the feed names the product key (known by its slot, so one key in two thousand million is mistaken)."""
@@ -45,7 +46,8 @@ class Feed:
 def feed_of(spooled: SpooledRows, stream: Stream) -> Feed:
     """The feed that a reader has put aside."""
     problems = ProblemLog(list(spooled.problems), spooled.problem_count)
-    return Feed(stream, spooled.rows, spooled.held, array("I", spooled.slots), spooled.places, problems)
+    slots = array("I", spooled.slots)
+    return Feed(stream, spooled.rows, spooled.held, spooled.sizes, slots, spooled.places, problems)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from domain.catalogue.model import Stream
 from domain.catalogue.statements import ProductStatement, together
 from domain.ingestion.model import FeedTable, Group
 from domain.ingestion.normalise import normalise
-from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
+from domain.ingestion.reading import Gathered, Sample, SpooledRows
 from domain.ingestion.records import from_record
 from domain.ingestion.vocabulary.senses import score_header
 from domain.kernel.problems import Problem
@@ -96,17 +96,14 @@ class SnapshotReading:
             lines.append(kept[0][1])
         return Gathered(fingerprints, lines)
 
-    def states(self, buckets: range, keys: Collection[str]) -> Stated:
-        """What the feed states under these keys. A statement's key is the fingerprint's."""
-        stated: list[ProductStatement] = []
-        problems: list[Problem] = []
+    def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
+        """What the feed states under these keys, one by one. A statement's key is the fingerprint's."""
         wanted = frozenset(keys)
         for key, lines in self._gathered(buckets).lines.items():
             if key in wanted:
                 statement = self._statement(key, lines, problems)
                 if statement is not None:
-                    stated.append(statement)
-        return Stated(stated, problems)
+                    yield statement
 
     def _tables(self) -> Iterator[FeedTable]:
         order = self._order

@@ -42,7 +42,7 @@ class ProblemLog:
 class Spooling:
     """What of a feed is put aside so far; another thread may look at the counts.
 
-    Rows are put aside in `buckets` by a hash of their key; `held` counts the rows of each.
+    Rows are put aside in `buckets` by a hash of their key; `held` counts the rows of each, `sizes` their bytes.
     """
 
     buckets: int
@@ -50,12 +50,14 @@ class Spooling:
     sheets: list[Sheet] = field(default_factory=list)
     rows: int = 0
     problems: ProblemLog = field(default_factory=ProblemLog)
-    slots: "array[int]" = field(default_factory=lambda: array("I"))
+    slots: "list[array[int]]" = field(default_factory=list)
     held: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """No bucket holds anything yet."""
-        self.held = [0] * self.buckets
+        self.held, self.sizes = [0] * self.buckets, [0] * self.buckets
+        self.slots = [array("I") for _ in range(self.buckets)]
 
     def places(self) -> frozenset[str] | None:
         """The locations that all sheets together can state offers at; None where that is not known beforehand."""
@@ -68,8 +70,10 @@ class Spooling:
 
     def spooled(self) -> SpooledRows:
         """What was put aside, once reading is over."""
-        problems = self.problems
-        return SpooledRows(self.rows, self.held, sorted(self.slots), self.places(), problems.kept, problems.total)
+        slots, problems = array("I"), self.problems
+        for bucket in self.slots:  # they follow each other as their slots do; sorting one at a time takes little memory
+            slots.extend(sorted(set(bucket)))
+        return SpooledRows(self.rows, self.held, self.sizes, slots, self.places(), problems.kept, problems.total)
 
 
 class RowSpooler:
@@ -140,10 +144,12 @@ class RowSpooler:
                 self._keep(index, key, line, cells)
 
     def _keep(self, table: int, key: str, line: int, cells: Any) -> None:
-        encode, slot = self._codec.encode, slot_of(key, self._feed.stream)
+        feed, encode, slot = self._feed, self._codec.encode, slot_of(key, self._feed.stream)
+        bucket = slot * feed.buckets // SLOTS
         if slot != self._last_slot:
-            self._feed.slots.append(slot)
+            feed.slots[bucket].append(slot)
             self._last_slot = slot
-        bucket = slot * self._feed.buckets // SLOTS
-        self._feed.held[bucket] += 1
-        self._spool.put(bucket, encode((table, key, line)) + b"\t" + encode(cells))
+        entry = encode((table, key, line)) + b"\t" + encode(cells)
+        feed.held[bucket] += 1
+        feed.sizes[bucket] += len(entry)
+        self._spool.put(bucket, entry)
