@@ -31,7 +31,10 @@ class Dispatch(Protocol):
     """Across tenants, each call a transaction of its own: what relay and workers need."""
 
     async def lanes_due(self, limit: int) -> Sequence[str]:
-        """Mark due, undispatched jobs (and those whose lease lapsed) as dispatched; answers their lanes."""
+        """Mark due, undispatched jobs (and those whose lease lapsed) as dispatched; answers their lanes, fairly.
+
+        At most LANES_OF_ONE lanes of one organisation are under way; organisations take turns.
+        """
         ...
 
     async def next_due(self) -> datetime | None:

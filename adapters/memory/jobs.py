@@ -1,12 +1,13 @@
 """The jobs table in memory: queued in a transaction, claimed lane by lane under leases."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from adapters.memory.table import MemoryDatabase, Table, Transaction
-from domain.jobs.model import ClaimedJob, NewJob
+from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from ports.clock import Clock
@@ -105,10 +106,24 @@ class MemoryDispatch:
 
     async def lanes_due(self, limit: int) -> Sequence[str]:
         now = self._clock.now()
-        due = [row for row in self._open() if row.claimable(now) and (not row.dispatched or row.lapsed(now))]
-        for row in due[:limit]:
-            self._write(replace(row, dispatched=True))
-        return list(dict.fromkeys(row.job.lane for row in due[:limit]))
+        under_way: dict[str, set[str]] = defaultdict(set)
+        due: dict[str, dict[str, list[JobRow]]] = defaultdict(lambda: defaultdict(list))
+        for row in self._open():
+            org, lane = row.job.tenant.org, row.job.lane
+            if row.claimable(now) and (not row.dispatched or row.lapsed(now)):
+                due[org][lane].append(row)
+            elif row.dispatched and (row.held(now) or row.claimable(now)):
+                under_way[org].add(lane)
+        turns = [
+            (turn, rows[0].run_at, lane, rows)
+            for org, lanes in due.items()
+            for turn, (lane, rows) in enumerate(list(lanes.items())[: max(0, LANES_OF_ONE - len(under_way[org]))])
+        ]
+        chosen = sorted(turns, key=lambda entry: entry[:2])[:limit]
+        for *_, rows in chosen:
+            for row in rows:
+                self._write(replace(row, dispatched=True))
+        return [lane for _, _, lane, _ in chosen]
 
     async def next_due(self) -> datetime | None:
         waiting = [row.run_at for row in self._open() if not row.dispatched and row.lease_until is None]

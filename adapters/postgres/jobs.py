@@ -9,7 +9,7 @@ from psycopg import AsyncClientCursor
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
-from domain.jobs.model import ClaimedJob, NewJob
+from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -68,7 +68,7 @@ class PostgresDispatch:
         self._pool = pool
 
     async def lanes_due(self, limit: int) -> Sequence[str]:
-        return [row[0] for row in await self._rows(SQL["lanes_due"], {"limit": limit})]
+        return [row[0] for row in await self._rows(SQL["lanes_due"], {"limit": limit, "most": LANES_OF_ONE})]
 
     async def next_due(self) -> datetime | None:
         moment: datetime | None = (await self._rows(SQL["next_due"], {}))[0][0]

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from domain.kernel.tenancy import Tenant
+
+LANES_OF_ONE: Final = 16
+"""How many lanes of one organisation are under way at a time, so that it leaves room for others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.jobs.model import ClaimedJob, NewJob
+from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -200,3 +200,31 @@ async def test_a_released_or_put_off_job_is_told_again(backend: Backend, tenant:
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx.jobs.put_off(job, backend.now() - LEASE)
     assert lane in await backend.dispatch.lanes_due(10_000)
+
+
+async def test_no_organisation_takes_all_lanes(backend: Backend, tenant: Tenant) -> None:
+    greedy, modest = await backend.tenant(), tenant
+    many = [_lane() for _ in range(LANES_OF_ONE + 3)]
+    for lane in many:
+        await _add(backend, NewJob("a", lane, greedy), NewJob("a", lane, greedy))
+    own = [_lane(), _lane()]
+    for lane in own:
+        await _add(backend, NewJob("a", lane, modest))
+    first = [lane for lane in await backend.dispatch.lanes_due(1000) if lane in {*many, *own}]
+    assert first[:4] in ([many[0], own[0], many[1], own[1]], [own[0], many[0], own[1], many[1]])
+    assert sorted(first) == sorted([*many[:LANES_OF_ONE], *own])
+    assert not {*many, *own} & set(await backend.dispatch.lanes_due(1000))
+    for job in await backend.dispatch.claim(many[0], 10, LEASE):
+        await _finish(backend, job)
+    assert [lane for lane in await backend.dispatch.lanes_due(1000) if lane in many] == [many[LANES_OF_ONE]]
+
+
+async def test_an_attempt_that_let_its_lease_lapse_is_told(backend: Backend, tenant: Tenant) -> None:
+    lane = _lane()
+    await _add(backend, NewJob("a", lane, tenant))
+    [first] = await backend.dispatch.claim(lane, 1, SHORT)
+    await backend.pass_time(PAST_IT)
+    [second] = await backend.dispatch.claim(lane, 1, LEASE)
+    await backend.dispatch.release(second, backend.now())
+    [third] = await backend.dispatch.claim(lane, 1, LEASE)
+    assert [job.lapsed for job in (first, second, third)] == [False, True, False]
