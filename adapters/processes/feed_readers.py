@@ -214,13 +214,17 @@ class ProcessFeedReaders:
                 if not reader.fork.ended.done():
                     await reader.begin(order)
                     return reader
-        try:
-            reader = ProcessFeedReader((await self._started()).fork(), self._codec, self._limits)
-            await reader.connect()
-            await reader.begin(order)
-        except ConnectionError as error:
-            raise ReaderDied(f"It could not be started ({error}).") from error
-        return reader
+        for left in (1, 0):
+            try:
+                reader = ProcessFeedReader((await self._started()).fork(), self._codec, self._limits)
+                await reader.connect()
+                await reader.begin(order)
+            except ConnectionError as error:
+                if not left:
+                    raise ReaderDied(f"It could not be started ({error}).") from error
+            else:
+                return reader
+        raise AssertionError("the last try returns or raises")
 
     async def _started(self) -> ForkServerProcess:
         async with self._starting:

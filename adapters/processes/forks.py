@@ -51,19 +51,27 @@ class ForkServerProcess:
         return self._control.fileno() >= 0 and self._process.returncode is None
 
     def fork(self) -> Fork:
-        """A fresh child."""
+        """A fresh child. Raises ConnectionError when the server is gone."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         self._last += 1
         fork = self._forks[self._last] = Fork(self, self._last, ours)
         with theirs:
-            socket.send_fds(self._control, [ORDER.pack(FORK, self._last)], [theirs.fileno()])
+            try:
+                socket.send_fds(self._control, [ORDER.pack(FORK, self._last)], [theirs.fileno()])
+            except OSError as error:
+                ours.close()
+                self._gone()
+                raise ConnectionError("the fork server is gone") from error
         return fork
 
     def order(self, what: bytes, number: int) -> None:
         """Tell the server something about a child, if it is there to be told."""
         if number in self._forks and self.alive:
-            self._control.send(ORDER.pack(what, number))
+            try:
+                self._control.send(ORDER.pack(what, number))
+            except OSError:
+                self._gone()
 
     async def close(self) -> None:
         """End it and its children."""

@@ -51,6 +51,7 @@ def environment(
         "JOINERY_BASE_URL": address,
         "JOINERY_OBJECTS_URL": data.objects.as_uri(),
         "JOINERY_SECRET": "",
+        "JOINERY_WORK_DIR": str(data.path / "work"),
         "PYTHONUNBUFFERED": "1",
     }
     env = {**defaults, **{name: value for name, value in given.items() if value}}

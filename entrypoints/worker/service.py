@@ -31,6 +31,7 @@ async def run_worker(container: Container, settings: Settings, duties: frozenset
 
 async def _run_runs(container: Container, settings: Settings, stop: asyncio.Event) -> None:
     dependencies = container.assembled()
+    await asyncio.to_thread(container.workspaces().sweep)
     handlers = {kind: handler for area in AREAS for kind, handler in area.jobs(dependencies).items()}
     drain = Drain(dependencies.dispatch, handlers)
     database = Polling(dependencies.dispatch, dependencies.signals)

@@ -1,0 +1,129 @@
+"""Readers that die, hang and grow: what one does, it does to nobody else."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from adapters.processes.feed_readers import ProcessFeedReaders, ReaderFailed, ReaderLimits
+from adapters.wire.codec import JsonCodec
+from ports.connectors import ParseFailed
+from ports.feed_readers import ReaderDied, ReadingOrder
+
+pytestmark = pytest.mark.asyncio
+COMMAND = [sys.executable, "-m", "tests.support.hostile_reader"]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest_asyncio.fixture
+async def readers(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProcessFeedReaders]:
+    """At most two readers at a time, which may compute for a second and take 256 MiB."""
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setenv("JOINERY_SECRET", "not for readers")
+    made = ProcessFeedReaders(
+        COMMAND, JsonCodec(), most=2, limits=ReaderLimits(memory=256, cpu=1, wall=5.0, sample=2.0)
+    )
+    yield made
+    await made.close()
+
+
+def _order(folder: Path, deed: str = "well") -> ReadingOrder:
+    (folder / "snapshot").write_bytes(b"x")
+    return ReadingOrder(str(folder / "snapshot"), str(folder), deed, {}, "catalogue")
+
+
+async def _nobody(_: int) -> None:
+    """Hear how far it is."""
+
+
+async def _pid(readers: ProcessFeedReaders, folder: Path) -> int:
+    async with readers.open(_order(folder)) as reader:
+        return int((await reader.sample(1)).records[0]["pid"])
+
+
+@pytest.mark.parametrize(
+    ("deed", "error", "told"),
+    [
+        ("eat", ParseFailed, "256 MiB of memory"),
+        ("spin", ParseFailed, "1 seconds of computing"),
+        ("abort", ReaderDied, "SIGABRT"),
+        ("die", ReaderDied, "SIGKILL"),
+        ("segfault", ReaderDied, "SIGSEGV"),
+        ("leave", ReaderDied, "ended with 7"),
+        ("sleep", ReaderDied, "longer than 5 seconds"),
+        ("raise", ReaderFailed, "KeyError at"),
+        ("server", ReaderDied, "SIGKILL"),
+    ],
+)
+async def test_what_one_does_it_does_to_itself(
+    readers: ProcessFeedReaders, tmp_path: Path, deed: str, error: type[Exception], told: str
+) -> None:
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+    async with readers.open(_order(tmp_path / "other")) as beside:
+        await beside.spool(_nobody)
+        async with readers.open(_order(tmp_path / "one", deed)) as reader:
+            with pytest.raises(error, match=told) as raised:
+                await reader.spool(_nobody)
+            assert "secret" not in str(raised.value)
+            with pytest.raises(ReaderDied):
+                await reader.gather(range(1))
+        if deed != "server":
+            assert await beside.sample(1)
+    assert await _pid(readers, tmp_path) > 0
+
+
+async def test_a_reader_knows_no_secret(readers: ProcessFeedReaders, tmp_path: Path) -> None:
+    async with readers.open(_order(tmp_path, "environment")) as reader:
+        with pytest.raises(ParseFailed, match="^none$"):
+            await reader.spool(_nobody)
+
+
+async def test_one_that_is_left_at_work_is_ended(readers: ProcessFeedReaders, tmp_path: Path) -> None:
+    async with readers.open(_order(tmp_path, "sleep")) as reader:
+        work = asyncio.create_task(reader.spool(_nobody))
+        await asyncio.sleep(0.3)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+    async with asyncio.timeout(5):
+        assert await reader.fork.ended == -9
+
+
+async def test_small_feeds_share_a_process_and_large_ones_do_not(readers: ProcessFeedReaders, tmp_path: Path) -> None:
+    assert await _pid(readers, tmp_path) == await _pid(readers, tmp_path)
+    first, order = await _pid(readers, tmp_path), _order(tmp_path)
+    (tmp_path / "snapshot").write_bytes(bytes(5 << 20))
+    async with readers.open(order) as reader:
+        await reader.spool(_nobody)
+    assert await _pid(readers, tmp_path) != first
+
+
+async def test_no_more_than_so_many_at_a_time(readers: ProcessFeedReaders, tmp_path: Path) -> None:
+    async with readers.open(_order(tmp_path)), readers.open(_order(tmp_path)):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2), readers.open(_order(tmp_path)):
+                raise AssertionError("a third one")
+
+
+async def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, os, signal\nfrom pathlib import Path\nfrom tests.processes.test_feed_readers import COMMAND, _order\n"
+        "from adapters.processes.feed_readers import ProcessFeedReaders\nfrom adapters.wire.codec import JsonCodec\n"
+        "async def main():\n    made = ProcessFeedReaders(COMMAND, JsonCodec(), most=2)\n"
+        f"    async with made.open(_order(Path({str(tmp_path)!r}))) as reader:\n"
+        "        print((await reader.sample(1)).records[0]['pid'], flush=True)\n"
+        "        asyncio.create_task(made.open(_order(Path('.'))).__aenter__())\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\nasyncio.run(main())"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, stdout=-1, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    said, _ = await process.communicate()
+    pid = int(said)
+    async with asyncio.timeout(5):
+        while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+            await asyncio.sleep(0.05)
