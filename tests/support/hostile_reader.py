@@ -1,4 +1,4 @@
-"""A fork server whose readers do what their connector's name says: `python -m tests.support.hostile_reader`."""
+"""A fork server whose readers do what their connector's name, or the snapshot, says: `python -m tests.support.hostile_reader`."""
 
 import ctypes
 import os
@@ -62,7 +62,8 @@ class HostileReading:
 
     def spool(self) -> SpooledRows:
         """Do the deed, if it is one."""
-        deed = DEEDS.get(self._order.connector)
+        content = Path(self._order.snapshot).read_bytes()[:20].decode()
+        deed = DEEDS.get(self._order.connector) or DEEDS.get("sleep" if self._order.pushed else content)
         if deed is not None:
             deed()
         return SpooledRows(0, [0], [0], [], frozenset(), [], 0)

@@ -1,0 +1,108 @@
+"""Feeds that kill what reads them: the run fails after three attempts, the worker and other runs go on."""
+
+import asyncio
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dependency_injector import providers
+
+from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
+from adapters.wire.codec import JsonCodec
+from domain.jobs.model import ClaimedJob
+from domain.runs.queueing import lane
+from tests.flows.bench import Bench, bench
+from tests.flows.feeds import catalogue
+from tests.flows.stage import ROOT
+from tests.support.services import execution_of
+
+pytestmark = pytest.mark.asyncio
+COMMAND = [sys.executable, "-m", "tests.support.hostile_reader"]
+
+
+def _hostile(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    container = desk.world.container
+    limits = ReaderLimits(memory=256, cpu=1, wall=5.0)
+    container.feed_readers.override(providers.Object(ProcessFeedReaders(COMMAND, JsonCodec(), most=2, limits=limits)))
+    container.assembled.reset()
+
+
+async def _due(desk: Bench, source: str) -> None:
+    """The job's time has come, whoever held it is gone."""
+    async with desk.world.container.pool().system() as link:
+        await link.connection.execute(
+            "UPDATE jobs SET run_at = now() - interval '1 s', "
+            "lease_until = CASE WHEN lease_until IS NOT NULL THEN now() - interval '1 s' END WHERE lane = %s",
+            (lane(source),),
+        )
+
+
+async def _attempts(desk: Bench, content: bytes) -> tuple[Any, int]:
+    """The run over a file, after as many attempts as it takes; and their number."""
+    run, attempts = await desk.read(content), 1
+    while run["status"] == "running":
+        await _due(desk, run["source"])
+        await desk.worked(run["source"])
+        run, attempts = await desk.newest(run["source"]), attempts + 1
+    return run, attempts
+
+
+@pytest.mark.parametrize(("deed", "attempts"), [("abort", 3), ("die", 3), ("sleep", 3), ("eat", 1), ("spin", 1)])
+async def test_a_run_fails_and_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str, attempts: int
+) -> None:
+    async with bench(tmp_path) as desk:
+        good = await desk.read(catalogue(3))
+        _hostile(desk, monkeypatch)
+        run, taken = await _attempts(desk, deed.encode())
+        assert (run["status"], run["error"]["code"], taken) == ("failed", "parse_failed", attempts)
+        assert run["error"]["message"]
+        assert not await desk.rows("SELECT 1 FROM jobs WHERE lane = %s", lane(run["source"]))
+        source = (await desk.client.get(f"/v1/sources/{run['source']}")).json()
+        assert source["status"] == "active" and good["status"] == "succeeded"
+
+
+async def _begun(desk: Bench, source: str) -> ClaimedJob:
+    """An attempt that begins, and of which nothing is heard any more."""
+    dispatch = desk.world.container.dispatch()
+    (job,) = await dispatch.claim(lane(source), 1, timedelta(seconds=30))
+    attempt = asyncio.create_task(execution_of(desk.world.container)(job, asyncio.Event()))
+    await asyncio.sleep(0.5)
+    attempt.cancel()
+    await asyncio.gather(attempt, return_exceptions=True)
+    return job
+
+
+async def test_attempts_that_take_their_worker_along_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path) as desk:
+        _hostile(desk, monkeypatch)
+        source = await desk.source("push", config={"currency": "usd"})
+        record = {"product": {"external_id": "P", "title": "T"}, "variants": [{"external_id": "V"}]}
+        assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
+        for number in range(3):
+            job = await _begun(desk, source)
+            assert (job.attempt, job.lapsed) == (number + 1, number > 0)
+            await _due(desk, source)
+        await desk.worked(source)
+        run = await desk.newest(source)
+        assert (run["status"], run["error"]["code"]) == ("failed", "parse_failed")
+        assert "3 times" in run["error"]["message"]
+
+
+async def test_attempts_that_were_given_back_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path) as desk:
+        source = await desk.source("push", config={"currency": "usd"})
+        record = {"product": {"external_id": "P", "title": "T"}, "variants": [{"external_id": "V"}]}
+        assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
+        with monkeypatch.context() as hostile:
+            _hostile(desk, hostile)
+            for _ in range(5):
+                job = await _begun(desk, source)
+                await desk.world.container.dispatch().release(job, desk.world.container.clock().now())
+        desk.world.container.feed_readers.reset_override()
+        desk.world.container.assembled.reset()
+        await desk.worked(source)
+        assert (await desk.newest(source))["status"] == "succeeded"
