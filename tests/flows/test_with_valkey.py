@@ -3,7 +3,9 @@
 import asyncio
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,28 @@ def test_budgets_are_shared(whole: Stage) -> None:
     refused = [answer for answer in answers if answer.status == 429]
     assert refused and refused[0].code == "rate_limited" and int(refused[0].headers["retry-after"]) >= 1
     assert answers[0].headers["ratelimit-policy"] == '"standard.expensive";q=5;w=3'
+
+
+def test_slow_servers_of_one_stop_nobody_else(whole: Stage, feeds: FeedServer) -> None:
+    """More sources than a worker has lanes, of several organisations, all waiting for servers that do not answer."""
+    over = threading.Event()
+
+    def hang(handler: BaseHTTPRequestHandler) -> None:
+        over.wait(60)
+        handler.send_error(500)
+
+    feeds.raw["/slow.csv"] = hang
+    others = whole.organisation().api
+    source = others.source("file", config={"currency": "usd"})
+    try:
+        for _ in range(2):
+            greedy = whole.organisation().api
+            for _ in range(24):
+                config = {"url": feeds.url("/slow.csv"), "currency": "usd"}
+                greedy.source("url", config=config, schedule={"interval_minutes": 5})
+        waiting = "SELECT count(*) FROM runs WHERE status = 'running' AND stage = 'fetch'"
+        eventually(lambda: whole.value(waiting) == 32, "all that may wait do", within=40)
+        assert others.upload(source, catalogue(5))["status"] == "succeeded"
+        assert whole.value(waiting) == 32
+    finally:
+        over.set()
