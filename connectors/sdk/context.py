@@ -111,7 +111,7 @@ class Context(Protocol):
 
     @property
     def credentials(self) -> Mapping[str, Any] | None:
-        """Opened credentials, valid by credentials_schema; None when the source has none."""
+        """Opened credentials, valid by credentials_schema; None when the source has none, and while a snapshot is read."""
         ...
 
     @property
