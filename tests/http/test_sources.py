@@ -295,7 +295,9 @@ async def test_credentials_are_sealed_and_never_shown(shop: Shop) -> None:
     async with shop.world.uow.read(shop.tenant) as tx:
         sealed = await tx.sources.sealed(source["id"])
     assert b"Geheim" not in sealed
-    assert shop.world.dependencies.vault.open(sealed, source["id"]) == {"token": "shpat_Geheim"}
+    assert shop.world.dependencies.vault.open(
+        sealed, source["id"], shop.services.connectors.info("api").destination({})
+    ) == {"token": "shpat_Geheim"}
     explained = await shop.client.send_json(
         "PUT", path, {"credentials": {"token": "Geheim2"}}, service_dry_run="explain"
     )
