@@ -29,19 +29,39 @@ def derive(secret: str) -> tuple[str, bytes]:
 
 
 class AesGcmVault:
-    """Vault. Seals under the current secret's key; opens what any of the former secrets sealed, too."""
+    """Vault. Seals under the current secret's key until told otherwise; opens what any of the secrets sealed."""
 
     def __init__(self, current: str, former: tuple[str, ...] = ()) -> None:
-        self._name, _ = derive(current)
-        self._keys = dict(derive(secret) for secret in (*former, current))
+        self._keys = dict(derive(secret) for secret in (current, *former))
+        self._in_force = self.keys[0]
 
-    def seal(self, value: Mapping[str, Any], owner: str, destination: str = "") -> bytes:
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self._keys)
+
+    @property
+    def in_force(self) -> str:
+        return self._in_force
+
+    @property
+    def stamp(self) -> bytes:
+        return _head(self._in_force)
+
+    def use(self, key: str) -> None:
+        if key not in self._keys:
+            raise ValueError("There is no such key at hand.")
+        self._in_force = key
+
+    def key_of(self, sealed: bytes) -> str:
+        return _read_head(sealed)[1]
+
+    def seal(self, value: Mapping[str, Any], owner: str, destination: str = "", *, key: str = "") -> bytes:
         data_key, nonce, inner = AESGCM.generate_key(256), secrets.token_bytes(_NONCE), secrets.token_bytes(_NONCE)
-        bound = _bound(_VERSION, self._name, owner, destination)
-        wrapped = AESGCM(self._keys[self._name]).encrypt(nonce, data_key, bound)
+        name = key or self._in_force
+        bound = _bound(_VERSION, name, owner, destination)
+        wrapped = AESGCM(self._keys[name]).encrypt(nonce, data_key, bound)
         text = json.dumps(value, separators=(",", ":")).encode()
-        head = bytes([_VERSION, len(self._name)]) + self._name.encode()
-        return head + nonce + wrapped + inner + AESGCM(data_key).encrypt(inner, text, bound)
+        return _head(name) + nonce + wrapped + inner + AESGCM(data_key).encrypt(inner, text, bound)
 
     def open(self, sealed: bytes, owner: str, destination: str = "") -> Mapping[str, Any]:
         version, name, rest = _read_head(sealed)
@@ -57,10 +77,9 @@ class AesGcmVault:
             raise ValueError("The sealed credentials were changed, or belong to another source or address.") from None
         return opened
 
-    def current(self, sealed: bytes) -> bool:
-        """Whether the current key sealed it, in the present form; if not, it is to be sealed anew."""
-        version, name, _ = _read_head(sealed)
-        return (version, name) == (_VERSION, self._name)
+
+def _head(name: str) -> bytes:
+    return bytes([_VERSION, len(name)]) + name.encode()
 
 
 def _read_head(sealed: bytes) -> tuple[int, str, bytes]:

@@ -1,7 +1,7 @@
 """Connections: a last-in-first-out pool whose connections remember their tenant, so that row-level security costs nothing twice."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 
@@ -16,6 +16,21 @@ ROLE = "joinery_app"
 
 _IDLE = psycopg.pq.TransactionStatus.IDLE
 _SCOPE = b"SELECT set_config('joinery.org', %b, false), set_config('joinery.livemode', %b, false)"
+
+
+_SHOWN = 8
+"""Characters of a secret's id in the name of a connection, which has room for 63 in all."""
+_MOST_SHOWN = 5
+
+
+def shown(key: str) -> str:
+    """How a connection's name tells of the secret with that id."""
+    return key[:_SHOWN]
+
+
+def application(keys: Sequence[str]) -> str:
+    """The name of connections of a process that knows the secrets of these ids: whether all do is read off it."""
+    return "joinery keys=" + ",".join(shown(key) for key in keys[:_MOST_SHOWN])
 
 
 class PooledConnection:

@@ -24,6 +24,8 @@ ACROSS = {
     "jobs.reset_dispatched": "the relay serves every organisation's jobs",
     "orgs.of_user": "a person's own organisations, by their memberships",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
+    "secrets.counts": "operators ask how much is sealed under which secret, over all organisations",
+    "secrets.has_api_keys": "the first process ever asks whether there are any",
     "webhook_deliveries.hold": "a worker serves every organisation's endpoints",
     "webhook_deliveries.progress": "a worker serves every organisation's endpoints; each outcome names its tenant",
     "webhook_deliveries.record": "a worker serves every organisation's endpoints; each delivery names its tenant",
