@@ -29,6 +29,7 @@ ACROSS = {
     "webhook_deliveries.hold": "a worker serves every organisation's endpoints",
     "webhook_deliveries.progress": "a worker serves every organisation's endpoints; each outcome names its tenant",
     "webhook_deliveries.record": "a worker serves every organisation's endpoints; each delivery names its tenant",
+    "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints; each is named",
     "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
     "sources.due": "the scheduler serves every organisation's sources",
     "sources.next_due": "the scheduler serves every organisation's sources",
