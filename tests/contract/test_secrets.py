@@ -27,6 +27,8 @@ from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio
 FIRST, SECOND, THIRD = (f"the {word} secret, of more than thirty-two characters" for word in ("1st", "2nd", "3rd"))
+EARLIER = "0110376462346266363261393734653162643036822b0544e3fd2ecf311b96f5ba96370350ddb11756cfa35e5c5ef84ccdc4afb21eda72d2ee1d88bfecdad159bbf2ffa4ef53c95d1696ce20c9f368edc6b4c0308755508f4d62bc703b0621363eb2f2c82669b8a46e5f3fe334c82338635e30e74f34f4"
+"""`{"token": "t"}` of `src_1`, as the release before destinations sealed it."""
 CREDENTIALS, SIGNING, ANSWER = {"token": "Geheim"}, {"secret": "whsec_x"}, {"body": "{}"}
 
 
@@ -210,6 +212,22 @@ async def test_credentials_that_are_stored_meanwhile_stay(backend: Backend) -> N
     await Resealing(keyring, both, Slow(), going_to, clock).run()
     box = (await one.boxes())[SealedKind.CREDENTIALS]
     assert both.open(box, one.source, BOUND) == {"token": "newer"}
+
+
+async def test_what_an_earlier_release_sealed_is_bound_without_any_rotation(backend: Backend) -> None:
+    secret, clock = "the first secret, at least 32 characters", SettableClock()
+    tenant, source = await backend.tenant(), builders.source(id="src_1")
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        await tx.sources.add(source)
+        await tx.sources.seal("src_1", bytes.fromhex(EARLIER))
+    keyring, ticking = worker(backend, MemoryKeyRings(MemoryDatabase(), clock), secret, clock=clock)
+    await keyring.load()
+    assert await ticking.tick() >= 1
+    async with backend.uow.read(tenant) as tx:
+        box = await tx.sources.sealed("src_1")
+    assert box is not None and AesGcmVault(secret).open(box, "src_1", BOUND) == {"token": "t"}
+    with pytest.raises(ValueError, match="address"):
+        AesGcmVault(secret).open(box, "src_1", "elsewhere")
 
 
 async def test_what_cannot_be_opened_stays_and_is_told(backend: Backend, caplog: pytest.LogCaptureFixture) -> None:

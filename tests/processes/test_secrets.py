@@ -215,6 +215,8 @@ def test_a_directory_gets_another_secret(tmp_path: Path, feeds: FeedServer) -> N
         eventually(lambda: retired(data.joinery("secret", "retire")), "the former secrets are retired", 90, every=1)
         one.notices_nothing()
         assert data.secrets() == [third]
+        signing = [AesGcmVault(third).open(box, owner) for table, owner, box in data.values() if "webhook" in table]
+        assert {"secret": one.hook["secret"]} in signing and len(signing) == 2
         assert opens(third, data.values()) == len(data.values()) >= 6
 
         upload = one.announce()
