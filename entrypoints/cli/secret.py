@@ -18,18 +18,16 @@ _RESTART = "Restart `joinery up`: until then its processes go on with the secret
 
 async def rotate(options: argparse.Namespace) -> int:
     """`joinery secret rotate`: a new secret in the data directory, or what to set where the environment names it."""
-    fresh = directory.new_secret()
     if options.data_dir is None:
         before = settings.from_environment(environment(options)).secrets
-        told = {"JOINERY_SECRET": fresh, "JOINERY_SECRET_FORMER": ",".join(before)}
+        told = {"JOINERY_SECRET": directory.new_secret(), "JOINERY_SECRET_FORMER": ",".join(before)}
         lines = [f"{name}={value}" for name, value in told.items()]
         said = "Nothing is changed yet. Set these for every process, and restart each; their order does not matter:"
         return _told(options, told, "\n".join([said, *lines]))
     data = _data(options.data_dir)
-    kept = directory.kept_secrets(data)
-    directory.keep_secrets(data, (fresh, *kept))
+    count = directory.rotate_secret(data)
     said = f"{data.secret_file} holds a new secret, and the former ones beside it. {_RESTART}"
-    return _told(options, {"rotated": True, "restart": True, "secrets": len(kept) + 1}, said)
+    return _told(options, {"rotated": True, "restart": True, "secrets": count}, said)
 
 
 async def status(options: argparse.Namespace) -> int:
@@ -59,7 +57,7 @@ async def retire(options: argparse.Namespace) -> int:
         said = "Nothing needs them any more: take JOINERY_SECRET_FORMER out of every process's settings."
         return _told(options, {"retired": former}, said if former else "There are no former secrets.")
     data = _data(options.data_dir)
-    directory.keep_secrets(data, directory.kept_secrets(data)[:1])
+    directory.forget_secrets(data, settings.from_environment(environment(options)).former_secrets)
     said = f"{data.secret_file} holds the current secret alone. Processes forget the others when they are restarted."
     return _told(options, {"retired": former}, said)
 

@@ -9,7 +9,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -153,6 +153,31 @@ def kept_secrets(data: DataDir) -> tuple[str, ...]:
     if not lines or any(len(line) < SHORTEST_SECRET for line in lines):
         raise UpError(f"{data.secret_file} holds no usable secret; put the one back that this data was made with.")
     return tuple(lines)
+
+
+def rotate_secret(data: DataDir) -> int:
+    """Have the directory keep a new secret before those that it keeps; answers how many that are. Raises UpError."""
+    with _alone(data):
+        kept = kept_secrets(data)
+        keep_secrets(data, (new_secret(), *kept))
+    return len(kept) + 1
+
+
+def forget_secrets(data: DataDir, former: Collection[str]) -> None:
+    """Have the directory keep its secrets but these. Raises UpError."""
+    with _alone(data):
+        keep_secrets(data, [one for one in kept_secrets(data) if one not in former])
+
+
+@contextlib.contextmanager
+def _alone(data: DataDir) -> Iterator[None]:
+    """Nobody else changes what the directory keeps meanwhile."""
+    descriptor = os.open(data.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def keep_secrets(data: DataDir, kept: Sequence[str]) -> None:

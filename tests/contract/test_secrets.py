@@ -154,6 +154,20 @@ async def test_everything_is_sealed_anew_once_everybody_knows_the_secret(backend
     assert await ticking.tick() == 0 and await ticking.tick() == 0
 
 
+async def test_nothing_is_sealed_anew_that_somebody_could_not_open(backend: Backend) -> None:
+    """A process of an earlier release, say."""
+    clock = SettableClock()
+    rings = MemoryKeyRings(MemoryDatabase(), clock)
+    one = await sealed(backend, AesGcmVault(FIRST))
+    keyring, ticking = worker(backend, rings, SECOND, FIRST, clock=clock)
+    await keyring.load()
+    await keyring.promote()
+    rings.unknowing = {AesGcmVault(SECOND).keys[0]}
+    assert await ticking.tick() == 0 and await one.opens(AesGcmVault(FIRST))
+    rings.unknowing = set()
+    assert await ticking.tick() >= 4 and await one.opens(AesGcmVault(SECOND))
+
+
 async def test_it_goes_on_where_it_was_killed_and_rotates_again(backend: Backend) -> None:
     clock = SettableClock()
     rings = MemoryKeyRings(MemoryDatabase(), clock)

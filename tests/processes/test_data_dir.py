@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
@@ -167,6 +168,17 @@ def test_former_secrets_are_handed_on_beside_the_current_one(tmp_path: Path) -> 
     (tmp_path / "secret").write_text("c" * 32 + "\nshort\n")
     with pytest.raises(UpError, match="holds no usable secret"):
         directory.secret(data)
+
+
+def test_secrets_are_rotated_and_forgotten_without_losing_one(tmp_path: Path) -> None:
+    data = directory.prepare(tmp_path)
+    first = directory.secret(data)
+    with ThreadPoolExecutor(8) as several:
+        list(several.map(lambda _: directory.rotate_secret(data), range(16)))
+    kept = directory.kept_secrets(data)
+    assert len(set(kept)) == 17 and kept[-1] == first
+    directory.forget_secrets(data, kept[3:])
+    assert directory.kept_secrets(data) == kept[:3]
 
 
 def test_the_childrens_environment(tmp_path: Path) -> None:

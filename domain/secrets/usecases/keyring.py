@@ -19,7 +19,7 @@ OWNER: Final = "key ring"
 SOON: Final = 2.0
 """Seconds between two looks while another secret is to come into force."""
 LATER: Final = 3600.0
-"""Seconds between two looks otherwise: then formers keys have lapsed at most."""
+"""Seconds between two looks otherwise: nothing but former keys that lapse is missed meanwhile."""
 
 _LOG: Final = logging.getLogger("joinery.secrets")
 
@@ -89,6 +89,8 @@ class Keyring:
             return KeyRing.of(self._vault.open(stored.sealed, OWNER))
         except ValueError:
             key = self._vault.key_of(stored.sealed)
+            if key in self._secrets:
+                raise SecretUnknown("The key ring is damaged: restore the table key_ring from a backup.") from None
             raise SecretUnknown(
                 f"The database is sealed under secret {key}, which is not at hand; name it in JOINERY_SECRET, or in "
                 "JOINERY_SECRET_FORMER beside another one."

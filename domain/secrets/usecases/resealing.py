@@ -41,8 +41,8 @@ class Resealing:
         if not self._keyring.settled and not await self._promoted():
             return 0
         now = self._clock.now()
-        if self._next is not None and now < self._next:
-            return 0
+        if (self._next is not None and now < self._next) or await self._keyring.lacking():
+            return 0  # a process of an earlier release could not open what is sealed now
         done = await self.run()
         self._next = None if done else now + AGAIN
         return done
