@@ -25,7 +25,7 @@ from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.platform import PostgresPlatformChecks
-from adapters.postgres.pool import Pool, application
+from adapters.postgres.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
@@ -69,8 +69,8 @@ def vault_of(settings: Settings) -> AesGcmVault:
 
 
 def pool_of(settings: Settings, vault: AesGcmVault) -> Pool:
-    """Connections whose name tells which secrets this process knows."""
-    return Pool(settings.database_url, size=settings.pool_size, application=application(vault.keys))
+    """Connections that show which secrets this process knows."""
+    return Pool(settings.database_url, size=settings.pool_size, known=vault.keys)
 
 
 def objects_of(settings: Settings, keys: WorkingKeys) -> Objects:

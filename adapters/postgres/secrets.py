@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapters.postgres.pool import Pool, shown
+from adapters.postgres.pool import APPLICATION, Pool, key_lock
 from adapters.postgres.sqlfile import statements
 from domain.kernel.tenancy import Tenant
 from domain.secrets.model import SealedKind, SealedValue
@@ -15,7 +15,7 @@ HEADS: Final = [b"\x01\x10", b"\x02\x10"]
 
 
 class PostgresKeyRings:
-    """The key ring. Who knows which secret is told by the connections' own names."""
+    """The key ring. Who knows which secret is told by locks that connections share."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -41,7 +41,7 @@ class PostgresKeyRings:
 
     async def lacking(self, key: str) -> int:
         async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["lacking"], {"key": shown(key)})
+            cursor = await link.cursor.execute(SQL["lacking"], {"application": APPLICATION, "lock": key_lock(key)})
             row = await cursor.fetchone()
         return int(row[0]) if row else 0
 

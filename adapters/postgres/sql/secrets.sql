@@ -11,8 +11,11 @@ UPDATE key_ring SET sealed = %(sealed)s, changed_at = now() WHERE sealed = %(exp
 SELECT EXISTS (SELECT FROM api_keys)
 
 -- lacking --
-SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND application_name ~ '^joinery( keys=.*)?$' AND strpos(application_name, %(key)s) = 0
+SELECT count(*) FROM pg_stat_activity a
+WHERE a.datname = current_database() AND a.application_name = %(application)s AND NOT EXISTS (
+    SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+    AND (l.classid::bigint << 32) | l.objid::bigint = %(lock)s
+)
 
 -- counts --
 SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) FROM (
