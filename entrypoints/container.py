@@ -1,5 +1,6 @@
 """The composition root: which adapter stands behind which port, in one place, for every kind of process."""
 
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -29,6 +30,7 @@ from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.platform import PostgresPlatformChecks
 from adapters.postgres.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
+from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
@@ -45,6 +47,8 @@ from adapters.wire.webhooks import WirePayloadRendering
 from connectors.sdk.context import Limits as FileLimits
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
+from domain.secrets.keys import WorkingKeys
+from domain.secrets.usecases.keyring import Keyring, SecretUnknown
 from domain.webhooks.model import SHARDS
 from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
 from entrypoints.dependencies import Dependencies, Readiness
@@ -55,6 +59,7 @@ from ports.limits import Limits
 from ports.objects import Objects
 
 FILE_LIMITS: Final = FileLimits()
+LOG: Final = logging.getLogger("joinery.secrets")
 
 
 def product_version() -> str:
@@ -65,11 +70,21 @@ def product_version() -> str:
         return "0"
 
 
-def objects_of(settings: Settings) -> Objects:
+def vault_of(settings: Settings) -> AesGcmVault:
+    """Seals under the secret in force, opens what any secret at hand sealed."""
+    return AesGcmVault(settings.secret, settings.former_secrets)
+
+
+def pool_of(settings: Settings, vault: AesGcmVault) -> Pool:
+    """Connections that show which secrets this process knows."""
+    return Pool(settings.database_url, size=settings.pool_size, known=vault.keys)
+
+
+def objects_of(settings: Settings, keys: WorkingKeys) -> Objects:
     """The blob store that JOINERY_OBJECTS_URL names: a folder, or a bucket."""
     if settings.objects_url.startswith("s3://"):
         return S3Objects(settings.objects_url)
-    return FileObjects(Path(unquote(urlsplit(settings.objects_url).path)), settings.base_url, settings.secret)
+    return FileObjects(Path(unquote(urlsplit(settings.objects_url).path)), settings.base_url, keys.links)
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -106,7 +121,12 @@ class Container(containers.DeclarativeContainer):
 
     settings = providers.Dependency(instance_of=Settings)
     clock = providers.Singleton(SystemClock)
-    pool = providers.Singleton(Pool, settings.provided.database_url, size=settings.provided.pool_size)
+    vault = providers.Singleton(vault_of, settings)
+    keys = providers.Singleton(WorkingKeys, settings.provided.secrets)
+    pool = providers.Singleton(pool_of, settings, vault)
+    key_rings = providers.Singleton(PostgresKeyRings, pool)
+    keyring = providers.Singleton(Keyring, key_rings, vault, keys, clock)
+    sealed_values = providers.Singleton(PostgresSealedValues, pool)
     rendering = providers.Singleton(WireRendering)
     codec = providers.Singleton(JsonCodec)
     event_rendering = providers.Singleton(WireEventRendering)
@@ -123,8 +143,7 @@ class Container(containers.DeclarativeContainer):
     signals = providers.Singleton(PostgresSignals, settings.provided.database_url)
     tailer = providers.Singleton(LogTailer, event_reader, event_rendering, signals)
     limits = providers.Singleton(limits_of, settings)
-    objects = providers.Singleton(objects_of, settings)
-    vault = providers.Singleton(AesGcmVault, settings.provided.secret)
+    objects = providers.Singleton(objects_of, settings, keys)
     http = providers.Singleton(
         GuardedClient, allowed_hosts=settings.provided.allow_private_hosts, version=product_version()
     )
@@ -133,7 +152,7 @@ class Container(containers.DeclarativeContainer):
     )
     feed_readers = providers.Singleton(feed_readers_of, settings, codec)
     workspaces = providers.Singleton(FileWorkspaces, settings.provided.work_dir)
-    feed_cursors = providers.Singleton(FeedCursors, settings.provided.secret.encode.call())
+    feed_cursors = providers.Singleton(FeedCursors, keys.provided.cursors)
     sender = providers.Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
     shards = providers.Singleton(PostgresShards, pool, SHARDS)
     delivery_log = providers.Singleton(PostgresDeliveryLog, pool, shards, clock)
@@ -143,7 +162,7 @@ class Container(containers.DeclarativeContainer):
         providers.Singleton(WirePayloadRendering),
         providers.Singleton(ObjectsAsOf, uow, event_reader, codec),
     )
-    access = providers.Singleton(AccessService, credentials, settings.provided.secret.encode.call())
+    access = providers.Singleton(AccessService, credentials, keys)
     assembled = providers.Singleton(
         Dependencies,
         settings=settings,
@@ -152,6 +171,9 @@ class Container(containers.DeclarativeContainer):
         access=access,
         limits=limits,
         vault=vault,
+        keys=keys,
+        keyring=keyring,
+        sealed_values=sealed_values,
         objects=objects,
         connectors=connectors,
         schemas=providers.Singleton(SchemaFaults),
@@ -179,7 +201,10 @@ class Container(containers.DeclarativeContainer):
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Container]:
-    """A container whose connections are closed on leaving."""
+    """A container that works with the key ring; its connections are closed on leaving. Raises SecretUnknown.
+
+    While the database is away, or not migrated, it is opened all the same: who then needs the keys hears Unavailable.
+    """
     container = Container(settings=providers.Object(settings))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(container.pool().close)
@@ -187,4 +212,10 @@ async def opened(settings: Settings) -> AsyncIterator[Container]:
         stack.push_async_callback(container.sender().close)
         stack.callback(lambda: container.workspaces().close())
         stack.push_async_callback(lambda: container.feed_readers().close())
+        try:
+            await container.keyring().load()
+        except SecretUnknown:
+            raise
+        except Exception as error:  # a process starts without its database, and says so when it is asked
+            LOG.warning("the key ring could not be read (%s)", error)
         yield container

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from adapters.wire.cursors import FeedCursors
 from domain.access.usecases import AccessService
 from domain.changes.usecases.tailing import LogTailer
+from domain.secrets.keys import WorkingKeys
+from domain.secrets.usecases.keyring import Keyring
 from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.codec import Codec
@@ -20,7 +22,7 @@ from ports.objects import Objects
 from ports.platform import PlatformChecks
 from ports.request_logs import RequestLogSink
 from ports.schemas import Schemas
-from ports.secrets import Vault
+from ports.secrets import SealedValues, Vault
 from ports.signals import Signals
 from ports.sources import SourceSchedule
 from ports.unit_of_work import UnitOfWork
@@ -46,6 +48,9 @@ class Dependencies:
     access: AccessService
     limits: Limits
     vault: Vault
+    keys: WorkingKeys
+    keyring: Keyring
+    sealed_values: SealedValues
     objects: Objects
     connectors: Connectors
     schemas: Schemas

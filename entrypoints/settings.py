@@ -4,6 +4,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+SHORTEST_SECRET: Final = 32
+"""Characters of the operator's secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +18,7 @@ class Settings:
     redis_url: str | None
     objects_url: str
     secret: str
-    """Key material for cursors, credential hashes and signed links; kept in the data directory or given by the operator."""
+    """What sealed values, cursors and signed links stand under; kept in the data directory or given by the operator."""
     base_url: str
     docs_url: str
     host: str = "127.0.0.1"
@@ -32,6 +36,13 @@ class Settings:
     work_dir: Path | None = None
     """Where snapshots are worked on; the system's temporary folder when there is none."""
     log_level: str = "info"
+    former_secrets: tuple[str, ...] = ()
+    """Secrets before this one, under which something may still stand."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret at hand, the current one first."""
+        return self.secret, *self.former_secrets
 
 
 class SettingsError(Exception):
@@ -51,6 +62,16 @@ def _names(env: Mapping[str, str], name: str) -> frozenset[str]:
     return frozenset(part.strip().lower() for part in env.get(name, "").split(",") if part.strip())
 
 
+def _former_secrets(env: Mapping[str, str], current: str) -> tuple[str, ...]:
+    parts = [part.strip() for part in env.get("JOINERY_SECRET_FORMER", "").split(",")]
+    former = tuple(dict.fromkeys(part for part in parts if part and part != current))
+    if any(len(part) < SHORTEST_SECRET for part in former):
+        raise SettingsError(
+            f"JOINERY_SECRET_FORMER must name secrets of at least {SHORTEST_SECRET} characters, with commas between."
+        )
+    return former
+
+
 def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     """Read `JOINERY_…` variables. Raises SettingsError."""
     env = os.environ if env is None else env
@@ -58,8 +79,10 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     if not database_url:
         raise SettingsError("JOINERY_DATABASE_URL is not set: name a PostgreSQL database, or use `joinery up`.")
     secret = env.get("JOINERY_SECRET", "")
-    if len(secret) < 32:
-        raise SettingsError("JOINERY_SECRET must hold at least 32 characters; make one with `openssl rand -hex 32`.")
+    if len(secret) < SHORTEST_SECRET:
+        raise SettingsError(
+            f"JOINERY_SECRET must hold at least {SHORTEST_SECRET} characters; make one with `openssl rand -hex 32`."
+        )
     host, port = env.get("JOINERY_HOST", "127.0.0.1"), _integer(env, "JOINERY_PORT", 8080)
     base_url = env.get("JOINERY_BASE_URL", f"http://{host}:{port}").rstrip("/")
     return Settings(
@@ -67,6 +90,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         redis_url=env.get("JOINERY_REDIS_URL") or None,
         objects_url=env.get("JOINERY_OBJECTS_URL") or f"file://{Path.cwd() / '.joinery' / 'objects'}",
         secret=secret,
+        former_secrets=_former_secrets(env, secret),
         base_url=base_url,
         docs_url=env.get("JOINERY_DOCS_URL", base_url).rstrip("/"),
         host=host,

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from domain.ingestion.model import FeedTable
 from domain.kernel.problems import Problem
+from domain.sources.destination import destination
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,8 @@ class ConnectorInfo:
     """What a connector declares. `kinds` are source kinds, `streams` catalogue and perhaps stock.
 
     `fetches` tells whether the service itself can pull; `config_schema` and `credentials_schema` are JSON Schemas
-    (Draft 2020-12); without the latter the connector takes no credentials.
+    (Draft 2020-12); without the latter the connector takes no credentials. Settings that are `addresses` decide by their
+    origin where credentials go, `harmless` ones not at all; of all others nothing is known.
     """
 
     name: str
@@ -28,6 +30,12 @@ class ConnectorInfo:
     credentials_schema: Mapping[str, Any] | None
     distribution: str
     version: str
+    addresses: frozenset[str] = frozenset()
+    harmless: frozenset[str] = frozenset()
+
+    def destination(self, config: Mapping[str, Any]) -> str:
+        """What the credentials of a source with these settings are bound to."""
+        return destination(self.name, config, self.addresses, self.harmless)
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,10 @@ class DeliveryLog(Protocol):
         """Those of the products that are filed under or below one of the categories."""
         ...
 
+    async def lapsed_rotations(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
+        """Endpoints whose rotation is over and whose former secret is still kept, the longest over first."""
+        ...
+
     async def record(self, progress: Progress) -> None:
         """Keep it all, in one transaction. Raises LeaseLost when the shards are no longer this worker's.
 

@@ -9,8 +9,9 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from domain.kernel.errors import PermissionDenied
+from domain.secrets.keys import SigningKeys
+from domain.secrets.model import counting
 
-_PURPOSE: Final = b"joinery: links to objects, version 1"
 _SIGNED: Final = {"PUT": ("expires", "limit", "type"), "GET": ("expires", "filename")}
 
 
@@ -24,11 +25,10 @@ class Grant:
 
 
 class Links:
-    """Makes and checks links below `base_url`/objects/; `secret` is the service's key material."""
+    """Makes and checks links below `base_url`/objects/; those of former keys count as well."""
 
-    def __init__(self, base_url: str, secret: str) -> None:
-        self._base = base_url.rstrip("/")
-        self._key = hmac.digest(secret.encode(), _PURPOSE, hashlib.sha256)
+    def __init__(self, base_url: str, keys: SigningKeys) -> None:
+        self._base, self._keys = base_url.rstrip("/"), keys
 
     def make(self, method: str, key: str, expires_at: datetime, grant: Grant) -> str:
         """The link for `method` PUT or GET on `key`."""
@@ -37,7 +37,7 @@ class Links:
             query |= {"limit": str(grant.limit), "type": grant.content_type}
         else:
             query["filename"] = grant.filename
-        query["signature"] = self._signature(method, key, query)
+        query["signature"] = _signature(self._keys.current, method, key, query)
         return f"{self._base}/objects/{quote(key)}?{urlencode(query)}"
 
     def verify(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> Grant:
@@ -46,8 +46,7 @@ class Links:
         names = _SIGNED.get(method)
         if names is None or set(query) != {*names, "signature"}:
             raise PermissionDenied("This link is not valid.")
-        given = query["signature"].encode("utf-8", "surrogatepass")
-        if not hmac.compare_digest(given, self._signature(method, key, query).encode()):
+        if not self._signed(method, key, query, now):
             raise PermissionDenied("This link is not valid.")
         if now >= datetime.fromtimestamp(int(query["expires"]), UTC):
             raise PermissionDenied("This link has expired.")
@@ -55,7 +54,13 @@ class Links:
             return Grant(content_type=query["type"], limit=int(query["limit"]))
         return Grant(filename=query["filename"])
 
-    def _signature(self, method: str, key: str, query: Mapping[str, str]) -> str:
-        fields = (method, key, *(query[name] for name in _SIGNED[method]))
-        message = "".join(f"{len(field)}:{field}," for field in fields)
-        return hmac.new(self._key, message.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+    def _signed(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> bool:
+        given = query["signature"].encode("utf-8", "surrogatepass")
+        by = (self._keys.current, *(one.key for one in counting(self._keys.former, now)))
+        return any(hmac.compare_digest(given, _signature(one, method, key, query).encode()) for one in by)
+
+
+def _signature(by: bytes, method: str, key: str, query: Mapping[str, str]) -> str:
+    fields = (method, key, *(query[name] for name in _SIGNED[method]))
+    message = "".join(f"{len(field)}:{field}," for field in fields)
+    return hmac.new(by, message.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()

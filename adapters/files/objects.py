@@ -14,6 +14,7 @@ from typing import IO, Final
 
 from adapters.files.links import Grant, Links
 from domain.kernel.errors import PayloadTooLarge
+from domain.secrets.keys import SigningKeys
 from ports.objects import ObjectMissing, SignedPut
 
 CHUNK: Final = 256 * 1024
@@ -27,10 +28,10 @@ _END: Final = "~"
 class FileObjects:
     """Objects (ports/objects.py) below the folder `root`; links lead to `base_url`/objects/…, see `verify`."""
 
-    def __init__(self, root: Path, base_url: str, secret: str) -> None:
+    def __init__(self, root: Path, base_url: str, keys: SigningKeys) -> None:
         self._root = root
         self._fresh = root / ".fresh"
-        self._links = Links(base_url, secret)
+        self._links = Links(base_url, keys)
 
     async def put_file(self, key: str, path: Path) -> None:
         await asyncio.to_thread(self._copy, self._path(key), path)

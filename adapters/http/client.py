@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
+from urllib.parse import quote, quote_plus, unquote_plus
 
 import aiohttp
 from yarl import URL
@@ -19,6 +20,8 @@ from adapters.http.vetting import Vetting
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KEPT_ACROSS = frozenset({"accept", "accept-language", "if-none-match", "if-modified-since"})
+_SHORTEST = 4
+"""Characters of a private text that is looked for in URLs: shorter ones stand in any."""
 
 
 class Conditions(Protocol):
@@ -105,13 +108,15 @@ class GuardedClient:
         headers: Mapping[str, str] | None = None,
         conditional: Conditions | None = None,
         hosts: frozenset[str] | None = None,
+        private: frozenset[str] = frozenset(),
     ) -> AsyncIterator[Answer]:
         """Ask for the URL, following at most `bounds.redirects` redirects, each vetted anew.
 
-        `hosts` are the only names that may be reached. Raises OutboundError, also while chunks are read.
+        `hosts` are the only names that may be reached; `private` texts never go to another origin than the URL's.
+        Raises OutboundError, also while chunks are read.
         """
-        sent = {**(headers or {}), **_conditions(conditional)}
-        async with self.request("GET", url, headers=sent, hosts=hosts, redirects=self._bounds.redirects) as answer:
+        sent, most = {**(headers or {}), **_conditions(conditional)}, self._bounds.redirects
+        async with self.request("GET", url, headers=sent, hosts=hosts, private=private, redirects=most) as answer:
             yield answer
 
     @asynccontextmanager
@@ -135,6 +140,7 @@ class GuardedClient:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
+        private: frozenset[str] = frozenset(),
         redirects: int = 0,
         bounds: Bounds | None = None,
     ) -> AsyncIterator[Answer]:
@@ -143,7 +149,8 @@ class GuardedClient:
         `redirects` 0 passes a redirect on as the answer; more is for GET and HEAD, which are sent again as they are.
         """
         limits = bounds or self._bounds
-        response = await self._follow(method, _parsed(url), body, dict(headers or {}), hosts, redirects, limits)
+        sent = dict(headers or {})
+        response = await self._follow(method, _parsed(url), body, sent, hosts, private, redirects, limits)
         try:
             chunks = Body(response, limits.wire_bytes, limits.body_bytes, limits.pace).chunks()
             yield Answer(response.status, response.headers, str(response.url), chunks)
@@ -158,6 +165,7 @@ class GuardedClient:
         body: bytes | None,
         headers: dict[str, str],
         hosts: frozenset[str] | None,
+        private: frozenset[str],
         redirects: int,
         bounds: Bounds,
     ) -> aiohttp.ClientResponse:
@@ -170,7 +178,7 @@ class GuardedClient:
             response.close()
             following = _joined(url, target)
             if following.origin() != url.origin():
-                headers = {name: value for name, value in headers.items() if name.lower() in _KEPT_ACROSS}
+                headers = _kept_across(headers, following, private)
             url = following
         raise errors.RedirectRefused(f"There are more than {redirects} redirects.")
 
@@ -218,6 +226,16 @@ def _joined(url: URL, target: str) -> URL:
     if url.scheme == "https" and following.scheme == "http":
         raise errors.RedirectRefused("The redirect leads from https to http.")
     return following
+
+
+def _kept_across(headers: Mapping[str, str], following: URL, private: frozenset[str]) -> dict[str, str]:
+    """The headers that may go to another origin. Raises RedirectRefused for a URL that takes a private text there."""
+    spelt = {form for text in private for form in (text, quote(text, safe=""), quote_plus(text))}
+    target = f"{following} {unquote_plus(str(following))}".lower()
+    if any(text.lower() in target for text in spelt if len(text) >= _SHORTEST):
+        raise errors.RedirectRefused("The redirect would take the credentials to another host.")
+    kept = {name: value for name, value in headers.items() if name.lower() in _KEPT_ACROSS}
+    return {name: value for name, value in kept.items() if not any(text in value for text in private)}
 
 
 def _conditions(conditional: Conditions | None) -> dict[str, str]:

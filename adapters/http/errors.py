@@ -58,7 +58,7 @@ class TooSlow(OutboundError):
 
 
 class RedirectRefused(OutboundError):
-    """The redirect leads in circles, away from https, or nowhere."""
+    """The redirect leads in circles, away from https, nowhere, or with the credentials to another host."""
 
     kind = "redirect"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from adapters.memory.catalogue import PRODUCTS
@@ -55,6 +56,14 @@ class MemoryDeliveryLog:
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
         row = self._store.committed(DELIVERIES, tenant).get(delivery)
         return row.body if row else None
+
+    async def lapsed_rotations(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
+        over = [
+            (kept.endpoint.rotation.expires_at, tenant, kept.endpoint.id)
+            for tenant, kept in self._store.everyone(ENDPOINTS)
+            if kept.endpoint.rotation is not None and kept.endpoint.rotation.expires_at <= now
+        ]
+        return [(tenant, id) for _, tenant, id in sorted(over, key=lambda one: one[0])[:limit]]
 
     async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
         wanted = frozenset(one for category in categories for one in self._below(category))

@@ -31,12 +31,20 @@ def _plain(spec: ConnectorSpec) -> Iterator[str]:
         yield f"kinds is not a set out of {', '.join(sorted(KINDS))}"
     if not _subset(spec.streams, STREAMS):
         yield f"streams is not a set out of {', '.join(sorted(STREAMS))}"
+    if not _names(spec.addresses) or not _names(spec.harmless):
+        yield "addresses and harmless are not sets of settings' names"
+    elif spec.addresses & spec.harmless:
+        yield "addresses and harmless name the same settings"
     if not callable(spec.open):
         yield "open cannot be called"
 
 
 def _subset(values: object, known: frozenset[str]) -> bool:
     return isinstance(values, (set, frozenset)) and bool(values) and values <= known
+
+
+def _names(values: object) -> bool:
+    return isinstance(values, (set, frozenset)) and all(isinstance(value, str) for value in values)
 
 
 def _schemas(spec: ConnectorSpec) -> Iterator[str]:

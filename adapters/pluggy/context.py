@@ -51,11 +51,13 @@ class _Response:
 
 
 class BoundHttp:
-    """The guarded client as one plugin may use it: its hosts only, its failures as connectors.sdk errors."""
+    """The guarded client as one plugin may use it: its hosts only, its failures as connectors.sdk errors.
 
-    def __init__(self, client: HttpClient, hosts: frozenset[str]) -> None:
-        self._client = client
-        self._hosts = hosts
+    `secrets` are the texts of the source's credentials.
+    """
+
+    def __init__(self, client: HttpClient, hosts: frozenset[str], secrets: frozenset[str] = frozenset()) -> None:
+        self._client, self._hosts, self._secrets = client, hosts, secrets
 
     def get(
         self,
@@ -64,8 +66,10 @@ class BoundHttp:
         headers: Mapping[str, str] | None = None,
         conditional: Validators | None = None,
         hosts: frozenset[str] | None = None,
+        private: frozenset[str] = frozenset(),
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        return _bound(self._client.get(url, headers=headers, conditional=conditional, hosts=self._narrowed(hosts)))
+        known, private = self._narrowed(hosts), private | self._secrets
+        return _bound(self._client.get(url, headers=headers, conditional=conditional, hosts=known, private=private))
 
     def post(
         self,

@@ -14,6 +14,7 @@ from adapters.pluggy.context import BoundHttp, HostContext, ReportLog
 from adapters.pluggy.loading import Loaded, PluginReport, Provided, load
 from connectors.sdk import context as sdk
 from connectors.sdk import tables as sdk_tables
+from connectors.sdk.credentials import secret_texts
 from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater
 from connectors.sdk.spec import Connector, Fetched
 from domain.ingestion.model import FeedTable, Row
@@ -136,7 +137,7 @@ class PluggyConnectors:
             credentials=job.credentials,
             stream=job.stream,
             validators=sdk.Validators(job.validators.etag, job.validators.last_modified),
-            http=BoundHttp(self._http, provided.hosts),
+            http=BoundHttp(self._http, provided.hosts, frozenset(secret_texts(job.credentials))),
             limits=self._limits,
             score_header=score_header,
             reported=reported,
@@ -188,6 +189,8 @@ def _info(provided: Provided) -> ConnectorInfo:
         credentials_schema=spec.credentials_schema,
         distribution=provided.distribution,
         version=provided.version,
+        addresses=frozenset(spec.addresses),
+        harmless=frozenset(spec.harmless),
     )
 
 

@@ -1,8 +1,9 @@
 """Connections: a last-in-first-out pool whose connections remember their tenant, so that row-level security costs nothing twice."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from hashlib import blake2b
 from types import TracebackType
 
 import psycopg
@@ -13,9 +14,22 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
 ROLE = "joinery_app"
+APPLICATION = "joinery"
+"""What connections of the pool are called in pg_stat_activity."""
 
 _IDLE = psycopg.pq.TransactionStatus.IDLE
 _SCOPE = b"SELECT set_config('joinery.org', %b, false), set_config('joinery.livemode', %b, false)"
+
+
+_KNOWN = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
+
+
+def key_lock(key: str) -> int:
+    """The number of the lock that is shared by all connections of processes that know the secret of that id.
+
+    It lies below those by which writers of events hold the high watermark back (ADR 3).
+    """
+    return int.from_bytes(blake2b(f"secret\0{key}".encode(), digest_size=8).digest(), "big") >> 4
 
 
 class PooledConnection:
@@ -63,23 +77,27 @@ class Lease:
 
 
 class Pool:
-    """At most `size` connections; whoever finds none waits up to `patience` seconds, then hears Unavailable."""
+    """At most `size` connections; whoever finds none waits up to `patience` seconds, then hears Unavailable.
 
-    def __init__(self, conninfo: str, size: int = 8, patience: float = 5.0, application: str = "joinery") -> None:
-        self._conninfo = conninfo
-        self._patience = patience
-        self._application = application
+    `known` are the ids of the secrets that this process knows: each connection shows them by locks that it shares.
+    """
+
+    def __init__(self, conninfo: str, size: int = 8, patience: float = 5.0, known: Sequence[str] = ()) -> None:
+        self._conninfo, self._patience = conninfo, patience
+        self._known = [key_lock(key) for key in known]
         self._idle: list[PooledConnection] = []
         self._slots = asyncio.Semaphore(size)
         self.waiting = 0
         self._closed = False
 
     async def _connect(self) -> PooledConnection:
-        connection = await connect(self._conninfo, self._application)
+        connection = await connect(self._conninfo, APPLICATION)
         await connection.execute("SET ROLE " + ROLE)
         await connection.execute(
             "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '60s'"
         )
+        if self._known:
+            await connection.execute(_KNOWN, (self._known,))
         connection.prepare_threshold = 3
         return PooledConnection(connection)
 

@@ -1,6 +1,7 @@
 """The worker's side of webhooks in PostgreSQL: whom to serve, what is open, and many outcomes in one transaction."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -84,6 +85,11 @@ class PostgresDeliveryLog:
         terms = [category_term(category) for category in categories]
         rows = await self._rows(SQL["filed_under"], tenant, products=list(products), terms=terms)
         return frozenset(row[0] for row in rows)
+
+    async def lapsed_rotations(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL["lapsed_rotations"], {"now": now, "limit": limit})
+            return [(Tenant(org, livemode), id_) for org, livemode, id_ in await cursor.fetchall()]
 
     async def _rows(self, sql: Any, tenant: Tenant, **values: Any) -> list[tuple[Any, ...]]:
         async with self._pool.tenant(tenant) as link:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from domain.kernel.errors import FieldError, InvalidRequest
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
+from domain.secrets.keys import SigningKeys
 
 PAGING: Final = frozenset({"limit", "starting_after", "ending_before"})
 _MAC: Final = 12
@@ -26,17 +27,17 @@ def context_of(operation: str, tenant: Tenant, ids: Mapping[str, str], query: Ma
 
 
 class Cursors:
-    """Signs and opens cursors with one key (a keyed BLAKE2b over context and key, RFC 7693)."""
+    """Signs and opens cursors (a keyed BLAKE2b over context and key, RFC 7693); those of former keys open, too."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._key = blake2b(secret, digest_size=32, person=b"joinery-cursors").digest()
+    def __init__(self, keys: SigningKeys) -> None:
+        self._keys = keys
 
     def sign(self, context: bytes, key: str | None) -> str | None:
         """The cursor of the item with that key, or None for no key."""
         if key is None:
             return None
         text = key.encode()
-        return base64.urlsafe_b64encode(self._mac(context, text) + text).rstrip(b"=").decode()
+        return _text(_mac(self._keys.current, context, text) + text)
 
     def open(self, context: bytes, cursor: str) -> str | None:
         """The key inside, or None when the cursor was not issued in this context."""
@@ -47,12 +48,12 @@ class Cursors:
             key = raw[_MAC:].decode()
         except (ValueError, binascii.Error):
             return None
-        if not compare_digest(self._mac(context, raw[_MAC:]), raw[:_MAC]) or self.sign(context, key) != cursor:
-            return None
-        return key
+        return key if self._signed(context, raw) and _text(raw) == cursor else None
 
-    def _mac(self, context: bytes, key: bytes) -> bytes:
-        return blake2b(len(context).to_bytes(4, "big") + context + key, key=self._key, digest_size=_MAC).digest()
+    def _signed(self, context: bytes, raw: bytes) -> bool:
+        if compare_digest(_mac(self._keys.current, context, raw[_MAC:]), raw[:_MAC]):
+            return True
+        return any(compare_digest(_mac(one.key, context, raw[_MAC:]), raw[:_MAC]) for one in self._keys.former)
 
     def page_request(self, context: bytes, query: Mapping[str, Any]) -> PageRequest:
         """The page that the query asks for. Raises InvalidRequest with code invalid_cursor, or for both directions."""
@@ -71,14 +72,22 @@ class Cursors:
         return PageRequest(limit, key, backwards=before is not None)
 
 
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _mac(key: bytes, context: bytes, text: bytes) -> bytes:
+    return blake2b(len(context).to_bytes(4, "big") + context + text, key=key, digest_size=_MAC).digest()
+
+
 class FeedCursors:
     """Cursors of the event log: one position, bound to organisation and mode alone.
 
     So the very same cursor serves the change feed and the stream, whatever the filters, exports and webhook headers.
     """
 
-    def __init__(self, secret: bytes) -> None:
-        self._cursors = Cursors(secret)
+    def __init__(self, keys: SigningKeys) -> None:
+        self._cursors = Cursors(keys)
         self._signed = lru_cache(maxsize=_LATELY)(self._sign)
 
     def sign(self, tenant: Tenant, position: int) -> str:

@@ -12,7 +12,7 @@ from connectors.sdk.credentials import CREDENTIALS
 from connectors.sdk.errors import BadData
 from connectors.sdk.readers import json_records
 from connectors.sdk.readers.records import table_of
-from connectors.sdk.settings import URL, config_schema
+from connectors.sdk.settings import HARMLESS, URL, config_schema
 from connectors.sdk.spec import ConnectorSpec, Fetched
 from connectors.sdk.tables import Table
 
@@ -68,4 +68,6 @@ SPEC = ConnectorSpec(
     config_schema=config_schema(OWN, required=("url",)),
     credentials_schema=CREDENTIALS,
     open=ApiConnector,
+    addresses=frozenset({"url", "stock_url"}),
+    harmless=HARMLESS | {"records_path", "variants_path", "paging"},
 )

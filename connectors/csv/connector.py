@@ -14,7 +14,7 @@ from connectors.sdk.errors import BadData
 from connectors.sdk.pulling import pull
 from connectors.sdk.readers import json_records, xml_records
 from connectors.sdk.readers.records import table_of
-from connectors.sdk.settings import URL, config_schema
+from connectors.sdk.settings import HARMLESS, URL, config_schema
 from connectors.sdk.spec import ConnectorSpec, Fetched
 from connectors.sdk.tables import Table
 
@@ -76,4 +76,6 @@ SPEC = ConnectorSpec(
     config_schema=_settings(),
     credentials_schema=CREDENTIALS,
     open=FileConnector,
+    addresses=frozenset({"url", "stock_url"}),
+    harmless=HARMLESS | {"records_path", "variants_path"},
 )

@@ -72,10 +72,12 @@ class HttpClient(Protocol):
         headers: Mapping[str, str] | None = None,
         conditional: Validators | None = None,
         hosts: frozenset[str] | None = None,
+        private: frozenset[str] = frozenset(),
     ) -> AbstractAsyncContextManager[HttpResponse]:
         """Ask for the URL. `conditional` makes it a conditional request (answer 304); any status is an answer.
 
-        `hosts` names the only hosts (`a.example`, `*.a.example`) that the request and its redirects may reach.
+        `hosts` names the only hosts (`a.example`, `*.a.example`) that the request and its redirects may reach. `private`
+        texts, and in any case the credentials, follow no redirect to another origin.
         """
         ...
 

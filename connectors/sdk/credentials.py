@@ -1,7 +1,7 @@
 """The usual ways to sign a request, so that connectors agree on how credentials look."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -31,6 +31,17 @@ CREDENTIALS: Mapping[str, Any] = {
     ],
 }
 """A bearer token, user name and password (RFC 7617), a named header, or a named query parameter."""
+_NAMES = frozenset({"username", "header", "query"})
+"""Parts of credentials that say how they are sent, and are no secret."""
+
+
+def secret_texts(credentials: Mapping[str, Any] | None) -> Iterator[str]:
+    """Every text in the credentials that is secret, however deep."""
+    for name, value in (credentials or {}).items():
+        if isinstance(value, Mapping):
+            yield from secret_texts(value)
+        elif isinstance(value, str) and value and name not in _NAMES:
+            yield value
 
 
 def sign(url: str, credentials: Mapping[str, Any] | None) -> tuple[str, dict[str, str]]:

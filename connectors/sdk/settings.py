@@ -20,6 +20,9 @@ COMMON: Mapping[str, Any] = {
     },
 }
 
+HARMLESS = frozenset(COMMON)
+"""The common settings say how a feed is read, never where it is asked for: for ConnectorSpec.harmless."""
+
 
 def config_schema(own: Mapping[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
     """A closed JSON Schema (Draft 2020-12) of the common settings and a connector's own ones."""

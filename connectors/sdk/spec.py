@@ -51,6 +51,9 @@ class ConnectorSpec:
     `kinds` are source kinds (KINDS), `streams` of STREAMS. `fetches` tells whether it pulls; else it only reads files.
     The schemas are JSON Schemas, Draft 2020-12, of type object; `credentials_schema` None means it takes none.
     `open` gives a Connector. `api` is the version of this interface that it was written for.
+
+    Stored credentials are forgotten when a setting changes that may send them elsewhere: of `addresses` (settings that
+    are URLs) scheme, host and port count, `harmless` settings not at all, every other one as a whole.
     """
 
     name: str
@@ -62,3 +65,5 @@ class ConnectorSpec:
     open: Callable[[], Connector]
     credentials_schema: Mapping[str, Any] | None = None
     api: int = API
+    addresses: frozenset[str] = frozenset()
+    harmless: frozenset[str] = frozenset()

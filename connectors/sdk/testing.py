@@ -93,6 +93,7 @@ class FakeHttp:
         headers: Mapping[str, str] | None = None,
         conditional: Validators | None = None,
         hosts: frozenset[str] | None = None,
+        private: frozenset[str] = frozenset(),
     ) -> AsyncIterator[FakeResponse]:
         """Answer; 304 when the validators are those of the answer."""
         answer = self._answer("GET", url, headers, None)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 from connectors.sdk.context import Context
 from connectors.sdk.errors import BadData
 from connectors.sdk.readers import json_records
-from connectors.sdk.settings import URL, config_schema
+from connectors.sdk.settings import HARMLESS, URL, config_schema
 from connectors.sdk.spec import ConnectorSpec, Fetched
 from connectors.sdk.tables import Table
 from connectors.shopify.pages import first_page, walk
@@ -61,4 +61,6 @@ SPEC = ConnectorSpec(
     fetches=True,
     config_schema=config_schema({"url": URL}, required=("url",)),
     open=ShopifyConnector,
+    addresses=frozenset({"url"}),
+    harmless=HARMLESS,
 )

@@ -1,12 +1,10 @@
 """Proving who calls, and making API keys: the secret is shown once, only a keyed hash of it is stored."""
 
-import hashlib
 import hmac
 import secrets
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from domain.access.model import (
     KEY_PREFIXES,
@@ -21,10 +19,9 @@ from domain.access.model import (
 from domain.kernel.errors import AuthenticationRequired, InvalidRequest
 from domain.kernel.ids import ALPHABET, new_id
 from domain.kernel.tenancy import Tenant
+from domain.secrets.keys import WorkingKeys
 from ports.access import Credentials
 from ports.unit_of_work import Tx
-
-_PURPOSE: Final = b"joinery/api-keys/"
 
 Proof = tuple[ApiKey, Principal]
 
@@ -50,15 +47,14 @@ def new_secret(livemode: bool, restricted: bool) -> str:
 
 
 class AccessService:
-    """Judges credentials. `secret` is the deployment's key material; another one makes every stored key unknown."""
+    """Judges credentials. `keys` has what keys their hashes."""
 
-    def __init__(self, credentials: Credentials, secret: bytes) -> None:
-        self._credentials = credentials
-        self._key = hashlib.sha256(_PURPOSE + secret).digest()
+    def __init__(self, credentials: Credentials, keys: WorkingKeys) -> None:
+        self._credentials, self._keys = credentials, keys
 
     def digest(self, text: str) -> bytes:
-        """The keyed hash under which a credential is stored: HMAC-SHA256 (RFC 2104)."""
-        return hmac.digest(self._key, text.encode(), "sha256")
+        """The keyed hash under which a credential is stored: HMAC-SHA256 (RFC 2104). Raises Unavailable."""
+        return hmac.digest(self._keys.api_keys, text.encode(), "sha256")
 
     async def find(self, text: str, digest: bytes) -> Proof | None:
         """What the store knows of a credential, its scopes already cut to the member's role; mistyped keys are not asked for."""

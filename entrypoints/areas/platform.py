@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import aiohttp
 
@@ -10,6 +10,7 @@ from adapters.wire import platform as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService, Probe
+from domain.secrets.usecases.resealing import Resealing
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read
@@ -61,8 +62,19 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
         Tick("health", 60, service.tick),
         Tick("old checks", 3600, service.purge_old),
         Tick("partitions", 3600, dependencies.maintenance.partitions),
+        Tick("sealed values", 5, _resealing(dependencies).tick),
         Tick("old idempotency keys", 3600, dependencies.idempotency.purge_expired),
     ]
+
+
+def _resealing(dependencies: Dependencies) -> Resealing:
+    def destination(connector: str, config: Mapping[str, Any]) -> str | None:
+        info = dependencies.connectors.info(connector)
+        return info.destination(config) if info else None
+
+    return Resealing(
+        dependencies.keyring, dependencies.vault, dependencies.sealed_values, destination, dependencies.clock
+    )
 
 
 OPERATIONS: Final = (

@@ -1,5 +1,6 @@
 """/v1/webhook-endpoints with their deliveries, and POST /v1/test/events."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final, TypeAlias
 
@@ -7,6 +8,7 @@ from adapters.wire import webhooks as wire
 from adapters.wire.schema import Schema, enum, id_of, text
 from domain.jobs.usecases.ticks import Tick
 from domain.webhooks.model import DeliveryFilter, DeliveryStatus, EndpointSettings
+from domain.webhooks.usecases.rotations import Rotations
 from domain.webhooks.usecases.service import WebhookService
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
@@ -101,6 +103,14 @@ def service(dependencies: Dependencies) -> WebhookService:
     return WebhookService(
         dependencies.vault, dependencies.event_rendering, wire.described, dependencies.settings.allow_private_hosts
     )
+
+
+def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
+    rotations = Rotations(dependencies.uow, dependencies.delivery_log, service(dependencies), dependencies.clock)
+    return [
+        Tick("old deliveries", 3600, dependencies.maintenance.purge_deliveries),
+        Tick("lapsed rotations", 60, rotations.end_lapsed),
+    ]
 
 
 OPERATIONS: Final = (
@@ -282,6 +292,6 @@ AREA: Final = Area(
     description="Events POSTed to your own address, signed, in order, until they arrive.",
     service=service,
     operations=OPERATIONS,
-    ticks=lambda dependencies: [Tick("old deliveries", 3600, dependencies.maintenance.purge_deliveries)],
+    ticks=_ticks,
     webhooks={"event": event_webhook},
 )

@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     _processes(commands)
     _maintenance(commands)
     _operators(commands)
+    _secrets(commands)
     return top
 
 
@@ -135,6 +136,18 @@ def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     revoke.add_argument("--key", required=True, metavar="ID")
     _store(revoke)
     revoke.set_defaults(run="operators:revoke_key")
+
+
+def _secrets(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    secret = _group(commands, "secret", "the secret that everything is sealed and signed under")
+    for name, what in (
+        ("rotate", "have a new secret take the place of the current one"),
+        ("status", "tell how much stands under which secret"),
+        ("retire", "do without the former secrets; refused while anything needs one"),
+    ):
+        one = secret.add_parser(name, help=what)
+        _store(one)
+        one.set_defaults(run=f"secret:{name}")
 
 
 def _group(

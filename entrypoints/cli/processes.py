@@ -1,6 +1,7 @@
 """The commands that run one process, migrate, and print the OpenAPI document."""
 
 import argparse
+import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable
@@ -18,7 +19,12 @@ async def _serving(run: Callable[[Container, settings.Settings], Awaitable[None]
     configured = settings.from_environment()
     configure(configured.log_level)
     async with opened(configured) as container:
-        await run(container, configured)
+        watching = asyncio.create_task(container.keyring().watch(), name="watching the key ring")
+        try:
+            await run(container, configured)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
     return 0
 
 

@@ -65,7 +65,7 @@ class Pipeline:
         versions: Versions = SUPPORTED,
         thresholds: Thresholds | None = None,
     ) -> None:
-        settings, cursors = dependencies.settings, Cursors(dependencies.settings.secret.encode())
+        settings, cursors = dependencies.settings, Cursors(dependencies.keys.cursors)
         self.table, self._clock = table, dependencies.clock
         self.services = {area.name: area.service(dependencies) for area in table.areas}
         self.problems = Problems(settings.docs_url, settings.base_url)

@@ -18,9 +18,10 @@ class NoNetwork:
         headers: Mapping[str, str] | None = None,
         conditional: Validators | None = None,
         hosts: frozenset[str] | None = None,
+        private: frozenset[str] = frozenset(),
     ) -> AbstractAsyncContextManager[HttpResponse]:
         """Refuse."""
-        del url, headers, conditional, hosts
+        del url, headers, conditional, hosts, private
         return _refuse()
 
     def post(

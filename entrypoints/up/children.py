@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from entrypoints.up.directory import DataDir, secret
+from entrypoints.up.directory import DataDir, kept_secrets, secret
 from entrypoints.up.process import Process, Program
 
 ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {
@@ -52,13 +52,17 @@ def environment(
         "JOINERY_OBJECTS_URL": data.objects.as_uri(),
         "JOINERY_SECRET": "",
         "JOINERY_WORK_DIR": str(data.path / "work"),
+        "JOINERY_SECRET_FORMER": "",
         "PYTHONUNBUFFERED": "1",
     }
     env = {**defaults, **{name: value for name, value in given.items() if value}}
+    if not env["JOINERY_SECRET"]:
+        current = secret(data)
+        former = env["JOINERY_SECRET_FORMER"] or ",".join(kept_secrets(data)[1:])
+        env.update(JOINERY_SECRET=current, JOINERY_SECRET_FORMER=former)
     env.update(
         JOINERY_DATABASE_URL=database_url,
         JOINERY_REDIS_URL=redis_url,
-        JOINERY_SECRET=env["JOINERY_SECRET"] or secret(data),
         JOINERY_DATA_DIR=str(data.path),
         JOINERY_HOST="127.0.0.1",
         JOINERY_PORT=str(port),

@@ -9,10 +9,12 @@ import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from entrypoints.settings import SHORTEST_SECRET
 from entrypoints.up.binaries import open_to_all
 from entrypoints.up.errors import UpError
 
@@ -44,6 +46,11 @@ class DataDir:
     def objects(self) -> Path:
         """Snapshots, uploads, exports and images."""
         return self.path / "objects"
+
+    @property
+    def secret_file(self) -> Path:
+        """Key material, readable by its user only: the current secret, and the former ones after it."""
+        return self.path / "secret"
 
     @property
     def run_file(self) -> Path:
@@ -127,13 +134,55 @@ def locked(data: DataDir) -> bool:
 
 def secret(data: DataDir) -> str:
     """The directory's key material: 64 hexadecimal characters, made at the first start and kept."""
-    path = data.path / "secret"
-    if not path.exists():
-        write_private(path, secrets.token_hex(32) + "\n")
-    text = path.read_text(encoding="ascii").strip()
-    if len(text) < 32:
-        raise UpError(f"{path} holds no usable secret; put the one back that this data was made with.")
-    return text
+    if not data.secret_file.exists():
+        keep_secrets(data, [new_secret()])
+    return kept_secrets(data)[0]
+
+
+def new_secret() -> str:
+    """Key material that nobody can guess."""
+    return secrets.token_hex(32)
+
+
+def kept_secrets(data: DataDir) -> tuple[str, ...]:
+    """The directory's secrets, the current one first, the former ones after it. Raises UpError."""
+    try:
+        lines = data.secret_file.read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        lines = []
+    if not lines or any(len(line) < SHORTEST_SECRET for line in lines):
+        raise UpError(f"{data.secret_file} holds no usable secret; put the one back that this data was made with.")
+    return tuple(lines)
+
+
+def rotate_secret(data: DataDir) -> int:
+    """Have the directory keep a new secret before those that it keeps; answers how many that are. Raises UpError."""
+    with _alone(data):
+        kept = kept_secrets(data)
+        keep_secrets(data, (new_secret(), *kept))
+    return len(kept) + 1
+
+
+def forget_secrets(data: DataDir, former: Collection[str]) -> None:
+    """Have the directory keep its secrets but these. Raises UpError."""
+    with _alone(data):
+        keep_secrets(data, [one for one in kept_secrets(data) if one not in former])
+
+
+@contextlib.contextmanager
+def _alone(data: DataDir) -> Iterator[None]:
+    """Nobody else changes what the directory keeps meanwhile."""
+    descriptor = os.open(data.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def keep_secrets(data: DataDir, kept: Sequence[str]) -> None:
+    """Have the directory keep these secrets, a line each, the current one first; all of them or none."""
+    write_private(data.secret_file, "".join(f"{line}\n" for line in kept))
 
 
 def write_private(path: Path, text: str) -> None:
@@ -146,6 +195,11 @@ def write_private(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def socket_directory(path: Path, name: str, user: int | None = None) -> Path:

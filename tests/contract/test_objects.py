@@ -28,6 +28,7 @@ from adapters.s3.address import Address, parse
 from adapters.s3.objects import S3Objects
 from adapters.s3.presign import presign
 from domain.kernel.errors import PayloadTooLarge, PermissionDenied
+from domain.secrets.keys import SigningKeys, link_key
 from ports.objects import ObjectMissing, Objects
 
 KINDS = ("memory", "files", "s3")
@@ -74,7 +75,7 @@ def open_objects(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     if request.param == "memory":
         return MemoryObjects
     if request.param == "files":
-        return lambda base_url: FileObjects(tmp_path / "objects", base_url, "s" * 32)
+        return lambda base_url: FileObjects(tmp_path / "objects", base_url, SigningKeys(link_key("s" * 32)))
     endpoint = request.getfixturevalue("s3_endpoint")
     url = f"s3://blobs/{secrets.token_hex(4)}?endpoint={endpoint}&region=eu-west-1"
     credentials = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret+/example"}
@@ -235,7 +236,7 @@ async def test_own_links_keep_their_limits(open_objects: Open) -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> FileObjects:
-    return FileObjects(tmp_path / "objects", "http://x", "s" * 32)
+    return FileObjects(tmp_path / "objects", "http://x", SigningKeys(link_key("s" * 32)))
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ async def test_no_part_of_a_link_can_be_changed(files: FileObjects, name: str) -
     with pytest.raises(PermissionDenied):
         files.verify("PUT", "k", {field: value for field, value in query.items() if field != name}, datetime.now(UTC))
     with pytest.raises(PermissionDenied):
-        FileObjects(Path("/"), "http://x", "t" * 32).verify("PUT", "k", query, datetime.now(UTC))
+        FileObjects(Path("/"), "http://x", SigningKeys(link_key("t" * 32))).verify("PUT", "k", query, datetime.now(UTC))
 
 
 async def test_nothing_half_written_is_seen_or_left(files: FileObjects, tmp_path: Path) -> None:

@@ -40,9 +40,36 @@ def test_keys_rotate() -> None:
     sealed = AesGcmVault(OLD).seal(CREDENTIALS, "src_1")
     both = AesGcmVault(NEW, (OLD,))
     assert both.open(sealed, "src_1") == CREDENTIALS
-    assert not both.current(sealed)
+    assert not sealed.startswith(both.stamp)
+    assert both.keys == (both.key_of(both.seal({}, "")), both.key_of(sealed))
     again = both.seal(both.open(sealed, "src_1"), "src_1")
-    assert both.current(again)
+    assert again.startswith(both.stamp)
     assert AesGcmVault(NEW).open(again, "src_1") == CREDENTIALS
     with pytest.raises(ValueError, match="not at hand"):
         AesGcmVault(NEW).open(sealed, "src_1")
+
+
+def test_is_bound_to_its_destination() -> None:
+    vault = AesGcmVault(OLD)
+    sealed = vault.seal(CREDENTIALS, "src_1", "https://vendor.example:443")
+    assert vault.open(sealed, "src_1", "https://vendor.example:443") == CREDENTIALS
+    for owner, destination in (
+        ("src_1", ""),
+        ("src_1", "https://other.example:443"),
+        ("src_2", "https://vendor.example:443"),
+        ("src_1https://vendor.example:443", ""),
+    ):
+        with pytest.raises(ValueError, match="another source or address"):
+            vault.open(sealed, owner, destination)
+
+
+def test_what_an_earlier_release_sealed_opens_and_is_to_be_sealed_anew() -> None:
+    """It knew no destinations."""
+    sealed = bytes.fromhex(
+        "0110376462346266363261393734653162643036822b0544e3fd2ecf311b96f5ba96370350ddb11756cfa35e5c5ef84ccdc4afb21eda72d2ee1d88bfecdad159bbf2ffa4ef53c95d1696ce20c9f368edc6b4c0308755508f4d62bc703b0621363eb2f2c82669b8a46e5f3fe334c82338635e30e74f34f4"
+    )
+    vault = AesGcmVault(OLD)
+    assert vault.open(sealed, "src_1", "anywhere") == {"token": "t"}
+    assert not sealed.startswith(vault.stamp)
+    with pytest.raises(ValueError, match="another source"):
+        vault.open(sealed, "src_2")

@@ -113,6 +113,25 @@ async def test_secrets_are_replaced(uow: UnitOfWork, tenant: Tenant) -> None:
         assert await tx.webhooks.secrets(endpoint.id) == SealedSecrets(b"new", SECRETS.current)
 
 
+async def test_rotations_whose_overlap_is_over_are_found(backend: Backend) -> None:
+    now, tenants = backend.now(), [await backend.tenant(), await backend.tenant(livemode=False)]
+    lapsed, lasting, none = (
+        builders.endpoint(rotation=Rotation(now - timedelta(hours=2), "abc=")),
+        builders.endpoint(rotation=Rotation(now + timedelta(hours=1), "abc=")),
+        builders.endpoint(),
+    )
+    for tenant in tenants:
+        for endpoint in (lapsed, lasting, none):
+            await _add(backend.uow, tenant, replace(endpoint, id=f"{endpoint.id}"))
+    found = [one for one in await backend.delivery_log.lapsed_rotations(now, 1000) if one[0] in tenants]
+    assert sorted(found, key=repr) == sorted([(tenant, lapsed.id) for tenant in tenants], key=repr)
+    assert len(await backend.delivery_log.lapsed_rotations(now, 1)) == 1
+    async with backend.uow.begin(tenants[0], CALL) as tx:
+        await tx.webhooks.save(replace(lapsed, rotation=None))
+    found = [one for one in await backend.delivery_log.lapsed_rotations(now, 1000) if one[0] in tenants]
+    assert found == [(tenants[1], lapsed.id)]
+
+
 async def test_counting_holds_off_others(backend: Backend, tenant: Tenant) -> None:
     order: list[str] = []
 

@@ -27,6 +27,8 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Meter, Organisation, Plan
 from domain.request_logs.model import RequestLog
+from domain.secrets.keys import WorkingKeys, hash_key
+from domain.secrets.model import KeyRing
 from entrypoints.areas.area import Area
 from entrypoints.areas.registry import AREAS
 from entrypoints.dependencies import Dependencies
@@ -42,6 +44,13 @@ SECRET = b"a secret of at least thirty-two characters"
 BASE = "https://api.joinery.test"
 DOCS = "https://docs.joinery.test"
 OPERATOR = AuditContext(Actor("service", "operator"), "tests")
+
+
+def working_keys() -> WorkingKeys:
+    """The keys of a process that knows the one secret."""
+    keys = WorkingKeys([SECRET.decode()])
+    keys.use(KeyRing(hash_key(SECRET.decode())), SECRET.decode(), datetime.now(UTC))
+    return keys
 
 
 def plan_of(code: str, tier: str, *features: str) -> Plan:
@@ -122,6 +131,7 @@ class World:
     dependencies: Any = None
     uow: Any = None
     access: Any = None
+    keys: Any = None
     credentials: Any = None
     limits: Any = None
     sink: Any = None
@@ -190,7 +200,10 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "events": events,
         "event_rendering": rendering,
         "tailer": LogTailer(events, rendering, signals),
-        "feed_cursors": FeedCursors(SECRET),
+        "keys": world.keys,
+        "keyring": nothing,
+        "sealed_values": nothing,
+        "feed_cursors": FeedCursors(world.keys.cursors),
         "signals": signals,
         "dispatch": nothing,
         "source_schedule": nothing,
@@ -219,7 +232,8 @@ async def running(
     world.clock.set(datetime(2026, 11, 20, 13, 8, tzinfo=UTC))
     world.uow = MemoryUnitOfWork(world.store, world.clock)
     world.credentials = CountingCredentials(world.store)
-    world.access = AccessService(world.credentials, SECRET)
+    world.keys = working_keys()
+    world.access = AccessService(world.credentials, world.keys)
     world.limits = BucketLimits(world.clock)
     world.sink = SwitchableSink(world.store)
     world.checks = MemoryPlatformChecks()

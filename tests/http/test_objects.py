@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.files.objects import FileObjects
+from domain.secrets.keys import SigningKeys, link_key
 from ports.objects import ObjectMissing
 from tests.http.fakes import BASE, World, running
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.asyncio
 @pytest_asyncio.fixture
 async def served(tmp_path: Path) -> AsyncIterator[tuple[World, FileObjects]]:
     """A world that serves its own objects."""
-    objects = FileObjects(tmp_path, BASE, "a secret of at least thirty-two characters")
+    objects = FileObjects(tmp_path, BASE, SigningKeys(link_key("a secret of at least thirty-two characters")))
     async with running(objects=objects) as world:
         yield world, objects
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.kernel.tenancy import Tenant
+from domain.secrets.keys import SigningKeys
 from adapters.wire.cursors import Cursors, context_of
 from tests.http.client import Answer, Client
 from tests.http.fakes import World
@@ -97,12 +98,12 @@ async def test_cursors_stay_where_they_were_issued(world: World, client: Client)
 
 @given(key=st.text(max_size=80), flip=st.integers(0, 2000), letter=st.sampled_from("AZaz09-_=+/ \n"))
 def test_tampering(key: str, flip: int, letter: str) -> None:
-    cursors, context = Cursors(b"secret"), context_of("list", Tenant("org", True), {}, {"q": "a"})
+    cursors, context = Cursors(SigningKeys(b"secret")), context_of("list", Tenant("org", True), {}, {"q": "a"})
     key = key.encode("utf-8", "ignore").decode()
     cursor = cursors.sign(context, key)
     assert cursor is not None
     assert cursors.open(context, cursor) == key
-    assert Cursors(b"other").open(context, cursor) is None
+    assert Cursors(SigningKeys(b"other")).open(context, cursor) is None
     at = flip % (len(cursor) + 1)
     forged = cursor[:at] + letter + cursor[at + 1 :]
     if forged != cursor:
@@ -111,6 +112,6 @@ def test_tampering(key: str, flip: int, letter: str) -> None:
 
 
 def test_no_key_no_cursor() -> None:
-    assert Cursors(b"secret").sign(b"", None) is None
-    assert Cursors(b"secret").open(b"", "a" * 2000) is None
-    assert Cursors(b"secret").open(b"", "ä") is None
+    assert Cursors(SigningKeys(b"secret")).sign(b"", None) is None
+    assert Cursors(SigningKeys(b"secret")).open(b"", "a" * 2000) is None
+    assert Cursors(SigningKeys(b"secret")).open(b"", "ä") is None

@@ -295,7 +295,9 @@ async def test_credentials_are_sealed_and_never_shown(shop: Shop) -> None:
     async with shop.world.uow.read(shop.tenant) as tx:
         sealed = await tx.sources.sealed(source["id"])
     assert b"Geheim" not in sealed
-    assert shop.world.dependencies.vault.open(sealed, source["id"]) == {"token": "shpat_Geheim"}
+    assert shop.world.dependencies.vault.open(
+        sealed, source["id"], shop.services.connectors.info("api").destination({})
+    ) == {"token": "shpat_Geheim"}
     explained = await shop.client.send_json(
         "PUT", path, {"credentials": {"token": "Geheim2"}}, service_dry_run="explain"
     )
@@ -306,6 +308,28 @@ async def test_credentials_are_sealed_and_never_shown(shop: Shop) -> None:
     assert (await shop.client.send_json("DELETE", path)).json()["version"] == 3
     async with shop.world.uow.read(shop.tenant) as tx:
         assert await tx.sources.sealed(source["id"]) is None
+
+
+async def test_a_setting_of_which_nothing_is_declared_forgets_credentials(shop: Shop) -> None:
+    """A connector of somebody else's may send them wherever any of its settings says."""
+    source = await shop.create(kind="api", config={"pages": 2, "currency": "usd"})
+    path = f"/v1/sources/{source['id']}"
+    source = (await shop.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})).json()
+    for kept in (
+        {"name": "Renamed"},
+        {"schedule": {"interval_minutes": 60}},
+        {"config": {"currency": "usd", "pages": 2}},
+    ):
+        source = (await shop.patch(source, **kept)).json()
+        assert source["has_credentials"] is True
+    source = (await shop.patch(source, config={"pages": 3, "currency": "usd"})).json()
+    assert source["has_credentials"] is False
+    change = shop.audited(source["id"])[-1].change
+    assert (change.before["has_credentials"], change.after["has_credentials"]) == (True, False)
+    async with shop.world.uow.read(shop.tenant) as tx:
+        assert await tx.sources.sealed(source["id"]) is None
+    again = (await shop.client.send_json("PUT", path + "/credentials", {"credentials": {"token": "t"}})).json()
+    assert (await shop.patch(again, connector="shopify")).json()["has_credentials"] is False
 
 
 async def test_credentials_are_checked_by_the_connector(shop: Shop) -> None:

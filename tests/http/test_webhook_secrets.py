@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from adapters.memory.audit import AUDIT
+from adapters.memory.webhook_deliveries import MemoryDeliveryLog
+from domain.catalogue import categories
+from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.posting import signing_keys
+from domain.webhooks.usecases.rotations import Rotations
+from tests.http.fakes import OPERATOR
 from tests.http.webhooks import ENDPOINT, PLACE, Desk, desk, key_in
 
 pytestmark = pytest.mark.asyncio
@@ -62,6 +68,40 @@ async def test_rotation_signs_with_both_for_the_overlap(desk: Desk) -> None:
     desk.world.clock.advance(timedelta(milliseconds=1))
     assert desk.keys(made["id"]) == (key_in(rotated["secret"]),)
     assert "rotation" not in await desk.read(made["id"])
+
+
+async def test_a_former_secret_is_forgotten_once_its_overlap_is_over(desk: Desk) -> None:
+    made, other = await desk.create(), await desk.create()
+    rotated = (await desk.client.post(f"{PLACE}/{made['id']}/rotate-secret", {"overlap_hours": 2})).json()
+    await desk.client.post(f"{PLACE}/{other['id']}/rotate-secret", {"overlap_hours": 3})
+    log = MemoryDeliveryLog(desk.world.store, desk.world.clock, categories.below)
+    rotations = Rotations(desk.world.uow, log, desk.service, desk.world.clock)
+    desk.world.clock.advance(timedelta(hours=2) - timedelta(milliseconds=1))
+    assert await rotations.end_lapsed() == 0 and desk.kept(made["id"]).secrets.previous is not None
+    desk.world.clock.advance(timedelta(milliseconds=1))
+    before = await desk.read(made["id"])
+    assert await rotations.end_lapsed() == 1 and await rotations.end_lapsed() == 0
+    kept = desk.kept(made["id"])
+    assert kept.secrets.previous is None and kept.endpoint.rotation is None
+    assert desk.keys(made["id"]) == (key_in(rotated["secret"]),)
+    assert await desk.read(made["id"]) == before, "nothing that anybody sees has changed"
+    assert desk.kept(other["id"]).secrets.previous is not None
+    entry = [one for _, one in desk.world.store.everyone(AUDIT) if one.change.id == made["id"]][-1]
+    assert (entry.context.actor.kind, entry.context.operation) == ("service", "webhooks.end_rotation")
+    ended = {"expires_at": "2026-11-20T15:08:00.000Z", "last4": made["secret_last4"]}
+    assert (entry.change.before, entry.change.after) == ({"rotation": ended}, {})
+
+
+async def test_a_rotation_begun_meanwhile_is_not_ended(desk: Desk) -> None:
+    made = await desk.create()
+    target = f"{PLACE}/{made['id']}/rotate-secret"
+    await desk.client.post(target, {"overlap_hours": 1})
+    desk.world.clock.advance(timedelta(hours=1))
+    await desk.client.post(target, {"overlap_hours": 1})
+    async with desk.world.uow.begin(Tenant(desk.world.orgs["Fjord"].id, True), OPERATOR) as tx:
+        await desk.service.end_rotation(tx, made["id"])
+        await desk.service.end_rotation(tx, "whe_0000000000000000000000")
+    assert desk.kept(made["id"]).secrets.previous is not None and len(desk.keys(made["id"])) == 2
 
 
 async def test_rotation_overlaps_a_day_unless_told(desk: Desk) -> None:

@@ -9,7 +9,9 @@ AREAS = {
 
 # What the layers have beside areas, and what it is for.
 MACHINERY = {
-    "ports": {"clock", "codec", "connectors", "feed_readers", "idempotency", "limits", "maintenance", "objects", "pushes", "queue", "schemas", "secrets",
+    "ports": {"clock", "codec", "connectors", "feed_readers", "idempotency", "limits", "maintenance", "objects", "pushes", "queue", "schemas",
+              "signals", "spool", "store", "unit_of_work", "workspaces"},
+    "ports": {"clock", "codec", "connectors", "feed_readers", "idempotency", "limits", "maintenance", "objects", "pushes", "queue", "schemas",
               "signals", "spool", "store", "unit_of_work", "workspaces"},
     "adapters/postgres": {"catalogue_batch", "columns", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "idempotency", "leadership",
                           "connecting", "listing", "migrate", "pool", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance",

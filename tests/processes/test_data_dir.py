@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
@@ -154,6 +155,30 @@ def test_the_secret_is_made_once_and_a_broken_one_is_told(tmp_path: Path) -> Non
     (tmp_path / "secret").write_text("short")
     with pytest.raises(UpError, match="holds no usable secret"):
         directory.secret(data)
+
+
+def test_former_secrets_are_handed_on_beside_the_current_one(tmp_path: Path) -> None:
+    data = directory.prepare(tmp_path)
+    directory.keep_secrets(data, ["c" * 32, "f" * 32, "o" * 32])
+    servers = {"database_url": "postgresql://x", "redis_url": "redis://x", "demo": False}
+    kept = environment(data, 1, given={}, **servers)
+    assert (kept["JOINERY_SECRET"], kept["JOINERY_SECRET_FORMER"]) == ("c" * 32, f"{'f' * 32},{'o' * 32}")
+    own = environment(data, 1, given={"JOINERY_SECRET": "e" * 32}, **servers)
+    assert (own["JOINERY_SECRET"], own["JOINERY_SECRET_FORMER"]) == ("e" * 32, "")
+    (tmp_path / "secret").write_text("c" * 32 + "\nshort\n")
+    with pytest.raises(UpError, match="holds no usable secret"):
+        directory.secret(data)
+
+
+def test_secrets_are_rotated_and_forgotten_without_losing_one(tmp_path: Path) -> None:
+    data = directory.prepare(tmp_path)
+    first = directory.secret(data)
+    with ThreadPoolExecutor(8) as several:
+        list(several.map(lambda _: directory.rotate_secret(data), range(16)))
+    kept = directory.kept_secrets(data)
+    assert len(set(kept)) == 17 and kept[-1] == first
+    directory.forget_secrets(data, kept[3:])
+    assert directory.kept_secrets(data) == kept[:3]
 
 
 def test_the_childrens_environment(tmp_path: Path) -> None:

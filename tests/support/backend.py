@@ -11,6 +11,7 @@ from adapters.memory.idempotency import MemoryIdempotencyMaintenance
 from adapters.memory.jobs import MemoryDispatch
 from adapters.memory.orgs import MemoryOrgRegistry
 from adapters.memory.request_logs import MemoryRequestLogSink
+from adapters.memory.secrets import MemorySealedValues
 from adapters.memory.signals import MemorySignals
 from adapters.memory.sources import MemorySourceSchedule
 from adapters.memory.table import MemoryDatabase
@@ -28,6 +29,7 @@ from ports.idempotency import IdempotencyMaintenance
 from ports.jobs import Dispatch
 from ports.orgs import OrgRegistry
 from ports.request_logs import RequestLogSink
+from ports.secrets import SealedValues
 from ports.signals import Signals
 from ports.sources import SourceSchedule
 from ports.unit_of_work import UnitOfWork
@@ -54,6 +56,7 @@ class Backend:
     events: EventReader
     signals: Signals
     delivery_log: DeliveryLog
+    sealed_values: SealedValues
     shards: Callable[[], Shards]
     now: Callable[[], datetime]
     pass_time: Callable[[timedelta], Awaitable[None]]
@@ -91,6 +94,7 @@ def memory_backend() -> Backend:
         events=MemoryEventReader(store, WireEventRendering()),
         signals=signals,
         delivery_log=MemoryDeliveryLog(store, clock, categories.below),
+        sealed_values=MemorySealedValues(store),
         shards=lambda: MemoryShards(SHARDS),
         now=clock.now,
         pass_time=pass_time,

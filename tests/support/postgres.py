@@ -26,6 +26,7 @@ from adapters.postgres.migrate import migrate
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
+from adapters.postgres.secrets import PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
@@ -113,6 +114,7 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
             events=PostgresEventReader(pool),
             signals=PostgresSignals(address),
             delivery_log=PostgresDeliveryLog(pool, shards, clock),
+            sealed_values=PostgresSealedValues(pool),
             shards=lambda: shards,
             now=lambda: datetime.now(UTC),
             pass_time=pass_time,

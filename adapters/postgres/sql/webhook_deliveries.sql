@@ -32,6 +32,9 @@ SELECT body FROM webhook_deliveries WHERE org = %(org)s AND livemode = %(livemod
 SELECT DISTINCT product FROM product_terms
 WHERE org = %(org)s AND livemode = %(livemode)s AND term = ANY(%(terms)s) AND product = ANY(%(products)s)
 
+-- lapsed_rotations --
+SELECT org, livemode, id FROM webhook_endpoints WHERE rotation_expires_at <= %(now)s ORDER BY rotation_expires_at LIMIT %(limit)s
+
 -- staging --
 CREATE TEMPORARY TABLE IF NOT EXISTS reported_deliveries (org text, livemode boolean, id text, endpoint text, event text,
     type text, subject text, positions bigint[], status text, body bytea, attempts jsonb, made integer, tries integer,

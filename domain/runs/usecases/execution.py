@@ -154,7 +154,7 @@ class RunExecution:
         context = AuditContext(Actor("service", "worker"), job.kind)
         async with self._uow.begin(job.tenant, context) as tx:
             run = await tx.runs.get(str(job.args["run"]))
-            source = await tx.sources.get(run.source) if run else None
+            source = await tx.sources.get(run.source, lock=True) if run else None  # as one with its credentials
             if run is None or source is None or run.finished_at is not None:
                 await tx.jobs.finish(job)
                 return None
@@ -180,7 +180,8 @@ class RunExecution:
 
     async def _connector_job(self, tx: Tx, run: Run, source: Source) -> Job:
         sealed = await tx.sources.sealed(source.id)
-        credentials = self._vault.open(sealed, source.id) if sealed else None
+        info = self._connectors.info(source.connector)
+        credentials = self._vault.open(sealed, source.id, info.destination(source.config)) if sealed and info else None
         good = await tx.runs.last_good(source.id, run.stream)
         fetched = good.fetched_under(settings_digest(source, run.stream)) if good else None
         validators = Validators(fetched.etag, fetched.last_modified) if fetched else Validators()

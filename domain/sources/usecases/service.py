@@ -36,6 +36,10 @@ from ports.workspaces import Workspaces
 _LOCAL_PART: Final = "abcdefghijkmnpqrstuvwxyz23456789"
 """Letters and digits that nobody mistakes for each other when an address is read aloud."""
 
+_FORGOTTEN: Final = (
+    "The stored credentials are forgotten: they were given for another address or connector. Store them again."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceService:
@@ -104,6 +108,10 @@ class SourceService:
         after = before.changed(tx.now, **differing)
         if {"connector", "config", "schedule"} & differing.keys():
             self._checked(after.kind, after.connector, after.config, after.schedule)
+        if before.has_credentials and self._destination(before) != self._destination(after):
+            after = replace(after, has_credentials=False)
+            await tx.sources.seal(id, None)
+            tx.recorded.warnings.append(_FORGOTTEN)
         if {"schedule", "status"} & differing.keys():
             info = self.connectors.info(after.connector)
             after = replace(after, **_pulls(after, info, tx.now))
@@ -127,7 +135,7 @@ class SourceService:
         after = before.changed(tx.now, has_credentials=True)
         if not before.has_credentials and before.next_pull is None:
             after = replace(after, **_pulls(after, info, tx.now))
-        await tx.sources.seal(id, self.vault.seal(_plain(credentials), id))
+        await tx.sources.seal(id, self.vault.seal(_plain(credentials), id, info.destination(before.config)))
         await tx.sources.save(after, expected_version=before.version)
         await tx.audit.add(_credentials_change(before, replaced=True))
         return after
@@ -157,13 +165,18 @@ class SourceService:
             return _failed("dry_run", "A dry run does not call the source.")
         sealed = await tx.sources.sealed(id)
         try:
-            credentials = self.vault.open(sealed, id) if sealed else None
+            credentials = self.vault.open(sealed, id, info.destination(source.config)) if sealed else None
         except ValueError:
             return _failed(
                 SourceFault.CREDENTIALS_REFUSED, "The stored credentials cannot be opened; store them again."
             )
         job = Job(source.config, credentials, "catalogue")
         return Trial(self.connectors, self.readers, self.workspaces, source.connector, job)
+
+    def _destination(self, source: Source) -> str | None:
+        """Where its credentials may go; None for a connector that is not loaded, which sends nothing."""
+        info = self.connectors.info(source.connector)
+        return info.destination(source.config) if info else None
 
     def _differing(self, before: Source, changes: SourceChanges) -> dict[str, Any]:
         """What really changes, as fields of a Source."""

@@ -21,6 +21,7 @@ from domain.kernel.errors import (
 )
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
+from domain.kernel.plain import plain
 from domain.webhooks import samples
 from domain.webhooks.model import (
     AUDITED,
@@ -232,6 +233,18 @@ class WebhookService:
         await tx.audit.add(AUDITED.updated(before, after))
         data = self.describe(after, tx.tenant.livemode, tx.now)
         await tx.events.append([Event("delivery.disabled", id, after.version, data, area="service/webhooks")])
+
+    async def end_rotation(self, tx: Tx, id: str) -> None:
+        """Forget the former secret once its overlap is over; nothing that people see changes by that.
+
+        Nothing happens to an endpoint that is gone, or whose rotation lasts.
+        """
+        before, sealed = await tx.webhooks.get(id, lock=True), await tx.webhooks.secrets(id)
+        if before is None or sealed is None or before.rotation is None or before.rotation_at(tx.now):
+            return
+        await tx.webhooks.save(replace(before, rotation=None), expected_version=before.version)
+        await tx.webhooks.seal(id, SealedSecrets(sealed.current))
+        await tx.audit.add(Change("webhook_endpoint", id, "update", {"rotation": plain(before.rotation)}, {}))
 
     def _sealed(self, secret: str, endpoint: str) -> bytes:
         return self.vault.seal({"secret": secret}, endpoint)

@@ -199,6 +199,26 @@ async def test_credentials_stay_with_their_origin(site: Site) -> None:
     assert site.seen[2].headers["Accept"] == "text/csv"
 
 
+@pytest.mark.parametrize("spelt", ["k=to%20ken%2F9", "k=to+ken%2f9", "to%20ken/9", "k=%74o+ken/9"])
+async def test_private_texts_stay_with_their_origin(site: Site, spelt: str) -> None:
+    """Wherever in a request they stand, and however a redirect spells them."""
+    port = site.name.rsplit(":", 1)[1]
+    site.answers("/a", status=302, Location=f"/b?{spelt}")
+    site.answers("/b", status=302, Location=f"http://files.example:{port}/c?{spelt}")
+    site.answers("/d", status=302, Location=f"http://files.example:{port}/e")
+    site.answers("/e", b"end")
+    allowed = frozenset({site.name, f"files.example:{port}"})
+    async with GuardedClient(allowed_hosts=allowed, lookup=looks_up("127.0.0.1")) as guarded:
+        private = frozenset({"to ken/9"})
+        with pytest.raises(errors.RedirectRefused, match="credentials"):
+            await body(guarded, f"{site.base}/a?k=to%20ken%2F9", private=private)
+        assert [request.path for request in site.seen] == ["/a", "/b"]
+        sent = {"Accept": "to ken/9", "Accept-Language": "de"}
+        assert await body(guarded, f"{site.base}/d", headers=sent, private=private) == b"end"
+    last = site.seen[-1].headers
+    assert "to ken" not in last.get("Accept", "") and last["Accept-Language"] == "de" and "Referer" not in last
+
+
 async def test_redirects_keep_to_the_hosts_of_a_connector(site: Site) -> None:
     site.answers("/a", status=302, Location="http://8.8.8.8/")
     async with client(site) as guarded:

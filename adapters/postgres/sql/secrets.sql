@@ -1,0 +1,65 @@
+-- ring --
+SELECT sealed, changed_at FROM key_ring
+
+-- found --
+INSERT INTO key_ring (sealed, changed_at) VALUES (%(sealed)s, now()) ON CONFLICT DO NOTHING
+
+-- supersede --
+UPDATE key_ring SET sealed = %(sealed)s, changed_at = now() WHERE sealed = %(expected)s
+
+-- has_api_keys --
+SELECT EXISTS (SELECT FROM api_keys)
+
+-- lacking --
+SELECT count(*) FROM pg_stat_activity a
+WHERE a.datname = current_database() AND a.application_name = %(application)s AND NOT EXISTS (
+    SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+    AND (l.classid::bigint << 32) | l.objid::bigint = %(lock)s
+)
+
+-- counts --
+SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) FROM (
+    SELECT 'source_credentials' AS kind, credentials AS sealed FROM sources WHERE credentials IS NOT NULL
+    UNION ALL SELECT 'webhook_secrets', secret FROM webhook_endpoints
+    UNION ALL SELECT 'former_webhook_secrets', previous_secret FROM webhook_endpoints WHERE previous_secret IS NOT NULL
+    UNION ALL SELECT 'answers', body FROM idempotency_keys WHERE substring(body FROM 1 FOR 2) = ANY(%(heads)s)
+) kept GROUP BY key, kind
+
+-- stale_source_credentials --
+SELECT org, livemode, id, credentials, connector, config FROM sources
+WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND credentials IS NOT NULL
+  AND substring(credentials FROM 1 FOR %(length)s) <> %(stamp)s
+ORDER BY org, livemode, id LIMIT %(limit)s
+
+-- stale_webhook_secrets --
+SELECT org, livemode, id, secret FROM webhook_endpoints
+WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND substring(secret FROM 1 FOR %(length)s) <> %(stamp)s
+ORDER BY org, livemode, id LIMIT %(limit)s
+
+-- stale_former_webhook_secrets --
+SELECT org, livemode, id, previous_secret FROM webhook_endpoints
+WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND previous_secret IS NOT NULL
+  AND substring(previous_secret FROM 1 FOR %(length)s) <> %(stamp)s
+ORDER BY org, livemode, id LIMIT %(limit)s
+
+-- stale_answers --
+SELECT org, livemode, key, body FROM idempotency_keys
+WHERE (org, livemode, key) > (%(org)s, %(livemode)s, %(owner)s) AND substring(body FROM 1 FOR 2) = ANY(%(heads)s)
+  AND substring(body FROM 1 FOR %(length)s) <> %(stamp)s
+ORDER BY org, livemode, key LIMIT %(limit)s
+
+-- replace_source_credentials --
+UPDATE sources SET credentials = %(fresh)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND credentials = %(sealed)s
+
+-- replace_webhook_secrets --
+UPDATE webhook_endpoints SET secret = %(fresh)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND secret = %(sealed)s
+
+-- replace_former_webhook_secrets --
+UPDATE webhook_endpoints SET previous_secret = %(fresh)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(owner)s AND previous_secret = %(sealed)s
+
+-- replace_answers --
+UPDATE idempotency_keys SET body = %(fresh)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(owner)s AND body = %(sealed)s

@@ -1,0 +1,97 @@
+"""Which secret is in force is one fact for all processes, whatever each was told: the one that the key ring is sealed under.
+
+So processes with old and new settings work side by side: all seal and sign by the secret in force, which all know. Only
+once nobody lacks the new one does it come into force.
+"""
+
+import asyncio
+import logging
+import secrets
+from typing import Final
+
+from domain.kernel.errors import DomainError
+from domain.secrets.keys import WorkingKeys, cursor_key, hash_key, link_key
+from domain.secrets.model import KeyRing
+from ports.clock import Clock
+from ports.secrets import KeyRings, StoredRing, Vault
+
+OWNER: Final = "key ring"
+SOON: Final = 2.0
+"""Seconds between two looks while another secret is to come into force."""
+LATER: Final = 3600.0
+"""Seconds between two looks otherwise: nothing but former keys that lapse is missed meanwhile."""
+
+_LOG: Final = logging.getLogger("joinery.secrets")
+
+
+class SecretUnknown(DomainError):
+    """What this database holds is sealed under a secret that is not at hand."""
+
+
+class Keyring:
+    """One a process. `load` first; `watch` keeps up with what others do."""
+
+    def __init__(self, rings: KeyRings, vault: Vault, keys: WorkingKeys, clock: Clock) -> None:
+        self._rings, self._vault, self._keys, self._clock = rings, vault, keys, clock
+        self._secrets = dict(zip(vault.keys, keys.secrets, strict=True))
+        self._loaded = False
+        vault.use(vault.keys[-1])
+
+    @property
+    def settled(self) -> bool:
+        """Whether the current secret is in force."""
+        return self._loaded and self._vault.in_force == self._vault.keys[0]
+
+    async def load(self) -> None:
+        """Work with what the store holds; the first process ever puts it there. Raises SecretUnknown, Unavailable."""
+        stored = await self._rings.read() or await self._founded()
+        ring = self._opened(stored)
+        self._vault.use(self._vault.key_of(stored.sealed))
+        self._keys.use(ring, self._secrets[self._vault.in_force], self._clock.now())
+        self._loaded = True
+
+    async def watch(self) -> None:
+        """Look again until cancelled; what goes wrong is logged and tried again."""
+        while True:
+            await asyncio.sleep(LATER if self.settled else SOON)
+            try:
+                await self.load()
+            except Exception:
+                _LOG.exception("the key ring could not be read")
+
+    async def lacking(self) -> int:
+        """How many connections belong to processes that do not know the current secret."""
+        return await self._rings.lacking(self._vault.keys[0])
+
+    async def promote(self) -> None:
+        """Bring the current secret into force; what the one before signed counts for a while."""
+        stored = await self._rings.read()
+        if stored is None or self._vault.key_of(stored.sealed) == self._vault.keys[0]:
+            return await self.load()
+        before = self._secrets[self._vault.key_of(stored.sealed)]
+        ring = self._opened(stored).superseded(cursor_key(before), link_key(before), self._clock.now())
+        sealed = self._vault.seal(ring.plain(), OWNER, key=self._vault.keys[0])
+        if await self._rings.write(sealed, stored.sealed):
+            _LOG.info("secret %s is in force", self._vault.keys[0])
+        return await self.load()
+
+    async def _founded(self) -> StoredRing:
+        """The first ring: kept keys were hashed by a key of the oldest secret; where there are none, by one of its own."""
+        kept = await self._rings.has_api_keys()
+        ring = KeyRing(hash_key(self._keys.secrets[-1]) if kept else secrets.token_bytes(32))
+        await self._rings.write(self._vault.seal(ring.plain(), OWNER, key=self._vault.keys[-1]), None)
+        stored = await self._rings.read()
+        assert stored is not None, "a ring is never removed"
+        return stored
+
+    def _opened(self, stored: StoredRing) -> KeyRing:
+        try:
+            return KeyRing.of(self._vault.open(stored.sealed, OWNER))
+        except ValueError:
+            key = self._vault.key_of(stored.sealed)
+            if key in self._secrets:
+                raise SecretUnknown("The key ring is damaged: restore the table key_ring from a backup.") from None
+            raise SecretUnknown(
+                f"The database is sealed under secret {key}, which is not at hand; name it in JOINERY_SECRET, or in "
+                "JOINERY_SECRET_FORMER beside another one."
+            ) from None

@@ -1,0 +1,221 @@
+"""Stored credentials stay with the addresses and the connector that they were given for."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from tests.flows.feeds import FeedServer, catalogue
+from tests.flows.stage import FEEDS, Stage, Tenancy
+
+SECRET = "Geheim-9a8b7c6d5e"
+
+
+@dataclass
+class Stranger:
+    """Somebody else's server: another port of an address that may be reached. It keeps all that it is sent."""
+
+    port: int = 0
+    seen: list[str] = field(default_factory=list)
+
+    def url(self, path: str) -> str:
+        """The path's address."""
+        return f"http://{FEEDS}:{self.port}{path}"
+
+    @property
+    def knows(self) -> bool:
+        """Whether it has been sent the secret in any form."""
+        return any(SECRET in text for text in self.seen)
+
+
+@contextmanager
+def _stranger() -> Iterator[Stranger]:
+    stranger = Stranger()
+
+    class Listens(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            stranger.seen.append(f"{self.path}\n{self.headers}")
+            body = catalogue(2)
+            self.send_response(200)
+            self.send_header("Content-Type", "text/csv")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer((FEEDS, 0), Listens)
+    stranger.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield stranger
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
+
+
+@pytest.fixture
+def stranger() -> Iterator[Stranger]:
+    """Somebody else's server."""
+    with _stranger() as listening:
+        yield listening
+
+
+FORMS = (
+    {"token": SECRET},
+    {"header": "X-Api-Key", "value": SECRET},
+    {"header": "Accept", "value": SECRET},
+    {"query": "key", "value": SECRET},
+    {"username": "anna", "password": SECRET},
+)
+
+
+def _source(fjord: Tenancy, credentials: dict[str, str] | None, **fields: Any) -> dict[str, Any]:
+    made = fjord.api.post("/v1/sources", {"name": "Vendor", "kind": "url", **fields})
+    if credentials:
+        answer = fjord.api.call("PUT", f"/v1/sources/{made['id']}/credentials", {"credentials": credentials})
+        assert answer.status == 200, answer.body
+        made = answer.json()
+    return dict(made)
+
+
+def _patch(fjord: Tenancy, source: dict[str, Any], changes: dict[str, Any], **headers: str) -> Any:
+    answer = fjord.api.call("PATCH", f"/v1/sources/{source['id']}", changes, If_Match="*", **headers)
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+def _used_everywhere(fjord: Tenancy, source: dict[str, Any]) -> None:
+    """Every way of having the source asked: tried out, and pulled."""
+    fjord.api.call("POST", f"/v1/sources/{source['id']}/test")
+    fjord.api.pull(source["id"])
+
+
+@pytest.mark.parametrize("credentials", FORMS[:1] + FORMS[3:4], ids=lambda form: next(iter(form)))
+@pytest.mark.parametrize("setting", ["url", "stock_url"])
+def test_a_changed_address_forgets_them(
+    fjord: Tenancy, feeds: FeedServer, stranger: Stranger, credentials: dict[str, str], setting: str
+) -> None:
+    own = feeds.serve("/own.csv", catalogue(2))
+    source = _source(fjord, credentials, config={"url": own, "stock_url": own})
+    config = {**source["config"], setting: stranger.url("/taken.csv")}
+    told = _patch(fjord, source, {"config": config}, Service_Dry_Run="explain")
+    [change] = told["changes"]
+    assert {"path": "has_credentials", "old": True, "new": False} in change["fields"]
+    assert any("credentials" in warning for warning in told["warnings"])
+    assert fjord.api.get(f"/v1/sources/{source['id']}")["has_credentials"] is True, "a preview does nothing"
+    changed = _patch(fjord, source, {"config": config})
+    assert changed["has_credentials"] is False
+    _used_everywhere(fjord, source)
+    if setting == "stock_url":
+        fjord.api.pull(source["id"], stream="stock")
+    assert stranger.seen and not stranger.knows
+
+
+def test_a_changed_connector_forgets_them(fjord: Tenancy, feeds: FeedServer) -> None:
+    source = _source(fjord, {"token": SECRET}, config={"url": feeds.serve("/switch.csv", catalogue(2))})
+    assert _patch(fjord, source, {"connector": "api"})["has_credentials"] is False
+
+
+def test_what_decides_nothing_keeps_them(fjord: Tenancy, feeds: FeedServer) -> None:
+    source = _source(fjord, {"token": SECRET}, config={"url": feeds.serve("/kept.csv", catalogue(2))})
+    moved = feeds.serve("/another/path.csv", catalogue(2))
+    config = {"url": moved, "currency": "usd", "format": "csv", "decimal": "dot", "warehouse": "Main"}
+    changed = _patch(fjord, source, {"config": config, "name": "Renamed", "schedule": {"interval_minutes": 60}})
+    assert changed["has_credentials"] is True
+    run = fjord.api.pull(source["id"])
+    assert run["status"] == "succeeded", run
+    assert [asked.headers.get("Authorization") for asked in feeds.asked if asked.path == "/another/path.csv"] == [
+        f"Bearer {SECRET}"
+    ] * feeds.count("/another/path.csv")
+
+
+def test_a_row_that_was_edited_in_store_sends_them_nowhere(
+    stage: Stage, fjord: Tenancy, feeds: FeedServer, stranger: Stranger
+) -> None:
+    own = feeds.serve("/edited.csv", catalogue(2))
+    source, other = (_source(fjord, {"token": SECRET}, config={"url": own}) for _ in range(2))
+    stage.rows(
+        "UPDATE sources SET config = jsonb_set(config, '{url}', to_jsonb(%(url)s::text)) WHERE id = %(id)s",
+        url=stranger.url("/taken.csv"), id=source["id"],
+    )  # fmt: skip
+    stage.rows(
+        "UPDATE sources SET credentials = (SELECT credentials FROM sources WHERE id = %(of)s) WHERE id = %(id)s",
+        of=source["id"], id=other["id"],
+    )  # fmt: skip
+    asked = feeds.count("/edited.csv")
+    for edited in (source, other):
+        tried = fjord.api.post(f"/v1/sources/{edited['id']}/test")
+        assert tried["ok"] is False and tried["failure"]["code"] == "credentials_refused"
+        run = fjord.api.pull(edited["id"])
+        assert (run["status"], run["error"]["code"]) == ("failed", "credentials_refused")
+    assert stranger.seen == [] and feeds.count("/edited.csv") == asked
+
+
+def test_changes_during_runs_send_them_nowhere(fjord: Tenancy, feeds: FeedServer, stranger: Stranger) -> None:
+    """Whoever changes the address while runs and tests of the source come and go learns nothing."""
+    own = feeds.serve("/race.csv", catalogue(2))
+    source = _source(fjord, {"token": SECRET}, config={"url": own})
+    path = f"/v1/sources/{source['id']}"
+    done = threading.Event()
+
+    def tries() -> None:
+        while not done.is_set():
+            fjord.api.call("POST", path + "/test")
+
+    threads = [threading.Thread(target=tries) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(12):
+            url = stranger.url("/taken.csv") if number % 2 == 0 else own
+            fjord.api.call("PATCH", path, {"config": {"url": url}}, If_Match="*")
+            if number % 2:
+                fjord.api.call("PUT", path + "/credentials", {"credentials": {"token": SECRET}})
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert not stranger.knows
+
+
+@pytest.mark.parametrize("credentials", FORMS, ids=lambda form: "-".join(form))
+@pytest.mark.parametrize("connector", ["csv", "api"])
+def test_redirects_carry_nothing_to_others(
+    fjord: Tenancy, feeds: FeedServer, stranger: Stranger, credentials: dict[str, str], connector: str
+) -> None:
+    """Neither in headers, nor in a query that the redirect takes along, nor as a Referer."""
+    path = f"/moved-{connector}.csv"
+
+    def along(asked: Any) -> Any:
+        query = "&".join(f"{name}={value}" for name, values in asked.query.items() for value in values)
+        return 302, {"Location": stranger.url("/taken.csv") + (f"?{query}" if query else "")}, b""
+
+    feeds.pages[path] = along
+    source = _source(fjord, credentials, connector=connector, config={"url": feeds.url(path)})
+    _used_everywhere(fjord, source)
+    assert feeds.count(path) and not stranger.knows
+    assert not any("referer" in text.lower() for text in stranger.seen)
+
+
+@pytest.mark.parametrize("style", ["auto", "next_link", "link_header"])
+def test_next_pages_elsewhere_are_not_followed(
+    fjord: Tenancy, feeds: FeedServer, stranger: Stranger, style: str
+) -> None:
+    path = f"/pages-{style}.json"
+    link = stranger.url("/taken.json")
+    body = b'{"items": [{"sku": "A-1", "title": "Oak"}], "next": "%s"}' % link.encode()
+    headers = {"Content-Type": "application/json", "Link": f'<{link}>; rel="next"'}
+    feeds.pages[path] = lambda _: (200, headers, body)
+    source = _source(
+        fjord, {"token": SECRET}, connector="api", config={"url": feeds.url(path), "paging": {"style": style}}
+    )
+    _used_everywhere(fjord, source)
+    assert feeds.count(path) and stranger.seen == []

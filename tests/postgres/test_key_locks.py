@@ -1,0 +1,56 @@
+"""Who knows which secret, as connections show it."""
+
+import pytest
+
+from adapters.postgres.pool import Pool
+from adapters.postgres.secrets import PostgresKeyRings
+from adapters.postgres.sqlfile import statements
+from tests.postgres.databases import database_alone
+
+pytestmark = pytest.mark.asyncio
+OLD, NEW = "0123456789abcdef", "fedcba9876543210"
+
+
+async def test_connections_that_lack_a_secret_are_counted() -> None:
+    async with database_alone("key_locks") as address:
+        knowing, old, earlier = Pool(address, known=(NEW, OLD)), Pool(address, known=(OLD,)), Pool(address)
+        rings = PostgresKeyRings(knowing)
+        try:
+            assert (await rings.lacking(NEW), await rings.lacking(OLD)) == (0, 0)
+            async with old.system(), old.system():
+                assert (await rings.lacking(NEW), await rings.lacking(OLD)) == (2, 0)
+            assert await rings.lacking(NEW) == 2, "what is kept for later counts as well"
+            await old.close()
+            async with earlier.system():
+                assert (await rings.lacking(NEW), await rings.lacking(OLD)) == (1, 1)
+        finally:
+            for pool in (knowing, old, earlier):
+                await pool.close()
+
+
+async def test_knowing_a_secret_holds_back_no_reader_of_the_log() -> None:
+    async with database_alone("key_horizon") as address:
+        pool = Pool(address, known=[f"{number:016x}" for number in range(100)])
+        try:
+            async with pool.system() as link:
+                cursor = await link.cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+                assert await cursor.fetchone() == (100,)
+                cursor = await link.cursor.execute(statements("events")["oldest_writer"])
+                assert await cursor.fetchone() == (None,)
+        finally:
+            await pool.close()
+
+
+async def test_the_ring_is_put_in_the_place_of_what_was_read() -> None:
+    async with database_alone("key_rings") as address:
+        pool = Pool(address)
+        rings = PostgresKeyRings(pool)
+        try:
+            assert await rings.read() is None and await rings.has_api_keys() is False
+            assert await rings.write(b"1", b"0") is False and await rings.read() is None
+            assert await rings.write(b"1", None) is True and await rings.write(b"2", None) is False
+            assert await rings.write(b"3", b"2") is False and await rings.write(b"2", b"1") is True
+            stored = await rings.read()
+            assert stored is not None and stored.sealed == b"2"
+        finally:
+            await pool.close()

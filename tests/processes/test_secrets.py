@@ -1,0 +1,275 @@
+"""Another secret takes the place of the one that everything stands under, in services that run: nobody notices."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from adapters.aesgcm.vault import AesGcmVault
+from entrypoints.up.attach import attach
+from entrypoints.up.lifeline import before_exec
+from tests.flows.api import Api
+from tests.flows.feeds import FeedServer, catalogue, feed_server
+from tests.flows.stage import FEEDS, ROOT, Stage, eventually, free_port
+from tests.postgres.databases import fresh_database
+
+CREDENTIALS = {"token": "Geheim-7f6e5d4c3b"}
+TABLES = (
+    ("sources", "id", "credentials"),
+    ("webhook_endpoints", "id", "secret"),
+    ("webhook_endpoints", "id", "previous_secret"),
+    ("idempotency_keys", "key", "body"),
+    ("key_ring", "'key ring'", "sealed"),
+)
+
+
+def joinery(*words: str, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+    """One command, to its end."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "entrypoints.cli.main", *words],
+        env={**kept, "PYTHONPATH": str(ROOT), **(env or {})}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@dataclass
+class Directory:
+    """A data directory on which `joinery up` runs now and then."""
+
+    path: Path
+    port: int = field(default_factory=free_port)
+    process: "subprocess.Popen[str] | None" = None
+
+    def start(self) -> None:
+        """Start, and wait until it is ready."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
+        words = ["up", "--data-dir", str(self.path), "--port", str(self.port)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "entrypoints.cli.main", *words],
+            env={**kept, "PYTHONPATH": str(ROOT), "JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS,
+                 "JOINERY_PLUGINS": str(ROOT / "plugins.toml")},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=before_exec(signal.SIGTERM),
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            if "ready" in line:
+                return
+        raise AssertionError(said)
+
+    def stop(self) -> None:
+        """Stop."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.communicate(timeout=40)
+
+    def restart(self) -> None:
+        """Stop and start."""
+        self.stop()
+        self.start()
+
+    def joinery(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """One command on it."""
+        return joinery(*words, "--data-dir", str(self.path))
+
+    def secrets(self) -> list[str]:
+        """What it keeps."""
+        return (self.path / "secret").read_text().split()
+
+    def values(self) -> list[tuple[str, str, bytes]]:
+        """Every sealed value: table, owner, box."""
+        found = []
+        with psycopg.connect(attach(self.path)["JOINERY_DATABASE_URL"]) as connection:
+            connection.execute("SELECT set_config('joinery.org', '*', false)")
+            for table, owner, column in TABLES:
+                rows = connection.execute(
+                    f"SELECT {owner}, {column} FROM {table} WHERE {column} IS NOT NULL"
+                ).fetchall()  # type: ignore[arg-type]
+                found += [(table, str(name), bytes(box)) for name, box in rows if bytes(box)[:1] != b"{"]
+        return [one for one in found if one[2]]
+
+
+@contextmanager
+def directory(path: Path) -> Iterator[Directory]:
+    """One, which is stopped at the end."""
+    made = Directory(path)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@dataclass
+class Customer:
+    """Somebody who knows nothing of secrets, and keeps what the service once answered."""
+
+    port: int
+    secret: str
+    feeds: FeedServer
+    source: str = ""
+    hook: Any = None
+    list_cursor: str = ""
+    log_cursor: str = ""
+
+    @property
+    def api(self) -> Api:
+        """The client."""
+        return Api(self.port, self.secret)
+
+    def settle(self, url: str) -> None:
+        """Connect a source that signs in and an endpoint whose secret is being rotated; keep cursors."""
+        for number in range(2):
+            self.source = self.api.source("url", config={"url": url}, name=f"Source {number}")
+        stored = self.api.call("PUT", f"/v1/sources/{self.source}/credentials", {"credentials": CREDENTIALS})
+        assert stored.status == 200, stored.body
+        told = {"url": "https://receiver.example/", "event_types": ["*"]}
+        self.hook = self.api.call("POST", "/v1/webhook-endpoints", told, Idempotency_Key="once").json()
+        self.api.post(f"/v1/webhook-endpoints/{self.hook['id']}/rotate-secret")
+        self.list_cursor = self.api.get("/v1/sources", limit=1)["next_cursor"]
+        self.log_cursor = self.api.get("/v1/changes")["next_cursor"]
+
+    def announce(self) -> Any:
+        """An upload with its signed link."""
+        files = self.api.source("file")
+        told = {"filename": "a.csv", "content_type": "text/csv", "bytes": 5}
+        return self.api.post(f"/v1/sources/{files}/uploads", told)
+
+    def notices_nothing(self) -> None:
+        """Key, cursors, stored credentials and repeated answers are as ever."""
+        assert self.api.get(f"/v1/sources/{self.source}")["has_credentials"] is True
+        tried = self.api.post(f"/v1/sources/{self.source}/test")
+        assert tried["ok"] is True, tried
+        assert self.feeds.asked[-1].headers["Authorization"] == f"Bearer {CREDENTIALS['token']}"
+        self.api.get("/v1/sources", starting_after=self.list_cursor)
+        self.api.get("/v1/changes", cursor=self.log_cursor)
+        told = {"url": "https://receiver.example/", "event_types": ["*"]}
+        again = self.api.call("POST", "/v1/webhook-endpoints", told, Idempotency_Key="once")
+        assert again.headers["idempotent-replayed"] == "true" and again.json() == self.hook
+
+
+@pytest.fixture
+def feeds() -> Iterator[FeedServer]:
+    """Where feeds are."""
+    with feed_server() as served:
+        yield served
+
+
+def customer(port: int, made: Any, feeds: FeedServer) -> Customer:
+    """A customer with that key, at home."""
+    one = Customer(port, made["secret"], feeds)
+    one.settle(feeds.serve("/feed.csv", catalogue(2)))
+    return one
+
+
+def retired(done: "subprocess.CompletedProcess[str]") -> bool:
+    """Whether it was; it says why not."""
+    assert done.returncode == 0 or "still needed" in done.stderr, done
+    return done.returncode == 0
+
+
+def opens(secret: str, values: list[tuple[str, str, bytes]]) -> int:
+    """How many of the values that secret alone gets at, whatever their destination."""
+    known = AesGcmVault(secret).keys[0]
+    return sum(AesGcmVault(secret).key_of(box) == known for _, _, box in values)
+
+
+def test_a_directory_gets_another_secret(tmp_path: Path, feeds: FeedServer) -> None:
+    with directory(tmp_path / "data") as data:
+        org = json.loads(
+            data.joinery("org", "create", "--name", "F", "--kind", "retailer", "--plan", "max", "--json").stdout
+        )
+        words = ("key", "create", "--org", org["organisation"], "--mode", "live", "--json")
+        one = customer(data.port, json.loads(data.joinery(*words).stdout), feeds)
+        upload = one.announce()
+        [first] = data.secrets()
+        assert opens(first, data.values()) == len(data.values()) >= 6
+
+        for _ in range(2):
+            done = data.joinery("secret", "rotate")
+            assert done.returncode == 0 and "Restart" in done.stdout, done
+        third, second, kept = data.secrets()
+        assert kept == first and len({first, second, third}) == 3
+        assert (data.path / "secret").stat().st_mode & 0o777 == 0o600
+        refused = data.joinery("secret", "retire")
+        assert refused.returncode == 1 and "Restart" in refused.stderr
+        one.notices_nothing()
+
+        data.restart()
+        one.notices_nothing()
+        assert one.api.put(upload["target"], b"SKU\nA").status in (200, 201, 204)
+        assert data.joinery("secret", "retire").returncode == 1
+        data.restart()  # in the middle of it
+        eventually(lambda: retired(data.joinery("secret", "retire")), "the former secrets are retired", 90, every=1)
+        one.notices_nothing()
+        assert data.secrets() == [third]
+        signing = [AesGcmVault(third).open(box, owner) for table, owner, box in data.values() if "webhook" in table]
+        assert {"secret": one.hook["secret"]} in signing and len(signing) == 2
+        assert opens(third, data.values()) == len(data.values()) >= 6
+
+        upload = one.announce()
+        data.restart()
+        one.notices_nothing()
+        assert one.api.put(upload["target"], b"SKU\nA").status in (200, 201, 204)
+        env = attach(data.path)
+        assert env["JOINERY_SECRET"] == third and not env["JOINERY_SECRET_FORMER"]
+        for former in (first, second):
+            alone = joinery("secret", "status", env={**env, "JOINERY_SECRET": former})
+            assert alone.returncode == 1 and "not at hand" in alone.stderr, alone
+            assert opens(former, data.values()) == 0
+
+
+OLD, NEW = "an old secret of at least thirty-two characters", "a new secret of at least thirty-two characters"
+
+
+def test_processes_with_old_and_new_settings_work_side_by_side(tmp_path: Path, feeds: FeedServer) -> None:
+    """What either seals or signs, the other one opens, for as long as both are there."""
+    both = {"JOINERY_SECRET": NEW, "JOINERY_SECRET_FORMER": OLD}
+    port = free_port()
+    stage = Stage(asyncio.run(fresh_database("secrets")), tmp_path, {"JOINERY_SECRET": OLD})
+    try:
+        api, old = stage.api(), stage.organisation()
+        stage.start("worker")
+        stage.start("scheduler", **both)
+        fresh = stage.start("api", **both, JOINERY_PORT=str(port))
+        eventually(lambda: Api(port, None).is_ready(), "the other API is ready", 40)
+        at_old = customer(stage.port, {"secret": old.api.secret}, feeds)
+        at_new = customer(port, {"secret": stage.organisation().api.secret}, feeds)
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            for port_, one in ((port, at_old), (stage.port, at_new)):
+                Customer(**{**one.__dict__, "port": port_}).notices_nothing()
+            run = old.api.pull(at_old.source)
+            assert run["status"] == "succeeded", run
+            time.sleep(1)
+        refused = joinery("secret", "retire", env={**stage.env, **both})
+        assert refused.returncode == 1 and "do not know" in refused.stderr
+
+        for process in (api, *[one for one in stage.running if one is not fresh and one is not api][:1]):
+            stage.stop(process)  # the old API and the old worker
+        eventually(
+            lambda: retired(joinery("secret", "retire", env={**stage.env, **both})), "nothing needs the old one", 90, 1
+        )
+        for one in (at_old, at_new):
+            Customer(**{**one.__dict__, "port": port}).notices_nothing()
+        late = joinery("key", "create", "--org", old.organisation.id, "--mode", "live", env=stage.env)
+        assert late.returncode == 1 and "JOINERY_SECRET_FORMER" in late.stderr, "old settings are refused from now on"
+        stage.stop(fresh)
+        stage.env["JOINERY_SECRET"] = NEW
+        stage.api()
+        for one in (at_old, at_new):
+            Customer(**{**one.__dict__, "port": stage.port}).notices_nothing()
+    finally:
+        stage.stop()

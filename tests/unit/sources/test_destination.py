@@ -1,0 +1,58 @@
+"""What credentials are bound to (domain/sources/destination.py)."""
+
+from typing import Any
+
+import pytest
+
+from domain.sources.destination import destination, origin
+
+CONFIG = {"url": "https://vendor.example/feed.csv", "region": "eu", "currency": "usd"}
+
+
+def bound(connector: str = "acme", **changes: Any) -> str:
+    """Of these settings: `url` and `token_url` are addresses, `currency` is harmless, nothing is known of others."""
+    config = {name: value for name, value in {**CONFIG, **changes}.items() if value is not None}
+    return destination(connector, config, frozenset({"url", "token_url"}), frozenset({"currency"}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"url": "https://vendor.example/other/feed.csv?a=b"},
+        {"url": "https://VENDOR.example/feed.csv"},
+        {"url": "https://vendor.example:443/feed.csv"},
+        {"currency": "eur"},
+        {"currency": None},
+        {"token_url": "https://vendor.example/token"},
+    ],
+)
+def test_the_same(changes: dict[str, Any]) -> None:
+    assert bound(**changes) == bound()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"connector": "other"},
+        {"url": "http://vendor.example/feed.csv"},
+        {"url": "https://vendor.example:8443/feed.csv"},
+        {"url": "https://evil.example/feed.csv"},
+        {"url": "https://vendor.example.evil.example/feed.csv"},
+        {"url": "https://vendor.example@evil.example/feed.csv"},
+        {"url": "https://sub.vendor.example/feed.csv"},
+        {"url": "vendor.example"},
+        {"url": None},
+        {"token_url": "https://evil.example/token"},
+        {"region": "us"},
+        {"region": None},
+        {"auth": {"token_url": "https://evil.example/token"}},
+    ],
+)
+def test_another(changes: dict[str, Any]) -> None:
+    assert bound(**changes) != bound()
+
+
+def test_what_is_no_address_counts_as_it_is() -> None:
+    for text in ("https://vendor.example:port/", "ftp://vendor.example", "https://[::1", "shop.example", ""):
+        assert origin(text) == text
+    assert origin("http://[2001:DB8::1]/x") == "http://2001:db8::1:80"
