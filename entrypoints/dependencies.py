@@ -23,6 +23,7 @@ from ports.secrets import Vault
 from ports.signals import Signals
 from ports.sources import SourceSchedule
 from ports.spool import Spools
+from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
 from ports.webhooks import DeliveryLog, Sender, Shards
 
@@ -61,6 +62,7 @@ class Dependencies:
     platform_checks: PlatformChecks
     idempotency: IdempotencyMaintenance
     maintenance: Maintenance
+    storage: StorageUpkeep
     delivery_log: DeliveryLog
     shards: Shards
     sender: Sender

@@ -1,6 +1,7 @@
 """The parts of a pushed batch, kept until the run that reads them is over."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 from domain.runs.model import Run
@@ -13,8 +14,15 @@ class PushStore(Protocol):
         """The source's queued push run that still collects the batch of that name (PushInput)."""
         ...
 
-    async def add_part(self, run: str, sequence: int, records: bytes) -> None:
-        """Keep one part: a JSON array of records in UTF-8. Raises Conflict when the run has a part of that sequence."""
+    async def newest(self, source: str, batch: str) -> Run | None:
+        """The source's newest run that was handed a batch of that name."""
+        ...
+
+    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime) -> bool:
+        """Keep one part (a JSON array of records in UTF-8) and count it in the ledger; False when there is no room for it.
+
+        From `free_after` on the batch may expire. Raises Conflict when the run has a part of that sequence.
+        """
         ...
 
     async def parts(self, run: str) -> Sequence[bytes]:
@@ -22,5 +30,5 @@ class PushStore(Protocol):
         ...
 
     async def forget(self, run: str) -> None:
-        """Drop the run's parts; a run without any is no error."""
+        """Drop the run's parts, which count no more; a run without any is no error."""
         ...

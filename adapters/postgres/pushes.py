@@ -1,11 +1,13 @@
 """The parts of pushed batches in PostgreSQL."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from adapters.postgres.runs import RUNS
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
 from domain.runs.model import Run, RunStatus, RunTrigger
+from domain.storage.model import METER, StoredKind, push_key
 
 SQL = statements("pushes", run=RUNS.columns())
 
@@ -21,11 +23,24 @@ class PostgresPushStore:
         row = await self._session.one(SQL["collecting"], **where)
         return RUNS.row_of(row) if row else None
 
-    async def add_part(self, run: str, sequence: int, records: bytes) -> None:
-        await self._session.run(SQL["add_part"], run=run, sequence=sequence, records=records)
+    async def newest(self, source: str, batch: str) -> Run | None:
+        row = await self._session.one(SQL["newest"], source=source, batch=batch)
+        return RUNS.row_of(row) if row else None
+
+    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime) -> bool:
+        """One statement, because most writes of vendors' own systems are these."""
+        counted = {
+            "key": push_key(self._session.tenant, run),
+            "kind": StoredKind.PUSH,
+            "bytes": len(records) + 1,
+            "meter": METER,
+            "free_after": free_after,
+            "now": self._session.now,
+        }
+        return await self._session.run(SQL["add_part"], run=run, sequence=sequence, records=records, **counted) == 1
 
     async def parts(self, run: str) -> Sequence[bytes]:
         return [row[0] for row in await self._session.all(SQL["parts"], run=run)]
 
     async def forget(self, run: str) -> None:
-        await self._session.run(SQL["forget"], run=run)
+        await self._session.run(SQL["forget"], run=run, key=push_key(self._session.tenant, run))

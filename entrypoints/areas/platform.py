@@ -10,6 +10,7 @@ from adapters.wire import platform as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService, Probe
+from domain.storage.usecases.sweeping import StorageSweeper
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read
@@ -61,8 +62,14 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
         Tick("health", 60, service.tick),
         Tick("old checks", 3600, service.purge_old),
         Tick("partitions", 3600, dependencies.maintenance.partitions),
+        *_sweeps(dependencies),
         Tick("old idempotency keys", 3600, dependencies.idempotency.purge_expired),
     ]
+
+
+def _sweeps(dependencies: Dependencies) -> Sequence[Tick]:
+    sweeper = StorageSweeper(dependencies.uow, dependencies.storage, dependencies.objects, dependencies.clock)
+    return [Tick("free storage", 60, sweeper.free), Tick("orphaned objects", 6 * 3600, sweeper.sweep)]
 
 
 OPERATIONS: Final = (

@@ -283,7 +283,7 @@ async def test_tidying_removes_what_killed_writers_left(files: FileObjects, tmp_
     stale = tmp_path / "objects" / ".fresh" / "stale"
     stale.parent.mkdir(parents=True)
     stale.write_bytes(b"x")
-    assert await files.tidy() == 0
+    assert await files.tidy(timedelta(days=1)) == 0
     assert await files.tidy(timedelta(seconds=-1)) == 1
     assert not stale.exists()
 
