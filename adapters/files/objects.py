@@ -23,6 +23,8 @@ PAGE: Final = 500
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 _LONGEST: Final = 900
+_NAMING: Final = 100
+"""How often a file is given its name while its folder is taken away as empty: once, unless somebody tidies without end."""
 _END: Final = "~"
 """Ends each object's file name (no key may hold it), so that one key may continue another: `a` and `a/b`."""
 
@@ -177,14 +179,14 @@ def _settle(file: IO[bytes], fresh: Path, path: Path) -> None:
 
 def _named(fresh: Path, path: Path) -> list[Path]:
     """Give the file its name; answers the folders that had to be made. One that tidying took away is made once more."""
-    for _ in range(5):
+    for left in reversed(range(_NAMING)):
         made = [folder for folder in path.parents if not folder.exists()]
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh.replace(path)
         except FileNotFoundError:
-            if path.parent.exists():
+            if not left or not fresh.exists():
                 raise
-            continue
-        return made
-    raise FileNotFoundError(path)
+        else:
+            return made
+    raise AssertionError("the last try raises")

@@ -13,6 +13,8 @@ from domain.kernel.errors import PayloadTooLarge, PermissionDenied
 from ports.objects import ObjectInfo, ObjectMissing, SignedPut
 
 CHUNK: Final = 64 * 1024
+PAGE: Final = 500
+"""Objects that a listing answers at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,10 @@ class MemoryObjects:
         self.written.pop(key, None)
 
     async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
-        yield [
-            ObjectInfo(key, len(data), self.written[key])
-            for key, data in self._objects.items()
-            if key.startswith(prefix)
-        ]
+        keys = [key for key in self._objects if key.startswith(prefix)]
+        for start in range(0, len(keys), PAGE):
+            there = [key for key in keys[start : start + PAGE] if key in self._objects]
+            yield [ObjectInfo(key, len(self._objects[key]), self.written[key]) for key in there]
 
     async def tidy(self, older: timedelta) -> int:
         del older

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
 import obstore
+from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from adapters.s3.address import Address, parse
@@ -58,9 +59,13 @@ class S3Objects:
             return
 
     async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
+        """Raises OSError when the store refuses."""
         own = len(self._address.path(""))
-        async for page in obstore.list(self._store, self._address.path(prefix), chunk_size=PAGE):
-            yield [ObjectInfo(found["path"][own:], found["size"], found["last_modified"]) for found in page]
+        try:
+            async for page in obstore.list(self._store, self._address.path(prefix), chunk_size=PAGE):
+                yield [ObjectInfo(found["path"][own:], found["size"], found["last_modified"]) for found in page]
+        except BaseError as error:
+            raise OSError(str(error)) from error
 
     async def tidy(self, older: timedelta) -> int:
         """Uploads in parts that were never ended. Without credentials of its own the service cannot ask for them."""

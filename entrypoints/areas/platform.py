@@ -58,18 +58,15 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
         dependencies.dispatch, dependencies.events, dependencies.shards, f"http://{settings.host}:{settings.port}"
     )
     service = PlatformService(dependencies.platform_checks, dependencies.clock, looks)
+    sweeper = StorageSweeper(dependencies.uow, dependencies.storage, dependencies.objects, dependencies.clock)
     return [
         Tick("health", 60, service.tick),
         Tick("old checks", 3600, service.purge_old),
         Tick("partitions", 3600, dependencies.maintenance.partitions),
-        *_sweeps(dependencies),
+        Tick("free storage", 60, sweeper.free),
+        Tick("orphaned objects", 6 * 3600, sweeper.sweep),
         Tick("old idempotency keys", 3600, dependencies.idempotency.purge_expired),
     ]
-
-
-def _sweeps(dependencies: Dependencies) -> Sequence[Tick]:
-    sweeper = StorageSweeper(dependencies.uow, dependencies.storage, dependencies.objects, dependencies.clock)
-    return [Tick("free storage", 60, sweeper.free), Tick("orphaned objects", 6 * 3600, sweeper.sweep)]
 
 
 OPERATIONS: Final = (
