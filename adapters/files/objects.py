@@ -184,7 +184,7 @@ def _named(fresh: Path, path: Path) -> list[Path]:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh.replace(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, FileExistsError):  # gone before or after it was looked at
             if not left or not fresh.exists():
                 raise
         else:
