@@ -23,13 +23,14 @@ CREATE TABLE stored_objects (
 CREATE UNIQUE INDEX stored_objects_content ON stored_objects (org, livemode, content)
     WHERE content IS NOT NULL AND NOT freed;
 CREATE INDEX stored_objects_due ON stored_objects (kind, free_after) WHERE NOT freed;
+CREATE INDEX stored_objects_oldest ON stored_objects (org, livemode, kind, free_after, key) WHERE NOT freed;
 CREATE INDEX stored_objects_freed ON stored_objects (key) WHERE freed;
 
 SELECT protect_tenant_table('storage_usage');
 SELECT protect_tenant_table('stored_objects');
 
 -- Which runs need a snapshot; and which batch of a name is the newest.
-CREATE INDEX runs_snapshot ON runs (org, livemode, snapshot) WHERE snapshot IS NOT NULL;
+CREATE INDEX runs_snapshot ON runs (org, livemode, snapshot COLLATE "C") WHERE snapshot IS NOT NULL;
 CREATE INDEX runs_batch ON runs (org, livemode, source, (input ->> 'batch'), id) WHERE input ->> 'batch' IS NOT NULL;
 
 UPDATE plans SET meters = meters || jsonb_build_object('stored_bytes', jsonb_build_object('included', CASE

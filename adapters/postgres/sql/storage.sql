@@ -42,10 +42,13 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
 RETURNING bytes
 
 -- free_unneeded --
-WITH unneeded AS (
-    SELECT s.key, sum(s.bytes) OVER (ORDER BY s.free_after, s.key) - s.bytes AS before FROM stored_objects s
+WITH oldest AS (
+    SELECT s.key, s.bytes, s.free_after FROM stored_objects s
     WHERE s.org = %(org)s AND s.livemode = %(livemode)s AND s.kind = %(kind)s AND s.free_after <= %(unused)s
         AND s.bytes > 0 AND NOT s.freed AND NOT ({needed})
+    ORDER BY s.free_after, s.key LIMIT %(limit)s
+), unneeded AS (
+    SELECT key, sum(bytes) OVER (ORDER BY free_after, key) - bytes AS before FROM oldest
 )
 UPDATE stored_objects s SET freed = true FROM unneeded u
 WHERE s.org = %(org)s AND s.livemode = %(livemode)s AND s.key = u.key AND u.before < %(bytes)s
@@ -76,7 +79,7 @@ SELECT k.key FROM unnest(%(keys)s::text[]) k (key)
 WHERE EXISTS (SELECT FROM organisations o WHERE o.id = %(org)s)
     AND NOT EXISTS (
         SELECT FROM stored_objects s WHERE s.org = %(org)s AND s.livemode = %(livemode)s AND s.key = k.key)
-    AND NOT EXISTS (SELECT FROM runs r WHERE r.org = %(org)s AND r.livemode = %(livemode)s AND r.snapshot = k.key)
+    AND NOT EXISTS (SELECT FROM runs r WHERE r.org = %(org)s AND r.livemode = %(livemode)s AND r.snapshot COLLATE "C" = k.key)
     AND NOT EXISTS (
         SELECT FROM uploads u JOIN runs r ON r.org = u.org AND r.livemode = u.livemode AND r.id = u.run
         WHERE u.org = %(org)s AND u.livemode = %(livemode)s AND u.id = split_part(k.key, '/', 4)
