@@ -18,10 +18,10 @@ class PushStore(Protocol):
         """The source's newest run that was handed a batch of that name."""
         ...
 
-    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime) -> bool:
-        """Keep one part (a JSON array of records in UTF-8) and count it in the ledger; False when there is no room for it.
+    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
+        """Keep one part (a JSON array of records in UTF-8), which counts; False when there is no room for it.
 
-        From `free_after` on the batch may expire. Raises Conflict when the run has a part of that sequence.
+        For a batch, the ledger has an entry: from `free_after` on it may expire. Raises Conflict when the run has a part of that sequence.
         """
         ...
 

@@ -1,31 +1,13 @@
 """The parts of pushed batches in memory."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from adapters.memory.runs import RUNS
-from adapters.memory.storage import MemoryStorageLedger
-from adapters.memory.table import Table, Transaction
+from adapters.memory.storage import PUSH_PARTS, MemoryStorageLedger, PushPart
+from adapters.memory.table import Transaction
 from domain.runs.model import PushInput, Run, RunStatus, RunTrigger
 from domain.storage.model import StoredKind, StoredObject, push_key
-
-
-@dataclass(frozen=True, slots=True)
-class PushPart:
-    """One part of a batch."""
-
-    run: str
-    sequence: int
-    records: bytes
-
-
-def _key(part: PushPart) -> str:
-    return f"{part.run}/{part.sequence:09d}"
-
-
-PUSH_PARTS: Final = Table[PushPart]("push_parts", _key, descending=False, conflict="The batch has that part already.")
 
 
 class MemoryPushes:
@@ -53,11 +35,14 @@ class MemoryPushes:
         )
         return max(found, key=lambda run: run.id, default=None)
 
-    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime) -> bool:
-        wanted = StoredObject(push_key(self._tenant, run), StoredKind.PUSH, len(records) + 1, free_after, run=run)
-        if not await self._ledger.grow(wanted):
+    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
+        part = PushPart(run, sequence, records)
+        if not await self._ledger.fits(part.bytes):
             return False
-        await self._rows.add(PushPart(run, sequence, records))
+        if free_after is not None:
+            key = push_key(self._tenant, run)
+            await self._ledger.note(StoredObject(key, StoredKind.PUSH, 0, free_after, run=run))
+        await self._rows.add(part)
         return True
 
     async def parts(self, run: str) -> Sequence[bytes]:
@@ -65,5 +50,5 @@ class MemoryPushes:
 
     async def forget(self, run: str) -> None:
         for part in self._rows.where(lambda part: part.run == run):
-            await self._rows.remove(_key(part))
+            await self._rows.remove(PUSH_PARTS.key(part))
         await self._ledger.forget(push_key(self._tenant, run))

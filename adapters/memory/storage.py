@@ -1,6 +1,7 @@
 """The ledger of what is stored, in memory."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -11,7 +12,7 @@ from adapters.memory.table import EVERYWHERE, MemoryDatabase, Table, Transaction
 from domain.kernel import retention
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import OPEN, REPLAYABLE, Run
-from domain.storage.model import METER, RECENT, Holding, StoredKind, StoredObject
+from domain.storage.model import METER, RECENT, Holding, StoredKind, StoredObject, push_key
 from domain.uploads.model import Upload
 
 
@@ -32,12 +33,36 @@ ENTRIES: Final = Table[Entry](
 )
 
 
+@dataclass(frozen=True, slots=True)
+class PushPart:
+    """One part of a batch; it counts until the snapshot takes its place."""
+
+    run: str
+    sequence: int
+    records: bytes
+    counted: bool = True
+
+    @property
+    def bytes(self) -> int:
+        """What it counts: as many as it takes in a snapshot."""
+        return len(self.records) + 1 if self.counted else 0
+
+
+PUSH_PARTS: Final = Table[PushPart](
+    "push_parts",
+    lambda part: f"{part.run}/{part.sequence:09d}",
+    descending=False,
+    conflict="The batch has that part already.",
+)
+
+
 class MemoryStorageLedger:
     """StorageLedger."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self._rows = transaction.rows(ENTRIES)
+        self._parts = transaction.rows(PUSH_PARTS)
         self._runs = transaction.rows(RUNS)
         self._orgs = transaction.rows(ORGS, EVERYWHERE)
         self._plans = transaction.rows(PLANS, EVERYWHERE)
@@ -47,13 +72,11 @@ class MemoryStorageLedger:
         return entry.stored if entry and not entry.freed else None
 
     async def used(self) -> int:
-        return sum(entry.stored.bytes for entry in self._live())
+        return sum(entry.stored.bytes for entry in self._live()) + sum(part.bytes for part in self._parts.where())
 
     async def make_room(self, bytes: int) -> bool:
         await self._transaction.lock()
-        org = self._orgs.get(self._transaction.tenant.org)
-        plan = self._plans.get(org.plan.code) or org.plan if org else None
-        most = plan.included(METER) if plan else None
+        most = self._included()
         if most is None:
             return True
         unused = self._transaction.now + retention.SNAPSHOTS - RECENT
@@ -74,9 +97,13 @@ class MemoryStorageLedger:
                 await self._rows.put(replace(entry, stored=same))
                 return same
         moved = self._rows.get(instead_of) if instead_of is not None else None
-        bytes = wanted.bytes - (moved.stored.bytes if moved else 0)
+        run = (instead_of or "").rpartition("/")[2]
+        parts = self._parts.where(lambda part: part.run == run)
+        bytes = wanted.bytes - (moved.stored.bytes if moved else 0) - sum(part.bytes for part in parts)
         if bytes > 0 and not await self.make_room(bytes):
             return None
+        for part in parts:
+            await self._parts.put(replace(part, counted=False))
         if moved:
             await self._rows.put(replace(moved, stored=replace(moved.stored, bytes=0)))
         await self._rows.add(Entry(wanted, self._transaction.now))
@@ -90,22 +117,26 @@ class MemoryStorageLedger:
         if entry and not entry.freed:
             await self._rows.put(replace(entry, stored=replace(entry.stored, run=run)))
 
-    async def grow(self, wanted: StoredObject) -> bool:
-        """Count bytes more into the entry of that key, which is made if there is none; False when there is no room."""
+    async def fits(self, bytes: int) -> bool:
+        """Whether the plan has room for so many bytes more as it is."""
         await self._transaction.lock()
-        org = self._orgs.get(self._transaction.tenant.org)
-        plan = self._plans.get(org.plan.code) or org.plan if org else None
-        most = plan.included(METER) if plan else None
-        if most is not None and await self.used() + wanted.bytes > most:
-            return False
-        entry = self._rows.get(wanted.key) or Entry(replace(wanted, bytes=0), self._transaction.now)
-        bytes = entry.stored.bytes + wanted.bytes
-        await self._rows.put(replace(entry, stored=replace(wanted, bytes=bytes)))
-        return True
+        most = self._included()
+        return most is None or await self.used() + bytes <= most
+
+    async def note(self, wanted: StoredObject) -> None:
+        """Put down the entry of a batch, or until when it may go on."""
+        entry = self._rows.get(wanted.key) or Entry(wanted, self._transaction.now)
+        await self._rows.put(replace(entry, stored=wanted))
 
     async def forget(self, key: str) -> None:
-        """Drop an entry that has no object."""
+        """Drop the entry of a batch."""
         await self._rows.remove(key)
+
+    def _included(self) -> int | None:
+        """How much the plan includes; None: any amount."""
+        org = self._orgs.get(self._transaction.tenant.org)
+        plan = self._plans.get(org.plan.code) or org.plan if org else None
+        return plan.included(METER) if plan else None
 
     async def free(self, key: str) -> None:
         await self._transaction.lock()
@@ -193,6 +224,7 @@ class MemoryStorageUpkeep:
 
     async def holdings(self, now: datetime) -> Sequence[Holding]:
         live = [entry.stored for _, entry in self._store.everyone(ENTRIES) if not entry.freed]
+        live = [stored for stored in live if stored.kind != StoredKind.PUSH] + list(self._pushed(now))
         made = []
         for kind in sorted({stored.kind for stored in live}):
             bytes = [stored.bytes for stored in live if stored.kind == kind]
@@ -200,14 +232,28 @@ class MemoryStorageUpkeep:
             made.append(Holding(kind, len(bytes), sum(bytes), len(due), sum(due)))
         return made
 
+    def _pushed(self, now: datetime) -> Iterator[StoredObject]:
+        """What each run's parts count together."""
+        counted: defaultdict[tuple[Tenant, str], int] = defaultdict(int)
+        for tenant, part in self._store.everyone(PUSH_PARTS):
+            counted[tenant, part.run] += part.bytes
+        for (tenant, run), bytes in counted.items():
+            entry = self._store.committed(ENTRIES, tenant).get(push_key(tenant, run))
+            free_after = entry.stored.free_after if entry else now + retention.OPEN_BATCHES
+            if bytes:
+                yield StoredObject(push_key(tenant, run), StoredKind.PUSH, bytes, free_after)
+
     async def waiting(self) -> tuple[int, int]:
         freed = [entry.stored.bytes for _, entry in self._store.everyone(ENTRIES) if entry.freed]
         return len(freed), sum(freed)
 
     async def batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:
         found = [
-            (tenant, entry.stored.run or "", entry.stored.bytes, entry.created_at)
+            (tenant, entry.stored.run or "", self._bytes_of(tenant, entry.stored.run), entry.created_at)
             for tenant, entry in self._store.everyone(ENTRIES)
             if entry.stored.kind == StoredKind.PUSH and not entry.freed
         ]
         return sorted(found, key=lambda one: (one[3], one[1]))[:100]
+
+    def _bytes_of(self, tenant: Tenant, run: str | None) -> int:
+        return sum(part.bytes for whose, part in self._store.everyone(PUSH_PARTS) if (whose, part.run) == (tenant, run))

@@ -27,17 +27,14 @@ class PostgresPushStore:
         row = await self._session.one(SQL["newest"], source=source, batch=batch)
         return RUNS.row_of(row) if row else None
 
-    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime) -> bool:
+    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
         """One statement, because most writes of vendors' own systems are these."""
-        counted = {
-            "key": push_key(self._session.tenant, run),
-            "kind": StoredKind.PUSH,
-            "bytes": len(records) + 1,
-            "meter": METER,
-            "free_after": free_after,
-            "now": self._session.now,
-        }
-        return await self._session.run(SQL["add_part"], run=run, sequence=sequence, records=records, **counted) == 1
+        part = {"run": run, "sequence": sequence, "records": records, "bytes": len(records) + 1, "meter": METER}
+        if free_after is None:
+            return await self._session.run(SQL["add_part"], **part) == 1
+        key = push_key(self._session.tenant, run)
+        entry = {"key": key, "kind": StoredKind.PUSH, "free_after": free_after, "now": self._session.now}
+        return await self._session.run(SQL["add_part_of_batch"], **part, **entry) == 1
 
     async def parts(self, run: str) -> Sequence[bytes]:
         return [row[0] for row in await self._session.all(SQL["parts"], run=run)]

@@ -60,7 +60,7 @@ class PostgresStorageLedger:
             return True
         unused = self._session.now + retention.SNAPSHOTS - RECENT
         while excess > 0:
-            these = {"kind": StoredKind.SNAPSHOT, "unused": unused, "bytes": excess, "limit": _BATCH, **_NEEDING}
+            these = {"unused": unused, "bytes": excess, "limit": _BATCH, **_NEEDING}
             freed = await self._freed("free_unneeded", **these)
             if not freed:
                 return False
@@ -73,12 +73,13 @@ class PostgresStorageLedger:
             same = {"content": wanted.content, "free_after": wanted.free_after, "run": wanted.run}
             if row := await self._session.one(SQL["same_content"], **same):
                 return _entry(row)
-        moved = await self.get(instead_of) if instead_of is not None else None
-        bytes = wanted.bytes - (moved.bytes if moved else 0)
+        given = {"key": instead_of, "run": (instead_of or "").rpartition("/")[2]}
+        row = await self._session.one(SQL["handed_in"], **given) if instead_of else None
+        bytes = wanted.bytes - (int(row[0]) if row else 0)
         if bytes > 0 and not await self.make_room(bytes):
             return None
-        if moved:
-            await self._session.run(SQL["emptied"], key=moved.key)
+        if row and row[0]:
+            await self._session.run(SQL["replaced"], **given)
         values = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
         await self._session.run(SQL["add"], now=self._session.now, **values)
         await self._session.run(SQL["counted"], bytes=bytes)
@@ -144,7 +145,7 @@ class PostgresStorageUpkeep:
         return found
 
     async def holdings(self, now: datetime) -> Sequence[Holding]:
-        rows = await self._all("holdings", now=now)
+        rows = await self._all("holdings", now=now, push=StoredKind.PUSH)
         return [Holding(StoredKind(row[0]), row[1], int(row[2]), row[3], int(row[4])) for row in rows]
 
     async def waiting(self) -> tuple[int, int]:
@@ -153,7 +154,7 @@ class PostgresStorageUpkeep:
 
     async def batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:
         rows = await self._all("batches", kind=StoredKind.PUSH)
-        return [(Tenant(row[0], row[1]), row[2], row[3], row[4]) for row in rows]
+        return [(Tenant(row[0], row[1]), row[2], int(row[3]), row[4]) for row in rows]
 
     async def _all(self, statement: str, **values: Any) -> list[Fetched]:
         async with self._pool.system() as link:

@@ -31,7 +31,7 @@ class StoredObject:
 
     Every key is used once, so whatever deletes an object can never meet one that was written anew. `content` is the
     digest by which the same bytes are kept once; `run` the run that reads or has fetched them. From `free_after` on they
-    may go, unless a run needs them still.
+    may go, unless a run needs them still. A pushed batch's entry says when it may expire; its parts count by themselves.
     """
 
     key: str
@@ -69,7 +69,7 @@ def upload_key(tenant: Tenant, upload: str) -> str:
 
 
 def push_key(tenant: Tenant, run: str) -> str:
-    """What a run's pushed parts are counted under."""
+    """What a run's pushed parts are known under."""
     return f"pushes/{owner(tenant)}/{run}"
 
 

@@ -64,7 +64,10 @@ async def test_parts_count_until_they_are_forgotten(uow: UnitOfWork, tenant: Ten
     async with uow.begin(tenant, CALL) as tx:
         assert await tx.storage.used() == 4 + 5 + 3
         entry = await tx.storage.get(push_key(tenant, "run_1"))
-        assert entry is not None and (entry.bytes, entry.run, entry.free_after) == (9, "run_1", builders.MOMENT)
+        assert entry is not None and (entry.bytes, entry.run, entry.free_after) == (0, "run_1", builders.MOMENT)
+        assert await tx.pushes.add_part("run_3", 0, b"[333]")
+        assert await tx.storage.get(push_key(tenant, "run_3")) is None, "no batch, so nothing that may expire"
+        await tx.pushes.forget("run_3")
         await tx.pushes.forget("run_1")
         assert await tx.storage.used() == 3
         await tx.pushes.forget("run_1")

@@ -14,7 +14,7 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Meter
 from domain.runs.model import Run
 from domain.storage.keeping import new_snapshot
-from domain.storage.model import StoredKind, StoredObject, snapshot_key, upload_key
+from domain.storage.model import StoredKind, StoredObject, push_key, snapshot_key, upload_key
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
@@ -118,6 +118,23 @@ async def test_a_snapshot_takes_the_place_of_what_was_handed_in(backend: Backend
             assert await tx.storage.used() == 80
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx.storage.free(given.key)
+        assert await tx.storage.used() == 80
+
+
+@pytest.mark.parametrize("batch", [True, False])
+async def test_a_snapshot_takes_the_place_of_pushed_parts(backend: Backend, batch: bool) -> None:
+    tenant = await tenant_of_plan(backend, 100)
+    async with backend.uow.begin(tenant, CALL) as tx:
+        assert await tx.storage.make_room(0)
+        for sequence in range(2):
+            assert await tx.pushes.add_part("run_1", sequence, b"x" * 39, tx.now if batch else None)
+    for _ in range(2):  # the second time, a worker has died in between
+        async with backend.uow.begin(tenant, CALL) as tx:
+            assert await tx.storage.keep(snapshot(tx, "aa", 80), push_key(tenant, "run_1")) is not None
+            assert await tx.storage.used() == 80
+    async with backend.uow.begin(tenant, CALL) as tx:
+        assert len(await tx.pushes.parts("run_1")) == 2
+        await tx.pushes.forget("run_1")
         assert await tx.storage.used() == 80
 
 

@@ -55,7 +55,9 @@ class Store:
         org = self.desk.tenant.org
         [(counted, listed)] = await self.desk.rows(
             "SELECT (SELECT sum(bytes) FROM storage_usage WHERE org = %s), "
-            "(SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %s AND NOT freed)", org, org,
+            "(SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %s AND NOT freed) + "
+            "(SELECT coalesce(sum(octet_length(records) + 1), 0) FROM push_parts WHERE org = %s AND counted)",
+            org, org, org,
         )  # fmt: skip
         assert counted == listed
         return int(counted or 0)

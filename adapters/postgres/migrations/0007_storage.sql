@@ -23,8 +23,11 @@ CREATE TABLE stored_objects (
 CREATE UNIQUE INDEX stored_objects_content ON stored_objects (org, livemode, content)
     WHERE content IS NOT NULL AND NOT freed;
 CREATE INDEX stored_objects_due ON stored_objects (kind, free_after) WHERE NOT freed;
-CREATE INDEX stored_objects_oldest ON stored_objects (org, livemode, kind, free_after, key) WHERE NOT freed;
+CREATE INDEX stored_objects_oldest ON stored_objects (org, livemode, free_after, key) WHERE content IS NOT NULL AND NOT freed;
 CREATE INDEX stored_objects_freed ON stored_objects (key) WHERE freed;
+
+-- Parts count by their own size, until the snapshot takes their place or they are dropped.
+ALTER TABLE push_parts ADD COLUMN counted boolean NOT NULL DEFAULT true;
 
 SELECT protect_tenant_table('storage_usage');
 SELECT protect_tenant_table('stored_objects');
@@ -50,10 +53,13 @@ SELECT org, livemode, key, 'upload', bytes, run, expires_at + interval '1 hour',
 FROM uploads
 ON CONFLICT DO NOTHING;
 INSERT INTO stored_objects (org, livemode, key, kind, bytes, run, free_after, created_at)
-SELECT p.org, p.livemode, 'pushes/' || p.org || CASE WHEN p.livemode THEN '/live/' ELSE '/test/' END || p.run, 'push',
-       sum(octet_length(p.records) + 1), p.run, now() + interval '24 hours', now()
-FROM push_parts p GROUP BY p.org, p.livemode, p.run
+SELECT org, livemode, 'pushes/' || org || CASE WHEN livemode THEN '/live/' ELSE '/test/' END || id, 'push', 0, id,
+       now() + interval '24 hours', created_at
+FROM runs WHERE input ->> 'batch' IS NOT NULL AND status = 'queued'
 ON CONFLICT DO NOTHING;
 INSERT INTO storage_usage (org, livemode, bytes)
-SELECT org, livemode, sum(bytes) FROM stored_objects GROUP BY org, livemode;
+SELECT org, livemode, sum(bytes) FROM (
+    SELECT org, livemode, bytes FROM stored_objects
+    UNION ALL SELECT org, livemode, octet_length(records) + 1 FROM push_parts
+) counted GROUP BY org, livemode;
 SELECT set_config('joinery.org', '', true);

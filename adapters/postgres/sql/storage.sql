@@ -26,7 +26,19 @@ RETURNING {entry}
 INSERT INTO stored_objects (org, livemode, key, kind, bytes, content, run, free_after, created_at)
 VALUES (%(org)s, %(livemode)s, %(key)s, %(kind)s, %(bytes)s, %(content)s, %(run)s, %(free_after)s, %(now)s)
 
--- emptied --
+-- handed_in --
+SELECT coalesce((
+        SELECT bytes FROM stored_objects
+        WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed), 0)
+    + coalesce((
+        SELECT sum(octet_length(records) + 1) FROM push_parts
+        WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s AND counted), 0)
+
+-- replaced --
+WITH parts AS (
+    UPDATE push_parts SET counted = false
+    WHERE org = %(org)s AND livemode = %(livemode)s AND run = %(run)s AND counted
+)
 UPDATE stored_objects SET bytes = 0 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
 
 -- unread --
@@ -44,7 +56,7 @@ RETURNING bytes
 -- free_unneeded --
 WITH oldest AS (
     SELECT s.key, s.bytes, s.free_after FROM stored_objects s
-    WHERE s.org = %(org)s AND s.livemode = %(livemode)s AND s.kind = %(kind)s AND s.free_after <= %(unused)s
+    WHERE s.org = %(org)s AND s.livemode = %(livemode)s AND s.content IS NOT NULL AND s.free_after <= %(unused)s
         AND s.bytes > 0 AND NOT s.freed AND NOT ({needed})
     ORDER BY s.free_after, s.key LIMIT %(limit)s
 ), unneeded AS (
@@ -88,11 +100,22 @@ WHERE EXISTS (SELECT FROM organisations o WHERE o.id = %(org)s)
 -- holdings --
 SELECT kind, count(*), coalesce(sum(bytes), 0), count(*) FILTER (WHERE free_after <= %(now)s),
        coalesce(sum(bytes) FILTER (WHERE free_after <= %(now)s), 0)
-FROM stored_objects WHERE NOT freed GROUP BY kind ORDER BY kind
+FROM stored_objects WHERE NOT freed AND kind <> %(push)s GROUP BY kind
+UNION ALL
+SELECT %(push)s, count(*), coalesce(sum(p.bytes), 0), count(*) FILTER (WHERE s.free_after <= %(now)s),
+       coalesce(sum(p.bytes) FILTER (WHERE s.free_after <= %(now)s), 0)
+FROM (
+    SELECT org, livemode, run, sum(octet_length(records) + 1) AS bytes FROM push_parts
+    WHERE counted GROUP BY org, livemode, run
+) p LEFT JOIN stored_objects s ON s.org = p.org AND s.livemode = p.livemode AND s.run = p.run AND s.kind = %(push)s
+HAVING count(*) > 0
+ORDER BY kind
 
 -- waiting --
 SELECT count(*), coalesce(sum(bytes), 0) FROM stored_objects WHERE freed
 
 -- batches --
-SELECT org, livemode, run, bytes, created_at FROM stored_objects
-WHERE kind = %(kind)s AND NOT freed ORDER BY created_at LIMIT 100
+SELECT s.org, s.livemode, s.run, (
+    SELECT coalesce(sum(octet_length(p.records) + 1), 0) FROM push_parts p
+    WHERE p.org = s.org AND p.livemode = s.livemode AND p.run = s.run AND p.counted), s.created_at
+FROM stored_objects s WHERE s.kind = %(kind)s AND NOT s.freed ORDER BY s.created_at LIMIT 100

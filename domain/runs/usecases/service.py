@@ -84,7 +84,7 @@ class RunService:
         filled = run.input.with_part(push.count, batch=push.batch, more=push.more, complete=push.complete)
         run = replace(run, input=filled)
         await tx.runs.save(run)
-        await _keep_part(tx, run, part, push.records)
+        await _keep_part(tx, run, part, push)
         if not push.more:
             await tx.jobs.add(execution(run, tx.tenant))
         return run
@@ -110,14 +110,14 @@ class RunService:
             raise Unprocessable(f"The connector {source.connector} does not read {stream} apart.")
 
 
-async def _keep_part(tx: Tx, run: Run, part: int, records: bytes) -> None:
+async def _keep_part(tx: Tx, run: Run, part: int, push: Push) -> None:
     """Keep what was pushed. Raises QuotaExceeded."""
-    expires = tx.now + retention.OPEN_BATCHES
-    if await tx.pushes.add_part(run.id, part, records, expires):
+    expires = tx.now + retention.OPEN_BATCHES if push.batch is not None else None
+    if await tx.pushes.add_part(run.id, part, push.records, expires):
         return
-    room = await tx.storage.make_room(len(records) + 1)
-    if not room or not await tx.pushes.add_part(run.id, part, records, expires):
-        raise no_room(len(records) + 1, tx.now)
+    bytes = len(push.records) + 1
+    if not await tx.storage.make_room(bytes) or not await tx.pushes.add_part(run.id, part, push.records, expires):
+        raise no_room(bytes, tx.now)
 
 
 async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:
