@@ -11,7 +11,7 @@ METER: Final = "stored_bytes"
 """The plan's meter: how many bytes may lie there at once, in each mode by itself."""
 KEPT_IN_OBJECTS: Final = ("snapshots", "uploads")
 """What the keys of objects begin with; pushed records are rows."""
-RECENT: Final = timedelta(hours=1)
+RECENT: Final = timedelta(minutes=10)
 """A snapshot that was fetched so lately is not freed to make room: the run that fetched it may still be writing it."""
 OPEN_UPLOADS: Final = 100
 """How many announced files of an organisation's mode may wait for their bytes at once."""

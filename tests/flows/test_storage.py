@@ -120,7 +120,7 @@ async def test_older_snapshots_make_room_for_new_ones(store: Store, feeds: FeedS
         await desk.client.post(f"/v1/sources/{source}/runs")
         await desk.worked(source)
         assert (await desk.newest(source))["status"] == "succeeded"
-        await store.run(  # an hour passes
+        await store.run(  # two hours pass
             "UPDATE stored_objects SET free_after = free_after - interval '2 hours' WHERE org = %s", desk.tenant.org
         )
     await store.sweep()
