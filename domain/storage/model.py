@@ -60,7 +60,7 @@ def owner(tenant: Tenant) -> str:
 
 def snapshot_key(tenant: Tenant, content: str, once: str) -> str:
     """A new key for a snapshot of that content; `once` was never used before."""
-    return f"snapshots/{owner(tenant)}/{content}-{once}"
+    return f"snapshots/{owner(tenant)}/{once}-{content}"
 
 
 def upload_key(tenant: Tenant, upload: str) -> str:
