@@ -34,6 +34,7 @@ from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
+from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
@@ -139,6 +140,7 @@ class Container(containers.DeclarativeContainer):
     platform_checks = providers.Singleton(PostgresPlatformChecks, pool)
     idempotency_maintenance = providers.Singleton(PostgresIdempotencyMaintenance, pool)
     maintenance = providers.Singleton(PostgresMaintenance, pool)
+    storage = providers.Singleton(PostgresStorageUpkeep, pool)
     event_reader = providers.Singleton(PostgresEventReader, pool)
     signals = providers.Singleton(PostgresSignals, settings.provided.database_url)
     tailer = providers.Singleton(LogTailer, event_reader, event_rendering, signals)
@@ -191,6 +193,7 @@ class Container(containers.DeclarativeContainer):
         platform_checks=platform_checks,
         idempotency=idempotency_maintenance,
         maintenance=maintenance,
+        storage=storage,
         delivery_log=delivery_log,
         shards=shards,
         sender=sender,

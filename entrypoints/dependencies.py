@@ -25,6 +25,7 @@ from ports.schemas import Schemas
 from ports.secrets import SealedValues, Vault
 from ports.signals import Signals
 from ports.sources import SourceSchedule
+from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
 from ports.webhooks import DeliveryLog, Sender, Shards
 from ports.workspaces import Workspaces
@@ -68,6 +69,7 @@ class Dependencies:
     platform_checks: PlatformChecks
     idempotency: IdempotencyMaintenance
     maintenance: Maintenance
+    storage: StorageUpkeep
     delivery_log: DeliveryLog
     shards: Shards
     sender: Sender

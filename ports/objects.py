@@ -1,8 +1,8 @@
 """Blobs by key: raw snapshots, uploads, exports and images, with links that are signed for a while."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +14,15 @@ class SignedPut:
     url: str
     headers: Mapping[str, str]
     expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One object of a listing, and when it was last written."""
+
+    key: str
+    bytes: int
+    modified_at: datetime
 
 
 class ObjectMissing(Exception):
@@ -39,8 +48,22 @@ class Objects(Protocol):
         """Forget the object; an unknown key is no error."""
         ...
 
+    def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
+        """The objects whose keys begin with `prefix` (whole segments, ending in a slash), page by page, in no order.
+
+        Memory is bounded by the page. What comes or goes meanwhile may be listed or not; what is gone is no error.
+        """
+        ...
+
+    async def tidy(self, older: timedelta) -> int:
+        """Remove what writers that were killed left behind and is older than that; answers how many leftovers."""
+        ...
+
     async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
-        """A link for one PUT of at most `bytes_limit` bytes of that content type, valid until `expires_at`."""
+        """A link to PUT at most `bytes_limit` bytes of that content type, valid until `expires_at`.
+
+        A store that can only be told a length takes exactly so many.
+        """
         ...
 
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:

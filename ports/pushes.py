@@ -1,5 +1,6 @@
 """The parts of a pushed batch, kept until the run that reads them is over."""
 
+from datetime import datetime
 from typing import Protocol
 
 from domain.runs.model import Run
@@ -12,8 +13,15 @@ class PushStore(Protocol):
         """The source's queued push run that still collects the batch of that name (PushInput)."""
         ...
 
-    async def add_part(self, run: str, sequence: int, records: bytes) -> None:
-        """Keep one part: a JSON array of records in UTF-8. Raises Conflict when the run has a part of that sequence."""
+    async def newest(self, source: str, batch: str) -> Run | None:
+        """The source's newest run that was handed a batch of that name."""
+        ...
+
+    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
+        """Keep one part (a JSON array of records in UTF-8), which counts; False when there is no room for it.
+
+        For a batch, the ledger has an entry: from `free_after` on it may expire. Raises Conflict when the run has a part of that sequence.
+        """
         ...
 
     async def part(self, run: str, sequence: int) -> bytes | None:
@@ -21,5 +29,5 @@ class PushStore(Protocol):
         ...
 
     async def forget(self, run: str) -> None:
-        """Drop the run's parts; a run without any is no error."""
+        """Drop the run's parts, which count no more; a run without any is no error."""
         ...

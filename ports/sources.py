@@ -16,6 +16,13 @@ class SourceStore(Store[Source], Protocol):
         """Keep sealed credentials, or forget them (None)."""
         ...
 
+    async def count(self) -> int:
+        """How many sources count against the plan: all but those that the service disabled.
+
+        Whoever counts takes turns with others of the tenant until the transaction ends, so that it may add one.
+        """
+        ...
+
     async def sealed(self, id: str) -> bytes | None:
         """The sealed credentials."""
         ...

@@ -24,6 +24,7 @@ from ports.pushes import PushStore
 from ports.request_logs import RequestLogStore
 from ports.runs import RunStore
 from ports.sources import SourceStore
+from ports.storage import StorageLedger
 from ports.store import Store
 from ports.webhooks import WebhookStore
 
@@ -92,6 +93,9 @@ class Tx(Protocol):
 
     @property
     def pushes(self) -> PushStore: ...
+
+    @property
+    def storage(self) -> StorageLedger: ...
 
     @property
     def catalogue(self) -> CatalogueStore: ...

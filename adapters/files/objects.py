@@ -7,20 +7,25 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import IO, Final
 
 from adapters.files.links import Grant, Links
 from domain.kernel.errors import PayloadTooLarge
 from domain.secrets.keys import SigningKeys
-from ports.objects import ObjectMissing, SignedPut
+from ports.objects import ObjectInfo, ObjectMissing, SignedPut
 
 CHUNK: Final = 256 * 1024
+PAGE: Final = 500
+"""Objects that a listing answers at once."""
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 _LONGEST: Final = 900
+_NAMING: Final = 100
+"""How often a file is given its name while its folder is taken away as empty: once, unless somebody tidies without end."""
 _END: Final = "~"
 """Ends each object's file name (no key may hold it), so that one key may continue another: `a` and `a/b`."""
 
@@ -82,9 +87,27 @@ class FileObjects:
             await asyncio.to_thread(_settle, file, fresh, path)
         return size
 
-    async def tidy(self, older: timedelta = timedelta(days=1)) -> int:
-        """Remove what writers that were killed left behind; answers how many files."""
+    async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
+        folder = self._path(prefix + "x").parent
+        found = self._walk(folder, prefix)
+        while page := await asyncio.to_thread(lambda: list(islice(found, PAGE))):
+            yield page
+
+    async def tidy(self, older: timedelta) -> int:
+        """Temporary files of writers that were killed, and folders that have been empty for as long."""
         return await asyncio.to_thread(self._tidy, time.time() - older.total_seconds())
+
+    def _walk(self, folder: Path, prefix: str) -> Iterator[ObjectInfo]:
+        """Depth first, an entry at a time: only the names on the way down are held."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self._walk(Path(entry.path), f"{prefix}{entry.name}/")
+                elif entry.name.endswith(_END):
+                    with contextlib.suppress(FileNotFoundError):
+                        stat = entry.stat(follow_symlinks=False)
+                        modified_at = datetime.fromtimestamp(stat.st_mtime, UTC)
+                        yield ObjectInfo(prefix + entry.name.removesuffix(_END), stat.st_size, modified_at)
 
     def _path(self, key: str) -> Path:
         segments = key.split("/")
@@ -108,24 +131,63 @@ class FileObjects:
             _settle(file, fresh, path)
 
     def _tidy(self, before: float) -> int:
-        if not self._fresh.is_dir():
-            return 0
-        stale = [path for path in self._fresh.iterdir() if path.stat().st_mtime < before]
-        for path in stale:
-            path.unlink(missing_ok=True)
-        return len(stale)
+        gone = 0
+        for stale in _files(self._fresh):
+            with contextlib.suppress(FileNotFoundError):
+                if stale.stat().st_mtime < before:
+                    stale.unlink()
+                    gone += 1
+        return gone + self._tidy_folders(self._root, before)
+
+    def _tidy_folders(self, folder: Path, before: float) -> int:
+        """Remove empty folders below this one; `_settle` makes one again that goes while it is written to."""
+        gone = 0
+        for below in _folders(folder):
+            if below == self._fresh:
+                continue
+            gone += self._tidy_folders(below, before)
+            with contextlib.suppress(OSError):  # not empty, or gone already
+                if below.stat().st_mtime < before:
+                    below.rmdir()
+                    gone += 1
+        return gone
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The folder's files, one at a time."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        yield from (Path(entry.path) for entry in entries if not entry.is_dir(follow_symlinks=False))
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    """The folders in it, one at a time."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        yield from (Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
 
 
 def _settle(file: IO[bytes], fresh: Path, path: Path) -> None:
     """Make the written file the object, lastingly: contents first, then its name, then the folders' entries."""
     file.flush()
     os.fsync(file.fileno())
-    made = [folder for folder in path.parents if not folder.exists()]
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh.replace(path)
+    made = _named(fresh, path)
     for folder in {path.parent, *(folder.parent for folder in made)}:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _named(fresh: Path, path: Path) -> list[Path]:
+    """Give the file its name; answers the folders that had to be made. One that tidying took away is made once more."""
+    for left in reversed(range(_NAMING)):
+        made = [folder for folder in path.parents if not folder.exists()]
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh.replace(path)
+        except (FileNotFoundError, FileExistsError):  # gone before or after it was looked at
+            if not left or not fresh.exists():
+                raise
+        else:
+            return made
+    raise AssertionError("the last try raises")

@@ -2,17 +2,19 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from domain.kernel.errors import PayloadTooLarge, PermissionDenied
-from ports.objects import ObjectMissing, SignedPut
+from ports.objects import ObjectInfo, ObjectMissing, SignedPut
 
 CHUNK: Final = 64 * 1024
+PAGE: Final = 500
+"""Objects that a listing answers at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,12 @@ class MemoryObjects:
     def __init__(self, base_url: str = "http://127.0.0.1:8080") -> None:
         self._base = base_url.rstrip("/")
         self._objects: dict[str, bytes] = {}
+        self.written: dict[str, datetime] = {}
+        """When each object was written, by the machine's clock."""
         self._grants: dict[str, Grant] = {}
 
     async def put_file(self, key: str, path: Path) -> None:
-        self._objects[key] = await asyncio.to_thread(path.read_bytes)
+        self._write(key, await asyncio.to_thread(path.read_bytes))
 
     async def size(self, key: str) -> int:
         return len(self._found(key))
@@ -48,6 +52,17 @@ class MemoryObjects:
 
     async def delete(self, key: str) -> None:
         self._objects.pop(key, None)
+        self.written.pop(key, None)
+
+    async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
+        keys = [key for key in self._objects if key.startswith(prefix)]
+        for start in range(0, len(keys), PAGE):
+            there = [key for key in keys[start : start + PAGE] if key in self._objects]
+            yield [ObjectInfo(key, len(self._objects[key]), self.written[key]) for key in there]
+
+    async def tidy(self, older: timedelta) -> int:
+        del older
+        return 0
 
     async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
         grant = Grant("PUT", key, expires_at, content_type=content_type, limit=bytes_limit)
@@ -73,8 +88,11 @@ class MemoryObjects:
             data += chunk
             if len(data) > limit:
                 raise PayloadTooLarge(f"At most {limit} bytes may be sent to this link.")
-        self._objects[key] = bytes(data)
+        self._write(key, bytes(data))
         return len(data)
+
+    def _write(self, key: str, data: bytes) -> None:
+        self._objects[key], self.written[key] = data, datetime.now(UTC)
 
     def _found(self, key: str) -> bytes:
         if key not in self._objects:

@@ -8,7 +8,7 @@ from typing import Final
 from adapters.memory.table import MemoryDatabase, Table, TableStore, Transaction
 from domain.kernel.paging import Filter, Page, PageRequest
 from domain.kernel.tenancy import Tenant
-from domain.sources.model import Source
+from domain.sources.model import Source, SourceStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,10 @@ class MemorySources(TableStore[Source]):
             await self._sealed.remove(id)
         else:
             await self._sealed.put(Sealed(id, sealed))
+
+    async def count(self) -> int:
+        await self.transaction.lock()
+        return len(self.rows.where(lambda source: source.status != SourceStatus.DISABLED))
 
     async def sealed(self, id: str) -> bytes | None:
         found = self._sealed.get(id)

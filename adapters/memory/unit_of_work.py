@@ -16,6 +16,7 @@ from adapters.memory.pushes import MemoryPushes
 from adapters.memory.request_logs import MemoryRequestLogs
 from adapters.memory.runs import MemoryRuns
 from adapters.memory.sources import MemorySources
+from adapters.memory.storage import MemoryStorageLedger
 from adapters.memory.table import MemoryDatabase, TableStore, Transaction, table_of
 from adapters.memory.webhooks import MemoryWebhooks
 from domain.catalogue import categories
@@ -63,6 +64,7 @@ class MemoryTx:
     sources = cached_property(lambda tx: MemorySources(tx.transaction))
     runs = cached_property(lambda tx: MemoryRuns(tx.transaction))
     pushes = cached_property(lambda tx: MemoryPushes(tx.transaction))
+    storage = cached_property(lambda tx: MemoryStorageLedger(tx.transaction))
     catalogue = cached_property(lambda tx: MemoryCatalogue(tx.transaction, tx.rendering, tx.below))
     events = cached_property(lambda tx: MemoryEvents(tx.transaction))
     jobs = cached_property(lambda tx: MemoryJobs(tx.transaction))

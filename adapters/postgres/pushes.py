@@ -1,9 +1,12 @@
 """The parts of pushed batches in PostgreSQL."""
 
+from datetime import datetime
+
 from adapters.postgres.runs import RUNS
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
 from domain.runs.model import Run, RunStatus, RunTrigger
+from domain.storage.model import METER, StoredKind, push_key
 
 SQL = statements("pushes", run=RUNS.columns())
 
@@ -19,12 +22,22 @@ class PostgresPushStore:
         row = await self._session.one(SQL["collecting"], **where)
         return RUNS.row_of(row) if row else None
 
-    async def add_part(self, run: str, sequence: int, records: bytes) -> None:
-        await self._session.run(SQL["add_part"], run=run, sequence=sequence, records=records)
+    async def newest(self, source: str, batch: str) -> Run | None:
+        row = await self._session.one(SQL["newest"], source=source, batch=batch)
+        return RUNS.row_of(row) if row else None
+
+    async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
+        """One statement, because most writes of vendors' own systems are these."""
+        part = {"run": run, "sequence": sequence, "records": records, "bytes": len(records) + 1, "meter": METER}
+        if free_after is None:
+            return await self._session.run(SQL["add_part"], **part) == 1
+        key = push_key(self._session.tenant, run)
+        entry = {"key": key, "kind": StoredKind.PUSH, "free_after": free_after, "now": self._session.now}
+        return await self._session.run(SQL["add_part_of_batch"], **part, **entry) == 1
 
     async def part(self, run: str, sequence: int) -> bytes | None:
         row = await self._session.one(SQL["part"], run=run, sequence=sequence)
         return row[0] if row else None
 
     async def forget(self, run: str) -> None:
-        await self._session.run(SQL["forget"], run=run)
+        await self._session.run(SQL["forget"], run=run, key=push_key(self._session.tenant, run))

@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Final
 
 from adapters.postgres.pool import Pool
+from adapters.postgres.session import lock_number
 from adapters.postgres.sqlfile import statements
 from adapters.postgres.table import Table, TableStore
 from domain.kernel.tenancy import Tenant
-from domain.sources.model import Source
+from domain.sources.model import Source, SourceStatus
 
 SQL = statements("sources")
 SOURCES: Final = Table(
@@ -24,6 +25,13 @@ class PostgresSourceStore(TableStore[Source]):
 
     async def seal(self, id: str, sealed: bytes | None) -> None:
         await self.session.run(SQL["seal"], id=id, sealed=sealed)
+
+    async def count(self) -> int:
+        await self.session.run(
+            SQL["take_turns"], lock=lock_number("sources", self.session.tenant.org, self.session.tenant.livemode)
+        )
+        row = await self.session.one(SQL["count"], disabled=SourceStatus.DISABLED)
+        return int(row[0]) if row else 0
 
     async def sealed(self, id: str) -> bytes | None:
         row = await self.session.one(SQL["sealed"], id=id)

@@ -20,6 +20,7 @@ from adapters.postgres.request_logs import PostgresRequestLogStore
 from adapters.postgres.runs import RUNS, PostgresRunStore
 from adapters.postgres.session import Session
 from adapters.postgres.sources import SOURCES, PostgresSourceStore
+from adapters.postgres.storage import PostgresStorageLedger
 from adapters.postgres.table import TableStore
 from adapters.postgres.tables import TABLE_OF
 from adapters.postgres.webhooks import PostgresWebhookStore
@@ -72,6 +73,7 @@ class PostgresTx:
     sources = cached_property(lambda tx: PostgresSourceStore(tx.session, SOURCES))
     runs = cached_property(lambda tx: PostgresRunStore(tx.session, RUNS))
     pushes = cached_property(lambda tx: PostgresPushStore(tx.session))
+    storage = cached_property(lambda tx: PostgresStorageLedger(tx.session))
     catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
     events = cached_property(lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
     jobs = cached_property(lambda tx: PostgresJobStore(tx.session))

@@ -27,6 +27,11 @@ class Address:
         """The key inside the bucket."""
         return f"{self.prefix}/{key}" if self.prefix else key
 
+    @property
+    def bucket_url(self) -> str:
+        """The bucket's address, in path style."""
+        return f"{self.endpoint}/{self.bucket}"
+
     def url(self, key: str) -> str:
         """The object's address, in path style."""
         return f"{self.endpoint}/{self.bucket}/{quote(self.path(key), safe='/~')}"

@@ -1,29 +1,34 @@
 """Objects in an S3-compatible store, through obstore."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
 import obstore
+from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from adapters.s3.address import Address, parse
+from adapters.s3.multipart import abort_older
 from adapters.s3.presign import presign
-from ports.objects import ObjectMissing, SignedPut
+from ports.objects import ObjectInfo, ObjectMissing, SignedPut
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
 
 CHUNK: Final = 256 * 1024
+PAGE: Final = 500
+"""Objects that a listing answers at once."""
 _MIN: Final = timedelta(seconds=1)
 
 
 class S3Objects:
     """Objects (ports/objects.py) in the bucket that `url` names, see adapters/s3/address.py.
 
-    A link's size limit cannot be told to S3: whoever takes an upload as complete checks `size` first.
+    A link's size limit can only be told to S3 as the exact length, where the credentials are known here; whoever takes an
+    upload as complete checks `size` first.
     """
 
     def __init__(self, url: str, env: Mapping[str, str] | None = None) -> None:
@@ -53,12 +58,26 @@ class S3Objects:
         except FileNotFoundError:
             return
 
+    async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
+        """Raises OSError when the store refuses."""
+        own = len(self._address.path(""))
+        try:
+            async for page in obstore.list(self._store, self._address.path(prefix), chunk_size=PAGE):
+                yield [ObjectInfo(found["path"][own:], found["size"], found["last_modified"]) for found in page]
+        except BaseError as error:
+            raise OSError(str(error)) from error
+
+    async def tidy(self, older: timedelta) -> int:
+        """Uploads in parts that were never ended. Without credentials of its own the service cannot ask for them."""
+        return await abort_older(self._address, older) if self._address.fixed else 0
+
     async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
         headers = {"Content-Type": content_type}
         if self._address.fixed:
             now = datetime.now(UTC)
             seconds = int((expires_at - now).total_seconds())
-            url = presign(self._address, "PUT", key, now=now, seconds=seconds, headers=headers)
+            signed = headers | {"Content-Length": str(bytes_limit)}  # every client sends it by itself
+            url = presign(self._address, "PUT", key, now=now, seconds=seconds, headers=signed)
         else:
             url = await self._signed("PUT", key, expires_at)
         return SignedPut(url, headers, expires_at)

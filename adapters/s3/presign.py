@@ -18,18 +18,18 @@ _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 def presign(
     address: Address,
     method: str,
-    key: str,
+    key: str | None,
     *,
     now: datetime,
     seconds: int,
     headers: Mapping[str, str] | None = None,
     query: Mapping[str, str] | None = None,
 ) -> str:
-    """A link for `method` on `key`, valid for `seconds` from `now` (UTC); `headers` must be sent exactly as given.
+    """A link for `method` on `key` (None: on the bucket), valid for `seconds` from `now` (UTC); `headers` must be sent exactly as given.
 
     Source: AWS documentation, "Authenticating Requests: Using Query Parameters (AWS Signature Version 4)".
     """
-    url = urlsplit(address.url(key))
+    url = urlsplit(address.url(key) if key is not None else address.bucket_url)
     stamp, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
     scope = f"{day}/{address.region}/s3/aws4_request"
     signed = {"host": url.netloc} | {name.lower(): " ".join(value.split()) for name, value in (headers or {}).items()}

@@ -134,7 +134,7 @@ class RateLimited(DomainError):
 
 
 class QuotaExceeded(DomainError):
-    """A monthly quota of the plan is spent."""
+    """A quota of the plan is used up."""
 
     code = "quota_exceeded"
 

@@ -32,6 +32,11 @@ class Plan:
     delivery_days: int = 30
     request_log_days: int = 30
 
+    def included(self, meter: str) -> int | None:
+        """How much of the meter the plan includes; None when it says nothing, which means any amount."""
+        found = self.meters.get(meter)
+        return found.included if found else None
+
 
 @dataclass(frozen=True, slots=True)
 class Organisation:

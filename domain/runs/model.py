@@ -74,6 +74,8 @@ class RunErrorCode(StoredEnum):
     MAPPING_REQUIRED = "mapping_required"
     SHRINK_REFUSED = "shrink_refused"
     STORAGE_FULL = "storage_full"
+    QUOTA_EXCEEDED = "quota_exceeded"
+    BATCH_EXPIRED = "batch_expired"
     INTERNAL_ERROR = "internal_error"
     SOURCE_NOT_ACTIVE = "source_not_active"
 
@@ -81,6 +83,8 @@ class RunErrorCode(StoredEnum):
 OPEN: Final = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING})
 CONCLUDED: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED})
 """Ended by what the feed held, well or not."""
+REPLAYABLE: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
+"""Of each stream, the newest run that ended so may be worked through again from its snapshot."""
 REREADING: Final = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING, RunTrigger.CATEGORY_RULES})
 """Triggers that have a feed worked through again although it is the very one of the last good run."""
 SNAPSHOT_LIMIT: Final = 2 * 1024**3

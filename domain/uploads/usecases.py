@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 from domain.catalogue.model import Stream
+from domain.kernel import retention
 from domain.kernel.errors import Conflict, NotFound, Unprocessable
 from domain.kernel.ids import new_id
-from domain.kernel.tenancy import Tenant
 from domain.runs.model import SNAPSHOT_LIMIT, RunTrigger, UploadInput
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import Source
+from domain.storage.keeping import no_room
+from domain.storage.model import OPEN_UPLOADS, StoredKind, StoredObject, upload_key
 from domain.uploads.model import AUDITED, TARGET_LIFETIME, NewUpload, Upload, UploadStatus
 from ports.objects import ObjectMissing, Objects, SignedPut
 from ports.unit_of_work import Tx
@@ -32,8 +34,8 @@ class UploadService:
     async def announce(self, tx: Tx, source: str, new: NewUpload) -> Announced:
         """Stage a file for a file source; its bytes may be PUT to the target for 15 minutes.
 
-        Raises NotFound; Unprocessable for other kinds of source and for a file over the limit; Conflict unless the
-        source is active.
+        Its size counts at once. Raises NotFound; Unprocessable for other kinds of source and for a file over the limit;
+        Conflict unless the source is active, or while too many files wait for their bytes; QuotaExceeded.
         """
         found = await _source(tx, source)
         if found.kind != "file":
@@ -47,12 +49,13 @@ class UploadService:
             source=source,
             **new,
             status=UploadStatus.PENDING,
-            key=_key(tx.tenant, id),
+            key=upload_key(tx.tenant, id),
             expires_at=tx.now + TARGET_LIFETIME,
             created_at=tx.now,
         )
         await tx.store(Upload).add(upload)
         await tx.audit.add(AUDITED.created(upload))
+        await _count_in(tx, upload)
         return await self._with_target(upload)
 
     async def get(self, tx: Tx, id: str) -> Announced:
@@ -82,7 +85,15 @@ class UploadService:
         await tx.store(Upload).save(completed)
         await tx.audit.add(AUDITED.updated(upload, completed))
         await tx.audit.add(started(run))
+        await tx.storage.assign(upload.key, run.id)
         return completed
+
+    async def refuse_bytes(self, tx: Tx, id: str) -> None:
+        """Whether a PUT may still hand in the upload's bytes. Raises Conflict once they are awaited no more."""
+        upload = await tx.store(Upload).get(id)
+        status = upload.at(tx.now).status if upload else UploadStatus.EXPIRED
+        if status != UploadStatus.PENDING:
+            raise Conflict(f"The upload is {status} and takes no bytes any more; announce the file again.")
 
     async def _refuse_wrong_bytes(self, upload: Upload) -> None:
         try:
@@ -115,5 +126,10 @@ async def _upload(tx: Tx, id: str, *, lock: bool = False) -> Upload:
     return upload
 
 
-def _key(tenant: Tenant, id: str) -> str:
-    return f"uploads/{tenant.org}/{'live' if tenant.livemode else 'test'}/{id}"
+async def _count_in(tx: Tx, upload: Upload) -> None:
+    """The bytes count from the announcement on. Raises QuotaExceeded, Conflict."""
+    free_after = upload.expires_at + retention.UPLOADS
+    if await tx.storage.keep(StoredObject(upload.key, StoredKind.UPLOAD, upload.bytes, free_after)) is None:
+        raise no_room(upload.bytes, tx.now)
+    if await tx.storage.count(StoredKind.UPLOAD) > OPEN_UPLOADS:
+        raise Conflict(f"{OPEN_UPLOADS} files wait for their bytes already; complete them, or wait until they expire.")

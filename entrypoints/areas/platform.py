@@ -11,6 +11,7 @@ from domain.jobs.usecases.ticks import Tick
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService, Probe
 from domain.secrets.usecases.resealing import Resealing
+from domain.storage.usecases.sweeping import StorageSweeper
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read
@@ -58,11 +59,14 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
         dependencies.dispatch, dependencies.events, dependencies.shards, f"http://{settings.host}:{settings.port}"
     )
     service = PlatformService(dependencies.platform_checks, dependencies.clock, looks)
+    sweeper = StorageSweeper(dependencies.uow, dependencies.storage, dependencies.objects, dependencies.clock)
     return [
         Tick("health", 60, service.tick),
         Tick("old checks", 3600, service.purge_old),
         Tick("partitions", 3600, dependencies.maintenance.partitions),
         Tick("sealed values", 5, _resealing(dependencies).tick),
+        Tick("free storage", 60, sweeper.free),
+        Tick("orphaned objects", 6 * 3600, sweeper.sweep),
         Tick("old idempotency keys", 3600, dependencies.idempotency.purge_expired),
     ]
 

@@ -9,6 +9,7 @@ from domain.jobs.usecases.draining import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.runs.queueing import EXECUTE
 from domain.runs.usecases.execution import RunExecution
+from domain.runs.usecases.expiry import BatchExpiry
 from domain.runs.usecases.scheduling import RunScheduler
 from domain.runs.usecases.service import Push, RunService
 from domain.runs.usecases.slots import FairSlots
@@ -74,6 +75,11 @@ def _due_pulls(dependencies: Dependencies) -> Tick:
     )
 
 
+def _open_batches(dependencies: Dependencies) -> Tick:
+    expiry = BatchExpiry(dependencies.uow, dependencies.storage, dependencies.clock)
+    return Tick("open batches", 60, expiry.expire)
+
+
 OPERATIONS: Final = (
     Read(
         id="runs.list",
@@ -114,13 +120,13 @@ OPERATIONS: Final = (
         description="For sources of kind push. Calls that name the same open `batch` fill one run: it is carried out "
         "once a call comes without `more`. With `complete` on that last call, what the batch does not state is "
         "withdrawn. Runs of one source follow each other in order. Bad records are told in the run's problems; good "
-        "ones are stored.",
+        "ones are stored. A batch that no part comes for is given up after 24 hours; further ones are refused: 409.",
         handler=push,
         scope="sources:write",
         body=PUSH,
         reply=wire.RUN.schema,
         status=202,
-        errors=("not_found", "conflict", "unprocessable", "payload_too_large"),
+        errors=("not_found", "conflict", "unprocessable", "payload_too_large", "quota_exceeded"),
     ),
     Read(
         id="runs.read",
@@ -142,5 +148,5 @@ AREA: Final = Area(
     service=lambda dependencies: RunService(dependencies.connectors),
     operations=OPERATIONS,
     jobs=lambda dependencies: {EXECUTE: _execution(dependencies)},
-    ticks=lambda dependencies: [_due_pulls(dependencies)],
+    ticks=lambda dependencies: [_due_pulls(dependencies), _open_batches(dependencies)],
 )

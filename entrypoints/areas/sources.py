@@ -91,13 +91,13 @@ OPERATIONS: Final = (
         description="The kind is fixed from now on: `url` is pulled from an address, `api` by a connector that signs "
         "in, `file` takes uploads, `push` takes records, `mail` takes mail from the senders that config.inbound names. "
         "A connector that is left out is chosen by kind, platform and format. A source with a schedule is first pulled "
-        "at once; one that must sign in, as soon as it has credentials.",
+        "at once; one that must sign in, as soon as it has credentials. More than the plan includes: 429.",
         handler=create,
         scope="sources:write",
         body=wire.SOURCE.create(NewSource),
         reply=wire.SOURCE.schema,
         status=201,
-        errors=("unprocessable",),
+        errors=("unprocessable", "quota_exceeded"),
         agent=Tool(approval=True),
     ),
     Read(

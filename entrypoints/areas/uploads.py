@@ -39,13 +39,14 @@ OPERATIONS: Final = (
         ids={"id": "src"},
         summary="Announce a file",
         description="For sources of kind file. PUT the bytes to `target.url` with exactly `target.headers` within 15 "
-        "minutes, then complete the upload.",
+        "minutes, then complete the upload. Its size counts against the plan's storage from now on, so a file that does "
+        "not fit is refused: 429. While a hundred files wait for their bytes: 409.",
         handler=announce,
         scope="sources:write",
         body=wire.UPLOAD.create(NewUpload),
         reply=wire.UPLOAD.schema,
         status=201,
-        errors=("not_found", "conflict", "unprocessable"),
+        errors=("not_found", "conflict", "unprocessable", "quota_exceeded"),
     ),
     Read(
         id="uploads.read",

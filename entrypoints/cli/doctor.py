@@ -5,12 +5,14 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from adapters.arq.queue import ArqQueue
 from adapters.postgres.migrate import applied, available
 from domain.kernel.errors import DomainError
 from entrypoints import settings
+from entrypoints.cli import storage
 from entrypoints.cli.operators import environment
 from entrypoints.container import opened, product_version
 from entrypoints.settings import Settings, SettingsError
@@ -29,6 +31,7 @@ class Finding:
 async def doctor(options: argparse.Namespace) -> int:
     """Exit code 1 when something is wrong."""
     findings = [Finding("joinery", "ok", f"version {product_version()}")]
+    told: dict[str, Any] = {}
     try:
         configured = settings.from_environment(environment(options))
     except (SettingsError, UpError) as error:
@@ -37,8 +40,10 @@ async def doctor(options: argparse.Namespace) -> int:
         findings.append(Finding("settings", "ok", f"API at {configured.base_url}"))
         for look in (_database, _queue, _objects, _connectors):
             findings.append(await _seen(look, configured))
+        if all(finding.state == "ok" for finding in findings if finding.name in ("database", "objects")):
+            findings += await _stored(configured, told, sweep=options.sweep)
     if options.json:
-        print(json.dumps({"findings": [asdict(finding) for finding in findings]}))
+        print(json.dumps({"findings": [asdict(finding) for finding in findings], **told}))
     else:
         for finding in findings:
             print(f"{finding.state:<8} {finding.name:<12} {finding.detail}")
@@ -90,6 +95,18 @@ async def _objects(configured: Settings) -> Finding:
     folder = Path(unquote(urlsplit(configured.objects_url).path))
     folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  one command, nothing waits
     return Finding("objects", "ok", f"folder {folder}")
+
+
+async def _stored(configured: Settings, told: dict[str, Any], *, sweep: bool) -> list[Finding]:
+    """What lies in the object store, in `told` word by word; with `sweep` after what may go is gone."""
+    try:
+        async with opened(configured) as container:
+            swept = [Finding("swept", "ok", await storage.sweep(container))] if sweep else []
+            seen = await storage.lying(container)
+    except (DomainError, OSError) as error:
+        return [Finding("storage", "wrong", str(error))]
+    told["storage"] = seen.as_json()
+    return swept + [Finding(name, "ok", sentence) for name, sentence in seen.sentences().items()]
 
 
 async def _connectors(configured: Settings) -> Finding:

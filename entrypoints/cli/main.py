@@ -85,6 +85,9 @@ def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     openapi.set_defaults(run="processes:openapi")
     look = commands.add_parser("doctor", help="tell what is configured, reachable and wrong")
     _store(look)
+    look.add_argument(
+        "--sweep", action="store_true", help="first free and delete what nothing needs, as the scheduler does"
+    )
     look.set_defaults(run="doctor:doctor")
     lists = commands.add_parser("sql", help="print the statement of a list as it is sent to PostgreSQL")
     lists.add_argument("list", nargs="?", metavar="LIST", help="products, offers or a table; without one, all names")

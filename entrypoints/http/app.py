@@ -14,6 +14,7 @@ from adapters.wire.resource import Body
 from adapters.wire.versions import SUPPORTED, Versions
 from domain.kernel.errors import InvalidRequest, MethodNotAllowed, NotFound, PayloadTooLarge
 from domain.kernel.ids import new_id
+from domain.uploads.usecases import UploadService
 from entrypoints.areas.area import Area
 from entrypoints.areas.registry import AREAS
 from entrypoints.dependencies import Dependencies
@@ -21,6 +22,7 @@ from entrypoints.http import health
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import Response, from_scope
 from entrypoints.http.fast_path import FastPathMiddleware, is_api
+from entrypoints.http.object_admission import ObjectAdmission
 from entrypoints.http.objects import ObjectEdge, ObjectServer
 from entrypoints.http.pages import Pages
 from entrypoints.http.pipeline import Pipeline
@@ -46,14 +48,21 @@ def create_app(
     app.config["MAX_CONTENT_LENGTH"] = max(bodies, default=Body.LIMIT)
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False
-    files = dependencies.objects if isinstance(dependencies.objects, ObjectServer) else None
-    edge = ObjectEdge(files, dependencies.clock, pipeline.problems) if files is not None else None
-    app.asgi_app = FastPathMiddleware(app.asgi_app, pipeline, edge)  # type: ignore[assignment,method-assign]
+    app.asgi_app = FastPathMiddleware(app.asgi_app, pipeline, _object_edge(dependencies, pipeline))  # type: ignore[assignment,method-assign]
     _mount_api(app, pipeline)
     _mount_pages(app, Pages(pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url))
     _mount_health(app, dependencies, pipeline)
     _mount_lifecycle(app, dependencies, pipeline)
     return app
+
+
+def _object_edge(dependencies: Dependencies, pipeline: Pipeline) -> ObjectEdge | None:
+    """What serves objects by links; None when the store does so itself."""
+    objects = dependencies.objects
+    if not isinstance(objects, ObjectServer):
+        return None
+    admission = ObjectAdmission(dependencies.uow, dependencies.limits, UploadService(objects))
+    return ObjectEdge(objects, dependencies.clock, pipeline.problems, admission)
 
 
 def to_quart(response: Response) -> QuartResponse:

@@ -6,9 +6,11 @@ from datetime import datetime
 from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import parse_qsl, quote
 
+from domain.kernel import retention
 from domain.kernel.errors import MethodNotAllowed, NotFound, PayloadTooLarge, UnsupportedMediaType
 from domain.kernel.ids import new_id
 from entrypoints.http.exchange import HeaderList, headers_of
+from entrypoints.http.object_admission import ObjectAdmission
 from entrypoints.http.problems import Problems
 from entrypoints.http.route import COMMON, CROSS_ORIGIN
 from ports.clock import Clock
@@ -17,6 +19,8 @@ from ports.objects import ObjectMissing
 PREFIX: Final = "/objects/"
 IDLE_SECONDS: Final = 60
 """How long a sender may be silent before the upload is given up."""
+PUT_SECONDS: Final = retention.UPLOADS.total_seconds()
+"""How long one PUT may take in all: when the upload's bytes are freed, none can be on its way."""
 
 
 class Grant(Protocol):
@@ -59,10 +63,11 @@ class ObjectServer(Protocol):
 class ObjectEdge:
     """The ASGI application of everything below /objects/."""
 
-    def __init__(self, server: ObjectServer, clock: Clock, problems: Problems) -> None:
+    def __init__(self, server: ObjectServer, clock: Clock, problems: Problems, admission: ObjectAdmission) -> None:
         self._server = server
         self._clock = clock
         self._problems = problems
+        self._admission = admission
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request; errors are problems like everywhere else."""
@@ -96,9 +101,15 @@ class ObjectEdge:
         headers, _ = headers_of(scope["headers"])
         if headers.get("content-type", "") != grant.content_type:
             raise UnsupportedMediaType(f"This link takes {grant.content_type} only.")
-        if int(headers.get("content-length", "0") or 0) > grant.limit:
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length) > grant.limit:
             raise PayloadTooLarge(f"This link takes at most {grant.limit} bytes.")
-        await self._server.receive(key, _chunks(receive), grant.limit)
+        async with self._admission.put(key):
+            try:
+                async with asyncio.timeout(PUT_SECONDS):
+                    await self._server.receive(key, _chunks(receive), grant.limit)
+            except TimeoutError:
+                raise ConnectionError("The file took too long.") from None
         await _start(send, 200, [*COMMON, *CROSS_ORIGIN, (b"content-length", b"0")])
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
+import boto3  # type: ignore[import-untyped]
 from aiohttp import web
 from botocore.auth import S3SigV4QueryAuth  # type: ignore[import-untyped]
 from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
@@ -29,7 +30,7 @@ from adapters.s3.objects import S3Objects
 from adapters.s3.presign import presign
 from domain.kernel.errors import PayloadTooLarge, PermissionDenied
 from domain.secrets.keys import SigningKeys, link_key
-from ports.objects import ObjectMissing, Objects
+from ports.objects import ObjectInfo, ObjectMissing, Objects
 
 KINDS = ("memory", "files", "s3")
 pytestmark = pytest.mark.asyncio
@@ -158,6 +159,41 @@ async def test_a_missing_source_file_changes_nothing(
     assert await content(objects, "kept") == b"x"
 
 
+async def listed(objects: Objects, prefix: str) -> dict[str, ObjectInfo]:
+    pages = [page async for page in objects.list(prefix)]
+    found = [info for page in pages for info in page]
+    assert len({info.key for info in found}) == len(found) and all(len(page) <= 1000 for page in pages)
+    return {info.key: info for info in found}
+
+
+async def test_lists_what_is_there(objects: Objects, file: Callable[[bytes], Path]) -> None:
+    began = datetime.now(UTC) - timedelta(seconds=2)
+    keys = {f"snapshots/org_{number % 3}/live/{number}" for number in range(7)} | {"uploads/org_1/live/1", "snapshots"}
+    for key in keys:
+        await objects.put_file(key, file(key.encode()))
+    found = await listed(objects, "snapshots/")
+    assert found.keys() == {key for key in keys if key.startswith("snapshots/")}
+    assert all(info.bytes == len(key) for key, info in found.items())
+    assert all(began <= info.modified_at <= datetime.now(UTC) + timedelta(seconds=2) for info in found.values())
+    assert (await listed(objects, "snapshots/org_1/")).keys() == {key for key in found if "/org_1/" in key}
+    assert await listed(objects, "exports/") == {}
+    await objects.delete("snapshots/org_1/live/1")
+    assert "snapshots/org_1/live/1" not in await listed(objects, "snapshots/")
+
+
+async def test_lists_more_than_a_page(objects: Objects, file: Callable[[bytes], Path], tmp_path: Path) -> None:
+    one = file(b"x")
+    for start in range(0, 1030, 103):
+        await asyncio.gather(*(objects.put_file(f"snapshots/o/live/{start + n}", one) for n in range(103)))
+    assert len(await listed(objects, "snapshots/")) == 1030
+
+
+async def test_nothing_to_tidy(objects: Objects, file: Callable[[bytes], Path]) -> None:
+    await objects.put_file("snapshots/o/live/1", file(b"x"))
+    assert await objects.tidy(timedelta(days=1)) == 0
+    assert await content(objects, "snapshots/o/live/1") == b"x"
+
+
 # Links, followed by a plain HTTP client.
 
 
@@ -284,12 +320,79 @@ async def test_tidying_removes_what_killed_writers_left(files: FileObjects, tmp_
     stale = tmp_path / "objects" / ".fresh" / "stale"
     stale.parent.mkdir(parents=True)
     stale.write_bytes(b"x")
-    assert await files.tidy() == 0
+    assert await files.tidy(timedelta(days=1)) == 0
     assert await files.tidy(timedelta(seconds=-1)) == 1
     assert not stale.exists()
 
 
+async def test_tidying_removes_folders_that_are_empty(
+    files: FileObjects, tmp_path: Path, file: Callable[[bytes], Path]
+) -> None:
+    for key in ("snapshots/org_1/live/a", "snapshots/org_2/live/b", "uploads/org_1/live/c"):
+        await files.put_file(key, file(b"x"))
+    await files.delete("snapshots/org_1/live/a")
+    await files.delete("uploads/org_1/live/c")
+    assert await files.tidy(timedelta(days=1)) == 0
+    await files.tidy(timedelta(seconds=-1))
+    left = {path.relative_to(tmp_path / "objects") for path in (tmp_path / "objects").rglob("*")}
+    assert left == set(
+        map(Path, ("snapshots", "snapshots/org_2", "snapshots/org_2/live", "snapshots/org_2/live/b~", ".fresh"))
+    )
+
+
+async def test_writing_while_folders_are_tidied_away(
+    files: FileObjects, tmp_path: Path, file: Callable[[bytes], Path]
+) -> None:
+    one, done = file(b"x"), asyncio.Event()
+
+    async def tidy() -> None:
+        while not done.is_set():
+            await asyncio.to_thread(files._tidy_folders, tmp_path / "objects", time.time() + 1000)
+
+    async def write(name: int) -> None:
+        for number in range(60):
+            await files.put_file(f"snapshots/org_{name}/live/{number}", one)
+            await files.delete(f"snapshots/org_{name}/live/{number}")
+
+    async with asyncio.TaskGroup() as group:
+        tidying = group.create_task(tidy())
+        await asyncio.gather(*map(write, range(4)))
+        done.set()
+        await tidying
+
+
 # S3 only.
+
+
+async def test_uploads_in_parts_that_never_ended_are_aborted(s3_endpoint: str) -> None:
+    prefix = secrets.token_hex(4)
+    credentials = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "secret+/example"}
+    client = boto3.client("s3", endpoint_url=s3_endpoint, region_name="eu-west-1", **credentials)
+
+    def begin(key: str) -> None:
+        upload = client.create_multipart_upload(Bucket="blobs", Key=key)["UploadId"]
+        client.upload_part(Bucket="blobs", Key=key, UploadId=upload, PartNumber=1, Body=b"x")
+
+    def open_uploads() -> set[str]:
+        return {upload["Key"] for upload in client.list_multipart_uploads(Bucket="blobs").get("Uploads", [])}
+
+    for key in (f"{prefix}/snapshots/org_1/live/a b+c", f"{prefix}/snapshots/org_1/live/d", f"{prefix}x/other"):
+        await asyncio.to_thread(begin, key)
+    keys = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret+/example"}
+    objects = S3Objects(f"s3://blobs/{prefix}?endpoint={s3_endpoint}&region=eu-west-1", keys)
+    assert await objects.tidy(timedelta(days=100 * 365)) == 0, "this server says that every upload was begun in 2010"
+    assert await objects.tidy(timedelta(days=1)) == 2
+    assert await asyncio.to_thread(open_uploads) == {f"{prefix}x/other"}
+
+
+async def test_a_store_that_refuses_is_told(s3_endpoint: str) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret+/example"}
+    objects = S3Objects(f"s3://no-such-bucket/p?endpoint={s3_endpoint}", keys)
+    with pytest.raises(OSError, match="404"):
+        await objects.tidy(timedelta(days=1))
+    with pytest.raises(OSError, match="(?i)bucket"):
+        await listed(objects, "snapshots/")
+
 
 SIGNED_AT = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
 
@@ -298,7 +401,7 @@ SIGNED_AT = datetime(2026, 11, 20, 13, 8, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("method", "headers", "query"),
     (
-        ("PUT", {"Content-Type": "text/csv; charset=utf-8"}, {}),
+        ("PUT", {"Content-Type": "text/csv; charset=utf-8", "Content-Length": "48213"}, {}),
         ("GET", {}, {"response-content-disposition": "attachment; filename*=UTF-8''b%C3%A4r%20~1.csv"}),
     ),
 )

@@ -7,23 +7,30 @@ import pytest
 from domain.kernel.errors import Conflict
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import PushInput
-from ports.unit_of_work import UnitOfWork
+from domain.storage.model import push_key
+from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 
 
+async def add(tx: Tx, run: str, sequence: int, records: bytes) -> bool:
+    """A part of a batch, in a tenant that has an account already."""
+    assert await tx.storage.make_room(0)
+    return await tx.pushes.add_part(run, sequence, records, builders.MOMENT)
+
+
 async def test_parts_in_order(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for sequence in (10, 2, 0):
-            await tx.pushes.add_part("run_1", sequence, f"[{sequence}]".encode())
-        await tx.pushes.add_part("run_2", 0, b"[]")
+            assert await add(tx, "run_1", sequence, f"[{sequence}]".encode())
+        assert await add(tx, "run_2", 0, b"[]")
         parts = [await tx.pushes.part("run_1", sequence) for sequence in (0, 1, 2, 10)]
         assert parts == [b"[0]", None, b"[2]", b"[10]"]
         with pytest.raises(Conflict):
             async with tx.savepoint():
-                await tx.pushes.add_part("run_1", 2, b"[]")
+                await add(tx, "run_1", 2, b"[]")
         await tx.pushes.forget("run_1")
         await tx.pushes.forget("run_3")
         assert await tx.pushes.part("run_1", 0) is None
@@ -48,3 +55,32 @@ async def test_the_run_that_collects_a_batch(uow: UnitOfWork, tenant: Tenant) ->
         assert await tx.pushes.collecting("src_1", "friday") is None
         await tx.runs.save(replace(run, input=replace(waiting, open=False)))
         assert await tx.pushes.collecting("src_1", "monday") is None
+
+
+async def test_parts_count_until_they_are_forgotten(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        await add(tx, "run_1", 0, b"[1]")
+        await add(tx, "run_1", 1, b"[22]")
+        await add(tx, "run_2", 0, b"[]")
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.storage.used() == 4 + 5 + 3
+        entry = await tx.storage.get(push_key(tenant, "run_1"))
+        assert entry is not None and (entry.bytes, entry.run, entry.free_after) == (0, "run_1", builders.MOMENT)
+        assert await tx.pushes.add_part("run_3", 0, b"[333]")
+        assert await tx.storage.get(push_key(tenant, "run_3")) is None, "no batch, so nothing that may expire"
+        await tx.pushes.forget("run_3")
+        await tx.pushes.forget("run_1")
+        assert await tx.storage.used() == 3
+        await tx.pushes.forget("run_1")
+        assert await tx.storage.used() == 3
+        assert await tx.storage.get(push_key(tenant, "run_1")) is None
+
+
+async def test_the_newest_run_of_a_batch(uow: UnitOfWork, tenant: Tenant) -> None:
+    runs = [builders.run("src_1", trigger="push", status="cancelled", input=PushInput(batch)) for batch in "aab"]
+    async with uow.begin(tenant, CALL) as tx:
+        for run in runs:
+            await tx.runs.add(run)
+        assert await tx.pushes.newest("src_1", "a") == runs[1]
+        assert await tx.pushes.newest("src_1", "c") is None
+        assert await tx.pushes.newest("src_2", "a") is None

@@ -1,5 +1,6 @@
 """Sources, their credentials and their schedule (ports/sources.py)."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,7 +10,7 @@ from domain.kernel.errors import PreconditionFailed
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
-from domain.sources.model import Schedule, Source, StatusReason
+from domain.sources.model import Schedule, Source, SourceStatus, StatusReason
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
@@ -50,6 +51,27 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
     async with uow.read(tenant) as tx:
         assert await tx.sources.get(source.id) == source
         assert (await tx.sources.page(PageRequest())).items == (source,)
+
+
+async def test_counts_what_counts_against_the_plan(backend: Backend, tenant: Tenant) -> None:
+    async with backend.uow.begin(tenant, CALL) as tx:
+        assert await tx.sources.count() == 0
+    await _add(backend.uow, tenant, *(builders.source(status=status) for status in SourceStatus))
+    await _add(backend.uow, replace(tenant, livemode=False), builders.source())
+    async with backend.uow.begin(tenant, CALL) as tx:
+        assert await tx.sources.count() == len(SourceStatus) - 1, "what the service disabled never runs again"
+
+
+async def test_who_counts_at_once_counts_what_the_others_added(backend: Backend, tenant: Tenant) -> None:
+    async def add() -> bool:
+        async with backend.uow.begin(tenant, CALL) as tx:
+            if await tx.sources.count() >= 3:
+                return False
+            await asyncio.sleep(0.01)
+            await tx.sources.add(builders.source())
+            return True
+
+    assert sum(await asyncio.gather(*(add() for _ in range(8)))) == 3
 
 
 async def test_an_unknown_one_is_none(uow: UnitOfWork, tenant: Tenant) -> None:

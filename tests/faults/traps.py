@@ -1,7 +1,7 @@
 """A worker or an API process that ends itself at a given place: python -m tests.faults.traps worker|api PLACE [SIGNAL].
 
-Places of a worker, in the order in which a run comes by them: `fetch` (the file is half read), `fetched` (that is
-committed), `parse` (some rows are read), `chunk:N` (the N-th chunk is written, not committed), `stored:N` (it is),
+Places of a worker, in the order in which a run comes by them: `fetch` (the file is half read), `counted` (its snapshot
+is, and not written), `written` (it is), `fetched` (that is committed), `parse` (some rows are read), `chunk:N` (the N-th chunk is written, not committed), `stored:N` (it is),
 `end` (the run's end is written, not committed), `ended` (it is). Of an API: `write` and `written`, around the commit of
 the first POST /v1/sources. `none` is nowhere.
 """
@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from dependency_injector import providers
@@ -123,13 +124,18 @@ class Units(_Wrapped):
 
 
 class Objects(_Wrapped):
-    """Objects with a trap half way through one."""
+    """Objects with traps half way through one, and around writing one."""
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
         async for chunk in self._inner.read(key):
             yield chunk[: len(chunk) // 2]
             self._trap.at("fetch")
             yield chunk[len(chunk) // 2 :]
+
+    async def put_file(self, key: str, path: Path) -> None:
+        self._trap.at("counted")
+        await self._inner.put_file(key, path)
+        self._trap.at("written")
 
 
 class Connectors(_Wrapped):

@@ -211,6 +211,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "platform_checks": world.checks,
         "idempotency": nothing,
         "maintenance": nothing,
+        "storage": nothing,
         "delivery_log": nothing,
         "shards": nothing,
         "sender": nothing,

@@ -14,6 +14,7 @@ from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.secrets import MemorySealedValues
 from adapters.memory.signals import MemorySignals
 from adapters.memory.sources import MemorySourceSchedule
+from adapters.memory.storage import MemoryStorageUpkeep
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.memory.webhook_deliveries import MemoryDeliveryLog, MemoryShards
@@ -21,7 +22,7 @@ from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from domain.catalogue import categories
 from domain.kernel.tenancy import Tenant
-from domain.orgs.model import Organisation
+from domain.orgs.model import Organisation, Plan
 from domain.webhooks.model import SHARDS
 from ports.access import Credentials
 from ports.events import EventReader
@@ -32,6 +33,7 @@ from ports.request_logs import RequestLogSink
 from ports.secrets import SealedValues
 from ports.signals import Signals
 from ports.sources import SourceSchedule
+from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
 from ports.webhooks import DeliveryLog, Shards
 from tests.support import builders
@@ -53,6 +55,7 @@ class Backend:
     schedule: SourceSchedule
     sink: RequestLogSink
     maintenance: IdempotencyMaintenance
+    storage: StorageUpkeep
     events: EventReader
     signals: Signals
     delivery_log: DeliveryLog
@@ -60,6 +63,8 @@ class Backend:
     shards: Callable[[], Shards]
     now: Callable[[], datetime]
     pass_time: Callable[[timedelta], Awaitable[None]]
+    offer: Callable[[Plan], Awaitable[None]]
+    """Put a plan on offer, or change it, as an operator does."""
     plan: str = "standard"
 
     async def organisation(self, **changes: object) -> Organisation:
@@ -82,6 +87,9 @@ def memory_backend() -> Backend:
     async def pass_time(by: timedelta) -> None:
         clock.advance(by)
 
+    async def offer(plan: Plan) -> None:
+        MemoryOrgRegistry(store).offer(plan)
+
     return Backend(
         name="memory",
         uow=MemoryUnitOfWork(store, clock, WireRendering()),
@@ -91,6 +99,7 @@ def memory_backend() -> Backend:
         schedule=MemorySourceSchedule(store),
         sink=MemoryRequestLogSink(store),
         maintenance=MemoryIdempotencyMaintenance(store, clock),
+        storage=MemoryStorageUpkeep(store),
         events=MemoryEventReader(store, WireEventRendering()),
         signals=signals,
         delivery_log=MemoryDeliveryLog(store, clock, categories.below),
@@ -98,4 +107,5 @@ def memory_backend() -> Backend:
         shards=lambda: MemoryShards(SHARDS),
         now=clock.now,
         pass_time=pass_time,
+        offer=offer,
     )

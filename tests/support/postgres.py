@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+from psycopg.types.json import Jsonb
 
 from adapters.memory.clock import SystemClock
 from adapters.postgres.access import PostgresCredentials
@@ -30,8 +31,11 @@ from adapters.postgres.secrets import PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
+from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
+from domain.kernel.plain import plain
+from domain.orgs.model import Plan
 from domain.webhooks.model import SHARDS
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
@@ -39,6 +43,11 @@ from entrypoints.up.postgres import Postgres
 from tests.support.backend import Backend
 
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "max_connections": "60"}
+_OFFER = """
+INSERT INTO plans VALUES (%(code)s, %(name)s, %(tier)s, %(currency)s, %(monthly)s, %(features)s, %(meters)s,
+    %(delivery_days)s, %(request_log_days)s, 9)
+ON CONFLICT (code) DO UPDATE SET meters = excluded.meters
+"""
 _made: dict[str, str] = {}
 """The migrated databases' addresses, by where they are: embedded, or on the machine's own server."""
 MACHINES_OWN = os.environ.get("JOINERY_TEST_SERVER", "postgresql://127.0.0.1/postgres")
@@ -101,6 +110,11 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
     async def pass_time(by: timedelta) -> None:
         await asyncio.sleep(by.total_seconds())
 
+    async def offer(plan: Plan) -> None:
+        async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+            values = {**plain(plan), "meters": Jsonb(plain(plan.meters)), "features": sorted(plan.features)}
+            await owner.execute(_OFFER, values)
+
     try:
         yield Backend(
             name="postgres",
@@ -111,6 +125,7 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
             schedule=PostgresSourceSchedule(pool),
             sink=PostgresRequestLogSink(pool),
             maintenance=PostgresIdempotencyMaintenance(pool),
+            storage=PostgresStorageUpkeep(pool),
             events=PostgresEventReader(pool),
             signals=PostgresSignals(address),
             delivery_log=PostgresDeliveryLog(pool, shards, clock),
@@ -118,6 +133,7 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
             shards=lambda: shards,
             now=lambda: datetime.now(UTC),
             pass_time=pass_time,
+            offer=offer,
         )
     finally:
         await shards.close()

@@ -31,6 +31,11 @@ ACROSS = {
     "webhook_deliveries.record": "a worker serves every organisation's endpoints; each delivery names its tenant",
     "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints; each is named",
     "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
+    "storage.batches": "the operator looks at every organisation's; each is named",
+    "storage.due": "the scheduler serves every organisation; each entry is named with its tenant, and freed in its name",
+    "storage.freed": "the scheduler serves every organisation; each entry is named with its tenant",
+    "storage.holdings": "the operator's sums over all organisations",
+    "storage.waiting": "the operator's sums over all organisations",
     "sources.due": "the scheduler serves every organisation's sources",
     "sources.next_due": "the scheduler serves every organisation's sources",
 }

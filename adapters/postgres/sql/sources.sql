@@ -19,3 +19,9 @@ SELECT min(at) FROM (
     UNION ALL
     SELECT min(next_stock_pull) FROM sources WHERE next_stock_pull IS NOT NULL AND status IN ('active', 'degraded')
 ) next
+
+-- take_turns --
+SELECT pg_advisory_xact_lock(%(lock)s)
+
+-- count --
+SELECT count(*) FROM sources WHERE org = %(org)s AND livemode = %(livemode)s AND status <> %(disabled)s

@@ -4,18 +4,24 @@ import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
-from domain.kernel.tenancy import Tenant
-from domain.runs.model import SNAPSHOT_LIMIT, PushInput, Run, UploadInput
+from domain.kernel.errors import QuotaExceeded
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.runs.model import SNAPSHOT_LIMIT, PushInput, Run, RunErrorCode, UploadInput
 from domain.sources.model import Source
+from domain.storage.keeping import new_snapshot, no_room
+from domain.storage.model import push_key
 from ports.connectors import Connectors, FetchFailed, Job, Validators
 from ports.objects import ObjectMissing, Objects
 from ports.unit_of_work import UnitOfWork
 
+_CONTEXT: Final = AuditContext(Actor("service", "worker"), "runs.fetch")
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The raw bytes of a feed. `key` is the object's key, content-addressed; `unchanged`: the source said so itself."""
+    """The raw bytes of a feed. `key` is the object's key, the same for the same content; `unchanged`: the source said so itself."""
 
     path: Path | None
     key: str | None
@@ -39,24 +45,39 @@ class Fetcher:
         if run.snapshot is not None:
             return Snapshot(path, run.snapshot, (await self._keep(path, self._stored(run.snapshot)))[0])
         if isinstance(run.input, UploadInput):
-            return await self._take(tenant, path, self._stored(run.input.key))
+            return await self._take(tenant, run, path, self._stored(run.input.key))
         if isinstance(run.input, PushInput):
-            return await self._take(tenant, path, self._pushed(tenant, run))
-        return await self._fetch(tenant, source, job, path)
+            return await self._take(tenant, run, path, self._pushed(tenant, run))
+        return await self._fetch(tenant, run, source, job, path)
 
-    async def _fetch(self, tenant: Tenant, source: Source, job: Job, path: Path) -> Snapshot:
+    async def _fetch(self, tenant: Tenant, run: Run, source: Source, job: Job, path: Path) -> Snapshot:
         async with self.connectors.fetch(source.connector, job) as answer:
             if answer.not_modified:
                 return Snapshot(None, None, 0, True, answer.served_by, answer.validators)
-            taken = await self._take(tenant, path, answer.chunks)
+            taken = await self._take(tenant, run, path, answer.chunks)
             return Snapshot(taken.path, taken.key, taken.size, False, answer.served_by, answer.validators)
 
-    async def _take(self, tenant: Tenant, path: Path, chunks: AsyncIterator[bytes]) -> Snapshot:
+    async def _take(self, tenant: Tenant, run: Run, path: Path, chunks: AsyncIterator[bytes]) -> Snapshot:
+        """Counted first and committed, then written: whatever is there has been counted."""
         size, digest = await self._keep(path, chunks)
-        mode = "live" if tenant.livemode else "test"
-        key = f"snapshots/{tenant.org}/{mode}/{digest}"
-        await self.objects.put_file(key, path)
-        return Snapshot(path, key, size)
+        try:
+            async with self.uow.begin(tenant, _CONTEXT) as tx:
+                wanted = new_snapshot(tenant, run.id, digest, size, tx.now)
+                entry = await tx.storage.keep(wanted, _handed_in(tenant, run))
+                if entry is None:
+                    raise no_room(size, tx.now)
+        except QuotaExceeded as refusal:
+            raise FetchFailed(RunErrorCode.QUOTA_EXCEEDED, refusal.detail) from refusal
+        if not await self._lies_there(entry.key, size):
+            await self.objects.put_file(entry.key, path)
+        return Snapshot(path, entry.key, size)
+
+    async def _lies_there(self, key: str, size: int) -> bool:
+        """Objects are written whole or not at all, so the size tells."""
+        try:
+            return await self.objects.size(key) == size
+        except ObjectMissing:
+            return False
 
     async def _keep(self, path: Path, chunks: AsyncIterator[bytes]) -> tuple[int, str]:
         digest, size = hashlib.sha256(), 0
@@ -84,3 +105,10 @@ class Fetcher:
                 part = await tx.pushes.part(run.id, sequence)
             if part is not None:
                 yield part.replace(b"\n", b" ") + b"\n"
+
+
+def _handed_in(tenant: Tenant, run: Run) -> str | None:
+    """What the run's input is counted under: the snapshot takes its place."""
+    if isinstance(run.input, UploadInput):
+        return run.input.key
+    return push_key(tenant, run.id) if isinstance(run.input, PushInput) else None

@@ -7,7 +7,7 @@ from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.jobs.model import ClaimedJob
-from domain.runs.model import PushInput, Run, RunError, RunErrorCode, RunStatus, WaitingReason
+from domain.runs.model import PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput, WaitingReason
 from domain.runs.queueing import rescheduled
 from domain.sources.health import outcome_events
 from domain.sources.model import Ladder, Source, StatusReason
@@ -18,6 +18,7 @@ _NO_FAILURE: Final = frozenset(
         RunErrorCode.SHRINK_REFUSED,
         RunErrorCode.MAPPING_REQUIRED,
         RunErrorCode.STORAGE_FULL,
+        RunErrorCode.QUOTA_EXCEEDED,
         RunErrorCode.INTERNAL_ERROR,
     }
 )
@@ -75,8 +76,11 @@ async def wait(tx: Tx, job: ClaimedJob, run: Run, reason: WaitingReason, until: 
 
 
 async def _close(tx: Tx, job: ClaimedJob, run: Run) -> None:
+    """What was handed in is needed no more: the snapshot holds it, unless the run failed before there was one."""
     if isinstance(run.input, PushInput):
         await tx.pushes.forget(run.id)
+    elif isinstance(run.input, UploadInput):
+        await tx.storage.free(run.input.key)
     await tx.jobs.finish(job)
 
 

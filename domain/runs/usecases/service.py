@@ -3,11 +3,14 @@
 from dataclasses import dataclass, replace
 
 from domain.catalogue.model import Stream
+from domain.kernel import retention
 from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound, Unprocessable
 from domain.kernel.paging import Page, PageRequest
+from domain.runs.batches import refuse_expired
 from domain.runs.model import PushInput, Run, RunFilter, RunTrigger, StartRun
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import FETCHED_KINDS, Source
+from domain.storage.keeping import no_room
 from ports.connectors import Connectors
 from ports.unit_of_work import Tx
 
@@ -65,8 +68,8 @@ class RunService:
     async def push(self, tx: Tx, source: str, push: Push) -> Run:
         """Take records; without `more` the run is queued, behind those already there.
 
-        Raises NotFound, Unprocessable unless the source is pushed, Conflict unless it is active, InvalidRequest for
-        `more` without a batch to keep open.
+        Raises NotFound, Unprocessable unless the source is pushed, Conflict unless it is active and for a batch that has
+        expired, InvalidRequest for `more` without a batch to keep open, QuotaExceeded.
         """
         if push.more and push.batch is None:
             fault = FieldError("batch", "required", "A batch that stays open needs a name.")
@@ -81,7 +84,7 @@ class RunService:
         filled = run.input.with_part(push.count, batch=push.batch, more=push.more, complete=push.complete)
         run = replace(run, input=filled)
         await tx.runs.save(run)
-        await tx.pushes.add_part(run.id, part, push.records)
+        await _keep_part(tx, run, part, push)
         if not push.more:
             await tx.jobs.add(execution(run, tx.tenant))
         return run
@@ -90,6 +93,8 @@ class RunService:
         """The run that this call fills: the one that collects its batch, or a new one."""
         if push.batch is not None and (run := await tx.pushes.collecting(source, push.batch)):
             return run
+        if push.batch is not None:
+            refuse_expired(await tx.pushes.newest(source, push.batch), tx.now)
         run = queued(source, RunTrigger.PUSH, tx.now, input=PushInput())
         await tx.runs.add(run)
         await tx.audit.add(started(run))
@@ -103,6 +108,16 @@ class RunService:
             raise Unprocessable(f"The connector {source.connector} cannot pull.")
         if stream not in info.streams:
             raise Unprocessable(f"The connector {source.connector} does not read {stream} apart.")
+
+
+async def _keep_part(tx: Tx, run: Run, part: int, push: Push) -> None:
+    """Keep what was pushed. Raises QuotaExceeded."""
+    expires = tx.now + retention.OPEN_BATCHES if push.batch is not None else None
+    if await tx.pushes.add_part(run.id, part, push.records, expires):
+        return
+    bytes = len(push.records) + 1
+    if not await tx.storage.make_room(bytes) or not await tx.pushes.add_part(run.id, part, push.records, expires):
+        raise no_room(bytes, tx.now)
 
 
 async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:

@@ -25,6 +25,7 @@ from domain.sources.model import (
 )
 from domain.sources.schedules import faults, planned
 from domain.sources.testing import Failure, SourceTest
+from domain.sources.usecases.quota import refuse_more
 from domain.sources.usecases.trial import Trial
 from ports.connectors import ConnectorInfo, Connectors, Job
 from ports.feed_readers import FeedReaders
@@ -65,13 +66,15 @@ class SourceService:
         """Connect a source.
 
         Raises InvalidRequest for settings that are missing, unknown or wrong, and for a connector of no known name;
-        Unprocessable for a connector that does not serve the kind and for addresses that are never asked.
+        Unprocessable for a connector that does not serve the kind and for addresses that are never asked; QuotaExceeded
+        when the plan includes no more.
         """
         kind, config = new["kind"], _plain(new.get("config", {}))
         connector = new.get("connector") or default_connector(kind, config)
         schedule = new.get("schedule", Schedule())
         info = self._checked(kind, connector, config, schedule)
         org = await tx.orgs.own()
+        await refuse_more(tx, org.plan)
         source = Source(
             id=new_id("src"),
             catalogue=org.catalogue(tx.tenant.livemode),

@@ -1,0 +1,17 @@
+"""How many sources a plan includes (docs/conventions.md#quotas)."""
+
+from typing import Final
+
+from domain.orgs.model import Plan
+from domain.orgs.quota import exceeded
+from ports.unit_of_work import Tx
+
+METER: Final = "sources"
+
+
+async def refuse_more(tx: Tx, plan: Plan) -> None:
+    """Raises QuotaExceeded when the tenant has as many sources as its plan includes; of two at once one is refused."""
+    included = plan.included(METER)
+    if included is not None and await tx.sources.count() >= included:
+        detail = f"The plan {plan.name} includes {included} sources in each mode, and there are as many already."
+        raise exceeded(METER, detail, tx.now)

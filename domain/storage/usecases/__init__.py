@@ -1,0 +1,1 @@
+"""Giving back what nothing needs."""

@@ -1,0 +1,87 @@
+"""The ledger of what is stored: what counts against a plan, and what may go."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from domain.kernel.tenancy import Tenant
+from domain.storage.model import Holding, StoredKind, StoredObject
+
+
+class StorageLedger(Protocol):
+    """In a tenant's transaction. Whoever counts takes turns with others of the tenant until the transaction ends."""
+
+    async def get(self, key: str) -> StoredObject | None:
+        """The entry of that key, unless it was freed."""
+        ...
+
+    async def used(self) -> int:
+        """How many bytes count now."""
+        ...
+
+    async def make_room(self, bytes: int) -> bool:
+        """Whether the plan has room for so many bytes more.
+
+        Where it has not, snapshots that no run needs are freed, the longest unused first. When it is not enough, the
+        transaction must be undone.
+        """
+        ...
+
+    async def keep(self, wanted: StoredObject, instead_of: str | None = None) -> StoredObject | None:
+        """Count an object in before it is written; answers the entry to write under, None when there is no room.
+
+        Of the same `content` the entry that is there already is answered, kept for at least as long. The bytes of the
+        entry `instead_of` count no more: they are those of this one.
+        """
+        ...
+
+    async def count(self, kind: StoredKind) -> int:
+        """How many entries of that kind no run reads; exact after `keep` or `make_room`."""
+        ...
+
+    async def assign(self, key: str, run: str) -> None:
+        """That run reads the bytes: while it is open they stay."""
+        ...
+
+    async def free(self, key: str) -> None:
+        """The bytes count no more and are deleted soon; an unknown key is no error."""
+        ...
+
+    async def free_due(self, keys: Collection[str], again: datetime) -> int:
+        """Free those of the entries that are due and that no run needs; the others are looked at `again` then.
+
+        Answers how many bytes.
+        """
+        ...
+
+
+class StorageUpkeep(Protocol):
+    """Across tenants, for the scheduler and for operators."""
+
+    async def due(self, kinds: Collection[StoredKind], now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
+        """Entries that may go by their age, the longest due first: (tenant, key)."""
+        ...
+
+    async def freed(self, after: str, limit: int) -> Sequence[tuple[Tenant, str]]:
+        """Entries that were freed and whose objects may lie there still, by key, from behind the key `after`."""
+        ...
+
+    async def forget(self, tenant: Tenant, keys: Collection[str]) -> None:
+        """The objects of these freed entries are deleted."""
+        ...
+
+    async def orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
+        """Which of the keys belong to nothing: neither entry nor run names them, though the organisation is known."""
+        ...
+
+    async def holdings(self, now: datetime) -> Sequence[Holding]:
+        """What counts, by kind."""
+        ...
+
+    async def waiting(self) -> tuple[int, int]:
+        """What was freed and is not deleted yet: entries and bytes that they had."""
+        ...
+
+    async def batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:
+        """Pushed batches that are open, the oldest first, at most a hundred: (tenant, run, bytes, since when)."""
+        ...

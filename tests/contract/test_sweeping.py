@@ -1,0 +1,275 @@
+"""Sweeping what nothing needs (domain/storage/usecases), on every backend: nothing is lost, nothing is left."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from adapters.memory.clock import SettableClock
+from adapters.memory.objects import MemoryObjects
+from adapters.memory.storage import MemoryStorageUpkeep
+from adapters.memory.table import MemoryDatabase
+from domain.kernel import retention
+from domain.kernel.errors import Conflict
+from domain.kernel.tenancy import Tenant
+from domain.runs.model import PushInput, Run, RunErrorCode
+from domain.runs.usecases.expiry import BatchExpiry
+from domain.runs.usecases.service import Push, RunService
+from domain.storage.keeping import new_snapshot
+from domain.storage.model import snapshot_key, upload_key
+from domain.storage.usecases.sweeping import StorageSweeper
+from ports.objects import ObjectInfo, ObjectMissing
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.connectors import FakeConnectors
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
+
+
+class SlowObjects(MemoryObjects):
+    """Objects whose deletions may be held up, may fail, and are noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deleting: Callable[[str], None] = lambda _: None
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def delete(self, key: str) -> None:
+        self.deleting(key)
+        await self.gate.wait()
+        await super().delete(key)
+
+
+@pytest.fixture(name="objects")
+def made_objects() -> SlowObjects:
+    return SlowObjects()
+
+
+@pytest.fixture(name="sweeper")
+def made_sweeper(backend: Backend, objects: SlowObjects) -> StorageSweeper:
+    return StorageSweeper(backend.uow, backend.storage, objects, _clock(backend))
+
+
+def _clock(backend: Backend) -> SettableClock:
+    clock = SettableClock()
+    clock.set(backend.now())
+    return clock
+
+
+@pytest_asyncio.fixture(name="fetch")
+async def made_fetch(uow: UnitOfWork, objects: SlowObjects, tenant: Tenant, tmp_path: Path) -> "Fetch":
+    return Fetch(uow, objects, tenant, tmp_path / "file")
+
+
+class Fetch:
+    """What a run does with a snapshot: count it in, write it."""
+
+    def __init__(self, uow: UnitOfWork, objects: SlowObjects, tenant: Tenant, path: Path) -> None:
+        self.uow, self.objects, self.tenant, self.path = uow, objects, tenant, path
+
+    async def __call__(self, content: str, *, ago: timedelta = timedelta(), write: bool = True) -> str:
+        """Its key."""
+        self.path.write_bytes(content.encode())
+        async with self.uow.begin(self.tenant, CALL) as tx:
+            entry = await tx.storage.keep(new_snapshot(self.tenant, "run_1", content, len(content), tx.now - ago))
+        assert entry is not None
+        if write:
+            await self.objects.put_file(entry.key, self.path)
+        return entry.key
+
+    async def lies(self, key: str) -> bool:
+        try:
+            return await self.objects.size(key) > 0
+        except ObjectMissing:
+            return False
+
+    async def used(self) -> int:
+        async with self.uow.read(self.tenant) as tx:
+            return await tx.storage.used()
+
+
+async def test_frees_by_age_and_deletes(sweeper: StorageSweeper, fetch: Fetch) -> None:
+    old, young, never_written = (
+        await fetch("old", ago=8 * DAY),
+        await fetch("young"),
+        await fetch("not", ago=8 * DAY, write=False),
+    )
+    assert await sweeper.free() >= 6
+    assert [await fetch.lies(key) for key in (old, young, never_written)] == [False, True, False]
+    assert await fetch.used() == 5
+    assert not [key for tenant, key in await sweeper.upkeep.freed("", 10**6) if tenant == fetch.tenant]
+
+
+async def test_more_than_a_batch(sweeper: StorageSweeper, fetch: Fetch) -> None:
+    keys = [await fetch(f"c{number}", ago=8 * DAY) for number in range(230)]
+    await sweeper.free()
+    assert await fetch.used() == 0 and not any([await fetch.lies(key) for key in keys])
+
+
+async def test_a_sweep_that_dies_leaves_nothing_behind(
+    sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjects
+) -> None:
+    """It is killed before it deletes, or before it says that it has: the next one goes on."""
+    old = await fetch("old", ago=8 * DAY)
+    objects.gate.clear()
+    dying = asyncio.create_task(sweeper.free())
+    while not [key for _, key in await sweeper.upkeep.freed("", 10**6) if key == old]:
+        await asyncio.sleep(0.01)
+    dying.cancel()
+    await asyncio.gather(dying, return_exceptions=True)
+    assert await fetch.lies(old) and await fetch.used() == 0
+    objects.gate.set()
+    await objects.delete(old)
+    await sweeper.free()
+    assert not [key for _, key in await sweeper.upkeep.freed("", 10**6) if key == old]
+
+
+async def test_what_cannot_be_deleted_is_tried_again(
+    sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjects
+) -> None:
+    bad, good = sorted([await fetch("a", ago=8 * DAY), await fetch("b", ago=8 * DAY)])
+
+    def refuse(key: str) -> None:
+        if key == bad:
+            raise OSError("the store is down")
+
+    objects.deleting = refuse
+    await sweeper.free()
+    assert [await fetch.lies(key) for key in (bad, good)] == [True, False]
+    objects.deleting = lambda _: None
+    await sweeper.free()
+    assert not await fetch.lies(bad)
+
+
+async def test_content_that_comes_again_while_it_is_deleted_is_not_lost(
+    sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjects
+) -> None:
+    """The deletion is under way (or its process sleeps), when a run fetches the very same bytes."""
+    old = await fetch("same", ago=8 * DAY)
+    objects.gate.clear()
+    sweeping = asyncio.create_task(sweeper.free())
+    while not [key for _, key in await sweeper.upkeep.freed("", 10**6) if key == old]:
+        await asyncio.sleep(0.01)
+    anew = await fetch("same")
+    objects.gate.set()
+    await sweeping
+    await sweeper.sweep()
+    assert anew != old and await fetch.lies(anew) and not await fetch.lies(old)
+    assert await fetch.used() == 4
+
+
+async def test_fetching_and_sweeping_the_same_content_at_once(sweeper: StorageSweeper, fetch: Fetch) -> None:
+    """Whoever comes first: after it the object lies there, counted once."""
+    for number in range(12):
+        content = f"content-{number}"
+        await fetch(content, ago=8 * DAY)
+        key, *_ = await asyncio.gather(fetch(content), sweeper.free(), sweeper.free(), fetch(content))
+        await sweeper.free()
+        assert await fetch.lies(key)
+    assert await fetch.used() == sum(len(f"content-{number}") for number in range(12))
+
+
+async def test_orphans(sweeper: StorageSweeper, fetch: Fetch, objects: SlowObjects) -> None:
+    held = await fetch("held", ago=2 * DAY)
+    tenant = fetch.tenant
+    keys = [
+        snapshot_key(tenant, "left", "0"), upload_key(tenant, "upl_1"), snapshot_key(tenant, "young", "0"),
+        f"exports/{tenant.org}/live/x", "snapshots/notes.txt", snapshot_key(Tenant("org_x", True), "other", "0"),
+    ]  # fmt: skip
+    for key in keys:
+        await objects.put_file(key, fetch.path)
+    for key in (held, *keys):
+        objects.written[key] = sweeper.clock.now() - (timedelta() if "young" in key else 2 * DAY)
+    told = await sweeper.orphans()
+    assert (told.count, told.bytes) == (2, 8) and await fetch.lies(keys[0])
+    assert await sweeper.sweep() == told
+    assert [await fetch.lies(key) for key in (held, *keys)] == [True, False, False, True, True, True, True]
+    assert (await sweeper.orphans()).count == 0
+
+
+async def test_only_one_page_of_objects_is_held_at_a_time(backend: Backend, tenant: Tenant) -> None:
+    class Pages(MemoryObjects):
+        async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
+            for page in range(20):
+                keys = (f"{prefix}{tenant.org}/live/{page}-{number}" for number in range(500))
+                yield [ObjectInfo(key, 1, backend.now() - 2 * DAY) for key in keys]
+
+    class Counting(MemoryStorageUpkeep):
+        asked = 0
+
+        async def orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
+            self.asked = max(self.asked, sum(map(len, keys.values())))
+            return await backend.storage.orphans(keys)
+
+    upkeep = Counting(MemoryDatabase())
+    found = await StorageSweeper(backend.uow, upkeep, Pages(), _clock(backend)).orphans()
+    assert (found.count, upkeep.asked) == (2 * 20 * 500, 500)
+
+
+async def _open_batch(uow: UnitOfWork, tenant: Tenant, *, ago: timedelta, **changes: Any) -> Run:
+    """A batch whose last part came so long ago."""
+    source = builders.source(kind="push", connector="push")
+    run = builders.run(source.id, **{"trigger": "push", "input": PushInput("monday", parts=1), **changes})
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.sources.add(source)
+        await tx.runs.add(run)
+        assert await tx.storage.make_room(0)
+        assert await tx.pushes.add_part(run.id, 0, b"[1]", tx.now - ago + retention.OPEN_BATCHES)
+    return run
+
+
+async def _state(uow: UnitOfWork, tenant: Tenant, run: Run) -> tuple[str, bool, int]:
+    """The run's status, whether its parts are there, and what counts."""
+    async with uow.read(tenant) as tx:
+        found = await tx.runs.get(run.id)
+        assert found is not None
+        return found.status, bool(await tx.pushes.parts(run.id)), await tx.storage.used()
+
+
+async def test_open_batches_expire(backend: Backend, uow: UnitOfWork) -> None:
+    expiry = BatchExpiry(uow, backend.storage, _clock(backend))
+    batches = [
+        (await backend.tenant(), {"ago": 25 * HOUR}, ("cancelled", False, 0)),
+        (await backend.tenant(), {"ago": 23 * HOUR}, ("queued", True, 4)),
+        (await backend.tenant(), {"ago": 25 * HOUR, "status": "failed"}, ("failed", False, 0)),
+        (await backend.tenant(), {"ago": 25 * HOUR, "input": PushInput(parts=1, open=False)}, ("queued", True, 4)),
+        (await backend.tenant(), {"ago": 25 * HOUR, "status": "running"}, ("running", True, 4)),
+    ]
+    runs = [await _open_batch(uow, tenant, **how) for tenant, how, _ in batches]
+    assert await expiry.expire() >= 1
+    for (tenant, _, expected), run in zip(batches, runs, strict=True):
+        assert await _state(uow, tenant, run) == expected
+    async with uow.read(batches[0][0]) as tx:
+        given_up = await tx.runs.get(runs[0].id)
+    assert given_up is not None and given_up.error is not None and given_up.finished_at is not None
+    assert given_up.error.code == RunErrorCode.BATCH_EXPIRED and "24 hours" in given_up.error.message
+    assert await expiry.expire() == 0
+
+
+async def test_a_part_that_comes_while_its_batch_expires(backend: Backend, uow: UnitOfWork) -> None:
+    """Either it saves the batch, or it finds it given up: it never ends in one that is gone."""
+    expiry, service = BatchExpiry(uow, backend.storage, _clock(backend)), RunService(FakeConnectors())
+    for _ in range(6):
+        tenant = await backend.tenant()
+        run = await _open_batch(uow, tenant, ago=25 * HOUR)
+
+        async def push(tenant: Tenant = tenant, run: Run = run) -> bool:
+            try:
+                async with uow.begin(tenant, CALL) as tx:
+                    await service.push(tx, run.source, Push(b"[2]", 1, batch="monday", more=True))
+            except Conflict as refused:
+                assert "expired" in refused.detail
+                return False
+            return True
+
+        saved, *_ = await asyncio.gather(push(), expiry.expire(), expiry.expire())
+        assert await _state(uow, tenant, run) == (("queued", True, 8) if saved else ("cancelled", False, 0))

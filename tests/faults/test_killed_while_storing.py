@@ -1,0 +1,71 @@
+"""A worker dies between counting a snapshot, writing it and saying so: it is counted once, and nothing is left over."""
+
+import signal
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from domain.storage.usecases.sweeping import Orphans, StorageSweeper
+from entrypoints.container import Container
+from tests.faults.conftest import Faults
+from tests.flows.feeds import catalogue, record
+
+FILE = catalogue(30)
+_LEDGER = "SELECT kind, bytes, freed FROM stored_objects WHERE org = %(org)s AND bytes > 0 AND NOT freed"
+_USED = "SELECT bytes FROM storage_usage WHERE org = %(org)s AND livemode"
+
+
+def objects_of(faults: Faults, org: str) -> list[Path]:
+    """The organisation's files in the object store."""
+    root = Path(unquote(urlsplit(faults.stage.env["JOINERY_OBJECTS_URL"]).path))
+    return [path for path in root.rglob("*") if path.is_file() and org in path.parts]
+
+
+def swept(faults: Faults) -> Orphans:
+    """What the scheduler does."""
+
+    async def sweep(container: Container) -> Orphans:
+        sweeper = StorageSweeper(container.uow(), container.storage(), container.objects(), container.clock())
+        await sweeper.free()
+        return await sweeper.orphans()
+
+    found: Orphans = faults.stage.within(sweep)
+    return found
+
+
+@pytest.mark.parametrize("place", ["fetch", "counted", "written", "fetched", "end"])
+def test_an_upload_counts_once(faults: Faults, place: str) -> None:
+    tenancy = faults.organisation()
+    org = tenancy.tenant.org
+    source = tenancy.api.source("file", config={"currency": "usd"})
+    with faults.trapped(place) as trapped:
+        run = tenancy.api.hand_in(source, FILE)
+        assert trapped.wait(90) == -signal.SIGKILL
+        faults.stage.running.remove(trapped)
+        assert faults.stage.value(_USED, org=org) == len(FILE), "neither twice nor not at all, even now"
+    assert tenancy.api.ended(run)["status"] == "succeeded"
+    assert faults.stage.rows(_LEDGER, org=org) == [("snapshot", len(FILE), False)]
+    assert faults.stage.value(_USED, org=org) == len(FILE)
+    swept(faults)
+    assert [path.read_bytes() for path in objects_of(faults, org)] == [FILE]
+    assert faults.stage.value("SELECT count(*) FROM stored_objects WHERE org = %(org)s", org=org) == 1
+
+
+@pytest.mark.parametrize("place", ["counted", "written", "fetched", "end"])
+def test_a_push_counts_once(faults: Faults, place: str) -> None:
+    tenancy = faults.organisation()
+    org = tenancy.tenant.org
+    source = tenancy.api.source("push", config={"currency": "usd"})
+    with faults.trapped(place) as trapped:
+        run = tenancy.api.push(source, [record("A")], batch="b", more=True)["id"]
+        tenancy.api.push(source, [record("B")], batch="b")
+        pushed = faults.stage.value(_USED, org=org)
+        assert trapped.wait(90) == -signal.SIGKILL
+        faults.stage.running.remove(trapped)
+        assert faults.stage.value(_USED, org=org) == pushed
+    assert tenancy.api.ended(run)["status"] == "succeeded"
+    assert faults.stage.rows(_LEDGER, org=org) == [("snapshot", pushed, False)]
+    swept(faults)
+    assert [path.stat().st_size for path in objects_of(faults, org)] == [pushed]
+    assert faults.stage.value("SELECT count(*) FROM push_parts WHERE org = %(org)s", org=org) == 0

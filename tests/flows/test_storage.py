@@ -1,0 +1,209 @@
+"""What is stored against a plan, and given back: runs, files and pushes on a real database and real files."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from domain.storage.usecases.sweeping import StorageSweeper
+from tests.flows.bench import Bench, bench
+from tests.flows.feeds import FeedServer, catalogue, feed_server, record
+from tests.flows.stage import ROOT, Stage
+from tests.support.postgres import database
+
+
+@pytest.fixture
+def feeds() -> Iterator[FeedServer]:
+    """A server of feeds."""
+    with feed_server() as served:
+        yield served
+
+
+class Store:
+    """A workbench with an eye on what is stored."""
+
+    def __init__(self, desk: Bench, folder: Path) -> None:
+        self.desk, self.folder, self.plan = desk, folder, f"p{token_hex(6)}"
+
+    async def includes(self, bytes: int) -> None:
+        """Have the organisation's plan include so many bytes."""
+        await self.run(
+            "INSERT INTO plans SELECT %s, name, tier, currency, monthly, features, meters, delivery_days, "
+            "request_log_days, 9 FROM plans WHERE code = 'max' ON CONFLICT DO NOTHING", self.plan,
+        )  # fmt: skip
+        await self.run(
+            "UPDATE plans SET meters = jsonb_set(meters, '{stored_bytes,included}', to_jsonb(%s::bigint)) WHERE code = %s",
+            bytes, self.plan,
+        )  # fmt: skip
+        await self.run("UPDATE organisations SET plan = %s WHERE id = %s", self.plan, self.desk.tenant.org)
+
+    async def run(self, statement: str, *values: Any) -> None:
+        async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner:
+            await owner.execute(statement.encode(), values)
+
+    async def used(self) -> int:
+        """What counts; it is what the ledger adds up to."""
+        org = self.desk.tenant.org
+        [(counted, listed)] = await self.desk.rows(
+            "SELECT (SELECT sum(bytes) FROM storage_usage WHERE org = %s), "
+            "(SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %s AND NOT freed) + "
+            "(SELECT coalesce(sum(octet_length(records) + 1), 0) FROM push_parts WHERE org = %s AND counted)",
+            org, org, org,
+        )  # fmt: skip
+        assert counted == listed
+        return int(counted or 0)
+
+    def files(self) -> list[int]:
+        """The sizes of the organisation's objects."""
+        found = (self.folder / "objects").rglob("*")
+        return sorted(path.stat().st_size for path in found if path.is_file() and self.desk.tenant.org in path.parts)
+
+    async def sweep(self) -> None:
+        """What the scheduler does."""
+        parts = self.desk.world.container
+        await StorageSweeper(parts.uow(), parts.storage(), parts.objects(), parts.clock()).free()
+
+
+@pytest_asyncio.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    """A workbench."""
+    async with bench(tmp_path) as desk:
+        yield Store(desk, tmp_path)
+
+
+@pytest.mark.asyncio
+async def test_a_feed_that_does_not_fit(store: Store, feeds: FeedServer) -> None:
+    desk, small, large = store.desk, catalogue(3), catalogue(40)
+    await store.includes(len(small) + len(large) - 1)
+    source = await desk.source(config={"url": feeds.serve("/feed.csv", small), "currency": "usd"})
+
+    async def pulled() -> Any:
+        assert (await desk.client.post(f"/v1/sources/{source}/runs")).status == 202
+        await desk.worked(source)
+        return await desk.newest(source)
+
+    assert (await pulled())["status"] == "succeeded"
+    before, files = await desk.kept(), store.files()
+    assert (await store.used(), files) == (len(small), [len(small)])
+    feeds.serve("/feed.csv", large)
+    for _ in range(4):
+        run = await pulled()
+        assert (run["status"], run["error"]["code"]) == ("failed", "quota_exceeded")
+        assert "larger plan" in run["error"]["message"]
+    assert await desk.kept() == before and (await store.used(), store.files()) == (len(small), files)
+    assert (await desk.client.get(f"/v1/sources/{source}")).json()["status"] == "active", "it is not the source's fault"
+    feeds.serve("/feed.csv", small)
+    assert (await pulled())["stats"]["unchanged_feed"] == 1, "the same content needs no room"
+    await store.includes(len(small) + len(large))
+    feeds.serve("/feed.csv", large)
+    assert (await pulled())["stats"]["products_created"] == 37
+    assert await store.used() == len(small) + len(large)
+
+
+@pytest.mark.asyncio
+async def test_older_snapshots_make_room_for_new_ones(store: Store, feeds: FeedServer) -> None:
+    desk, feed = store.desk, [catalogue(20, price=100 + number) for number in range(6)]
+    size = max(map(len, feed))
+    await store.includes(3 * size)
+    source = await desk.source(config={"url": feeds.serve("/feed.csv", feed[0]), "currency": "usd"})
+    for content in feed:
+        feeds.serve("/feed.csv", content)
+        await desk.client.post(f"/v1/sources/{source}/runs")
+        await desk.worked(source)
+        assert (await desk.newest(source))["status"] == "succeeded"
+        await store.run(  # two hours pass
+            "UPDATE stored_objects SET free_after = free_after - interval '2 hours' WHERE org = %s", desk.tenant.org
+        )
+    await store.sweep()
+    assert await store.used() <= 3 * size and store.files() == sorted(map(len, feed[-3:]))
+
+
+@pytest.mark.asyncio
+async def test_a_file_as_large_as_the_plan(store: Store) -> None:
+    content = catalogue(5)
+    await store.includes(len(content))
+    run = await store.desk.read(content)
+    assert run["status"] == "succeeded" and await store.used() == len(content)
+    await store.sweep()
+    assert store.files() == [len(content)], "the snapshot; what was handed in is gone"
+    source = await store.desk.source("file", config={"currency": "usd"})
+    told = {"filename": "a.csv", "content_type": "text/csv", "bytes": 1}
+    assert (await store.desk.client.post(f"/v1/sources/{source}/uploads", told)).code == "quota_exceeded"
+
+
+@pytest.mark.asyncio
+async def test_a_file_that_cannot_be_read_is_freed_with_its_run(store: Store) -> None:
+    run = await store.desk.read(b"\x00\x01 no feed")
+    assert run["status"] in ("failed", "needs_mapping")
+    await store.sweep()
+    assert await store.used() == sum(store.files()) == len(b"\x00\x01 no feed")
+
+
+@pytest.mark.asyncio
+async def test_pushes(store: Store) -> None:
+    desk = store.desk
+    source = await desk.source("push", config={"currency": "usd"})
+    for number in range(3):
+        body = {"records": [record(f"P{number}")], "batch": "b", "more": number < 2}
+        assert (await desk.client.post(f"/v1/sources/{source}/records", body)).status == 202
+    pushed = await store.used()
+    await desk.worked(source)
+    assert (await desk.newest(source))["status"] == "succeeded"
+    assert await store.used() == pushed and store.files() == [pushed]
+
+
+def test_sources_of_a_plan_over_processes(stage: Stage) -> None:
+    tenancy = stage.organisation(plan="free")
+    tenancy.api.source("push")
+    body = {"name": "Feed", "kind": "push"}
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: tenancy.api.call("POST", "/v1/sources", body), range(8)))
+    assert sorted(answer.status for answer in answers) == [201] + 7 * [429]
+    refused = next(answer for answer in answers if answer.status == 429)
+    assert refused.code == "quota_exceeded" and int(refused.headers["retry-after"]) > 0
+    assert len(tenancy.api.whole("/v1/sources")) == 2
+
+
+def test_the_doctor_tells_what_lies_about_and_sweeps(stage: Stage) -> None:
+    tenancy = stage.organisation()
+    org = tenancy.tenant.org
+    source = tenancy.api.source("file", config={"currency": "usd"})
+    told = {"filename": "a.csv", "content_type": "text/csv", "bytes": 10}
+    upload = tenancy.api.post(f"/v1/sources/{source}/uploads", told)
+    assert tenancy.api.put(upload["target"], b"0123456789").status == 200
+    tenancy.api.push(tenancy.api.source("push"), [record("A")], batch="b", more=True)
+    orphan = stage.home / "objects" / "snapshots" / org / "live" / "gone-0~"
+    orphan.parent.mkdir(parents=True, exist_ok=True)
+    orphan.write_bytes(b"x" * 100)
+    os.utime(orphan, (0, 0))
+    stage.rows("UPDATE stored_objects SET free_after = now() WHERE org = %(org)s", org=org)
+    seen = _doctor(stage)
+    named = {finding["name"]: finding for finding in seen["findings"]}
+    assert "as upload" in named["storage"]["detail"] and "open, the oldest" in named["batches"]["detail"]
+    assert seen["storage"]["orphans"]["count"] >= 1 and org in [one["org"] for one in seen["storage"]["batches"]]
+    due = {one["kind"]: one for one in seen["storage"]["holdings"]}
+    assert due["upload"]["due_bytes"] >= 10 and orphan.exists()
+    swept = _doctor(stage, "--sweep")
+    assert any(finding["name"] == "swept" for finding in swept["findings"])
+    assert swept["storage"]["orphans"] == swept["storage"]["deleting"] == {"count": 0, "bytes": 0}
+    assert org not in [one["org"] for one in swept["storage"]["batches"]]
+    assert not orphan.exists() and not (stage.home / "objects" / "uploads" / org / "live" / f"{upload['id']}~").exists()
+    assert tenancy.api.call("POST", f"/v1/uploads/{upload['id']}/complete").status == 409
+
+
+def _doctor(stage: Stage, *words: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "entrypoints.cli.main", "doctor", *words, "--json"],
+        env={"PYTHONPATH": str(ROOT), **stage.env}, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr + done.stdout
+    return json.loads(done.stdout)

@@ -1,0 +1,270 @@
+"""What a plan does not include is refused, and refusing changes nothing (docs/conventions.md#quotas)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from adapters.files.objects import FileObjects
+from adapters.memory.orgs import MemoryOrgRegistry
+from domain.orgs.model import Meter, Plan
+from domain.runs.usecases.expiry import BatchExpiry
+from domain.storage.model import OPEN_UPLOADS
+from adapters.memory.storage import MemoryStorageUpkeep
+from entrypoints.http.object_admission import AT_ONCE
+from tests.http.client import Answer, Client
+from tests.http.fakes import BASE, World, running
+from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
+from tests.support.connectors import FakeConnectors
+
+pytestmark = pytest.mark.asyncio
+MONTHS_END = "903120"
+"""Seconds from the tests' moment, 20 November 13:08, to December."""
+CSV = {"content-type": "text/csv"}
+
+
+async def includes(world: World, **meters: int) -> None:
+    """Change the plan of Fjord, as an operator does."""
+    made = Plan(
+        "standard",
+        "Standard",
+        "standard",
+        "usd",
+        9900,
+        frozenset(),
+        {name: Meter(n, 1, 0) for name, n in meters.items()},
+    )
+    MemoryOrgRegistry(world.store).offer(made)
+
+
+def is_refused(answer: Answer, meter: str) -> None:
+    assert (answer.status, answer.code, answer.json()["meter"]) == (429, "quota_exceeded", meter), answer.body
+    assert answer.headers["retry-after"] == MONTHS_END and "ratelimit" in answer.headers
+
+
+async def used(at: Shop) -> int:
+    async with at.world.uow.read(at.tenant) as tx:
+        counted: int = await tx.storage.used()
+    return counted
+
+
+async def test_sources() -> None:
+    async with shop() as at:
+        for number in range(10):
+            await at.create(name=f"Feed {number}")
+        for headers in ({}, {"service_dry_run": "true"}, {"service_dry_run": "explain"}):
+            refused = await at.client.post("/v1/sources", URL_SOURCE, idempotency_key="once", **headers)
+            is_refused(refused, "sources")
+            assert "10 sources" in refused.json()["detail"]
+        assert len((await at.client.get("/v1/sources?limit=100")).json()["data"]) == 10
+        sandbox = await at.world.client(livemode=False)
+        assert (await sandbox.post("/v1/sources", URL_SOURCE)).status == 201, "each mode by itself"
+        assert (await (await at.world.client("Oak")).post("/v1/sources", URL_SOURCE)).status == 201
+        first = (await at.client.get("/v1/sources?limit=1")).json()["data"][0]
+        await at.change(first["id"], status="paused")
+        is_refused(await at.client.post("/v1/sources", URL_SOURCE), "sources")
+        await at.change(first["id"], status="disabled")
+        again = await at.client.post("/v1/sources", URL_SOURCE, idempotency_key="once")
+        assert again.status == 201, "a refusal by quota is not kept under the key"
+
+
+async def test_a_bad_source_is_told_before_the_quota() -> None:
+    async with shop() as at:
+        for number in range(10):
+            await at.create(name=f"Feed {number}")
+        assert (await at.client.post("/v1/sources", {"name": "x", "kind": "url"})).code == "invalid_request"
+
+
+async def test_announcing_a_file() -> None:
+    async with shop() as at:
+        await includes(at.world, stored_bytes=100)
+        source = await at.create(**FILE_SOURCE, config={})
+        path = f"/v1/sources/{source['id']}/uploads"
+
+        async def announce(bytes: int, **headers: str) -> Answer:
+            return await at.client.post(
+                path, {"filename": "a.csv", "content_type": "text/csv", "bytes": bytes}, **headers
+            )
+
+        assert (await announce(90, service_dry_run="true")).status == 201
+        assert await used(at) == 0, "a dry run counts nothing"
+        assert (await announce(60, idempotency_key="one")).status == 201
+        assert (await announce(60, idempotency_key="one")).headers["idempotent-replayed"] == "true"
+        assert await used(at) == 60
+        is_refused(await announce(41), "stored_bytes")
+        is_refused(await announce(41, service_dry_run="true"), "stored_bytes")
+        assert (await announce(40)).status == 201
+        assert await used(at) == 100
+
+
+async def test_too_many_open_files() -> None:
+    async with shop() as at:
+        source = await at.create(**FILE_SOURCE, config={})
+        path, body = f"/v1/sources/{source['id']}/uploads", {"filename": "a", "content_type": "a/b", "bytes": 1}
+        for _ in range(OPEN_UPLOADS):
+            at.world.clock.advance(timedelta(seconds=1))
+            assert (await at.client.post(path, body)).status == 201
+        refused = await at.client.post(path, body)
+        assert refused.code == "conflict" and await used(at) == OPEN_UPLOADS
+
+
+async def test_pushing() -> None:
+    async with shop() as at:
+        await includes(at.world, stored_bytes=400)
+        source = await at.create(**PUSH_SOURCE)
+        path = f"/v1/sources/{source['id']}/records"
+        body = {"records": [{"product": {"external_id": "A", "title": "x" * 100}}], "batch": "b", "more": True}
+        first = await at.client.post(path, body)
+        assert first.status == 202
+        one = await used(at)
+        for _ in range(400 // one - 1):
+            assert (await at.client.post(path, body)).status == 202
+        counted = await used(at)
+        for more in ({}, {"more": False}, {"batch": "other"}):
+            is_refused(await at.client.post(path, body | more), "stored_bytes")
+        run = (await at.client.get(f"/v1/runs/{first.json()['id']}")).json()
+        assert (run["status"], await used(at)) == ("queued", counted)
+        async with at.world.uow.read(at.tenant) as tx:
+            assert (await tx.runs.get(run["id"])).input.parts == 400 // one
+            assert len(await tx.pushes.parts(run["id"])) == 400 // one
+        await includes(at.world, stored_bytes=800)
+        assert (await at.client.post(path, body | {"more": False})).status == 202
+
+
+async def test_a_batch_that_expired_takes_no_more_parts() -> None:
+    async with shop() as at:
+        source = await at.create(**PUSH_SOURCE)
+        path = f"/v1/sources/{source['id']}/records"
+        body = {"records": [{"product": {"external_id": "A", "title": "A"}}], "batch": "b", "more": True}
+        run = (await at.client.post(path, body)).json()["id"]
+        at.world.clock.advance(timedelta(hours=23))
+        assert (await at.client.post(path, body)).json()["id"] == run
+        expiry = BatchExpiry(at.world.uow, MemoryStorageUpkeep(at.world.store), at.world.clock)
+        at.world.clock.advance(timedelta(hours=23))
+        assert await expiry.expire() == 0
+        at.world.clock.advance(timedelta(hours=2))
+        assert await expiry.expire() == 1
+        told = (await at.client.get(f"/v1/runs/{run}")).json()
+        assert (told["status"], told["error"]["code"]) == ("cancelled", "batch_expired") and await used(at) == 0
+        late = await at.client.post(path, body | {"more": False, "complete": True})
+        assert (late.code, late.status) == ("conflict", 409) and run in late.json()["detail"]
+        assert (await at.client.post(path, body | {"batch": "c"})).status == 202
+        assert (await at.client.post(path, {"records": body["records"]})).status == 202
+        at.world.clock.advance(timedelta(days=7))
+        assert (await at.client.post(path, body)).status == 202
+
+
+# PUTs of bytes, by links.
+
+
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[tuple[World, Client, FileObjects]]:
+    """A world that serves its own objects."""
+    objects = FileObjects(folder, BASE, "a secret of at least thirty-two characters")
+    async with running(objects=objects, connectors=FakeConnectors()) as world:
+        yield world, await world.client(), objects
+
+
+async def announced(client: Client, bytes: int = 10) -> tuple[Any, str]:
+    """An upload, and the target of its PUT."""
+    source = (await client.post("/v1/sources", FILE_SOURCE)).json()
+    body = {"filename": "a.csv", "content_type": "text/csv", "bytes": bytes}
+    upload = (await client.post(f"/v1/sources/{source['id']}/uploads", body)).json()
+    parts = urlsplit(upload["target"]["url"])
+    return upload, f"{parts.path}?{parts.query}"
+
+
+async def test_bytes_are_taken_while_they_are_awaited_only(tmp_path: Path) -> None:
+    async with served(tmp_path) as (world, client, objects):
+        upload, link = await announced(client)
+        visitor = world.stranger()
+        for _ in range(2):
+            assert (await visitor.send("PUT", link, body=b"0123456789", headers=CSV)).status == 200
+        assert (await client.post(f"/v1/uploads/{upload['id']}/complete")).status == 200
+        refused = await visitor.send("PUT", link, body=b"9876543210", headers=CSV)
+        assert (refused.status, refused.code) == (409, "conflict") and "completed" in refused.json()["detail"]
+        key = link.partition("?")[0].removeprefix("/objects/")
+        assert b"".join([chunk async for chunk in objects.read(key)]) == b"0123456789"
+
+
+async def test_more_than_was_announced_is_refused_before_it_comes(tmp_path: Path) -> None:
+    async with served(tmp_path) as (world, client, _):
+        _, link = await announced(client)
+        taken: list[str] = []
+
+        async def receive() -> Any:
+            taken.append("asked")
+            return {"type": "http.request", "body": b"x" * 11, "more_body": False}
+
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        path, _, query = link.partition("?")
+        scope = {
+            "type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+            "headers": [(b"content-type", b"text/csv"), (b"content-length", b"11")], "client": ("203.0.113.7", 1),
+        }  # fmt: skip
+        await world.app(scope, receive, send)
+        assert sent[0]["status"] == 413 and taken == []
+        odd = [(b"content-type", b"text/csv"), (b"content-length", b"-1x")]
+        await world.app({**scope, "headers": odd}, receive, send)
+        assert sent[2]["status"] == 413 and taken == ["asked"], "what says nothing of its length is counted as it comes"
+
+
+class Held:
+    """A PUT whose sender waits to be let go."""
+
+    def __init__(self, world: World, link: str) -> None:
+        self.go, self.status = asyncio.Event(), 0
+        path, _, query = link.partition("?")
+        scope = {
+            "type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+            "headers": [(b"content-type", b"text/csv")], "client": ("203.0.113.7", 1),
+        }  # fmt: skip
+        self.task = asyncio.create_task(world.app(scope, self._receive, self._send))
+
+    async def _receive(self) -> Any:
+        await self.go.wait()
+        return {"type": "http.request", "body": b"0123456789", "more_body": False}
+
+    async def _send(self, message: Any) -> None:
+        self.status = message.get("status", self.status)
+
+
+async def test_few_files_at_a_time(tmp_path: Path) -> None:
+    async with served(tmp_path) as (world, client, _):
+        links = [(await announced(client))[1] for _ in range(AT_ONCE + 1)]
+        other = (await announced(await world.client("Oak")))[1]
+        held = [Held(world, link) for link in links[:AT_ONCE]]
+        await asyncio.sleep(0.05)
+        visitor = world.stranger()
+        same = await visitor.send("PUT", links[0], body=b"x" * 10, headers=CSV)
+        assert (same.status, same.code) == (409, "conflict")
+        more = await visitor.send("PUT", links[-1], body=b"x" * 10, headers=CSV)
+        assert (more.status, more.code, more.headers["retry-after"]) == (429, "rate_limited", "5")
+        assert (await visitor.send("PUT", other, body=b"x" * 10, headers=CSV)).status == 200, "others are not held up"
+        for put in held:
+            put.go.set()
+        await asyncio.gather(*(put.task for put in held))
+        assert [put.status for put in held] == [200] * AT_ONCE
+        assert (await visitor.send("PUT", links[-1], body=b"x" * 10, headers=CSV)).status == 200
+
+
+async def test_puts_have_a_budget(tmp_path: Path) -> None:
+    async with served(tmp_path) as (world, client, _):
+        _, link = await announced(client)
+        visitor = world.stranger()
+        answers = [await visitor.send("PUT", link, body=b"x" * 10, headers=CSV) for _ in range(41)]
+        assert [answer.status for answer in answers] == [200] * 40 + [429]
+        assert answers[-1].code == "rate_limited" and answers[-1].headers["retry-after"] == "1"
+        other = (await announced(await world.client("Oak")))[1]
+        assert (await visitor.send("PUT", other, body=b"x" * 10, headers=CSV)).status == 200
+        world.clock.advance(timedelta(seconds=1))
+        assert (await visitor.send("PUT", link, body=b"x" * 10, headers=CSV)).status == 200

@@ -1,0 +1,41 @@
+"""Who needs a snapshot is looked up by index: walked through, it would cost each sweep all runs there ever were."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from adapters.postgres.pool import Pool
+from adapters.postgres.storage import SQL
+from domain.kernel.tenancy import Tenant
+from tests.support.postgres import database
+
+pytestmark = pytest.mark.asyncio
+NOW = datetime.now(UTC)
+GIVEN = {
+    "org": "org_1", "livemode": True, "open": ["queued"], "replayable": ["succeeded"], "keys": ["a", "b"], "now": NOW,
+    "again": NOW, "unused": NOW, "bytes": 1, "limit": 200,
+}  # fmt: skip
+
+
+def _walked(plan: Any) -> set[str]:
+    """The tables that the plan reads from end to end."""
+    found = {plan["Relation Name"]} if plan["Node Type"] == "Seq Scan" else set()
+    return found.union(*(_walked(part) for part in plan.get("Plans", ())))
+
+
+@pytest.mark.parametrize("name", ["postpone", "free_unneeded", "orphans"])
+async def test_no_table_is_walked_through(name: str) -> None:
+    pool = Pool(await database(), size=1)
+    try:
+        async with pool.tenant(Tenant("org_1", True)) as link:
+            await link.connection.execute("SET enable_seqscan = off")
+            cursor = await link.connection.execute("EXPLAIN (FORMAT JSON) " + SQL[name], GIVEN)
+            row = await cursor.fetchone()
+    finally:
+        await pool.close()
+    assert row is not None
+    plan = row[0][0] if isinstance(row[0], list) else json.loads(row[0])[0]
+    text = json.dumps(plan)
+    assert _walked(plan["Plan"]) == set() and "runs_snapshot" in text, text
