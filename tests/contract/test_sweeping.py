@@ -232,7 +232,7 @@ async def _state(uow: UnitOfWork, tenant: Tenant, run: Run) -> tuple[str, bool, 
     async with uow.read(tenant) as tx:
         found = await tx.runs.get(run.id)
         assert found is not None
-        return found.status, bool(await tx.pushes.parts(run.id)), await tx.storage.used()
+        return found.status, await tx.pushes.part(run.id, 0) is not None, await tx.storage.used()
 
 
 async def test_open_batches_expire(backend: Backend, uow: UnitOfWork) -> None:
