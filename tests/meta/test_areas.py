@@ -12,7 +12,7 @@ MACHINERY = {
     "ports": {"clock", "codec", "connectors", "idempotency", "limits", "maintenance", "objects", "pushes", "queue", "schemas", "secrets",
               "signals", "spool", "store", "unit_of_work"},
     "adapters/postgres": {"catalogue_batch", "columns", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "idempotency", "leadership",
-                          "connecting", "listing", "migrate", "partitions", "pool", "privileges", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance",
+                          "connecting", "dump", "listing", "migrate", "partitions", "pool", "privileges", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance",
                           "shards", "webhook_deliveries"},
     "adapters/memory": {"clock", "idempotency", "limits", "row_fingerprints", "objects", "pushes", "queue", "signals", "table", "unit_of_work", "webhook_deliveries"},
     "adapters/wire": {"codec", "cursors", "problems", "products", "records", "resource", "schema", "versions"},
