@@ -1,5 +1,6 @@
 """`joinery backup` while everything is at work, and `joinery restore` into an empty place: the same service again."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from entrypoints.up.attach import attach
 from tests.flows.api import Api
 from tests.flows.feeds import catalogue, record
 from tests.flows.stage import ROOT, eventually, free_port
+from tests.postgres.databases import fresh_database
 
 _BARE = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
 _BARE |= {"PYTHONPATH": str(ROOT), "JOINERY_PLUGINS": str(ROOT / "plugins.toml")}
@@ -188,6 +190,24 @@ def _closed(owner: "psycopg.Connection[tuple[Any, ...]]") -> None:
     assert owner.execute(rights, ("offers",)).fetchone() == (True,)
     parts = "SELECT bool_or(has_table_privilege('joinery_app', oid, 'SELECT')) FROM pg_class WHERE relispartition AND relkind = 'r'"
     assert owner.execute(parts).fetchone() == (False,)
+
+
+def test_on_servers_that_the_settings_name(first: dict[str, Any], home: Path) -> None:
+    env = {
+        "JOINERY_DATABASE_URL": asyncio.run(fresh_database("Restored-To", migrated=False)),
+        "JOINERY_OBJECTS_URL": (home / "own objects").as_uri(),
+        "JOINERY_SECRET": first["secret"],
+    }
+    wrong = joinery("restore", home / "whole", **env | {"JOINERY_SECRET": "y" * 40})
+    assert wrong.returncode == 1 and "not the secret" in wrong.stderr
+    restored = answered("restore", home / "whole", **env)
+    assert restored["tables"] == first["told"]["tables"]
+    again = joinery("restore", home / "whole", **env)
+    assert again.returncode == 1 and "The database is not empty" in again.stderr
+    findings = {found["name"]: found["state"] for found in answered("doctor", **env)["findings"]}
+    assert findings["database"] == findings["objects"] == "ok"
+    made = answered("backup", home / "from own servers.tar", **env)
+    assert (made["tables"], made["objects"]) == (restored["tables"], restored["objects"])
 
 
 def test_what_is_damaged_is_refused_before_anything_is_made(first: dict[str, Any], home: Path) -> None:

@@ -329,6 +329,7 @@ async def test_what_is_not_to_go_is_not_read(store: Store) -> None:
     await registry.create(other)
     await _logs(store, day, 1, Tenant(other.id, True))
     name = f"request_logs_{day:%Y%m%d}"
+    await store.owner.execute(f"ALTER TABLE {name} SET (autovacuum_enabled = false)".encode())
     await store.owner.execute(
         f"INSERT INTO {name} SELECT r.org, r.livemode, n::text, r.id, method, path, route, query, status, error_code, "
         f"duration_ms, actor, via, api_version, idempotency_key, ip, user_agent, created_at "
