@@ -72,6 +72,12 @@ def _former_secrets(env: Mapping[str, str], current: str) -> tuple[str, ...]:
     return former
 
 
+def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The secrets that the environment names, the current one first. Raises SettingsError."""
+    current = env.get("JOINERY_SECRET", "")
+    return (current, *_former_secrets(env, current)) if current else ()
+
+
 def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     """Read `JOINERY_…` variables. Raises SettingsError."""
     env = os.environ if env is None else env

@@ -1,46 +1,37 @@
-"""Keeping tables small: daily partitions made ahead, old ones dropped, and what a plan keeps for less long deleted."""
+"""Keeping tables small: days made ahead, old ones dropped, and what a plan keeps for less long deleted."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import logging
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, LiteralString
 
 from psycopg import sql
 
-from adapters.postgres.pool import Pool, PooledConnection
-from domain.kernel import retention
-from domain.kernel.ids import encode, uuid7
+from adapters.postgres.connecting import Connection
+from adapters.postgres.partitions import (
+    BATCH,
+    PARTITIONED,
+    days_of,
+    default_of,
+    deletion,
+    drop_days,
+    make_days,
+)
+from adapters.postgres.pool import Pool
 
+LOG: Final = logging.getLogger("joinery.maintenance")
 
-def _day(day: date) -> date | str:
-    return day
-
-
-def first_id(prefix: str, day: date) -> str:
-    """The lowest id that can be made on that day (UTC): ids begin with the time of their making."""
-    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    return f"{prefix}_{encode(uuid7(int(midnight.timestamp()) * 1000, 0))}"
-
-
-def _delivery(day: date) -> date | str:
-    return first_id("dlv", day)
-
-
-@dataclass(frozen=True, slots=True)
-class Days:
-    """A table partitioned by day: for how many days it is kept, by which column, and where a day begins in it."""
-
-    kept: int
-    column: LiteralString
-    bound: Callable[[date], date | str] = _day
-
-
-PARTITIONED: Final = {
-    "events": Days(retention.EVENTS.days + 1, "time"),
-    "request_logs": Days(retention.REQUEST_LOGS.days + 1, "created_at"),
-    "webhook_deliveries": Days(retention.DELIVERIES.days, "id", _delivery),
-}
-AHEAD: Final = 3
+_PRESENT: Final = """
+WITH RECURSIVE present (org) AS (
+    (SELECT org FROM {part} ORDER BY org LIMIT 1)
+    UNION ALL
+    SELECT (SELECT p.org FROM {part} p WHERE p.org > present.org ORDER BY p.org LIMIT 1)
+    FROM present WHERE present.org IS NOT NULL
+)
+SELECT present.org, plans.{days} FROM present JOIN organisations o ON o.id = present.org JOIN plans ON plans.code = o.plan
+WHERE plans.{days} < {age}
+"""
+"""Organisations that have rows in a partition although their plans keep fewer days: a step of an index for each that has
+any, whatever the number of rows."""
 
 
 class PostgresMaintenance:
@@ -50,78 +41,71 @@ class PostgresMaintenance:
         self._pool = pool
 
     async def partitions(self, today: date | None = None) -> None:
-        today = today or datetime.now(UTC).date()
-        for table, days in PARTITIONED.items():
-            for ahead in range(1, AHEAD + 1):
-                await self._make(table, days, today + timedelta(days=ahead))
-            await self._drop(table, days, today - timedelta(days=days.kept))
-
-    async def _make(self, table: str, days: Days, day: date) -> None:
-        """The default partition takes what comes on days without one, so a day that has rows there is left as it is."""
-        name = f"{table}_{day:%Y%m%d}"
-        bounds = days.bound(day), days.bound(day + timedelta(days=1))
-        statement = sql.SQL("CREATE TABLE IF NOT EXISTS {} PARTITION OF {} FOR VALUES FROM ({}) TO ({})").format(
-            sql.Identifier(name), sql.Identifier(table), *map(sql.Literal, bounds)
-        )
+        """The day is the database server's; while this machine's clock is of another mind, nothing is dropped."""
         async with self._pool.owner() as link:
-            cursor = await link.cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (name,))
-            row = await cursor.fetchone()
-            if row and not row[0]:
-                await link.connection.execute(statement)
-
-    async def _drop(self, table: str, days: Days, before: date) -> None:
-        """Drop the days before that one, and what the default partition has of them."""
-        aged = sql.SQL("FROM {} WHERE {} < {}").format(
-            sql.Identifier(f"{table}_default"), sql.Identifier(days.column), sql.Literal(days.bound(before))
-        )
-        async with self._pool.owner() as link:
-            cursor = await link.cursor.execute(
-                "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", (table,)
-            )
-            for (name,) in await cursor.fetchall():
-                day = name.rpartition("_")[2]
-                if day.isdigit() and datetime.strptime(day, "%Y%m%d").date() < before:  # noqa: DTZ007  a date alone
-                    everything = sql.SQL("FROM {}").format(sql.Identifier(name))
-                    await _forget(link, table, everything, sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
-            await _forget(link, table, aged, sql.SQL("DELETE ") + aged)
+            certain = today is not None
+            if today is None:
+                today = await server_day(link.connection)
+                certain = abs(today - datetime.now(UTC).date()) <= timedelta(days=1)
+            await make_days(link.connection, today)
+            if certain:
+                await drop_days(link.connection, today)
+            else:
+                LOG.error("the database server has the date %s, and this machine another: nothing is dropped", today)
 
     async def statistics(self) -> None:
         async with self._pool.owner() as link:
             await link.connection.execute("ANALYZE products, product_terms, variants, offers, row_fingerprints")
 
-    async def purge_request_logs(self) -> int:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(
-                "DELETE FROM request_logs l USING organisations o, plans p WHERE o.id = l.org AND p.code = o.plan "
-                "AND l.created_at < now() - make_interval(days => p.request_log_days)"
-            )
-            return int(cursor.rowcount)
+    async def purge_request_logs(self, today: date | None = None) -> int:
+        """Drop request logs of days older than each organisation's plan keeps them; answers how many."""
+        return await self._purge("request_logs", "request_log_days", sql.SQL("true"), today)
 
     async def purge_deliveries(self, today: date | None = None) -> int:
         """Drop webhook deliveries older than each organisation's plan keeps them; answers how many.
 
         What is still on its way stays, and goes with its day.
         """
-        today, forgotten = today or datetime.now(UTC).date(), 0
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute("SELECT DISTINCT delivery_days FROM plans")
-            for (kept,) in await cursor.fetchall():
-                cursor = await link.cursor.execute(
-                    "DELETE FROM webhook_deliveries d USING organisations o, plans p WHERE o.id = d.org "
-                    "AND p.code = o.plan AND p.delivery_days = %(days)s AND d.id < %(before)s "
-                    "AND d.status IN ('succeeded', 'failed')",
-                    {"days": kept, "before": first_id("dlv", today - timedelta(days=kept))},
-                )
-                forgotten += int(cursor.rowcount)
+        ended = sql.SQL("status IN ('succeeded', 'failed')")
+        return await self._purge("webhook_deliveries", "delivery_days", ended, today)
+
+    async def _purge(self, table: str, kept: LiteralString, rows: sql.SQL, today: date | None) -> int:
+        """Partition by partition, organisation by organisation, a batch at a time."""
+        forgotten = 0
+        async with self._pool.owner() as link:
+            today = today or await server_day(link.connection)
+            parts = await days_of(link.connection, table)
+            named = [(sql.Identifier(name), (today - day).days) for day, name in parts.items()]
+            for part, age in [*named, (default_of(table), PARTITIONED[table].kept)]:
+                for org, days in await _beyond(link.connection, part, kept, age):
+                    own = sql.SQL("org = {} AND ").format(sql.Literal(org)) + rows
+                    older = PARTITIONED[table].before(today - timedelta(days=days))
+                    forgotten += await _delete(link.connection, deletion(part, own + sql.SQL(" AND ") + older))
         return forgotten
 
 
-async def _forget(link: PooledConnection, table: str, rows: sql.Composed, forget: sql.Composed) -> None:
-    """Forget rows. Of events, how far they are gone is recorded in the same transaction (event_low_watermark)."""
-    async with link.connection.transaction():
-        if table == "events":
-            highest = sql.SQL("(SELECT max(position) ") + rows + sql.SQL(")")
-            await link.connection.execute(
-                sql.SQL("UPDATE event_low_watermark SET position = greatest(position, {})").format(highest)
-            )
-        await link.connection.execute(forget)
+async def server_day(connection: Connection) -> date:
+    """Today (UTC) by the database server's clock."""
+    row = await (await connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date")).fetchone()
+    assert row is not None
+    day: date = row[0]
+    return day
+
+
+async def _beyond(connection: Connection, part: sql.Identifier, kept: LiteralString, age: int) -> list[tuple[str, int]]:
+    """Organisations with rows of that age in the partition, and for how many days their plans keep them."""
+    if age <= 0:
+        return []
+    statement = sql.SQL(_PRESENT).format(part=part, days=sql.Identifier(kept), age=sql.Literal(age))
+    return [(org, days) for org, days in await (await connection.execute(statement)).fetchall()]
+
+
+async def _delete(connection: Connection, batch: sql.Composed) -> int:
+    """Repeat a deletion of at most `BATCH` rows until nothing is left of them; answers how many went."""
+    total = 0
+    while True:
+        row = await (await connection.execute(batch)).fetchone()
+        gone = int(row[0]) if row else 0
+        total += gone
+        if gone < BATCH:
+            return total

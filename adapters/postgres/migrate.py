@@ -1,10 +1,12 @@
 """Bringing a database to this release's schema, once, however many processes start together."""
 
+from datetime import UTC, datetime
 from importlib.resources import files
 
 from adapters.postgres.connecting import Connection, connect
 from adapters.postgres.errors import translated
-from adapters.postgres.pool import ROLE
+from adapters.postgres.partitions import make_days
+from adapters.postgres.privileges import grant
 
 _LOCK = 7_215_908_431
 
@@ -32,45 +34,32 @@ async def applied(conninfo: str) -> list[str]:
 
 
 async def migrate(conninfo: str) -> list[str]:
-    """Apply what is missing, in one transaction; answers the names applied. Raises MigrationError."""
+    """Apply what is missing, in one transaction, and make today's partitions; answers the names applied.
+
+    Raises MigrationError.
+    """
     with translated():
-        async with await connect(conninfo, "joinery migrate") as connection, connection.transaction():
-            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            await connection.execute(
-                "CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY, applied_at timestamptz DEFAULT now())"
-            )
-            cursor = await connection.execute("SELECT name FROM schema_migrations")
-            present = {row[0] for row in await cursor.fetchall()}
-            known = available()
-            if unknown := present - {name for name, _ in known}:
-                raise MigrationError(
-                    f"The database is newer than this release (it has {max(unknown)}); upgrade Joinery."
-                )
-            missing = [(name, sql) for name, sql in known if name not in present]
-            for name, sql in missing:
-                await connection.execute(sql.encode())
-                await connection.execute("INSERT INTO schema_migrations (name) VALUES (%s)", (name,))
-            await _grant(connection)
+        async with await connect(conninfo, "joinery migrate") as connection:
+            async with connection.transaction():
+                missing = await apply(connection)
+                await grant(connection)
+            await make_days(connection, datetime.now(UTC).date())
+    return missing
+
+
+async def apply(connection: Connection, up_to: str | None = None) -> list[str]:
+    """Apply what is missing, up to a migration if one is named, in the connection's transaction. Raises MigrationError."""
+    await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    await connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY, applied_at timestamptz DEFAULT now())"
+    )
+    cursor = await connection.execute("SELECT name FROM schema_migrations")
+    present = {row[0] for row in await cursor.fetchall()}
+    known = available()
+    if unknown := present - {name for name, _ in known}:
+        raise MigrationError(f"The database is newer than this release (it has {max(unknown)}); upgrade Joinery.")
+    missing = [entry for entry in known if entry[0] not in present and (up_to is None or entry[0] <= up_to)]
+    for name, script in missing:
+        await connection.execute(script.encode())
+        await connection.execute("INSERT INTO schema_migrations (name) VALUES (%s)", (name,))
     return [name for name, _ in missing]
-
-
-async def _grant(connection: Connection) -> None:
-    """The role that processes work as: no owner, no superuser, so that row-level security binds it."""
-    await connection.execute(
-        f"""DO $$ BEGIN
-            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{ROLE}') THEN CREATE ROLE {ROLE} NOLOGIN; END IF;
-        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$""".encode()
-    )
-    await connection.execute(
-        f"GRANT {ROLE} TO CURRENT_USER; GRANT USAGE, CREATE ON SCHEMA public TO {ROLE};"
-        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE};"
-        f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {ROLE};"
-        f"GRANT TEMPORARY ON DATABASE {connection.info.dbname} TO {ROLE}".encode()
-    )
-    await connection.execute(  # policies stand on the parents: a partition is reached through its parent only
-        f"""DO $$ DECLARE part regclass; BEGIN
-            FOR part IN SELECT oid FROM pg_class WHERE relispartition AND relkind = 'r'
-                AND relnamespace = 'public'::regnamespace
-            LOOP EXECUTE format('REVOKE ALL ON %s FROM {ROLE}', part); END LOOP;
-        END $$""".encode()
-    )

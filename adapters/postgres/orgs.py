@@ -78,7 +78,7 @@ class PostgresOrgRegistry:
             "test": organisation.catalogues[1],
             "created_at": organisation.created_at,
         }
-        async with self._pool.system() as link:
+        async with self._pool.owner() as link:  # processes may not make organisations, nor choose their plans
             await link.cursor.execute(SQL["add"], values)
 
     async def find(self, id_or_name: str) -> Organisation | None:

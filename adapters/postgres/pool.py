@@ -182,11 +182,13 @@ class Pool:
 
     @asynccontextmanager
     async def owner(self) -> AsyncIterator[PooledConnection]:
-        """A connection of its own with the login's full rights: for making and dropping partitions only."""
+        """A connection of its own with the login's full rights, across tenants: for operators and maintenance only."""
         with translated():
             connection = await connect(self._conninfo, "joinery maintenance")
             async with connection:
-                yield PooledConnection(connection)
+                link = PooledConnection(connection)
+                await link.enter("*", True)
+                yield link
 
     async def close(self) -> None:
         self._closed = True

@@ -11,12 +11,13 @@ from typing import Any
 from domain.access.model import ROLES
 from domain.kernel.errors import DomainError
 from domain.orgs.model import KINDS
+from entrypoints.backup.errors import BackupError
 from entrypoints.cli.errors import CommandError
 from entrypoints.preflight import PreflightError, allow_many_files, refuse_foreign_packages
 from entrypoints.settings import SettingsError
 from entrypoints.up.errors import UpError
 
-REFUSALS = (SettingsError, UpError, DomainError, PreflightError, CommandError)
+REFUSALS = (SettingsError, UpError, DomainError, PreflightError, CommandError, BackupError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,6 +82,7 @@ def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     migrate = commands.add_parser("migrate", help="bring the database to this release's schema")
     _store(migrate)
     migrate.set_defaults(run="processes:migrate")
+    _backups(commands)
     openapi = commands.add_parser("openapi", help="print the OpenAPI document")
     openapi.set_defaults(run="processes:openapi")
     look = commands.add_parser("doctor", help="tell what is configured, reachable and wrong")
@@ -102,6 +104,24 @@ def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     plug.add_argument("what", choices=("list", "check"))
     plug.add_argument("--json", action="store_true", help="print JSON")
     plug.set_defaults(run="plugins:plugins")
+
+
+def _backups(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    make = commands.add_parser("backup", help="copy everything, while it runs: rows, objects, the secret")
+    make.add_argument("path", type=Path, help="a folder to make, or a file that ends with .tar")
+    make.add_argument(
+        "--without-secret", action="store_true", help="leave the secret out; without it a backup is useless"
+    )
+    make.add_argument("--data-dir", type=Path, help="the store of `joinery up`, running or stopped")
+    make.add_argument("--json", action="store_true", help="print one JSON object")
+    make.set_defaults(run="backup:backup")
+    restore = commands.add_parser("restore", help="fill an empty database and object store from a backup")
+    restore.add_argument("path", type=Path, help="what `joinery backup` made")
+    restore.add_argument(
+        "--data-dir", type=Path, help="a new directory for `joinery up` (default: the settings' servers)"
+    )
+    restore.add_argument("--json", action="store_true", help="print one JSON object")
+    restore.set_defaults(run="backup:restore")
 
 
 def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

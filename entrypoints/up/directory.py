@@ -58,6 +58,11 @@ class DataDir:
         return self.path / "run.json"
 
     @property
+    def restoring_file(self) -> Path:
+        """There while the directory is being filled from a backup, and afterwards when that was broken off."""
+        return self.path / "restoring"
+
+    @property
     def lock_file(self) -> Path:
         """Locked as long as a supervisor runs."""
         return self.path / "lock"
@@ -84,6 +89,15 @@ def prepare(path: Path) -> DataDir:
             "needed; free some room, or choose another disk with --data-dir."
         )
     return data
+
+
+def refuse_half_restored(data: DataDir) -> None:
+    """Raises UpError when a restore into the directory was broken off: what is there is not the whole."""
+    if data.restoring_file.exists():
+        raise UpError(
+            f"Restoring a backup into {data.path} was broken off; repeat `joinery restore` with the same --data-dir, or "
+            "choose another directory."
+        )
 
 
 def lock(data: DataDir) -> int:

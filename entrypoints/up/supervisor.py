@@ -106,6 +106,7 @@ class _Supervisor:
         with ExitStack() as claims:
             data = directory.prepare(self._options.data_dir)
             claims.callback(os.close, directory.lock(data))
+            directory.refuse_half_restored(data)
             claims.callback(attach.withdraw, data)
             port = claim_port(self._options.port)
             work = asyncio.create_task(self._work(data, port))

@@ -14,7 +14,7 @@ async def grant(backend: Backend, owner: Tenant, catalogue: str, holder: str, *g
         reader._store.write(GRANTS, owner, Grant(catalogue, holder, frozenset(groups)))
         return
     pool: Any = reader._pool  # type: ignore[attr-defined]
-    async with pool.tenant(owner) as link:
+    async with pool.owner() as link:
         await link.cursor.execute(
             "INSERT INTO licences VALUES (%s, %s, %s, %s, %s)",
             (owner.org, owner.livemode, catalogue, holder, list(groups)),
@@ -28,5 +28,5 @@ async def revoke(backend: Backend, owner: Tenant, catalogue: str, holder: str) -
         reader._store.erase(GRANTS, owner, f"{catalogue} {holder}")
         return
     pool: Any = reader._pool  # type: ignore[attr-defined]
-    async with pool.tenant(owner) as link:
+    async with pool.owner() as link:
         await link.cursor.execute("DELETE FROM licences WHERE catalogue = %s AND holder = %s", (catalogue, holder))

@@ -1,5 +1,6 @@
 """What is kept and what is dropped: days of events and deliveries, the log's floor, and what plans keep for less long."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -13,8 +14,11 @@ from adapters.memory.clock import SystemClock
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.pool import Pool
+from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.postgres.maintenance import AHEAD, PARTITIONED, PostgresMaintenance, first_id
+from adapters.postgres import maintenance, partitions
+from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.partitions import AHEAD, PARTITIONED, first_id
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from domain.kernel.ids import encode, new_id, uuid7
@@ -92,8 +96,10 @@ async def test_deliveries_lie_in_the_day_of_their_ids(store: Store) -> None:
         store, endpoint, _id_of(tomorrow), _id_of(tomorrow, 86_399_999, (1 << 74) - 1),
         _id_of(tomorrow + timedelta(days=1)), _id_of(TODAY, 1000), "dlv_unheard_of",
     )  # fmt: skip
-    names = [f"webhook_deliveries_{TODAY + timedelta(days=ahead):%Y%m%d}" for ahead in (1, 2)]
-    assert await store.places("webhook_deliveries") == {names[0]: 2, names[1]: 1, "webhook_deliveries_default": 2}
+    names = [f"webhook_deliveries_{TODAY + timedelta(days=ahead):%Y%m%d}" for ahead in (0, 1, 2)]
+    assert await store.places("webhook_deliveries") == {
+        names[0]: 1, names[1]: 2, names[2]: 1, "webhook_deliveries_default": 1,
+    }  # fmt: skip
     async with store.uow.read(store.tenant) as tx:
         page = await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint), PageRequest())
     assert len(page.items) == 5
@@ -153,3 +159,195 @@ async def test_plans_keep_deliveries_for_less_long(store: Store) -> None:
     assert set(await cursor.fetchall()) == {
         (store.tenant.org, young), (store.tenant.org, open_one), (other.id, old),
     }  # fmt: skip
+
+
+async def _tell(store: Store, number: int = 1) -> None:
+    async with store.uow.begin(store.tenant, builders.CALL) as tx:
+        await tx.events.append([builders.event(f"src_{n}") for n in range(number)])
+
+
+async def _redate(store: Store, day: date, hour: int = 12) -> None:
+    """Date the events that were appended last on that day."""
+    noon = datetime(day.year, day.month, day.day, hour, tzinfo=UTC)
+    await store.owner.execute("UPDATE events SET time = %s WHERE time > now() - interval '1 hour'", (noon,))
+
+
+async def _positions(store: Store) -> list[int]:
+    cursor = await store.owner.execute("SELECT position FROM events ORDER BY position")
+    return [row[0] for row in await cursor.fetchall()]
+
+
+async def _partitions(store: Store, table: str) -> set[str]:
+    cursor = await store.owner.execute(
+        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", (table,)
+    )
+    return {row[0] for row in await cursor.fetchall()}
+
+
+def _named(table: str, first: date, last: date) -> set[str]:
+    return {f"{table}_{first + timedelta(days=n):%Y%m%d}" for n in range((last - first).days + 1)}
+
+
+async def test_the_first_day_has_its_partition(store: Store) -> None:
+    """Migrating makes it, before anything is written."""
+    for table in PARTITIONED:
+        assert await _partitions(store, table) == {f"{table}_default"} | _named(
+            table, TODAY, TODAY + timedelta(days=AHEAD)
+        )
+    await _tell(store)
+    assert await store.places("events") == {f"events_{TODAY:%Y%m%d}": 1}
+
+
+async def test_rows_of_a_day_without_a_partition_move_there(store: Store) -> None:
+    late = TODAY + timedelta(days=20)
+    await _tell(store, 3)
+    await _redate(store, late + timedelta(days=1))
+    endpoint = await _endpoint(store)
+    await _deliver(store, endpoint, _id_of(late, 5), _id_of(late + timedelta(days=2), 5))
+    await _logs(store, late, 4)
+    assert (await store.places("events"), await store.places("request_logs")) == (
+        {"events_default": 3}, {"request_logs_default": 4},
+    )  # fmt: skip
+    await store.maintenance.partitions(late)
+    assert await store.places("events") == {f"events_{late + timedelta(days=1):%Y%m%d}": 3}
+    assert await store.places("request_logs") == {f"request_logs_{late:%Y%m%d}": 4}
+    assert await store.places("webhook_deliveries") == {
+        f"webhook_deliveries_{late + timedelta(days=n):%Y%m%d}": 1 for n in (0, 2)
+    }
+
+
+async def test_too_many_of_them_stay_and_stop_nobody(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "MOST_MOVED", 3)
+    late = TODAY + timedelta(days=20)
+    await _logs(store, late, 4)
+    await store.maintenance.partitions(late)
+    assert await store.places("request_logs") == {"request_logs_default": 4}
+    assert f"request_logs_{late:%Y%m%d}" not in await _partitions(store, "request_logs")
+    for table in PARTITIONED:
+        assert await _partitions(store, table) >= _named(table, late + timedelta(days=1), late + timedelta(days=3))
+
+
+async def test_one_tables_trouble_does_not_stop_the_others(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    day = TODAY + timedelta(days=20)
+    await store.owner.execute(f"CREATE TABLE events_{day:%Y%m%d} (somebody text)".encode())
+    old = TODAY - timedelta(days=500)
+    await store.maintenance.partitions(old)
+    await store.maintenance.partitions(day)
+    assert f"events_{day:%Y%m%d} could not be made" in caplog.text
+    for table in PARTITIONED:
+        assert not await _partitions(store, table) & _named(table, old, old + timedelta(days=AHEAD))
+        assert await _partitions(store, table) >= _named(table, day + timedelta(days=1), day + timedelta(days=AHEAD))
+
+
+async def test_days_are_those_of_utc(store: Store) -> None:
+    await store.owner.execute(
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''America/New_York''', current_database()); END $$"
+    )
+    late = TODAY + timedelta(days=20)
+    await store.maintenance.partitions(late)
+    await _tell(store)
+    await _redate(store, late, 1)
+    assert await store.places("events") == {f"events_{late:%Y%m%d}": 1}
+
+
+async def test_an_event_of_a_slow_clock_takes_nothing_along(store: Store) -> None:
+    """One process was 29 days behind for a moment: what it wrote is not old, and nobody's place in the log expires."""
+    begun = TODAY - timedelta(days=60)
+    for ahead in range(0, 40, AHEAD + 1):
+        await store.maintenance.partitions(begun + timedelta(days=ahead))
+    for ahead in range(40):
+        await _tell(store, 5)
+        await _redate(store, begun + timedelta(days=ahead))
+        if ahead in (20, 39):
+            await _tell(store)
+            await _redate(store, begun + timedelta(days=3 if ahead == 39 else 25))  # behind, and ahead
+    positions = await _positions(store)
+    reader = PostgresEventReader(store.pool)
+    kept = PARTITIONED["events"].kept
+    await store.maintenance.partitions(begun + timedelta(days=5 + kept))
+    assert await _positions(store) == positions[25:]
+    assert (await reader.bounds()).low_watermark == positions[24]
+    assert (await store.places("events"))["events_default"] == 1, "its day is gone, it is not"
+    await store.maintenance.partitions(begun + timedelta(days=5 + kept))
+    assert await _positions(store) == positions[25:]
+    await store.maintenance.partitions(begun + timedelta(days=41 + kept))
+    assert await _positions(store) == []
+    assert (await reader.bounds()).low_watermark == positions[-1]
+
+
+async def test_nothing_is_dropped_by_a_clock_that_is_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def wrong(connection: object) -> date:
+        return TODAY + timedelta(days=400)
+
+    await _tell(store)
+    monkeypatch.setattr(maintenance, "server_day", wrong)
+    await store.maintenance.partitions()
+    assert len(await _positions(store)) == 1
+    assert "nothing is dropped" in caplog.text
+
+
+async def _logs(store: Store, day: date, number: int, tenant: Tenant | None = None) -> None:
+    moment = datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
+    sink = PostgresRequestLogSink(store.pool)
+    await sink.write([builders.request_log(tenant or store.tenant, created_at=moment) for _ in range(number)])
+
+
+async def test_plans_keep_request_logs_for_less_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In batches, of those organisations alone, and over the default partition, too."""
+    monkeypatch.setattr(partitions, "BATCH", 4)
+    monkeypatch.setattr(maintenance, "BATCH", 4)
+    registry = PostgresOrgRegistry(store.pool)
+    longest = await registry.plan("max")
+    assert longest is not None and longest.request_log_days == 90
+    other = builders.organisation(plan=longest)
+    await registry.create(other)
+    theirs = Tenant(other.id, True)
+    await store.maintenance.partitions(TODAY - timedelta(days=40))
+    for back in (60, 39, 31, 30, 29, 0):  # of the 39th day there is a partition
+        await _logs(store, TODAY - timedelta(days=back), 9)
+        await _logs(store, TODAY - timedelta(days=back), 2, theirs)
+    assert await store.maintenance.purge_request_logs(TODAY) == 27
+    cursor = await store.owner.execute(
+        "SELECT org, min(created_at)::date, count(*) FROM request_logs GROUP BY org ORDER BY count(*)"
+    )
+    assert await cursor.fetchall() == [
+        (other.id, TODAY - timedelta(days=60), 12), (store.tenant.org, TODAY - timedelta(days=30), 27),
+    ]  # fmt: skip
+    assert await store.maintenance.purge_request_logs(TODAY) == 0
+
+
+async def test_what_is_not_to_go_is_not_read(store: Store) -> None:
+    """Looking for what plans no longer keep costs steps of an index, however many rows there are."""
+    await store.maintenance.partitions(TODAY - timedelta(days=50))
+    day = TODAY - timedelta(days=50)
+    registry = PostgresOrgRegistry(store.pool)
+    longest = await registry.plan("max")
+    assert longest is not None
+    other = builders.organisation(plan=longest)
+    await registry.create(other)
+    await _logs(store, day, 1, Tenant(other.id, True))
+    name = f"request_logs_{day:%Y%m%d}"
+    await store.owner.execute(f"ALTER TABLE {name} SET (autovacuum_enabled = false)".encode())
+    await store.owner.execute(
+        f"INSERT INTO {name} SELECT r.org, r.livemode, n::text, r.id, method, path, route, query, status, error_code, "
+        f"duration_ms, actor, via, api_version, idempotency_key, ip, user_agent, created_at "
+        f"FROM {name} r, generate_series(1, 20000) n".encode()
+    )
+    await store.owner.execute(f"VACUUM ANALYZE {name}".encode())
+    before = await _blocks(store, name)
+    assert await store.maintenance.purge_request_logs(TODAY) == 0
+    assert await _blocks(store, name) - before < 50
+
+
+async def _blocks(store: Store, name: str) -> int:
+    """How many blocks of the partition and its indexes were asked for so far."""
+    await asyncio.sleep(1.2)
+    await store.owner.execute("SELECT pg_stat_force_next_flush()")
+    cursor = await store.owner.execute(
+        "SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit FROM pg_statio_all_tables WHERE relname = %s",
+        (name,),
+    )
+    row = await cursor.fetchone()
+    return int(row[0]) if row else 0

@@ -164,9 +164,9 @@ async def test_one_leads_and_another_takes_over() -> None:
     stops = {name: asyncio.Event() for name in "ab"}
 
     @contextlib.asynccontextmanager
-    async def leadership() -> AsyncIterator[None]:
+    async def leadership() -> AsyncIterator[Duty]:
         async with lock:
-            yield
+            yield asyncio.Event().wait
 
     def duty(name: str) -> Duty:
         async def forever() -> None:
@@ -190,10 +190,10 @@ async def test_trouble_gives_the_lead_away_and_asks_for_it_again(caplog: pytest.
     stage, stop, terms = Stage(), asyncio.Event(), 0
 
     @contextlib.asynccontextmanager
-    async def leadership() -> AsyncIterator[None]:
+    async def leadership() -> AsyncIterator[Duty]:
         nonlocal terms
         terms += 1
-        yield
+        yield asyncio.Event().wait
 
     stage.due.broken = True
     with caplog.at_level(logging.ERROR):
@@ -205,3 +205,32 @@ async def test_trouble_gives_the_lead_away_and_asks_for_it_again(caplog: pytest.
         stop.set()
         await asyncio.wait_for(task, 2)
     assert "the lead is given up" in caplog.text
+
+
+async def test_whoever_lost_the_lead_does_nothing_more() -> None:
+    """Another process may lead by now."""
+    lost, begun, ended, stop = asyncio.Event(), 0, 0, asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def leadership() -> AsyncIterator[Duty]:
+        async def led() -> None:
+            await lost.wait()
+            lost.clear()
+            raise ConnectionError("the lock is gone")
+
+        yield led
+
+    async def duty() -> None:
+        nonlocal begun, ended
+        begun += 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended += 1
+
+    task = asyncio.create_task(Leader(leadership, [duty], retry=0.05).run(stop))
+    await until(lambda: begun == 1)
+    lost.set()
+    await until(lambda: (begun, ended) == (2, 1))
+    stop.set()
+    await asyncio.wait_for(task, 2)

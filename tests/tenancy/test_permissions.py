@@ -70,7 +70,7 @@ async def test_a_demoted_members_key_loses_at_once_what_the_role_lost(world: Wor
     member = await world.member(organisation, "owner")
     client = await world.client(Tenant(organisation.id, True), member=member.user)
     assert (await client.post("/v1/sources", {"name": "A", "kind": "push"})).status == 201
-    async with world.container.pool().tenant(Tenant(organisation.id, True)) as link:
+    async with world.container.pool().owner() as link:
         await link.connection.execute("UPDATE members SET role = 'viewer' WHERE org = %s", (organisation.id,))
     await _within_a_second(client, 403, method="POST")
 
@@ -80,7 +80,7 @@ async def test_a_left_members_key_proves_nothing(world: World) -> None:
     member = await world.member(organisation, "owner")
     client = await world.client(Tenant(organisation.id, True), member=member.user)
     assert (await client.get("/v1/sources")).status == 200
-    async with world.container.pool().tenant(Tenant(organisation.id, True)) as link:
+    async with world.container.pool().owner() as link:
         await link.connection.execute("DELETE FROM members WHERE org = %s", (organisation.id,))
     await _within_a_second(client, 401)
 

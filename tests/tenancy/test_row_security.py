@@ -12,6 +12,7 @@ from psycopg import errors, sql
 
 from adapters.postgres.migrate import migrate
 from adapters.postgres.pool import Pool
+from adapters.postgres.privileges import PRIVILEGES
 from adapters.postgres.session import Session
 from adapters.postgres.maintenance import PostgresMaintenance
 from domain.kernel.tenancy import Tenant
@@ -130,9 +131,10 @@ async def test_a_forgotten_filter_changes_and_deletes_only_ones_own(rows: Rows) 
             session = rows.session(link, tenant)
             for table in rows.tables:
                 own = await rows.own(table, tenant)
-                for words in ("UPDATE {} SET org = org", "DELETE FROM {}"):
+                for right, words in (("UPDATE", "UPDATE {} SET org = org"), ("DELETE", "DELETE FROM {}")):
                     async with link.connection.transaction(force_rollback=True):
-                        assert await session.run(_statement(words, table)) == own, (words, table.name)
+                        if right in PRIVILEGES[table.name].replace("UPDATE (", ""):  # not of some columns alone
+                            assert await session.run(_statement(words, table)) == own, (words, table.name)
 
 
 async def test_nothing_is_handed_to_another_tenant(rows: Rows) -> None:
@@ -179,7 +181,7 @@ def _copied(table: TenantTable, other: Tenant) -> sql.Composed:
 
 
 async def _refused(session: Session, statement: sql.Composed) -> None:
-    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security|permission denied for table"):
         await session.run(statement)
 
 

@@ -40,7 +40,6 @@ ACROSS = {
     "sources.next_due": "the scheduler serves every organisation's sources",
 }
 WITHOUT_MODE = {"members"}
-INLINE_ACROSS = {"maintenance.py": "request logs and deliveries are forgotten by each organisation's plan"}
 _TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?([a-z_]+)\b", re.IGNORECASE)
 _RENAMED = re.compile(r"^ALTER TABLE ([a-z_]+) RENAME TO ([a-z_]+);", re.MULTILINE)
 _CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
@@ -108,10 +107,5 @@ def test_statements_in_code_name_the_tenant() -> None:
         for literal in re.findall(
             r'"((?:SELECT|INSERT|UPDATE|DELETE| AND EXISTS| AND p\.id IN)[^"]*(?:"\s+"[^"]*)*)"', text
         ):
-            if touched(literal) and path.name not in INLINE_ACROSS:
+            if touched(literal):
                 assert missing(re.sub(r'"\s+"', "", literal)) == set(), (path.name, literal)
-
-
-def test_deletions_in_code_across_tenants_are_still_there() -> None:
-    for name in INLINE_ACROSS:
-        assert touched((FOLDER / name).read_text(encoding="utf-8")), f"take {name} off the list"

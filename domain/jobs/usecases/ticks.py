@@ -17,8 +17,9 @@ LOG: Final = logging.getLogger("joinery.scheduler")
 RETRY: Final = 2.0
 """Seconds between losing the lead and asking for it again."""
 Duty = Callable[[], Coroutine[Any, Any, None]]
-Leadership = Callable[[], AbstractAsyncContextManager[object]]
-"""Entering waits until no other process leads; leaving gives the lead away."""
+Leadership = Callable[[], AbstractAsyncContextManager[Duty]]
+"""Entering waits until no other process leads; leaving gives the lead away. What it answers runs as long as this process
+leads, and raises when the lead is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Ticks:
 class Leader:
     """One a process. It does its duties (Relay.run, Ticks.run), side by side, while it leads.
 
-    When one of them raises, all are stopped and the lead is given away: its connection may be as dead as theirs.
+    When one of them raises, all are stopped and the lead is given away: its connection may be as dead as theirs. When the
+    lead is lost, all are stopped, too: another process may lead by now.
     """
 
     def __init__(self, leadership: Leadership, duties: Sequence[Duty], *, retry: float = RETRY) -> None:
@@ -76,8 +78,9 @@ class Leader:
     async def _terms(self) -> None:
         while True:
             try:
-                async with self._leadership(), asyncio.TaskGroup() as group:
+                async with self._leadership() as led, asyncio.TaskGroup() as group:
                     LOG.info("this process leads")
+                    group.create_task(led())
                     for duty in self._duties:
                         group.create_task(duty())
             except Exception:

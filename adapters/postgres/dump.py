@@ -1,0 +1,193 @@
+"""The database's rows as they were at one moment, and an empty database filled with them, whole or not at all.
+
+Tables are copied, and their schema comes from the migrations, so a backup of one PostgreSQL version goes into any other,
+needs no program beside this one, and is taken by the owner although row-level security binds it.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from psycopg import sql
+
+from adapters.postgres.connecting import Connection, connect
+from adapters.postgres.errors import translated
+from adapters.postgres.migrate import apply
+from adapters.postgres.partitions import attachment, days_of
+from adapters.postgres.privileges import grant
+
+_TABLES: Final = """
+SELECT c.relname, c.relkind = 'p', array_agg(a.attname::text ORDER BY a.attnum), (
+    SELECT coalesce(array_agg(DISTINCT f.relname::text), '{}') FROM pg_constraint k JOIN pg_class f ON f.oid = k.confrelid
+    WHERE k.conrelid = c.oid AND k.contype = 'f' AND f.oid <> c.oid)
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+    AND c.relname <> 'schema_migrations'
+GROUP BY c.oid, c.relname, c.relkind ORDER BY c.relname
+"""
+_SEQUENCES: Final = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' ORDER BY sequencename"
+_OBJECTS: Final = """
+SELECT key, bool_or(needed) FROM (
+    SELECT snapshot AS key, status IN ('queued', 'running', 'waiting') OR id = max(id) FILTER (WHERE status = 'succeeded')
+        OVER (PARTITION BY org, livemode, source, stream) AS needed FROM runs WHERE snapshot IS NOT NULL
+    UNION ALL SELECT key, false FROM uploads
+    UNION ALL SELECT input ->> 'key', true FROM runs
+        WHERE input ->> 'key' IS NOT NULL AND snapshot IS NULL AND status IN ('queued', 'running', 'waiting')
+) AS named GROUP BY key ORDER BY key
+"""
+_CLAIMED: Final = """
+SELECT c.relname FROM pg_class c
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S') ORDER BY c.relname LIMIT 1
+"""
+_WHOLE: Final = (
+    b"SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_encoding = 'UTF8'; "
+    b"SELECT set_config('joinery.org', '*', false)"
+)
+"""A dump takes as long as it takes; as `*` the owner sees every tenant, though row-level security binds it."""
+
+
+class DumpError(Exception):
+    """A database cannot be filled from a backup; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """A table as it is kept: its columns in order, and for which days it has partitions (ISO dates)."""
+
+    name: str
+    columns: Sequence[str]
+    days: Sequence[str] = ()
+
+
+class Snapshot:
+    """One moment of the database, for as long as its transaction lasts."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.copied = 0
+        """Rows of the table that was copied last."""
+
+    async def version(self) -> str:
+        """The server's version."""
+        row = await (await self._connection.execute("SHOW server_version")).fetchone()
+        return str(row[0]) if row else "?"
+
+    async def migrations(self) -> list[str]:
+        """Names of the migrations that the database has."""
+        cursor = await self._connection.execute("SELECT name FROM schema_migrations ORDER BY name")
+        return [name for (name,) in await cursor.fetchall()]
+
+    async def tables(self) -> list[TableShape]:
+        """Every table, those that others refer to first."""
+        cursor = await self._connection.execute(_TABLES)
+        waiting = {row[0]: row for row in await cursor.fetchall()}
+        ordered: list[TableShape] = []
+        while waiting:
+            ready = [row for row in waiting.values() if not set(row[3]) & waiting.keys()]
+            for name, partitioned, columns, _ in ready:
+                days = await days_of(self._connection, name) if partitioned else {}
+                ordered.append(TableShape(name, columns, [day.isoformat() for day in days]))
+                del waiting[name]
+            if not ready:
+                raise DumpError(f"The tables {', '.join(sorted(waiting))} refer to each other.")
+        return ordered
+
+    async def rows(self, table: TableShape) -> AsyncIterator[bytes]:
+        """The table's rows in PostgreSQL's binary COPY format; `copied` tells their number afterwards."""
+        columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
+        statement = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT binary)")
+        async with self._connection.cursor() as cursor:
+            async with cursor.copy(statement.format(columns, sql.Identifier(table.name))) as copy:
+                async for chunk in copy:
+                    yield bytes(chunk)
+            self.copied = cursor.rowcount
+
+    async def sequences(self) -> dict[str, int]:
+        """The last number that each sequence gave out: asked after the rows, it is beyond all that they hold."""
+        last: dict[str, int] = {}
+        for (name,) in await (await self._connection.execute(_SEQUENCES)).fetchall():
+            statement = sql.SQL("SELECT last_value - (NOT is_called)::integer FROM {}").format(sql.Identifier(name))
+            row = await (await self._connection.execute(statement)).fetchone()
+            last[name] = int(row[0]) if row else 0
+        return last
+
+    async def objects(self) -> dict[str, bool]:
+        """Keys of the object store that rows name, and whether there must be an object (an upload may yet come)."""
+        return dict(await (await self._connection.execute(_OBJECTS)).fetchall())
+
+
+@asynccontextmanager
+async def snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
+    """The database as it is now, whatever is written meanwhile. Raises Unavailable."""
+    with translated():
+        async with await connect(conninfo, "joinery backup") as connection:
+            await connection.execute(_WHOLE)
+            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield Snapshot(connection)
+            await connection.execute("ROLLBACK")
+
+
+class Loader:
+    """Fills an empty database, in one transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def schema(self, migrations: Sequence[str], tables: Sequence[TableShape]) -> None:
+        """Make the tables as those migrations leave them, empty. Raises DumpError, MigrationError."""
+        if await apply(self._connection, max(migrations)) != list(migrations):
+            raise DumpError(
+                f"This release does not know the schema {max(migrations)} of the backup; use the one it names."
+            )
+        names = sql.SQL(", ").join(sql.Identifier(table.name) for table in tables)
+        await self._connection.execute(sql.SQL("TRUNCATE {}").format(names))
+        for table in tables:
+            for day in table.days:
+                words = sql.SQL("CREATE TABLE {1} PARTITION OF {0}")
+                await self._connection.execute(attachment(words, table.name, date.fromisoformat(day)))
+
+    async def rows(self, table: TableShape, chunks: AsyncIterable[bytes]) -> int:
+        """Copy a table's rows in; answers how many. The owner may not do so while row-level security binds it."""
+        name = sql.Identifier(table.name)
+        columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
+        cursor = await self._connection.execute(
+            "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass", (table.name,)
+        )
+        forced = (await cursor.fetchone() or [False])[0]
+        if forced:
+            await self._connection.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(name))
+        copying = self._connection.cursor()
+        async with copying.copy(sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(name, columns)) as copy:
+            async for chunk in chunks:
+                await copy.write(chunk)
+        if forced:
+            await self._connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(name))
+        return copying.rowcount
+
+    async def finish(self, sequences: Mapping[str, int]) -> None:
+        """Go on counting behind what was given out, bring the schema to this release's, and give processes their rights.
+
+        Positions that were given out after the backup are given out again: here the log becomes another one.
+        """
+        for name, last in sequences.items():
+            if last > 0:
+                await self._connection.execute("SELECT setval(%s::regclass, %s)", (name, last))
+        await apply(self._connection)
+        await grant(self._connection)
+
+
+@asynccontextmanager
+async def loading(conninfo: str) -> AsyncIterator[Loader]:
+    """Fill an empty database; what was done is kept when the context is left without an error. Raises DumpError."""
+    with translated():
+        async with await connect(conninfo, "joinery restore") as connection:
+            await connection.execute(_WHOLE)
+            async with connection.transaction():
+                if claimed := await (await connection.execute(_CLAIMED)).fetchone():
+                    raise DumpError(
+                        f"The database is not empty (it has {claimed[0]}); restore into one that was just created."
+                    )
+                yield Loader(connection)
+            await connection.execute("ANALYZE")

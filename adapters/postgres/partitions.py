@@ -1,0 +1,264 @@
+"""Partitions by day: made ahead, dropped when they are old, without keeping anybody waiting.
+
+Whoever reads a table for long (a dump, a report) holds locks that making and dropping a partition must wait for, and
+behind whoever waits everybody else does. So each attempt gives up soon, and a later one does what is left.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from typing import Final, LiteralString
+
+from psycopg import errors, sql
+
+from adapters.postgres.connecting import Connection
+from adapters.postgres.privileges import close
+from domain.kernel import retention
+from domain.kernel.ids import encode, uuid7
+
+LOG: Final = logging.getLogger("joinery.maintenance")
+AHEAD: Final = 3
+"""Days made before they begin; today's is made, too."""
+MOST_MOVED: Final = 20_000
+"""Rows of a day that are moved out of the default partition when the day is made; with more, the day stays there."""
+BATCH: Final = 5_000
+TRIES: Final = 3
+PAUSE: Final = 1.0
+_LOCK: Final = 7_215_908_433
+_WAIT: Final = b"SET LOCAL lock_timeout = '200ms'"
+_HOLD: Final = b"SET LOCAL statement_timeout = '600ms'"
+"""Attaching a partition keeps everybody out of the default one while that is looked through."""
+_BUSY: Final = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)
+
+
+def _midnight(day: date) -> datetime:
+    """When the day begins: days are UTC's, whatever the time zone of a session."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def first_id(prefix: str, day: date) -> str:
+    """The lowest id that can be made on that day (UTC): ids begin with the time of their making."""
+    return f"{prefix}_{encode(uuid7(int(_midnight(day).timestamp()) * 1000, 0))}"
+
+
+def _delivery(day: date) -> str:
+    return first_id("dlv", day)
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """A table partitioned by day: for how many days it is kept, by which column, and where a day begins in it."""
+
+    kept: int
+    column: LiteralString
+    bound: Callable[[date], datetime | str] = _midnight
+
+    def within(self, day: date) -> sql.Composed:
+        """The condition that a row is of that day."""
+        after = sql.SQL("{} >= {} AND ").format(sql.Identifier(self.column), sql.Literal(self.bound(day)))
+        return after + self.before(day + timedelta(days=1))
+
+    def before(self, day: date) -> sql.Composed:
+        """The condition that a row is of an earlier day."""
+        return sql.SQL("{} < {}").format(sql.Identifier(self.column), sql.Literal(self.bound(day)))
+
+
+PARTITIONED: Final[Mapping[str, Days]] = {
+    "events": Days(retention.EVENTS.days + 1, "time"),
+    "request_logs": Days(retention.REQUEST_LOGS.days + 1, "created_at"),
+    "webhook_deliveries": Days(retention.DELIVERIES.days, "id", _delivery),
+}
+
+
+def partition_name(table: str, day: date) -> str:
+    """What the partition of that day is called."""
+    return f"{table}_{day:%Y%m%d}"
+
+
+def default_of(table: str) -> sql.Identifier:
+    """The partition of rows whose day has none."""
+    return sql.Identifier(f"{table}_default")
+
+
+async def days_of(connection: Connection, table: str) -> dict[date, str]:
+    """The partitions that there are, oldest first, by their day."""
+    cursor = await connection.execute(
+        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = %s::regclass",
+        (table,),
+    )
+    named = [(name, name.rpartition("_")[2]) for (name,) in await cursor.fetchall()]
+    dated = [(datetime.strptime(day, "%Y%m%d").date(), name) for name, day in named if day.isdigit()]  # noqa: DTZ007  a date alone
+    return dict(sorted(dated))
+
+
+async def make_days(connection: Connection, today: date) -> None:
+    """Have the partitions of today and the next days, as far as can be; what cannot be made now is logged."""
+    for table in PARTITIONED:
+        days = [today + timedelta(days=ahead) for ahead in range(AHEAD + 1)]
+        await _each(connection, {partition_name(table, day): partial(_make, connection, table, day) for day in days})
+
+
+async def drop_days(connection: Connection, today: date) -> None:
+    """Drop the days that are kept no longer, and what the default partitions have of them, as far as can be."""
+    for table, days in PARTITIONED.items():
+        before = today - timedelta(days=days.kept)
+        held = await days_of(connection, table)
+        await _each(
+            connection, {name: partial(_drop, connection, table, day) for day, name in held.items() if day < before}
+        )
+        await _each(connection, {f"{table}_default": partial(_forget_aged, connection, table, before)})
+
+
+async def _each(connection: Connection, steps: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
+    """Do these steps of one table, by the partition that each is for. Whoever is in the way is so of all of them."""
+    for name, step in steps.items():
+        try:
+            if not await _in_time(name, step):
+                return
+        except Exception:
+            if connection.closed:
+                raise
+            LOG.exception("%s could not be made or dropped", name)
+
+
+async def _in_time(name: str, step: Callable[[], Awaitable[None]]) -> bool:
+    """Do one step, again when somebody was in the way; answers whether it was done."""
+    for left in reversed(range(TRIES)):
+        try:
+            await step()
+        except _BUSY as error:
+            if left:
+                await asyncio.sleep(PAUSE)
+            else:
+                LOG.warning("%s is in use, and left for the next time: %s", name, error.diag.message_primary)
+        else:
+            return True
+    return False
+
+
+@asynccontextmanager
+async def _alone(connection: Connection) -> AsyncIterator[None]:
+    """A transaction that waits for no lock for long, and is the only one of its kind."""
+    async with connection.transaction():
+        await connection.execute(_WAIT)
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        yield
+
+
+async def _make(connection: Connection, table: str, day: date) -> None:
+    """Make the day's table by itself, with what the default partition has of it, and attach it."""
+    name, days = partition_name(table, day), PARTITIONED[table]
+    if day in await days_of(connection, table):
+        return
+    strays = sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} LIMIT {}) AS strays").format(
+        default_of(table), days.within(day), sql.Literal(MOST_MOVED + 1)
+    )
+    if await _number(connection, strays) > MOST_MOVED:
+        LOG.warning("%s: the default partition has too many rows of that day, which stays there", name)
+        return
+    async with _alone(connection):
+        if day in await days_of(connection, table):
+            return
+        await connection.execute(
+            sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING ALL)").format(sql.Identifier(name), sql.Identifier(table))
+        )
+        await close(connection, name)
+        await _move(connection, table, name, days.within(day))
+        await connection.execute(_HOLD)
+        await connection.execute(attachment(sql.SQL("ALTER TABLE {} ATTACH PARTITION {}"), table, day))
+
+
+def attachment(words: sql.SQL, table: str, day: date) -> sql.Composed:
+    """`words`, given the table and the partition, followed by the day's bounds."""
+    bound = PARTITIONED[table].bound
+    first, end = sql.Literal(bound(day)), sql.Literal(bound(day + timedelta(days=1)))
+    parts = words.format(sql.Identifier(table), sql.Identifier(partition_name(table, day)))
+    return parts + sql.SQL(" FOR VALUES FROM ({}) TO ({})").format(first, end)
+
+
+async def _move(connection: Connection, table: str, name: str, rows: sql.Composed) -> None:
+    """Move rows of the default partition to a table that is no partition yet."""
+    cursor = await connection.execute(
+        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped", (table,)
+    )
+    columns = sql.SQL(", ").join(sql.Identifier(column) for (column,) in await cursor.fetchall())
+    await connection.execute(
+        sql.SQL("WITH moved AS (DELETE FROM {} WHERE {} RETURNING {}) INSERT INTO {} ({}) SELECT {} FROM moved").format(
+            default_of(table), rows, columns, sql.Identifier(name), columns, columns
+        )
+    )
+
+
+async def _drop(connection: Connection, table: str, day: date) -> None:
+    name = sql.Identifier(partition_name(table, day))
+    async with _alone(connection):
+        if table != "events":
+            await connection.execute(sql.SQL("DROP TABLE {}").format(name))
+            return
+        limit = sql.Literal(await _reached(connection, day + timedelta(days=2)))
+        await connection.execute(
+            sql.SQL("CREATE TEMPORARY TABLE misdated ON COMMIT DROP AS SELECT * FROM {} WHERE position > {}").format(
+                name, limit
+            )
+        )
+        highest = sql.SQL("SELECT max(position) FROM {} WHERE position > {} IS NOT TRUE").format(name, limit)
+        await connection.execute(_RAISE.format(highest))
+        await connection.execute(sql.SQL("DROP TABLE {}").format(name))
+        await connection.execute(sql.SQL("INSERT INTO {} SELECT * FROM misdated").format(default_of(table)))
+
+
+_RAISE: Final = sql.SQL("UPDATE event_low_watermark SET position = greatest(position, ({}))")
+
+
+async def _reached(connection: Connection, day: date) -> int | None:
+    """A position that the log had reached about that day, or on the next that has any; None without one.
+
+    Events are dated by the clock of whoever wrote them. One whose position is far beyond its day was misdated: dropped
+    with that day it would be lost early, and would take everything below its position along from those who read on.
+    """
+    for later, name in (await days_of(connection, "events")).items():
+        if later >= day:
+            middle = sql.SQL("SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY position) FROM {}")
+            row = await (await connection.execute(middle.format(sql.Identifier(name)))).fetchone()
+            if row and row[0] is not None:
+                return int(row[0])
+    return None
+
+
+async def _forget_aged(connection: Connection, table: str, before: date) -> None:
+    """Delete what the default partition has of earlier days; of events only what the log has left behind as well."""
+    aged = PARTITIONED[table].before(before)
+    any_aged = sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} LIMIT 1) AS aged").format(default_of(table), aged)
+    if not await _number(connection, any_aged):
+        return
+    if table == "events":
+        aged += sql.SQL(" AND position > {} IS NOT TRUE").format(sql.Literal(await _reached(connection, before)))
+        batch = deletion(default_of(table), aged, sql.SQL("position"), _RAISED)
+    else:
+        batch = deletion(default_of(table), aged)
+    while await _number(connection, batch) == BATCH:
+        pass
+
+
+_ONE: Final = sql.SQL("1")
+_NOTHING: Final = sql.SQL("")
+_RAISED: Final = sql.SQL(", raised AS ({})").format(_RAISE.format(sql.SQL("SELECT max(position) FROM gone")))
+
+
+def deletion(
+    table: sql.Identifier, rows: sql.Composed, returned: sql.SQL = _ONE, also: sql.Composable = _NOTHING
+) -> sql.Composed:
+    """Delete at most a batch of those rows of one partition; answers how many."""
+    return sql.SQL(
+        "WITH gone AS (DELETE FROM {} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {} WHERE {} LIMIT {})) RETURNING {}){} "
+        "SELECT count(*) FROM gone"
+    ).format(table, table, rows, sql.Literal(BATCH), returned, also)
+
+
+async def _number(connection: Connection, statement: sql.Composed) -> int:
+    row = await (await connection.execute(statement)).fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,256 @@
+"""`joinery backup` while everything is at work, and `joinery restore` into an empty place: the same service again."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from entrypoints.up.attach import attach
+from tests.flows.api import Api
+from tests.flows.feeds import catalogue, record
+from tests.flows.stage import ROOT, eventually, free_port
+from tests.postgres.databases import fresh_database
+
+_BARE = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")}
+_BARE |= {"PYTHONPATH": str(ROOT), "JOINERY_PLUGINS": str(ROOT / "plugins.toml")}
+
+
+def joinery(*words: object, **env: str) -> "subprocess.CompletedProcess[str]":
+    """A command, as an operator gives it."""
+    command = [sys.executable, "-P", "-m", "entrypoints.cli.main", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, env=_BARE | env, timeout=120, check=False)
+
+
+def answered(*words: object, **env: str) -> Any:
+    """What a command that goes well answers."""
+    done = joinery(*words, "--json", **env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@contextmanager
+def running(data: Path) -> Iterator[int]:
+    """`joinery up` on the directory; answers its port."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "entrypoints.cli.main", "up", "--data-dir", str(data), "--port", str(port)],
+        env=_BARE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        eventually(Api(port, None).is_ready, "it is ready", within=60, every=0.1)
+        yield port
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=40)
+        assert process.returncode == 0, out
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """A short path, for sockets, which the database's user may enter."""
+    made = Path(tempfile.mkdtemp(prefix="jb", dir="/tmp"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def first(home: Path) -> Iterator[dict[str, Any]]:
+    """A service with a quiet and a busy organisation, which goes on writing while a backup is made."""
+    data = home / "first"
+    with running(data) as port:
+        keys = {}
+        for name in ("quiet", "busy"):
+            answered("org", "create", "--name", name, "--kind", "retailer", "--plan", "max", "--data-dir", data)
+            keys[name] = answered("key", "create", "--org", name, "--mode", "live", "--data-dir", data)["secret"]
+        quiet, busy = (Api(port, keys[name]) for name in ("quiet", "busy"))
+        source = quiet.source("file", config={"currency": "usd"})
+        assert quiet.upload(source, catalogue(300))["status"] == "succeeded"
+        pushed = busy.source("push", config={"currency": "usd"})
+        stop, rounds = threading.Event(), [0]
+
+        def write() -> None:
+            while not stop.is_set():
+                run = busy.push(pushed, [record(f"P{n}", quantity=rounds[0]) for n in range(20)])["id"]
+                busy.ended(run)
+                rounds[0] += 1
+
+        writing = threading.Thread(target=write)
+        writing.start()
+        try:
+            eventually(lambda: rounds[0] >= 2, "it writes")
+            cursor = busy.get("/v1/changes", cursor="now")["next_cursor"]
+            told = answered("backup", home / "whole", "--data-dir", data)
+            said = joinery("backup", home / "whole.tar", "--data-dir", data, "--without-secret")
+            assert said.returncode == 0 and "The secret is NOT in it" in said.stdout, said.stderr
+            after = rounds[0]
+            eventually(lambda: rounds[0] > after, "it goes on writing")
+        finally:
+            stop.set()
+            writing.join(30)
+        env = attach(data)
+        yield {
+            "data": data,
+            "keys": keys,
+            "told": told,
+            "cursor": cursor,
+            "reads": reads(quiet),
+            "secret": env["JOINERY_SECRET"],
+        }
+    answered("backup", home / "stopped", "--data-dir", data)
+
+
+def reads(api: Api) -> dict[str, Any]:
+    """What a quiet organisation is answered."""
+    paths = ("/v1/sources", "/v1/products", "/v1/offers", "/v1/changes")
+    found = {path: api.get(path, limit=100) for path in paths}
+    found["/v1/changes"] = found["/v1/changes"]["data"]
+    for source in found["/v1/sources"]["data"]:
+        source.pop("freshness", None)
+    return found
+
+
+def test_what_a_backup_holds(first: dict[str, Any], home: Path) -> None:
+    folder, told = home / "whole", first["told"]
+    assert told["secret"] and told["missing"] == [] and told["objects"] >= 2  # the upload, and its snapshot
+    assert told["tables"]["products"] >= 300 and told["tables"]["plans"] == 4
+    assert (folder / "secret").read_text().strip() == first["secret"]
+    assert {path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*")) if path.is_dir()} == {0o700}
+    assert (home / "whole.tar").stat().st_mode & 0o777 == 0o600
+    assert not list(home.glob("*.partial"))
+    again = joinery("backup", folder, "--data-dir", first["data"])
+    assert again.returncode == 1 and "is there already" in again.stderr
+
+
+@pytest.mark.parametrize("kind", ["folder", "tar"])
+def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -> None:
+    second = home / f"second-{kind}"
+    if kind == "tar":
+        refused = joinery("restore", home / "whole.tar", "--data-dir", second)
+        assert refused.returncode == 1 and "The backup has no secret" in refused.stderr
+        wrong = joinery("restore", home / "whole.tar", "--data-dir", second, JOINERY_SECRET="x" * 40)
+        assert wrong.returncode == 1 and "not the secret that this data was made with" in wrong.stderr
+        assert not second.exists()
+        answered("restore", home / "whole.tar", "--data-dir", second, JOINERY_SECRET=first["secret"])
+    else:
+        answered("restore", home / "whole", "--data-dir", second)
+    assert (second / "secret").stat().st_mode & 0o777 == 0o600
+    with running(second) as port:
+        quiet, busy = (Api(port, first["keys"][name]) for name in ("quiet", "busy"))
+        assert reads(quiet) == first["reads"]
+        _one_moment(busy)
+        events = busy.get("/v1/changes", cursor=first["cursor"], limit=1000)
+        assert events["data"], "a place in the log from before the backup is one in the restored log"
+        [source] = [one["id"] for one in busy.whole("/v1/sources")]
+        assert busy.ended(busy.push(source, [record("P0", quantity=12345)])["id"])["status"] == "succeeded"
+        assert busy.get("/v1/changes", cursor=events["next_cursor"])["data"], "and goes on"
+        with psycopg.connect(attach(second)["JOINERY_DATABASE_URL"]) as owner:
+            _closed(owner)
+    again = joinery("restore", home / "whole", "--data-dir", second)
+    assert again.returncode == 1 and "holds data already" in again.stderr
+
+
+def _one_moment(api: Api) -> None:
+    """Offers are at the version that the log told last, each of the backup's tables being of the same moment."""
+    last: dict[str, int] = {}
+    page = api.get("/v1/changes", limit=1000)
+    while True:
+        for event in page["data"]:
+            if event["type"].startswith("offer."):
+                last[event["subject"]] = event["version"]
+        if page["caught_up"]:
+            break
+        page = api.get("/v1/changes", limit=1000, cursor=page["next_cursor"])
+    versions = {offer["id"]: offer["version"] for offer in api.whole("/v1/offers")}
+    assert {subject.rpartition("/")[2]: version for subject, version in last.items()} == versions
+    assert len(versions) == 20
+
+
+def _closed(owner: "psycopg.Connection[tuple[Any, ...]]") -> None:
+    """Row-level security is in force, rows lie in the partitions of their days, and processes have their rights."""
+    secured = "SELECT count(*), count(*) FILTER (WHERE relforcerowsecurity) FROM pg_class WHERE relrowsecurity"
+    [(tables, forced)] = owner.execute(secured).fetchall()
+    assert tables == forced > 15
+    owner.execute("SELECT set_config('joinery.org', '*', false)")
+    assert owner.execute("SELECT count(*) FROM events_default").fetchone() == (0,)
+    rights = "SELECT has_table_privilege('joinery_app', %s, 'SELECT')"
+    assert owner.execute(rights, ("offers",)).fetchone() == (True,)
+    parts = "SELECT bool_or(has_table_privilege('joinery_app', oid, 'SELECT')) FROM pg_class WHERE relispartition AND relkind = 'r'"
+    assert owner.execute(parts).fetchone() == (False,)
+
+
+def test_on_servers_that_the_settings_name(first: dict[str, Any], home: Path) -> None:
+    env = {
+        "JOINERY_DATABASE_URL": asyncio.run(fresh_database("Restored-To", migrated=False)),
+        "JOINERY_OBJECTS_URL": (home / "own objects").as_uri(),
+        "JOINERY_SECRET": first["secret"],
+    }
+    wrong = joinery("restore", home / "whole", **env | {"JOINERY_SECRET": "y" * 40})
+    assert wrong.returncode == 1 and "not the secret" in wrong.stderr
+    restored = answered("restore", home / "whole", **env)
+    assert restored["tables"] == first["told"]["tables"]
+    again = joinery("restore", home / "whole", **env)
+    assert again.returncode == 1 and "The database is not empty" in again.stderr
+    findings = {found["name"]: found["state"] for found in answered("doctor", **env)["findings"]}
+    assert findings["database"] == findings["objects"] == "ok"
+    made = answered("backup", home / "from own servers.tar", **env)
+    assert (made["tables"], made["objects"]) == (restored["tables"], restored["objects"])
+
+
+def test_what_is_damaged_is_refused_before_anything_is_made(first: dict[str, Any], home: Path) -> None:
+    for name in ("database/offers.copy.gz", "objects", "secret", "manifest.json"):
+        broken = home / "broken"
+        shutil.copytree(home / "whole", broken)
+        path = broken / name
+        path = next(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else path
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content[: -1 if name == "manifest.json" else None])
+        refused = joinery("restore", broken, "--data-dir", home / "third")
+        assert refused.returncode == 1 and "backup" in refused.stderr and "Traceback" not in refused.stderr, (
+            refused.stderr
+        )
+        assert not (home / "third").exists()
+        shutil.rmtree(broken)
+    unfinished = home / "unfinished"
+    shutil.copytree(home / "whole", unfinished)
+    (unfinished / "manifest.json").unlink()
+    refused = joinery("restore", unfinished, "--data-dir", home / "third")
+    assert refused.returncode == 1 and "no finished backup" in refused.stderr
+
+
+def test_a_restore_that_was_broken_off_is_no_service(first: dict[str, Any], home: Path) -> None:
+    data = home / "fourth"
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "entrypoints.cli.main",
+        "restore",
+        str(home / "whole"),
+        "--data-dir",
+        str(data),
+    ]
+    process = subprocess.Popen(command, env=_BARE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    eventually(lambda: (data / "postgres" / "postmaster.pid").exists(), "its database starts", every=0.005)
+    process.kill()
+    process.wait(10)
+    refused = joinery("up", "--data-dir", data, "--port", free_port())
+    assert refused.returncode == 1 and "was broken off" in refused.stderr
+    assert joinery("backup", home / "half", "--data-dir", data).returncode == 1
+    answered("restore", home / "whole", "--data-dir", data)
+    with running(data) as port:
+        assert reads(Api(port, first["keys"]["quiet"])) == first["reads"]

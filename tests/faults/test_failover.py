@@ -1,0 +1,101 @@
+"""A streaming standby is promoted when the primary is lost, and every process follows it by itself."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit
+
+import psycopg
+import pytest
+
+from adapters.postgres.migrate import migrate
+from entrypoints.up.cluster import Cluster, environment
+from entrypoints.up.postgres import Postgres
+from tests.flows.feeds import record
+from tests.flows.stage import Stage, eventually
+
+_LEADS = "this process leads"
+
+
+def _sockets(server: Postgres) -> str:
+    return parse_qs(urlsplit(server.url()).query)["host"][0]
+
+
+def _copied(primary: Postgres, home: Path) -> None:
+    """A base backup of the primary, as the standby's files."""
+    cluster = Cluster(home / "postgres")
+    command = [
+        cluster.program("pg_basebackup"),
+        "-h",
+        _sockets(primary),
+        "-U",
+        "postgres",
+        "-D",
+        str(cluster.path),
+        "-R",
+    ]
+    subprocess.run([*command, "-c", "fast"], check=True, env=environment(), capture_output=True, timeout=60)
+    if os.geteuid() == 0:
+        for path in (cluster.path, *cluster.path.rglob("*")):
+            os.chown(path, 65534, 65534, follow_symlinks=False)
+
+
+@pytest.fixture
+def homes() -> Iterator[tuple[Path, Path, Path]]:
+    """Short paths, for sockets: of the primary, the standby and the stage."""
+    made = [Path(tempfile.mkdtemp(prefix="jr", dir="/tmp")) for _ in range(3)]
+    for path in made:
+        path.chmod(0o755)
+    yield made[0], made[1], made[2]
+    for path in made:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _caught_up(primary: Postgres) -> bool:
+    with psycopg.connect(primary.url("joinery", "postgres"), autocommit=True) as connection:
+        row = connection.execute("SELECT pg_current_wal_lsn() = replay_lsn FROM pg_stat_replication").fetchone()
+        return bool(row and row[0])
+
+
+def test_processes_follow_a_promoted_standby(homes: tuple[Path, Path, Path]) -> None:
+    primary = Postgres(homes[0], {"shared_buffers": "64MB"})
+    process = asyncio.run(primary.start())
+    asyncio.run(migrate(primary.url()))
+    _copied(primary, homes[1])
+    standby = Postgres(homes[1], {"shared_buffers": "64MB"})
+    asyncio.run(standby.start())
+    hosts = quote(f"{_sockets(primary)},{_sockets(standby)}", safe=",")
+    stage = Stage(f"postgresql://joinery@/joinery?host={hosts}&target_session_attrs=read-write", homes[2])
+    try:
+        stage.start("worker")
+        stage.start("scheduler")
+        stage.api()
+        tenancy = stage.organisation()
+        source = tenancy.api.source("push", config={"currency": "usd"})
+        assert tenancy.api.ended(tenancy.api.push(source, [record("A", quantity=1)])["id"])["status"] == "succeeded"
+        page = tenancy.api.get("/v1/changes")
+        eventually(lambda: _LEADS in stage.log("scheduler").read_text(), "it leads")
+        eventually(lambda: _caught_up(primary), "the standby has everything")
+        os.kill(process.pid, signal.SIGKILL)
+        eventually(lambda: not tenancy.api.is_ready(), "the database is gone")
+        with psycopg.connect(standby.url("joinery", "postgres"), autocommit=True) as connection:
+            assert connection.execute("SELECT pg_promote(true, 30)").fetchone() == (True,)
+        eventually(tenancy.api.is_ready, "the API follows", within=30)
+        eventually(lambda: tenancy.api.call("GET", "/v1/products").status == 200, "it reads", within=30)
+        assert len(tenancy.api.whole("/v1/offers")) == 1, "what was acknowledged is there"
+        run = tenancy.api.push(source, [record("A", quantity=2), record("B", quantity=1)])["id"]
+        assert tenancy.api.ended(run, 60)["status"] == "succeeded"
+        later = tenancy.api.get("/v1/changes", cursor=page["next_cursor"])["data"]
+        assert {event["type"] for event in later} >= {"offer.changed", "product.created"}
+        eventually(
+            lambda: stage.log("scheduler").read_text().count(_LEADS) == 2, "the scheduler leads there", within=30
+        )
+    finally:
+        stage.stop(number=signal.SIGKILL)
+        asyncio.run(standby.stop())
+        asyncio.run(primary.stop())

@@ -1,0 +1,232 @@
+"""Backups between servers, versions of PostgreSQL and object stores: every row and byte arrives, or nothing does."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_asyncio
+from psycopg import sql
+
+from adapters.files.objects import FileObjects
+from adapters.postgres import migrate
+from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.migrate import applied, available
+from adapters.postgres.pool import Pool
+from adapters.s3.objects import S3Objects
+from domain.secrets.keys import SigningKeys, link_key
+from entrypoints.backup import restoring
+from entrypoints.backup.archive import Reader, Writer
+from entrypoints.backup.errors import BackupError
+from entrypoints.backup.making import Making
+from entrypoints.backup.manifest import Manifest
+from ports.objects import Objects
+from tests.contract.test_objects import s3_endpoint  # noqa: F401  the fixture
+from tests.postgres.databases import database_alone, fresh_database
+from tests.support.postgres import at_hand, database
+from tests.tenancy.schema import filled, tenant_tables
+
+pytestmark = pytest.mark.asyncio
+SECRET = "a secret of at least thirty-two characters"
+KEYS = [f"snapshots/org_1/live/{n}" for n in range(3)] + ["snapshots/org_1/live"]
+
+
+@pytest_asyncio.fixture(params=["embedded", "server"])
+async def source(request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A database with a row of every kind, on either server."""
+    if request.param == "server" and not await at_hand():
+        pytest.skip("there is no server at hand")
+    async with database_alone("from", await database(request.param)) as address:
+        await _fill(address)
+        yield address
+
+
+@pytest_asyncio.fixture
+async def targets() -> AsyncIterator[list[str]]:
+    """Empty databases on every server that there is."""
+    servers = [await database(), *([await database("server")] if await at_hand() else [])]
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(database_alone("to", server, migrated=False)) for server in servers]
+
+
+async def _fill(address: str) -> None:
+    pool = Pool(address, size=1)
+    await PostgresMaintenance(pool).partitions()
+    await pool.close()
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+        await owner.execute(
+            "INSERT INTO organisations SELECT 'org_' || n, E'N\\u00e4me \\\\. \\t', 'retailer', 'free', NULL, 'l' || n, 't' || n, "
+            "now() FROM generate_series(1, 3) n"
+        )
+        for table in await tenant_tables(owner):
+            if not table.partition:
+                for n in range(3):
+                    await filled(owner, table, f"org_{n + 1}", n > 0, n)
+        for n, key in enumerate(KEYS):
+            await filled_run(owner, n, key)
+        await owner.execute("UPDATE plans SET monthly = 12345 WHERE code = 'free'")
+        await owner.execute("UPDATE event_low_watermark SET position = 7; SELECT setval('event_position', 4711)")
+
+
+async def filled_run(owner: psycopg.AsyncConnection[Any], n: int, key: str) -> None:
+    """A run with that snapshot."""
+    [runs] = [table for table in await tenant_tables(owner) if table.name == "runs"]
+    await filled(owner, runs, "org_1", True, 100 + n, {"snapshot": f"'{key}'", "status": "'running'"})
+
+
+async def _contents(address: str) -> dict[str, list[str]]:
+    """Every row of every table, as text, and where the sequence is."""
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+        await owner.execute("SET timezone = 'UTC'")
+        cursor = await owner.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') "
+            "AND NOT relispartition AND relname <> 'schema_migrations'"
+        )
+        found = {}
+        for (name,) in await cursor.fetchall():
+            rows = await owner.execute(sql.SQL("SELECT t::text FROM {} t ORDER BY 1").format(sql.Identifier(name)))
+            found[name] = [row[0] for row in await rows.fetchall()]
+        return found
+
+
+async def _next(address: str) -> int:
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+        row = await (await owner.execute("SELECT nextval('event_position')")).fetchone()
+        assert row
+        return int(row[0])
+
+
+async def _stored(objects: Objects, folder: Path) -> dict[str, bytes]:
+    contents = {key: secrets.token_bytes(1000 + n) for n, key in enumerate(KEYS)}
+    for key, content in contents.items():
+        (folder / "one").write_bytes(content)
+        await objects.put_file(key, folder / "one")
+    return contents
+
+
+async def _make(path: Path, address: str, objects: Objects) -> Manifest:
+    with Writer(path) as writer:
+        return await Making(writer, address, objects, [SECRET]).run(with_secret=True)
+
+
+async def _restore(path: Path, address: str, objects: Objects) -> None:
+    reader = Reader(path)
+    await restoring.restore(reader, restoring.checked(reader), address, objects)
+
+
+@pytest.mark.parametrize("kept_in", ["files", "s3"])
+async def test_from_any_server_to_any(
+    source: str, targets: list[str], tmp_path: Path, kept_in: str, request: pytest.FixtureRequest
+) -> None:
+    def store(name: str) -> Objects:
+        if kept_in == "files":
+            return FileObjects(tmp_path / name, "http://localhost", SigningKeys(link_key(SECRET)))
+        endpoint = request.getfixturevalue("s3_endpoint")
+        return S3Objects(
+            f"s3://blobs/{secrets.token_hex(4)}-{name}?endpoint={endpoint}&access_key_id=a&secret_access_key=b"
+        )
+
+    objects = store("from")
+    contents = await _stored(objects, tmp_path)
+    made = await _make(tmp_path / "backup.tar", source, objects)
+    assert (made.objects, made.missing) == (4, [])
+    for n, target in enumerate(targets):
+        arrived = store(f"to-{n}")
+        await _restore(tmp_path / "backup.tar", target, arrived)
+        assert await _contents(target) == await _contents(source)
+        assert await _next(target) == 4712
+        assert await applied(target) == [name for name, _ in available()]
+        for key, content in contents.items():
+            assert b"".join([chunk async for chunk in arrived.read(key)]) == content
+        with pytest.raises(BackupError, match="The database is not empty"):
+            await _restore(tmp_path / "backup.tar", target, arrived)
+
+
+async def test_a_failed_load_leaves_the_database_empty(
+    targets: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = await fresh_database("failing")
+    await _fill(address)
+    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+    await _stored(objects, tmp_path)
+    await _make(tmp_path / "backup", address, objects)
+    arrived = FileObjects(tmp_path / "to", "http://localhost", SigningKeys(link_key(SECRET)))
+
+    async def fail(*_: object) -> None:
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("adapters.postgres.dump.Loader.finish", fail)
+        with pytest.raises(OSError, match="the disk is gone"):
+            await _restore(tmp_path / "backup", targets[0], arrived)
+    assert await _contents(targets[0]) == {}
+    await _restore(tmp_path / "backup", targets[0], arrived)
+    assert await _contents(targets[0]) == await _contents(address)
+
+
+async def test_other_bytes_under_a_key_are_not_overwritten(source: str, targets: list[str], tmp_path: Path) -> None:
+    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+    await _stored(objects, tmp_path)
+    await _make(tmp_path / "backup", source, objects)
+    arrived = FileObjects(tmp_path / "to", "http://localhost", SigningKeys(link_key(SECRET)))
+    (tmp_path / "one").write_bytes(b"somebody else's")
+    await arrived.put_file(KEYS[1], tmp_path / "one")
+    with pytest.raises(BackupError, match="holds something else under"):
+        await _restore(tmp_path / "backup", targets[0], arrived)
+    assert await _contents(targets[0]) == {}
+
+
+async def test_an_object_that_is_forgotten_meanwhile(source: str, tmp_path: Path) -> None:
+    """After the rows were read, retention drops an object that they name: it had been copied before."""
+    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+    await _stored(objects, tmp_path)
+    await objects.delete(KEYS[2])
+
+    class Forgetful(Making):
+        async def _table(self, *arguments: Any) -> Any:
+            await objects.delete(KEYS[0])
+            return await super()._table(*arguments)
+
+    with Writer(tmp_path / "backup") as writer:
+        made = await Forgetful(writer, source, objects, [SECRET]).run(with_secret=True)
+    assert (made.objects, made.missing) == (3, [KEYS[2]])
+    assert restoring.checked(Reader(tmp_path / "backup")) == made
+
+
+async def test_a_backup_of_an_earlier_schema_is_brought_up_to_date(
+    targets: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = await fresh_database("earlier", migrated=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(migrate, "available", lambda known=available(): known[:5])
+        await migrate.migrate(address)
+        await _fill(address)
+    objects = FileObjects(tmp_path / "from", "http://localhost", SigningKeys(link_key(SECRET)))
+    await _make(tmp_path / "backup", address, objects)
+    await _restore(tmp_path / "backup", targets[0], objects)
+    assert await applied(targets[0]) == [name for name, _ in available()]
+    with monkeypatch.context() as patched:
+        patched.setattr(migrate, "available", lambda known=available(): known[:4])
+        async with database_alone("older", migrated=False) as older:
+            with pytest.raises(BackupError, match="does not know the schema 0005_run_inputs"):
+                await _restore(tmp_path / "backup", older, objects)
+            assert await _contents(older) == {}
+
+
+async def test_whatever_ends_a_backup_leaves_none(source: str, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), Writer(tmp_path / "backup") as writer:
+        writer.add("one", b"x")
+        raise RuntimeError
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "backup.partial").mkdir()
+    (tmp_path / "backup.partial" / "left").write_bytes(b"by one that was killed")
+    await _make(tmp_path / "backup", source, FileObjects(tmp_path / "from", "http://localhost", SECRET))
+    assert not (tmp_path / "backup" / "left").exists()
+
+
+async def test_names_that_lead_elsewhere(tmp_path: Path) -> None:
+    with Writer(tmp_path / "backup") as writer, pytest.raises(BackupError, match="no name of a file"):
+        writer.add("objects/../../outside", b"x")

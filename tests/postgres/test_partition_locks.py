@@ -1,0 +1,188 @@
+"""Days are made and dropped while somebody reads everything for long, as a dump does: nobody else waits for it."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from adapters.memory.clock import SystemClock
+from adapters.postgres import partitions
+from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.orgs import PostgresOrgRegistry
+from adapters.postgres.partitions import AHEAD, PARTITIONED, partition_name
+from adapters.postgres.pool import Pool
+from adapters.postgres.request_logs import PostgresRequestLogSink
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.wire.catalogue import WireRendering
+from adapters.wire.events import WireEventRendering
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import DeliveryFilter
+from tests.postgres.databases import database_alone
+from tests.support import builders
+from tests.support.postgres import at_hand, database
+
+pytestmark = pytest.mark.asyncio
+TODAY = datetime.now(UTC).date()
+
+
+@dataclass
+class Place:
+    """A database alone, and who writes and reads there."""
+
+    address: str
+    pool: Pool
+    uow: PostgresUnitOfWork
+    tenant: Tenant
+    longest: float = 0.0
+    rounds: int = 0
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def tick(self, day: date) -> None:
+        """What the scheduler does."""
+        await PostgresMaintenance(self.pool).partitions(day)
+
+    async def use(self) -> None:
+        """Write to and read from all three tables until told to stop, and keep the longest time that took."""
+        endpoint = builders.endpoint()
+        while not self.stop.is_set():
+            begun = time.monotonic()
+            async with self.uow.begin(self.tenant, builders.CALL) as tx:
+                await tx.events.append([builders.event("src_1")])
+                await tx.webhooks.add_delivery(builders.delivery(endpoint.id))
+            await PostgresRequestLogSink(self.pool).write([builders.request_log(self.tenant)])
+            async with self.uow.read(self.tenant) as tx:
+                await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())
+                await tx.request_logs.page(PageRequest())
+            async with self.pool.tenant(self.tenant) as link:
+                await link.cursor.execute("SELECT max(position) FROM events WHERE org = %s", (self.tenant.org,))
+            self.longest = max(self.longest, time.monotonic() - begun)
+            self.rounds += 1
+            await asyncio.sleep(0.005)
+
+    async def days(self, table: str) -> set[str]:
+        """The partitions that there are."""
+        async with self.pool.owner() as link:
+            return set((await partitions.days_of(link.connection, table)).values())
+
+    @asynccontextmanager
+    async def dump(self) -> AsyncIterator[None]:
+        """A transaction that has read every table and stays open."""
+        async with await psycopg.AsyncConnection.connect(self.address) as reader:
+            await reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cursor = await reader.execute(
+                "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
+            )
+            names = ", ".join(f'"{name}"' for (name,) in await cursor.fetchall())
+            await reader.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE".encode())
+            yield
+            await reader.rollback()
+
+
+@pytest_asyncio.fixture(params=["embedded", "server"])
+async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+    """On the embedded server and on the machine's own."""
+    if request.param == "server" and not await at_hand():
+        pytest.skip("there is no server at hand")
+    async with database_alone("days", await database(request.param)) as address:
+        pool = Pool(address, size=4)
+        plan = await PostgresOrgRegistry(pool).plan("standard")
+        assert plan is not None
+        organisation = builders.organisation(plan=plan)
+        await PostgresOrgRegistry(pool).create(organisation)
+        uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+        yield Place(address, pool, uow, Tenant(organisation.id, True))
+        await pool.close()
+
+
+async def test_nobody_waits_while_a_dump_runs(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    old, new = TODAY - timedelta(days=200), TODAY + timedelta(days=1)
+    await place.tick(old)
+    using = asyncio.create_task(place.use())
+    async with asyncio.timeout(120):
+        async with place.dump():
+            await place.tick(new)
+            before = place.rounds
+            while place.rounds < before + 5:
+                await asyncio.sleep(0.01)
+        for table in PARTITIONED:
+            held = await place.days(table)
+            assert partition_name(table, new + timedelta(days=AHEAD)) not in held and partition_name(table, old) in held
+            assert f"{partition_name(table, old)} is in use, and left for the next time" in caplog.text
+        await place.tick(new)
+        for table in PARTITIONED:
+            held = await place.days(table)
+            assert partition_name(table, new + timedelta(days=AHEAD)) in held and partition_name(table, old) not in held
+    place.stop.set()
+    await using
+    assert place.longest < 1, "somebody waited behind the maintenance"
+
+
+async def test_who_is_in_the_way_for_a_moment_only_delays_it(place: Place) -> None:
+    new = TODAY + timedelta(days=1)
+    async with asyncio.timeout(60):
+        async with place.dump():
+            ticking = asyncio.create_task(place.tick(new))
+            await asyncio.sleep(0.5)
+        await ticking
+    for table in PARTITIONED:
+        assert partition_name(table, new + timedelta(days=AHEAD)) in await place.days(table)
+
+
+async def test_two_at_once_make_each_day_once(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    days = [TODAY + timedelta(days=n) for n in range(10, 14)]
+    await asyncio.gather(*(place.tick(day) for day in [*days, *days]))
+    await place.tick(days[-1])
+    for table in PARTITIONED:
+        made = {partition_name(table, day + timedelta(days=AHEAD)) for day in days}
+        assert made <= await place.days(table)
+    assert "could not be made" not in caplog.text
+
+
+async def test_many_days_go_by(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ticks are missed, held up by dumps, and rows are misdated; all the while tables keep to their size."""
+    monkeypatch.setattr(partitions, "PAUSE", 0.0)
+    dice = random.Random(7)
+    sink = PostgresRequestLogSink(place.pool)
+    day, last = TODAY, TODAY + timedelta(days=110)
+    while day < last:
+        day += timedelta(days=dice.choice((1, 1, 1, 1, 2, 6)))
+        written = [
+            day,
+            day,
+            day + timedelta(days=dice.choice((0, 0, 0, 1, 9))),
+            day - timedelta(days=dice.randrange(200)),
+        ]
+        moments = [datetime(when.year, when.month, when.day, 12, tzinfo=UTC) for when in written]
+        await sink.write([builders.request_log(place.tenant, created_at=moment) for moment in moments])
+        async with place.uow.begin(place.tenant, builders.CALL) as tx:
+            await tx.events.append([builders.event(f"src_{n}") for n in range(4)])
+        async with await psycopg.AsyncConnection.connect(place.address, autocommit=True) as owner:
+            await _redate(owner, moments)
+        if dice.random() < 0.06:
+            async with place.dump():
+                await place.tick(day)
+        else:
+            await place.tick(day)
+    await place.tick(day)
+    for table, days in PARTITIONED.items():
+        held = await place.days(table)
+        assert len(held) <= days.kept + AHEAD + 12
+        assert {partition_name(table, day + timedelta(days=n)) for n in range(AHEAD + 1)} <= held
+        async with place.pool.owner() as link:
+            rows = await (await link.connection.execute(f"SELECT count(*) FROM {table}".encode())).fetchone()
+            left = await (await link.connection.execute(f"SELECT count(*) FROM {table}_default".encode())).fetchone()
+        assert rows and left and rows[0] <= 4 * (days.kept + 10) and left[0] <= days.kept + 10
+
+
+async def _redate(owner: psycopg.AsyncConnection[tuple[object, ...]], moments: list[datetime]) -> None:
+    cursor = await owner.execute("SELECT position FROM events ORDER BY position DESC LIMIT 4")
+    for (position,), moment in zip(reversed(await cursor.fetchall()), moments, strict=True):
+        await owner.execute("UPDATE events SET time = %s WHERE position = %s", (moment, position))

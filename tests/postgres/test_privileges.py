@@ -1,0 +1,163 @@
+"""Who may do what in the database: table by table, and nothing beyond it."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import psycopg
+import pytest
+import pytest_asyncio
+from psycopg import errors, sql
+
+from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.migrate import applied, available, migrate
+from adapters.postgres.pool import ROLE, Pool
+from domain.kernel.tenancy import Tenant
+from tests.postgres.databases import database_alone
+from tests.support.postgres import at_hand, database
+from tests.tenancy.world import serving
+
+pytestmark = pytest.mark.asyncio
+
+# S, I, U, D: select, insert, update, delete; of columns alone as `U(api_version)`.
+EXPECTED = {
+    "api_keys": "SIU",
+    "audit_entries": "SI",
+    "event_low_watermark": "S",
+    "events": "SI",
+    "idempotency_keys": "SIDU(body)",
+    "jobs": "SIUD",
+    "key_ring": "SIU",
+    "licences": "S",
+    "members": "SI",
+    "offers": "SIU",
+    "organisations": "SU(api_version)",
+    "plans": "S",
+    "platform_checks": "SIUD",
+    "product_documents": "SIU",
+    "product_terms": "SID",
+    "products": "SIU",
+    "push_parts": "SIUD",
+    "request_logs": "SI",
+    "row_fingerprints": "SIU",
+    "runs": "SIUD",
+    "schema_migrations": "",
+    "sources": "SIUD",
+    "storage_usage": "SIU",
+    "stored_objects": "SIUD",
+    "uploads": "SIUD",
+    "variants": "SIU",
+    "webhook_deliveries": "SIUD",
+    "webhook_endpoints": "SIUD",
+}
+_TABLES = """
+SELECT c.relname, c.relispartition, coalesce((SELECT string_agg(a.privilege_type, ',')
+    FROM aclexplode(c.relacl) a WHERE a.grantee IN (0, %(role)s::regrole)), ''),
+    coalesce((SELECT string_agg(a.privilege_type || '(' || t.attname || ')', ',') FROM pg_attribute t, aclexplode(t.attacl) a
+        WHERE t.attrelid = c.oid AND a.grantee IN (0, %(role)s::regrole)), '')
+FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+"""
+
+
+@pytest_asyncio.fixture(params=["embedded", "server"])
+async def address(request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A migrated database, on the embedded server and on the machine's own; its days were made."""
+    if request.param == "server" and not await at_hand():
+        pytest.skip("there is no server at hand")
+    async with database_alone("rights", await database(request.param)) as made:
+        pool = Pool(made, size=1)
+        await PostgresMaintenance(pool).partitions()
+        await pool.close()
+        yield made
+
+
+async def _rows(address: str, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+        return await (await owner.execute(statement.encode(), values)).fetchall()
+
+
+async def test_every_table(address: str) -> None:
+    found = {}
+    for name, partition, rights, columns in await _rows(address, _TABLES, role=ROLE):
+        letters = "".join(letter for letter in "SIUD" for right in rights.split(",") if right[:1] == letter)
+        letters += "".join(right[0] + right[right.index("(") :] for right in columns.split(",") if right)
+        if partition:
+            assert letters == "", f"{name}: policies stand on the parent alone"
+        else:
+            found[name] = letters
+            assert not set(rights.split(",")) & {"TRUNCATE", "REFERENCES", "TRIGGER", "MAINTAIN"}, name
+    assert found == EXPECTED
+
+
+async def test_schema_database_sequences_and_functions(address: str) -> None:
+    rights = "SELECT has_schema_privilege(%(who)s, 'public', %(right)s)"
+    assert await _rows(address, rights, who=ROLE, right="USAGE") == [(True,)]
+    assert await _rows(address, rights, who=ROLE, right="CREATE") == [(False,)]
+    assert await _rows(address, rights, who="public", right="CREATE") == [(False,)]
+    temporary = "SELECT has_database_privilege(%(who)s, current_database(), %(right)s)"
+    assert await _rows(address, temporary, who=ROLE, right="TEMPORARY") == [(True,)]
+    assert await _rows(address, temporary, who=ROLE, right="CREATE") == [(False,)]
+    assert await _rows(address, temporary, who="public", right="TEMPORARY") == [(False,)]
+    sequences = "SELECT relname, has_sequence_privilege(%(who)s, oid, 'UPDATE') FROM pg_class WHERE relkind = 'S'"
+    assert await _rows(address, sequences, who=ROLE) == [("event_position", False)]
+    functions = """SELECT proname, has_function_privilege('public', oid, 'EXECUTE'), prosecdef, coalesce(proconfig::text, '')
+        FROM pg_proc WHERE pronamespace = 'public'::regnamespace"""
+    for name, open_to_all, definer, settings in await _rows(address, functions):
+        assert not open_to_all and not definer and "search_path=pg_catalog, pg_temp" in settings, name
+
+
+async def test_what_processes_may_not(address: str) -> None:
+    for statement in (
+        "CREATE TABLE public.mine (a integer)",
+        "CREATE FUNCTION public.mine() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+        "CREATE SCHEMA mine",
+        "UPDATE plans SET monthly = 0",
+        "UPDATE organisations SET plan = 'max'",
+        "INSERT INTO schema_migrations (name) VALUES ('9999')",
+        "SELECT name FROM schema_migrations",
+        "UPDATE event_low_watermark SET position = 0",
+        "DELETE FROM events",
+        "UPDATE audit_entries SET before = '{}'",
+        "TRUNCATE jobs",
+        "SELECT setval('event_position', 1)",
+        "SELECT protect_tenant_table('plans')",
+        "ALTER TABLE sources DISABLE ROW LEVEL SECURITY",
+    ):
+        async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+            await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(ROLE)))
+            with pytest.raises(errors.InsufficientPrivilege):
+                await connection.execute(statement.encode())
+
+
+async def test_migrating_again_takes_back_what_was_given_since(address: str) -> None:
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+        await owner.execute(f"GRANT ALL ON plans, schema_migrations, events_default TO {ROLE}".encode())
+        await owner.execute("GRANT SELECT ON sources TO PUBLIC; GRANT CREATE ON SCHEMA public TO PUBLIC")
+    assert await migrate(address) == []
+    await test_every_table(address)
+    await test_schema_database_sequences_and_functions(address)
+
+
+@pytest.mark.parametrize("name", ["joinery-prod", "Joinery", 'say "what"; --', "50% off's", "täglich", "select"])
+async def test_databases_of_any_name(name: str, tmp_path: Path) -> None:
+    server = await database()
+    quoted = sql.Identifier(name)
+    async with await psycopg.AsyncConnection.connect(server, autocommit=True) as owner:
+        await owner.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(quoted))
+        await owner.execute(sql.SQL("CREATE DATABASE {}").format(quoted))
+        address = urlunsplit(urlsplit(server)._replace(path="/" + quote(name, safe="")))
+        try:
+            assert await migrate(address) == await applied(address) == [known for known, _ in available()]
+            async with serving(tmp_path, JOINERY_DATABASE_URL=address) as world:
+                await world.container.maintenance().partitions()
+                organisation = await world.organisation()
+                client = await world.client(Tenant(organisation.id, True))
+                made = await client.post("/v1/sources", {"name": "S", "kind": "push"}, idempotency_key="source-1")
+                assert made.status == 201, made.body
+                assert json.loads((await client.get("/v1/sources")).body)["data"][0]["id"] == made.json()["id"]
+                assert await world.container.shards().rebalance()
+                await world.container.shards().close()
+        finally:
+            await owner.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(quoted))

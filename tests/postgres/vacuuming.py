@@ -1,0 +1,20 @@
+"""Whether anybody holds vacuum back: rows are deleted, and VACUUM says how many it had to leave."""
+
+import re
+from typing import Any
+
+import psycopg
+
+_LEFT = re.compile(r"(\d+) are dead but not yet removable")
+
+
+async def kept_back(owner: psycopg.AsyncConnection[Any]) -> int:
+    """How many of 500 rows that were just deleted VACUUM must leave, because somebody may yet see them."""
+    said: list[str] = []
+    owner.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
+    await owner.execute("DROP TABLE IF EXISTS dead_rows; CREATE TABLE dead_rows AS SELECT generate_series(1, 500) AS n")
+    await owner.execute("DELETE FROM dead_rows")
+    await owner.execute("VACUUM (VERBOSE) dead_rows")
+    await owner.execute("DROP TABLE dead_rows")
+    [left] = [found[1] for line in said for found in _LEFT.finditer(line)]
+    return int(left)
