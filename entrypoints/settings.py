@@ -27,6 +27,8 @@ class Settings:
     pool_size: int = 8
     worker_lanes: int = 4
     log_level: str = "info"
+    http2: bool = False
+    """Whether HTTP/2 is spoken in plain text, by upgrade or prior knowledge."""
 
 
 class SettingsError(Exception):
@@ -40,6 +42,13 @@ def _integer(env: Mapping[str, str], name: str, default: int) -> int:
     if not text.isdigit():
         raise SettingsError(f"{name} must be a whole number, not {text!r}.")
     return int(text)
+
+
+def _switch(env: Mapping[str, str], name: str) -> bool:
+    text = env.get(name, "").strip().lower() or "off"
+    if text not in ("on", "off"):
+        raise SettingsError(f"{name} must be `on` or `off`, not {text!r}.")
+    return text == "on"
 
 
 def _names(env: Mapping[str, str], name: str) -> frozenset[str]:
@@ -74,4 +83,5 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         pool_size=_integer(env, "JOINERY_POOL_SIZE", 8),
         worker_lanes=_integer(env, "JOINERY_WORKER_LANES", 4),
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
+        http2=_switch(env, "JOINERY_HTTP2"),
     )

@@ -2,13 +2,18 @@
 
 from collections.abc import Awaitable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from adapters.wire.cursors import Cursors, context_of
 from adapters.wire.resource import Body
 from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
+from entrypoints.http.held_bodies import HeldBodies
 from entrypoints.http.json_body import decode
+from entrypoints.http.pressure import Pressure
 from entrypoints.http.request_state import FIRST_PAGE, RequestState
+
+_DIGITS: Final = 20
+"""Digits of a length that are looked at; h11 lets no longer ones through."""
 
 
 @lru_cache(maxsize=64)
@@ -25,8 +30,8 @@ def _required() -> FieldError:
 class ReadParameters:
     """Sets the query, the page asked for, and the body."""
 
-    def __init__(self, cursors: Cursors) -> None:
-        self._cursors = cursors
+    def __init__(self, cursors: Cursors, bodies: HeldBodies, pressure: Pressure) -> None:
+        self._cursors, self._bodies, self._pressure = cursors, bodies, pressure
 
     def __call__(self, state: RequestState) -> Awaitable[None] | None:
         """Raises InvalidRequest, UnsupportedMediaType or PayloadTooLarge."""
@@ -36,7 +41,7 @@ class ReadParameters:
         return self._read_body(state)
 
     async def _read_body(self, state: RequestState) -> None:
-        raw = await _receive(state)
+        raw = await self._receive(state)
         validator, body = state.route.body, state.operation.body
         faults: tuple[FieldError, ...] = ()
         if raw:
@@ -52,6 +57,24 @@ class ReadParameters:
         if body is not None:
             state.command = body.decode(state.body)
 
+    async def _receive(self, state: RequestState) -> bytes:
+        """The body. While it comes the request presses nobody: only its bytes are held."""
+        request, body, org = state.request, state.operation.body, state.caller.tenant.org
+        limit = body.limit if body is not None else Body.LIMIT
+        if not request.has_body:
+            return await request.read_body(limit)
+        length = request.headers.get("content-length", "")
+        announced = int(length[:_DIGITS]) if length.isdigit() else limit
+        if announced > limit:
+            raise PayloadTooLarge(f"The body has more than {limit} bytes.")
+        self._bodies.hold(org, announced)
+        state.held = announced
+        with self._bodies.arriving(org), self._pressure.idle():
+            raw = await request.read_body(limit)
+        self._bodies.release(org, announced - len(raw))
+        state.held = len(raw)
+        return raw
+
     def _read_query(self, state: RequestState, of_body: tuple[FieldError, ...]) -> None:
         reader = state.route.query
         values, faults = reader.read(state.request.query)
@@ -63,14 +86,6 @@ class ReadParameters:
         if operation.paging in ("both", "forward"):
             state.cursor_context = context_of(operation.id, state.caller.tenant, state.match.ids, state.query)
             state.page_request = self._cursors.page_request(state.cursor_context, values) if values else FIRST_PAGE
-
-
-async def _receive(state: RequestState) -> bytes:
-    limit = state.operation.body.limit if state.operation.body is not None else Body.LIMIT
-    length = state.request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > limit:
-        raise PayloadTooLarge(f"The body has more than {limit} bytes.")
-    return await state.request.read_body(limit)
 
 
 def _unexpected(body: Any) -> tuple[FieldError, ...]:
