@@ -2,15 +2,19 @@
 
 from collections.abc import Awaitable
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from adapters.wire.cursors import Cursors, context_of
 from adapters.wire.resource import Body
 from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
+from entrypoints.http.body_threads import BodyThreads
 from entrypoints.http.held_bodies import HeldBodies
-from entrypoints.http.json_body import decode
+from entrypoints.http.json_body import SMALL, decode
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.request_state import FIRST_PAGE, RequestState
+from entrypoints.http.route import Route
+from entrypoints.http.validation import LONGEST_FIELD, MOST_FAULTS
 
 _DIGITS: Final = 20
 """Digits of a length that are looked at; h11 lets no longer ones through."""
@@ -32,6 +36,7 @@ class ReadParameters:
 
     def __init__(self, cursors: Cursors, bodies: HeldBodies, pressure: Pressure) -> None:
         self._cursors, self._bodies, self._pressure = cursors, bodies, pressure
+        self._threads = BodyThreads()
 
     def __call__(self, state: RequestState) -> Awaitable[None] | None:
         """Raises InvalidRequest, UnsupportedMediaType or PayloadTooLarge."""
@@ -42,17 +47,18 @@ class ReadParameters:
 
     async def _read_body(self, state: RequestState) -> None:
         raw = await self._receive(state)
-        validator, body = state.route.body, state.operation.body
+        body, route = state.operation.body, state.route
         faults: tuple[FieldError, ...] = ()
         if raw:
             if not is_json(state.request.headers.get("content-type", "")):
                 raise UnsupportedMediaType
-            state.body = decode(raw)
-        if validator is not None and body is not None and (raw or body.required):
-            faults = validator.faults(state.body) if raw else (_required(),)
-        elif validator is None and raw:
-            faults = _unexpected(state.body)
-            state.body = None
+            if len(raw) > SMALL:
+                org = state.caller.tenant.org
+                state.body, faults = await self._threads.run(org, lambda: understood(route, raw))
+            else:
+                state.body, faults = understood(route, raw)
+        elif body is not None and body.required:
+            faults = (_required(),)
         self._read_query(state, faults)
         if body is not None:
             state.command = body.decode(state.body)
@@ -88,13 +94,26 @@ class ReadParameters:
             state.page_request = self._cursors.page_request(state.cursor_context, values) if values else FIRST_PAGE
 
 
+def understood(route: Route, raw: bytes) -> tuple[Any, tuple[FieldError, ...]]:
+    """A body's JSON value and what is wrong with it. Raises InvalidRequest when it is none."""
+    body = route.operation.body
+    value = decode(raw, body.values if body is not None else Body.VALUES)
+    if route.body is None:
+        return None, _unexpected(value)
+    return value, route.body.faults(value)
+
+
 def _unexpected(body: Any) -> tuple[FieldError, ...]:
     """What is wrong with a body where none is asked for; an empty object is as good as none."""
     if isinstance(body, dict):
-        return tuple(FieldError(name, "unknown_field", "There is no such field.") for name in body)
+        names = islice(body, MOST_FAULTS + 1)
+        return tuple(FieldError(name[:LONGEST_FIELD], "unknown_field", "There is no such field.") for name in names)
     return (FieldError("body", "invalid_type", "This operation takes no body."),)
 
 
 def _summary(faults: tuple[FieldError, ...]) -> str:
     first = f"{faults[0].field}: {faults[0].detail}"
-    return first if len(faults) == 1 else f"{first} And {len(faults) - 1} more; see errors."
+    if len(faults) == 1:
+        return first
+    others = f"{len(faults) - 1}" if len(faults) <= MOST_FAULTS else f"at least {MOST_FAULTS}"
+    return f"{first} And {others} more; see errors."
