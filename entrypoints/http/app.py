@@ -105,11 +105,13 @@ def _mount_pages(app: Quart, pages: Pages) -> None:
 
 
 def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline) -> None:
+    ready = health.Ready(dependencies.readiness)
+
     async def healthz() -> QuartResponse:
         return to_quart(health.alive())
 
     async def readyz() -> QuartResponse:
-        return to_quart(await health.ready(dependencies.readiness))
+        return to_quart(await ready())
 
     async def metrics() -> QuartResponse:
         client = from_scope(request.scope, no_body)

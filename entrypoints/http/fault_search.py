@@ -35,6 +35,20 @@ def has_few_values(value: Any) -> bool:
     return True
 
 
+class WrongType:
+    """An error, as the library's are looked at."""
+
+    instance_path: Final = ()
+
+    class kind:  # noqa: N801  the library's name
+        """What it is."""
+
+        name: Final = "type"
+
+    def __init__(self, wanted: Any) -> None:
+        self.message = f"This is not of type {wanted if isinstance(wanted, str) else ' or '.join(wanted)}"
+
+
 class Part:
     """One place of a schema, its inner ones apart; made when it is first looked at. `options` are the library's."""
 
@@ -44,6 +58,9 @@ class Part:
     def errors(self, value: Any, at: Path) -> Iterator[tuple[Path, Any]]:
         """The errors, each with the path of the value that it was found in."""
         if self._whole.is_valid(value):
+            return
+        if not self._may_be(value):
+            yield at, WrongType(self._schema["type"])
             return
         for error in self._own_errors(value):
             yield at, error
@@ -56,6 +73,12 @@ class Part:
                 yield from self._items.errors(inner, [*at, index])
         if (meant := self._meant(value)) is not None:
             yield from meant.errors(value, at)
+
+    def _may_be(self, value: Any) -> bool:
+        """Whether a container may stand here at all: the library would write the whole of it into its message."""
+        if not isinstance(value, (dict, list)) or not self._apart or "type" not in self._schema:
+            return True
+        return ("object" if isinstance(value, dict) else "array") in self._schema["type"]
 
     @cached_property
     def _whole(self) -> Any:
