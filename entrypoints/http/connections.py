@@ -6,6 +6,7 @@ would open a tunnel through a proxy that then sees no request any more.
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -119,7 +120,7 @@ class Connection(TCPServer):
 
 
 async def serve(
-    app: Any, config: Config, stopped: Callable[[], Awaitable[None]], *, http2: bool = False, most: int = 16_384
+    app: Any, config: Config, stopped: Callable[[], Awaitable[None]], *, http2: bool = False, most: int = sys.maxsize
 ) -> None:
     """Serve at most `most` connections at a time until `stopped` answers; requests in hand are answered first."""
     loop, state = asyncio.get_running_loop(), LifespanState({})

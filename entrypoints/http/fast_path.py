@@ -84,7 +84,7 @@ class FastPathMiddleware:
             path = scope["path"]
             if scope["method"] in READS and is_api(path):
                 request = from_scope(scope, no_body)
-                if request.has_body:
+                if "content-length" in request.headers or "transfer-encoding" in request.headers:
                     send = IncomingBody(receive).answering(send)
                 await send_response(await self._pipeline.answer(request), receive, send)
                 return

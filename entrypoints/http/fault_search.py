@@ -5,6 +5,7 @@ costs it gigabytes. So a schema is taken apart, and each part asked about its ow
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -35,18 +36,20 @@ def has_few_values(value: Any) -> bool:
     return True
 
 
-class WrongType:
-    """An error, as the library's are looked at."""
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an error is, as the library says it."""
 
-    instance_path: Final = ()
+    name: str
 
-    class kind:  # noqa: N801  the library's name
-        """What it is."""
 
-        name: Final = "type"
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """An error of our own, as the library's are looked at: its message does not repeat the value."""
 
-    def __init__(self, wanted: Any) -> None:
-        self.message = f"This is not of type {wanted if isinstance(wanted, str) else ' or '.join(wanted)}"
+    kind: Kind
+    message: str
+    instance_path: tuple[()] = ()
 
 
 class Part:
@@ -60,19 +63,25 @@ class Part:
         if self._whole.is_valid(value):
             return
         if not self._may_be(value):
-            yield at, WrongType(self._schema["type"])
+            for name in self._schema.keys() & {"type", "enum", "const"}:
+                yield at, Misplaced(Kind(name), "A list or an object may not stand here.")
             return
         for error in self._own_errors(value):
             yield at, error
+        for name, part, inner in self._inside(value):
+            yield from part.errors(inner, [*at, name])
+        if (meant := self._meant(value)) is not None:
+            yield from meant.errors(value, at)
+
+    def _inside(self, value: Any) -> Iterator[tuple[str | int, "Part", Any]]:
+        """What the value holds, each with the part that it must fit."""
         if isinstance(value, dict):
             for name, inner in value.items():
                 if (part := self._properties.get(name, self._others)) is not None:
-                    yield from part.errors(inner, [*at, name])
-        elif isinstance(value, list) and self._items is not None:
+                    yield name, part, inner
+        elif isinstance(value, list) and (items := self._items) is not None:
             for index, inner in enumerate(value):
-                yield from self._items.errors(inner, [*at, index])
-        if (meant := self._meant(value)) is not None:
-            yield from meant.errors(value, at)
+                yield index, items, inner
 
     def _may_be(self, value: Any) -> bool:
         """Whether a container may stand here at all: the library would write the whole of it into its message."""

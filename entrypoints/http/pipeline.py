@@ -30,6 +30,7 @@ from entrypoints.http.steps.shedding import ShedLoad
 from entrypoints.http.steps.version import ChooseVersion
 from entrypoints.http.steps.write_headers import read_dry_run, read_idempotency_key
 from entrypoints.http.table import Table
+from entrypoints.http.waiters import Waiters
 
 METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
 HEADERS: Final = (
@@ -73,15 +74,14 @@ class Pipeline:
         self.services = {area.name: area.service(dependencies) for area in table.areas}
         self.problems = Problems(settings.docs_url, settings.base_url)
         self.pressure = Pressure(dependencies.waiting, thresholds or Thresholds())
-        self.streams, self.logs = (
-            OpenStreams(dependencies.access, dependencies.clock),
-            RequestLogQueue(dependencies.request_logs),
-        )
+        waiters = Waiters(self.pressure)
+        self.streams = OpenStreams(dependencies.access, dependencies.clock, waiters)
+        self.logs = RequestLogQueue(dependencies.request_logs)
         self.bodies = HeldBodies()
         self.metrics = self._measured()
         self._checks = checks(dependencies, cursors, versions, self.pressure, self.bodies)
         responses = ResponseBuilder(versions)
-        self._execute = Execute(dependencies, self.services, cursors, self.pressure, responses, self.problems)
+        self._execute = Execute(dependencies, self.services, cursors, waiters, responses, self.problems)
         self._log = LogRequest(self.logs, versions.latest)
 
     def _measured(self) -> Metrics:

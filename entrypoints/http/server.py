@@ -5,6 +5,7 @@ import contextlib
 import gc
 import resource
 import socket
+import sys
 from typing import Final
 
 from hypercorn.config import Config
@@ -17,7 +18,6 @@ from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 
 BACKLOG: Final = 1024
-MOST_FILES: Final = 16_384
 OTHER_FILES: Final = 256
 """Open files that are no connections of clients: the database's, uploads, plugins."""
 
@@ -33,13 +33,9 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def most_connections() -> int:
-    """How many connections leave the process files enough for everything else; it is given as many as it may have."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if wanted > soft != resource.RLIM_INFINITY:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
-    return max(64, min(MOST_FILES, soft if soft > 0 else MOST_FILES) - OTHER_FILES)
+    """How many connections leave the process files enough for everything else."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if files == resource.RLIM_INFINITY else max(files - OTHER_FILES, files // 2)
 
 
 def hypercorn_config(host: str, port: int) -> Config:
