@@ -36,6 +36,8 @@ class Settings:
     work_dir: Path | None = None
     """Where snapshots are worked on; the system's temporary folder when there is none."""
     log_level: str = "info"
+    http2: bool = False
+    """Whether HTTP/2 is spoken in plain text, by upgrade or prior knowledge."""
     former_secrets: tuple[str, ...] = ()
     """Secrets before this one, under which something may still stand."""
 
@@ -56,6 +58,13 @@ def _integer(env: Mapping[str, str], name: str, default: int) -> int:
     if not text.isdigit():
         raise SettingsError(f"{name} must be a whole number, not {text!r}.")
     return int(text)
+
+
+def _switch(env: Mapping[str, str], name: str) -> bool:
+    text = env.get(name, "").strip().lower() or "off"
+    if text not in ("on", "off"):
+        raise SettingsError(f"{name} must be `on` or `off`, not {text!r}.")
+    return text == "on"
 
 
 def _names(env: Mapping[str, str], name: str) -> frozenset[str]:
@@ -112,4 +121,5 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         reader_memory=_integer(env, "JOINERY_READER_MEMORY", 1024),
         work_dir=Path(env["JOINERY_WORK_DIR"]) if env.get("JOINERY_WORK_DIR") else None,
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
+        http2=_switch(env, "JOINERY_HTTP2"),
     )

@@ -1,5 +1,6 @@
 """Request logs in PostgreSQL: written many at a time, read newest first."""
 
+import re
 import secrets
 from collections.abc import Sequence
 from itertools import count
@@ -16,6 +17,8 @@ from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog
 
 SQL = statements("request_logs")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""What PostgreSQL holds in no text: NUL, and what is no character."""
 _ENCODE = msgspec.json.Encoder().encode
 
 
@@ -52,25 +55,30 @@ def _position(log: RequestLog) -> str:
     return f"{milliseconds:013d}-{next(_COUNTER):010d}-{_PROCESS}"
 
 
+def _text(given: str | None) -> str | None:
+    """Text from outside, without what the database cannot hold (most is printable, and holds none)."""
+    return given if given is None or given.isprintable() else _UNSTORABLE.sub("", given)
+
+
 def _json(log: RequestLog) -> dict[str, Any]:
     return {
         "org": log.tenant.org,
         "livemode": log.tenant.livemode,
         "position": _position(log),
         "id": log.id,
-        "method": log.method,
-        "path": log.path,
+        "method": _text(log.method),
+        "path": _text(log.path),
         "route": log.route,
-        "query": log.query,
+        "query": _text(log.query),
         "status": log.status,
         "error_code": log.error_code,
         "duration_ms": log.duration_ms,
         "actor": {"kind": log.actor.kind, "id": log.actor.id, "on_behalf_of": log.actor.on_behalf_of},
         "via": log.via,
         "api_version": log.api_version,
-        "idempotency_key": log.idempotency_key,
-        "ip": log.ip,
-        "user_agent": log.user_agent,
+        "idempotency_key": _text(log.idempotency_key),
+        "ip": _text(log.ip),
+        "user_agent": _text(log.user_agent),
         "created_at": log.created_at,
     }
 
@@ -82,6 +90,6 @@ class PostgresRequestLogSink:
         self._pool = pool
 
     async def write(self, logs: Sequence[RequestLog]) -> None:
-        body = _ENCODE([_json(log) for log in logs]).replace(b"\\u0000", b"").decode()
+        body = _ENCODE([_json(log) for log in logs]).decode()
         async with self._pool.system() as link:
             await link.cursor.execute(SQL["write"], {"logs": body})

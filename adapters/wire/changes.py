@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from adapters.wire import schema
+from adapters.wire.cursors import CURSOR_FORMAT, LONGEST_CURSOR
 from domain.changes.model import ChangePage
 from domain.events.model import OFF_THE_FEED, TYPES, LoggedEvent
 
@@ -54,10 +55,10 @@ CHANGE_PAGE: Final = schema.record(
 )
 CURSOR: Final = schema.text(
     _CURSOR,
-    longest=1024,
+    longest=LONGEST_CURSOR,
     shortest=0,
     description="Where to go on: a `next_cursor`, an event's id on the stream, an export's `changes_cursor`, or `now`.",
-)
+) | {"format": CURSOR_FORMAT}
 TYPES_ASKED: Final = schema.array(
     {"type": "string", "enum": list(FEED_TYPES), "examples": ["offer.changed"]},
     least=1,

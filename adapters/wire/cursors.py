@@ -15,7 +15,9 @@ from domain.secrets.keys import SigningKeys
 
 PAGING: Final = frozenset({"limit", "starting_after", "ending_before"})
 _MAC: Final = 12
-_LONGEST: Final = 1024
+LONGEST_CURSOR: Final = 1024
+CURSOR_FORMAT: Final = "cursor"
+"""What the schema of a parameter says that takes one: whatever it is given that is none is an `invalid_cursor`."""
 _LATELY: Final = 4096
 """Cursors remembered: all who stream a tenant's events need the same ones."""
 
@@ -41,7 +43,7 @@ class Cursors:
 
     def open(self, context: bytes, cursor: str) -> str | None:
         """The key inside, or None when the cursor was not issued in this context."""
-        if len(cursor) > _LONGEST:
+        if len(cursor) > LONGEST_CURSOR:
             return None
         try:
             raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)

@@ -96,11 +96,14 @@ class Body(Generic[C_co]):
 
     LIMIT: Final = 1 << 20
     """Bytes that a body has at most."""
+    VALUES: Final = 80_000
+    """JSON values that a body of a MiB has at most: what it takes in memory goes by them."""
 
     def __init__(
         self, schema: Schema, decode: Callable[[Any], C_co], *, required: bool = True, limit: int = LIMIT
     ) -> None:
         self.schema, self._decode, self.required, self.limit = schema, decode, required, limit
+        self.values: Final = limit * Body.VALUES >> 20
         self._moments = moments_in(schema.get("properties", {}))
 
     def decode(self, value: Any) -> C_co:

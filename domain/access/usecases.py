@@ -14,7 +14,6 @@ from domain.access.model import (
     address_allowed,
     checksum,
     effective_scopes,
-    is_key,
 )
 from domain.kernel.errors import AuthenticationRequired, InvalidRequest
 from domain.kernel.ids import ALPHABET, new_id
@@ -56,17 +55,13 @@ class AccessService:
         """The keyed hash under which a credential is stored: HMAC-SHA256 (RFC 2104). Raises Unavailable."""
         return hmac.digest(self._keys.api_keys, text.encode(), "sha256")
 
-    async def find(self, text: str, digest: bytes) -> Proof | None:
-        """What the store knows of a credential, its scopes already cut to the member's role; mistyped keys are not asked for."""
-        if not is_key(text):
-            return None
+    async def find(self, digest: bytes) -> Proof | None:
+        """What the store knows of a credential, its scopes already cut to the member's role."""
         found = await self._credentials.key(digest)
-        if found is None:
-            return None
-        return _cut(found)
+        return None if found is None else _cut(found)
 
     async def known(self, digests: Collection[bytes]) -> Mapping[bytes, Proof]:
-        """What the store knows now of credentials that were found before, by digest; those that are gone are left out."""
+        """What the store knows now of many credentials, by digest; unknown ones are left out."""
         found = await self._credentials.keys(digests)
         return {digest: _cut(proof) for digest, proof in found.items()}
 

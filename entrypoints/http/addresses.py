@@ -3,11 +3,18 @@
 import ipaddress
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import Final
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
+LONGEST: Final = 45
+"""Characters of an address: IPv6 with an IPv4 address inside. A zone, which may be any text, is no client's."""
+
+
 def _is_address(text: str) -> bool:
+    if len(text) > LONGEST or "%" in text:
+        return False
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -35,7 +42,7 @@ class Proxies:
             return peer
         for hop in reversed(headers["x-forwarded-for"].split(",")):
             address = hop.strip()
-            if not self._trusts(address):
+            if len(address) > LONGEST or not self._trusts(address):
                 return address if _is_address(address) else peer
         return peer
 

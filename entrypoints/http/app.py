@@ -8,11 +8,10 @@ from prometheus_client import start_http_server
 from quart import Quart, request
 from quart.wrappers import Response as QuartResponse
 from werkzeug.datastructures import Headers
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException
 
-from adapters.wire.resource import Body
 from adapters.wire.versions import SUPPORTED, Versions
-from domain.kernel.errors import InvalidRequest, MethodNotAllowed, NotFound, PayloadTooLarge
+from domain.kernel.errors import MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id
 from domain.uploads.usecases import UploadService
 from entrypoints.areas.area import Area
@@ -20,8 +19,8 @@ from entrypoints.areas.registry import AREAS
 from entrypoints.dependencies import Dependencies
 from entrypoints.http import health
 from entrypoints.http.addresses import Proxies
-from entrypoints.http.exchange import Response, from_scope
-from entrypoints.http.fast_path import FastPathMiddleware, is_api
+from entrypoints.http.exchange import Response, from_scope, no_body
+from entrypoints.http.fast_path import FastPathMiddleware, body_of, is_api
 from entrypoints.http.object_admission import ObjectAdmission
 from entrypoints.http.objects import ObjectEdge, ObjectServer
 from entrypoints.http.pages import Pages
@@ -30,8 +29,6 @@ from entrypoints.http.pressure import Thresholds
 from entrypoints.http.table import Table
 
 METHODS: Final = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
-BODY_SECONDS: Final = 30
-"""How long a body may take to arrive."""
 
 
 def create_app(
@@ -44,8 +41,7 @@ def create_app(
     """The application: /v1 by the pipeline, /objects/ by links, the docs, and the health pages."""
     pipeline = Pipeline(dependencies, Table(areas), versions, thresholds)
     app = Quart("joinery", static_folder=None)
-    bodies = [operation.body.limit for operation in pipeline.table if operation.body is not None]
-    app.config["MAX_CONTENT_LENGTH"] = max(bodies, default=Body.LIMIT)
+    app.config["MAX_CONTENT_LENGTH"] = None  # bodies never come this way
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False
     app.asgi_app = FastPathMiddleware(app.asgi_app, pipeline, _object_edge(dependencies, pipeline))  # type: ignore[assignment,method-assign]
@@ -62,7 +58,7 @@ def _object_edge(dependencies: Dependencies, pipeline: Pipeline) -> ObjectEdge |
     if not isinstance(objects, ObjectServer):
         return None
     admission = ObjectAdmission(dependencies.uow, dependencies.limits, UploadService(objects))
-    return ObjectEdge(objects, dependencies.clock, pipeline.problems, admission)
+    return ObjectEdge(objects, dependencies.clock, pipeline.problems, pipeline.bodies, admission)
 
 
 def to_quart(response: Response) -> QuartResponse:
@@ -72,25 +68,9 @@ def to_quart(response: Response) -> QuartResponse:
     return made
 
 
-async def read_body(limit: int) -> bytes:
-    """The present request's body. Raises PayloadTooLarge, or InvalidRequest when it takes too long to arrive."""
-    received = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.body:
-                received += chunk
-                if len(received) > limit:
-                    raise PayloadTooLarge(f"The body has more than {limit} bytes.")
-    except RequestEntityTooLarge:
-        raise PayloadTooLarge(f"The body has more than {limit} bytes.") from None
-    except TimeoutError:
-        raise InvalidRequest(f"The body did not arrive within {BODY_SECONDS} s.") from None
-    return bytes(received)
-
-
 def _mount_api(app: Quart, pipeline: Pipeline) -> None:
     async def answer(**_: str) -> QuartResponse:
-        return to_quart(await pipeline.answer(from_scope(request.scope, read_body)))
+        return to_quart(await pipeline.answer(from_scope(request.scope, body_of(request.scope).read)))
 
     async def refuse(error: HTTPException) -> QuartResponse:
         """Unknown paths and methods: under /v1 shown only after authentication, elsewhere at once."""
@@ -134,14 +114,16 @@ def _mount_pages(app: Quart, pages: Pages) -> None:
 
 
 def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline) -> None:
+    ready = health.Ready(dependencies.readiness)
+
     async def healthz() -> QuartResponse:
         return to_quart(health.alive())
 
     async def readyz() -> QuartResponse:
-        return to_quart(await health.ready(dependencies.readiness))
+        return to_quart(await ready())
 
     async def metrics() -> QuartResponse:
-        client = from_scope(request.scope, read_body)
+        client = from_scope(request.scope, no_body)
         if dependencies.settings.metrics_port or not Proxies.is_local(client.client, client.headers):
             raise NotFound
         return to_quart(health.metrics(pipeline.metrics.text()))

@@ -19,6 +19,7 @@ READ: Final = (
     "last-event-id",
     "content-type",
     "content-length",
+    "transfer-encoding",
     "request-id",
     "user-agent",
     "x-forwarded-for",
@@ -43,6 +44,11 @@ class Request:
     client: str
     read_body: BodyReader
     repeated: tuple[str, ...] = ()
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a body is announced (RFC 9112 §6)."""
+        return self.headers.get("content-length", "0") != "0" or "transfer-encoding" in self.headers
 
 
 @dataclass(slots=True)

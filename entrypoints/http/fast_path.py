@@ -6,18 +6,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from contextlib import aclosing
 from typing import Any, Final
 
+from entrypoints.http.connections import SEND_SECONDS
 from entrypoints.http.exchange import Response, from_scope, no_body
+from entrypoints.http.incoming_body import IncomingBody, Receive, Send
 from entrypoints.http.pipeline import Pipeline
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 READS: Final = frozenset({"GET", "HEAD"})
-SEND_SECONDS: Final = 30.0
-"""How long one piece of a stream may take to leave; a client that reads none of it meanwhile is let go."""
-
 LOG: Final = logging.getLogger("joinery.http")
 
 
@@ -59,11 +56,21 @@ def is_api(path: str) -> bool:
     return path.startswith("/v1/") or path == "/v1"
 
 
+_BODY: Final = "joinery.body"
+
+
+def body_of(scope: Any) -> IncomingBody:
+    """The body of a request that came through Quart: the pipeline takes it, when it has seen who sends it."""
+    body: IncomingBody = scope[_BODY]
+    return body
+
+
 class FastPathMiddleware:
     """ASGI middleware (`app.asgi_app = FastPathMiddleware(app.asgi_app, …)`, a documented hook of Quart).
 
-    GET and HEAD under /v1 have no body worth reading, so they need nothing that Quart adds. `objects`, when given,
-    answers /objects/ itself, because uploads must be read no faster than they can be stored.
+    GET and HEAD under /v1 have no body worth reading, so they need nothing that Quart adds. Bodies are kept from Quart,
+    which would take them before anybody asks for them. `objects`, when given, answers /objects/ itself, because
+    uploads must be read no faster than they can be stored.
     """
 
     def __init__(self, quart: Asgi, pipeline: Pipeline, objects: Asgi | None = None) -> None:
@@ -76,9 +83,14 @@ class FastPathMiddleware:
         if scope["type"] == "http":
             path = scope["path"]
             if scope["method"] in READS and is_api(path):
-                await send_response(await self._pipeline.answer(from_scope(scope, no_body)), receive, send)
+                request = from_scope(scope, no_body)
+                if "content-length" in request.headers or "transfer-encoding" in request.headers:
+                    send = IncomingBody(receive).answering(send)
+                await send_response(await self._pipeline.answer(request), receive, send)
                 return
             if self._objects is not None and path.startswith("/objects/"):
                 await self._objects(scope, receive, send)
                 return
+            scope[_BODY] = body = IncomingBody(receive)
+            receive, send = body.receive, body.answering(send)
         await self._quart(scope, receive, send)

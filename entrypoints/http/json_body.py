@@ -1,6 +1,11 @@
-"""Reading a JSON body strictly: what two parsers could understand differently is refused, numbers stay exact."""
+"""Reading a JSON body strictly: what two parsers could understand differently is refused, numbers stay exact.
+
+Every pass is linear, and what a body may become in memory is bounded before it is decoded: by its bytes and its values.
+"""
 
 import json
+import re
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any, Final
 
@@ -9,12 +14,25 @@ from domain.kernel.errors import FieldError, InvalidRequest
 DEPTH: Final = 32
 _LONGEST_NUMBER: Final = 64
 _LARGEST_EXPONENT: Final = 30
+SMALL: Final = 64 * 1024
+"""Bytes of a body that is decoded in a few milliseconds, whatever is in it: its values need not be counted."""
+MOST_KEYS: Final = 10_000
+"""Keys of one object: far more than anything here has, and few enough to be looked through at once."""
+_LONGEST_PATH: Final = 300
+_SUSPECT: Final = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_DEEP: Final = re.compile(rb'(?:\s*(?:\[|\{\s*"[^"\\]*"\s*:)){%d}' % (DEPTH + 1))
+"""The beginning of a body that is nested too deeply from there on."""
+_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
 class _Doubled(dict[str, Any]):
     """An object in which a key stood twice; `key` is the first such."""
 
     key = ""
+
+
+class _DoubledKey(Exception):
+    """An object has a key twice."""
 
 
 class _BadNumber(ValueError):
@@ -43,27 +61,61 @@ def _refuse(detail: str, field: str = "body", code: str = "invalid_format") -> I
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MOST_KEYS:
+        raise _refuse(f"An object has more than {MOST_KEYS} keys.", code="too_many")
     made = dict(pairs)
     if len(made) == len(pairs):
         return made
-    doubled = _Doubled(made)
-    seen: set[str] = set()
-    doubled.key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    raise _DoubledKey
+
+
+def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """As `_object`, with the first key that stands twice, so that it can be named by its path."""
+    made = dict(pairs)
+    if len(made) == len(pairs):
+        return made
+    doubled, seen = _Doubled(made), set[str]()
+    for key, _ in pairs:
+        if key in seen:
+            doubled.key = key
+            break
+        seen.add(key)
     return doubled
 
 
-_decoder: Final = json.JSONDecoder(
-    object_pairs_hook=_object, parse_float=_number, parse_int=_integer, parse_constant=_constant
-)
+def _decoder(hook: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> json.JSONDecoder:
+    return json.JSONDecoder(object_pairs_hook=hook, parse_float=_number, parse_int=_integer, parse_constant=_constant)
 
 
-def decode(raw: bytes) -> Any:
+_strict: Final = _decoder(_object)
+_marking: Final = _decoder(_marked)
+
+
+def decode(raw: bytes, most: int) -> Any:
     """The JSON value of a body: RFC 8259 in UTF-8, no doubled keys, at most 32 levels deep, texts storable.
 
-    Whole numbers come as int, others as Decimal. Raises InvalidRequest.
+    Of a body over SMALL bytes there are at most `most` values. Whole numbers come as int, others as Decimal.
+    Raises InvalidRequest.
     """
+    if len(raw) > SMALL:
+        if _DEEP.match(raw):
+            raise _too_deep()
+        if has_more_values(raw, most):
+            raise _refuse(f"The body holds more than {most} values; send them in parts.", code="too_many")
+    value = _parsed(raw)
+    if value is _DoubledKey:
+        raise _doubled(raw)  # what was decoded before is let go by now
+    if raw.count(b"[") + raw.count(b"{") > DEPTH:
+        _check_depth(value)
+    if _SUSPECT.search(raw):
+        _check_texts(value)
+    return value
+
+
+def _parsed(raw: bytes) -> Any:
+    """The value, or _DoubledKey itself. Raises InvalidRequest."""
     try:
-        value = _decoder.decode(raw.decode("utf-8"))
+        return _strict.decode(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise _refuse(f"The body is not UTF-8: byte {error.start} is wrong.") from None
     except json.JSONDecodeError as error:
@@ -72,28 +124,28 @@ def decode(raw: bytes) -> Any:
         raise _refuse(str(error), code="invalid_value") from None
     except RecursionError:
         raise _too_deep() from None
-    _check(raw, value)
-    return value
+    except _DoubledKey:
+        return _DoubledKey
+
+
+def has_more_values(raw: bytes, most: int) -> bool:
+    """Whether more values are announced by the commas and brackets outside of texts."""
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") <= most:
+        return False
+    bare = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    values, inside = 0, False
+    for start in range(0, len(bare), SMALL):
+        parts = bare[start : start + SMALL].split(b'"')
+        for part in parts[1 if inside else 0 :: 2]:
+            values += part.count(b",") + part.count(b"[") + part.count(b"{")
+        inside ^= len(parts) % 2 == 0
+        if values > most:
+            return True
+    return False
 
 
 def _too_deep() -> InvalidRequest:
     return _refuse(f"The body is nested more than {DEPTH} levels deep.", code="too_large")
-
-
-def _check(raw: bytes, value: Any) -> None:
-    """What the parser lets pass: depth, doubled keys, escapes that stand for no character."""
-    if raw.count(b"[") + raw.count(b"{") > DEPTH:
-        _check_depth(value)
-    if raw.count(b"{"):
-        _check_doubled(value)
-    if b"\\u" in raw:
-        _check_texts(value, "")
-
-
-def _children(value: Any) -> list[tuple[str, Any]]:
-    if isinstance(value, dict):
-        return list(value.items())
-    return [(str(index), item) for index, item in enumerate(value)] if isinstance(value, list) else []
 
 
 def _check_depth(value: Any) -> None:
@@ -110,30 +162,49 @@ def _check_depth(value: Any) -> None:
     raise _too_deep()
 
 
-def _joined(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+def _children(value: Any) -> Iterator[tuple[str | int, Any]]:
+    return iter(value.items()) if isinstance(value, dict) else enumerate(value)
 
 
-def _check_doubled(value: Any) -> None:
-    open_: list[tuple[str, Any]] = [("", value)]
-    while open_:
-        path, item = open_.pop()
-        if isinstance(item, _Doubled):
-            raise _refuse("The key stands twice in one object.", _joined(path, item.key), "duplicate")
-        if isinstance(item, (dict, list)):
-            open_.extend((_joined(path, name), inner) for name, inner in _children(item))
-
-
-def _storable(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def _check_texts(value: Any, path: str) -> None:
-    if isinstance(value, str):
-        if not _storable(value):
-            raise _refuse("The text holds a lone surrogate or a NUL character.", path or "body", "invalid_value")
+def _walk(value: Any) -> Iterator[tuple[list[str | int], Any]]:
+    """Every value with the path to it, which is only good until the next one."""
+    yield [], value
+    if not isinstance(value, (dict, list)):
         return
-    for name, inner in _children(value):
-        if isinstance(value, dict) and not _storable(name):
-            raise _refuse("A key holds a lone surrogate or a NUL character.", path or "body", "invalid_value")
-        _check_texts(inner, _joined(path, name))
+    path: list[str | int] = [""]
+    open_ = [_children(value)]
+    while open_:
+        for name, inner in open_[-1]:
+            path[-1] = name
+            yield path, inner
+            if isinstance(inner, (dict, list)) and inner:
+                open_.append(_children(inner))
+                path.append("")
+                break
+        else:
+            open_.pop()
+            path.pop()
+
+
+def _named(path: list[str | int]) -> str:
+    return ".".join(map(str, path))[:_LONGEST_PATH] or "body"
+
+
+def _doubled(raw: bytes) -> InvalidRequest:
+    """The refusal of a body with a doubled key, which it names by its path."""
+    try:
+        for path, value in _walk(_marking.decode(raw.decode("utf-8"))):
+            if isinstance(value, _Doubled):
+                return _refuse("The key stands twice in one object.", _named([*path, value.key]), "duplicate")
+    except (ValueError, RecursionError):
+        pass  # it is wrong further on as well: the key is refused all the same
+    return _refuse("A key stands twice in one object.", code="duplicate")
+
+
+def _check_texts(value: Any) -> None:
+    """Refuse escapes that stand for no character, or for NUL."""
+    for path, inner in _walk(value):
+        if isinstance(inner, str) and _UNSTORABLE.search(inner):
+            raise _refuse("The text holds a lone surrogate or a NUL character.", _named(path), "invalid_value")
+        if isinstance(inner, dict) and any(map(_UNSTORABLE.search, inner)):
+            raise _refuse("A key holds a lone surrogate or a NUL character.", _named(path), "invalid_value")

@@ -7,9 +7,11 @@ from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import parse_qsl, quote
 
 from domain.kernel import retention
-from domain.kernel.errors import MethodNotAllowed, NotFound, PayloadTooLarge, UnsupportedMediaType
+from domain.kernel.errors import InvalidRequest, MethodNotAllowed, NotFound, PayloadTooLarge, UnsupportedMediaType
 from domain.kernel.ids import new_id
 from entrypoints.http.exchange import HeaderList, headers_of
+from entrypoints.http.held_bodies import HeldBodies
+from entrypoints.http.incoming_body import FILE_PACE, IncomingBody, Send, TooSlow
 from entrypoints.http.object_admission import ObjectAdmission
 from entrypoints.http.problems import Problems
 from entrypoints.http.route import COMMON, CROSS_ORIGIN
@@ -17,10 +19,11 @@ from ports.clock import Clock
 from ports.objects import ObjectMissing
 
 PREFIX: Final = "/objects/"
-IDLE_SECONDS: Final = 60
-"""How long a sender may be silent before the upload is given up."""
 PUT_SECONDS: Final = retention.UPLOADS.total_seconds()
 """How long one PUT may take in all: when the upload's bytes are freed, none can be on its way."""
+_TOO_SLOW: Final = (
+    f"The file came too slowly: it may pause for {FILE_PACE.silence:g} s, and needs {FILE_PACE.least} bytes a second."
+)
 
 
 class Grant(Protocol):
@@ -63,25 +66,30 @@ class ObjectServer(Protocol):
 class ObjectEdge:
     """The ASGI application of everything below /objects/."""
 
-    def __init__(self, server: ObjectServer, clock: Clock, problems: Problems, admission: ObjectAdmission) -> None:
+    def __init__(
+        self, server: ObjectServer, clock: Clock, problems: Problems, bodies: HeldBodies, admission: ObjectAdmission
+    ) -> None:
         self._server = server
         self._clock = clock
         self._problems = problems
+        self._bodies = bodies
         self._admission = admission
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request; errors are problems like everywhere else."""
-        request_id = new_id("req")
+        request_id, body = new_id("req"), IncomingBody(receive)
+        send = body.answering(send)
         try:
-            await self._serve(scope, receive, send)
+            await self._serve(scope, body, send)
         except ConnectionError:
             return
         except Exception as error:
-            response = self._problems.answer(self._problems.known(error, request_id), request_id)
+            known = InvalidRequest(_TOO_SLOW) if isinstance(error, TooSlow) else self._problems.known(error, request_id)
+            response = self._problems.answer(known, request_id)
             await _start(send, response.status, [*response.headers, (b"request-id", request_id.encode())])
             await send({"type": "http.response.body", "body": response.body, "more_body": False})
 
-    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _serve(self, scope: Any, body: IncomingBody, send: Send) -> None:
         method = scope["method"]
         key = scope["path"][len(PREFIX) :]
         if method == "OPTIONS":
@@ -93,11 +101,12 @@ class ObjectEdge:
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         grant = self._server.verify(method, key, query, self._clock.now())
         if method == "PUT":
-            await self._put(key, grant, scope, receive, send)
+            with self._bodies.arriving(key.rpartition("/")[0]):
+                await self._put(key, grant, scope, body, send)
         else:
-            await self._get(key, grant, send, with_body=method == "GET")
+            await self._get(key, grant, body, send, with_body=method == "GET")
 
-    async def _put(self, key: str, grant: Grant, scope: Any, receive: Any, send: Any) -> None:
+    async def _put(self, key: str, grant: Grant, scope: Any, body: IncomingBody, send: Send) -> None:
         headers, _ = headers_of(scope["headers"])
         if headers.get("content-type", "") != grant.content_type:
             raise UnsupportedMediaType(f"This link takes {grant.content_type} only.")
@@ -107,21 +116,27 @@ class ObjectEdge:
         async with self._admission.put(key):
             try:
                 async with asyncio.timeout(PUT_SECONDS):
-                    await self._server.receive(key, _chunks(receive), grant.limit)
+                    await self._server.receive(key, body.chunks(FILE_PACE), grant.limit)
             except TimeoutError:
                 raise ConnectionError("The file took too long.") from None
         await _start(send, 200, [*COMMON, *CROSS_ORIGIN, (b"content-length", b"0")])
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _get(self, key: str, grant: Grant, send: Any, *, with_body: bool) -> None:
+    async def _get(self, key: str, grant: Grant, body: IncomingBody, send: Send, *, with_body: bool) -> None:
         try:
             size = await self._server.size(key)
         except ObjectMissing:
             raise NotFound from None
         await _start(send, 200, _download(grant.filename, size))
         if with_body:
-            async for chunk in self._server.read(key):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            gone = asyncio.create_task(body.gone())
+            try:
+                async for chunk in self._server.read(key):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    if gone.done():
+                        return
+            finally:
+                gone.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -147,21 +162,5 @@ def _download(filename: str, size: int) -> HeaderList:
     ]
 
 
-async def _start(send: Any, status: int, headers: HeaderList) -> None:
+async def _start(send: Send, status: int, headers: HeaderList) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
-
-
-async def _chunks(receive: Any) -> AsyncIterator[bytes]:
-    """The request's body. Raises ConnectionError when the sender breaks off or falls silent."""
-    while True:
-        try:
-            async with asyncio.timeout(IDLE_SECONDS):
-                message = await receive()
-        except TimeoutError:
-            raise ConnectionError("The sender fell silent.") from None
-        if message["type"] != "http.request":
-            raise ConnectionError("The sender broke off.")
-        if message.get("body"):
-            yield message["body"]
-        if not message.get("more_body"):
-            return

@@ -15,6 +15,7 @@ from entrypoints.http.event_stream import EventStream
 from entrypoints.http.operation import Operation
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.steps.permission import permit
+from entrypoints.http.waiters import Waiters
 from ports.clock import Clock
 
 LIFETIME: Final = (3_300.0, 3_600.0)
@@ -38,9 +39,15 @@ class OpenStreams:
     """Ends streams whose time is over, or whose caller could not open them any more."""
 
     def __init__(
-        self, access: AccessService, clock: Clock, period: float = PERIOD, lifetime: tuple[float, float] = LIFETIME
+        self,
+        access: AccessService,
+        clock: Clock,
+        waiters: Waiters,
+        period: float = PERIOD,
+        lifetime: tuple[float, float] = LIFETIME,
     ) -> None:
         self._access, self._clock, self._period, self._lifetime = access, clock, period, lifetime
+        self._waiters = waiters
         self._open: set[_Open] = set()
         self._proofs: Mapping[bytes, Proof] = {}
         self._watch: asyncio.Task[None] | None = None
@@ -57,9 +64,10 @@ class OpenStreams:
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._look_again_and_again(), name="open-streams")
         try:
-            async with aclosing(stream.pieces()) as pieces:
-                async for piece in pieces:
-                    yield piece
+            with self._waiters.counted(state.caller.tenant.org):
+                async with aclosing(stream.pieces()) as pieces:
+                    async for piece in pieces:
+                        yield piece
         finally:
             self._open.discard(entry)
 

@@ -9,6 +9,7 @@ from adapters.wire.versions import SUPPORTED, Versions
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import Request, Response
+from entrypoints.http.held_bodies import HeldBodies
 from entrypoints.http.metrics import Metrics
 from entrypoints.http.open_streams import OpenStreams
 from entrypoints.http.pressure import Pressure, Thresholds
@@ -29,6 +30,7 @@ from entrypoints.http.steps.shedding import ShedLoad
 from entrypoints.http.steps.version import ChooseVersion
 from entrypoints.http.steps.write_headers import read_dry_run, read_idempotency_key
 from entrypoints.http.table import Table
+from entrypoints.http.waiters import Waiters
 
 METHODS: Final = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
 HEADERS: Final = (
@@ -37,7 +39,9 @@ HEADERS: Final = (
 )
 
 
-def checks(dependencies: Dependencies, cursors: Cursors, versions: Versions, pressure: Pressure) -> tuple[Step, ...]:
+def checks(
+    dependencies: Dependencies, cursors: Cursors, versions: Versions, pressure: Pressure, bodies: HeldBodies
+) -> tuple[Step, ...]:
     """The order of checks (docs/conventions.md#order-of-checks); ids, preconditions and state follow inside the unit of work."""
     return (
         read_request_line,
@@ -49,7 +53,7 @@ def checks(dependencies: Dependencies, cursors: Cursors, versions: Versions, pre
         ShedLoad(pressure),
         require_route,
         check_permission,
-        ReadParameters(cursors),
+        ReadParameters(cursors, bodies, pressure),
         read_dry_run,
         read_idempotency_key,
     )
@@ -70,19 +74,21 @@ class Pipeline:
         self.services = {area.name: area.service(dependencies) for area in table.areas}
         self.problems = Problems(settings.docs_url, settings.base_url)
         self.pressure = Pressure(dependencies.waiting, thresholds or Thresholds())
-        self.streams, self.logs = (
-            OpenStreams(dependencies.access, dependencies.clock),
-            RequestLogQueue(dependencies.request_logs),
-        )
+        waiters = Waiters(self.pressure)
+        self.streams = OpenStreams(dependencies.access, dependencies.clock, waiters)
+        self.logs = RequestLogQueue(dependencies.request_logs)
+        self.bodies = HeldBodies()
         self.metrics = self._measured()
-        self._checks = checks(dependencies, cursors, versions, self.pressure)
+        self._checks = checks(dependencies, cursors, versions, self.pressure, self.bodies)
         responses = ResponseBuilder(versions)
-        self._execute = Execute(dependencies, self.services, cursors, self.pressure, responses, self.problems)
+        self._execute = Execute(dependencies, self.services, cursors, waiters, responses, self.problems)
         self._log = LogRequest(self.logs, versions.latest)
 
     def _measured(self) -> Metrics:
-        metrics, pressure, logs, streams = Metrics(), self.pressure, self.logs, self.streams
+        metrics, pressure, logs, streams, bodies = Metrics(), self.pressure, self.logs, self.streams, self.bodies
         metrics.gauge("joinery_http_in_flight", "Requests being answered.", lambda: pressure.in_flight)
+        metrics.gauge("joinery_http_bodies_open", "Request bodies that are still arriving.", lambda: bodies.open)
+        metrics.gauge("joinery_http_body_bytes", "Bytes of the bodies of requests in hand.", lambda: bodies.bytes)
         metrics.gauge("joinery_event_loop_lag_seconds", "How late the event loop is.", lambda: pressure.lag)
         metrics.gauge("joinery_request_logs_waiting", "Request logs not written yet.", lambda: len(logs))
         metrics.gauge("joinery_streams_open", "Event streams being sent.", lambda: len(streams))
@@ -99,6 +105,8 @@ class Pipeline:
             response = await self._response(state)
         finally:
             self.pressure.in_flight -= 1
+            if state.held:
+                self.bodies.release(state.caller.tenant.org, state.held)
         self._finish(state, response)
         waiting = self._log(state, response)
         if waiting is not None:

@@ -10,11 +10,10 @@ from domain.kernel.errors import DomainError, FieldError
 from entrypoints.http.codes import CODES, Code
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.http.route import COMMON, NO_STORE, VARY
+from entrypoints.http.validation import MOST_FAULTS
 
 log = logging.getLogger("joinery.http")
 
-MOST_FIELDS: Final = 100
-"""How many errors[] entries an answer has at most."""
 FIXED: Final = {
     "not_found": "There is no such resource.",
     "authentication_required": "A valid bearer credential is required.",
@@ -60,7 +59,7 @@ class Problems:
         detail = FIXED.get(code.name, error.detail)
         body = wire.to_wire(address, code.title, code.status, code.name, detail, request_id)
         if code.name == "invalid_request":
-            body["errors"] = [_field(fault) for fault in error.fields[:MOST_FIELDS]]
+            body["errors"] = [_field(fault) for fault in error.fields[:MOST_FAULTS]]
         return body | {name: value for name, value in error.extra.items() if name not in ("allow", *body)}
 
     def _headers(self, code: Code, error: DomainError) -> HeaderList:

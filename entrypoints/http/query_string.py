@@ -6,13 +6,13 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from adapters.wire import schema
-from adapters.wire.cursors import PAGING
+from adapters.wire.cursors import CURSOR_FORMAT, LONGEST_CURSOR, PAGING
 from domain.kernel.errors import FieldError
 from entrypoints.http.operation import Operation
 from entrypoints.http.validation import Validator, in_query
 
 LIMIT: Final = schema.integer(20, least=1, most=100, description="How many items a page has at most. Default 20.")
-CURSOR: Final = schema.text("c2F2ZWQ", longest=1024, shortest=0)
+CURSOR: Final = schema.text("c2F2ZWQ", longest=LONGEST_CURSOR, shortest=0) | {"format": CURSOR_FORMAT}
 AFTER: Final = CURSOR | {"description": "A next_cursor: the page after it."}
 BEFORE: Final = CURSOR | {"description": "A next_cursor: the page before it."}
 
@@ -65,6 +65,7 @@ class QueryReader:
         self._validator = Validator({"type": "object", "properties": parameters, "required": required}, in_query)
         self._empty_is_fine = not required
         self._paging = PAGING if operation.paging in ("both", "forward") else frozenset()
+        self._cursors = {name for name, given in parameters.items() if given.get("format") == CURSOR_FORMAT}
         self._moments = schema.moments_in(operation.query)
 
     def read(self, query: str) -> tuple[dict[str, Any], tuple[FieldError, ...]]:
@@ -90,6 +91,8 @@ class QueryReader:
         if reader is None:
             shown = decoded_name if decoded_name is not None else name
             faults.append(FieldError(f"query.{shown[:100]}", "unknown_field", "There is no such parameter."))
+        elif decoded_name in self._cursors and (decoded is None or len(decoded) > LONGEST_CURSOR):
+            faults.append(FieldError(f"query.{decoded_name}", "invalid_cursor", "This list issued no such cursor."))
         elif decoded is None:
             detail = "The value is not percent-encoded UTF-8 text."
             faults.append(FieldError(f"query.{decoded_name}", "invalid_format", detail))

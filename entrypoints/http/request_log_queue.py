@@ -21,6 +21,8 @@ MOMENT: Final = 0.25
 OVERFLOW: Final = 50_000
 """Beyond this entries are lost, and counted, rather than the process."""
 BACKOFF: Final = (0.5, 1.0, 2.0, 5.0)
+AWAY: Final = (Unavailable, OSError)
+"""The store cannot be asked now; any other error is about what it was given."""
 LAST_TRY: Final = 10.0
 """Seconds that a clean stop gives the database."""
 
@@ -105,12 +107,13 @@ class RequestLogQueue:
             error = await self._refusal(batch)
             if error is None:
                 break
-            if wait is not None:
-                await asyncio.sleep(wait)
-            elif isinstance(error, (Unavailable, OSError)):
+            if not isinstance(error, AWAY):
+                await self._divide(batch)
+                break
+            if wait is None:
                 self._waiting.extendleft(reversed(batch))
             else:
-                await self._write_singly(batch)
+                await asyncio.sleep(wait)
         if len(self._waiting) <= FULL:
             self._room.set()
 
@@ -122,8 +125,15 @@ class RequestLogQueue:
             return error
         return None
 
-    async def _write_singly(self, batch: list[RequestLog]) -> None:
-        """The store is there but refuses the batch: one entry that it cannot hold must not stop all others."""
-        for entry in batch:
-            if await self._refusal([entry]) is not None:
-                self.lost += 1
+    async def _divide(self, batch: list[RequestLog]) -> None:
+        """The store is there but refuses the batch: halves are written until what it cannot hold is by itself."""
+        if len(batch) == 1:
+            self.lost += 1
+            return
+        middle = len(batch) // 2
+        for half in (batch[:middle], batch[middle:]):
+            error = await self._refusal(half)
+            if isinstance(error, AWAY):
+                self._waiting.extendleft(reversed(half))
+            elif error is not None:
+                await self._divide(half)

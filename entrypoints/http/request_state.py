@@ -37,6 +37,8 @@ class RequestState:
     budget: HeaderList = field(default_factory=list)
     """The RateLimit headers, once the request has been charged."""
     query: Mapping[str, Any] = field(default_factory=dict)
+    held: int = 0
+    """Bytes of the body that are counted until the request is answered."""
     body: Any = None
     """JSON values; numbers that are not whole are Decimal."""
     command: Any = None

@@ -3,19 +3,23 @@
 import asyncio
 import contextlib
 import gc
+import resource
 import socket
+import sys
 from typing import Final
 
-from hypercorn.asyncio import serve as hypercorn_serve
 from hypercorn.config import Config
 
 from entrypoints.container import Container
 from entrypoints.http.app import create_app
-from entrypoints.http.fast_path import SEND_SECONDS
+from entrypoints.http.connections import SEND_SECONDS
+from entrypoints.http.connections import serve as serve_connections
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 
 BACKLOG: Final = 1024
+OTHER_FILES: Final = 256
+"""Open files that are no connections of clients: the database's, uploads, plugins."""
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -28,8 +32,14 @@ def listening(host: str, port: int) -> socket.socket:
     return made
 
 
+def most_connections() -> int:
+    """How many connections leave the process files enough for everything else."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if files == resource.RLIM_INFINITY else max(files - OTHER_FILES, files // 2)
+
+
 def hypercorn_config(host: str, port: int) -> Config:
-    """How the server is set: HTTP/1.1 and h2c, no access log of its own (requests are logged by the pipeline)."""
+    """How the server is set: no access log of its own (requests are logged by the pipeline)."""
     config = Config()
     config.bind = [f"fd://{listening(host, port).detach()}"]
     config.accesslog = None
@@ -56,4 +66,4 @@ async def serve(container: Container, settings: Settings) -> None:
             await stop.wait()
             dependencies.tailer.close()
 
-        await hypercorn_serve(app, config, shutdown_trigger=stopped)
+        await serve_connections(app, config, stopped, http2=settings.http2, most=most_connections())

@@ -30,6 +30,10 @@ class TtlCache(Generic[T]):
         entry = self._found.get(digest) or self._missing.get(digest)
         return entry if entry is not None and entry[1] > self._clock() else None
 
+    def has_seen(self, digest: bytes) -> bool:
+        """Whether something was found under the digest, lately if not now."""
+        return digest in self._found
+
     async def ask(self, digest: bytes, find: Callable[[], Awaitable[T | None]]) -> T | None:
         """The answer of `find`, which is asked at most once at a time per digest."""
         if (running := self._asking.get(digest)) is not None:

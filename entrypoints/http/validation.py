@@ -9,6 +9,12 @@ import jsonschema_rs
 
 from adapters.wire.schema import moment_of
 from domain.kernel.errors import FieldError
+from entrypoints.http.fault_search import Part, Path, has_few_values
+
+MOST_FAULTS: Final = 100
+"""How many faults of a request are told."""
+LONGEST_FIELD: Final = 300
+"""Characters of a field's name."""
 
 CODES: Final = {
     "type": "invalid_type",
@@ -40,6 +46,7 @@ _MOMENT: Final = re.compile(
 )
 
 Names = Callable[[Sequence[str | int]], str]
+Fault = tuple[Sequence[str | int], str, str]
 
 
 def is_moment(text: str) -> bool:
@@ -75,32 +82,46 @@ class Validator:
     """One schema, compiled once. `names` turns a path into a field's name."""
 
     def __init__(self, schema: Mapping[str, Any], names: Names = dotted) -> None:
+        self._part = Part(dict(schema), {"validate_formats": True, "formats": FORMATS})
         self._schema = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True, formats=FORMATS)
         self._names = names
 
     def faults(self, value: Any) -> tuple[FieldError, ...]:
-        """Every fault of the value, in the order of the schema; none when it is valid."""
+        """The faults of the value, in the order of the schema; none when it is valid, at most one over MOST_FAULTS."""
         if self._schema.is_valid(value):
             return ()
         found: dict[tuple[str, str], FieldError] = {}
-        for error in self._schema.iter_errors(value):
-            for path, code, detail in _faults(error):
-                fault = FieldError(self._names(path), code, detail)
-                found.setdefault((fault.field, fault.code), fault)
+        for path, code, detail in self._found(value):
+            fault = FieldError(self._names(path)[:LONGEST_FIELD], code, detail)
+            found.setdefault((fault.field, fault.code), fault)
+            if len(found) > MOST_FAULTS:
+                break
         return tuple(found.values())
 
+    def _found(self, value: Any) -> Iterator[Fault]:
+        if has_few_values(value):
+            for error in self._schema.iter_errors(value):
+                yield from _faults(error, [])
+            return
+        told = False
+        for at, error in self._part.errors(value, []):
+            told = True
+            yield from _faults(error, at)
+        if not told:
+            yield [], "invalid_value", "The value fits none of the alternatives, or more than one."
 
-def _faults(error: Any) -> Iterator[tuple[list[str | int], str, str]]:
+
+def _faults(error: Any, at: Path) -> Iterator[Fault]:
     """One validation error as faults: a missing or unknown field is named itself, alternatives by their best branch."""
-    kind, path = error.kind, list(error.instance_path)
+    kind, path = error.kind, [*at, *error.instance_path]
     if kind.name == "required":
         yield [*path, kind.property], "required", "This field is required."
     elif kind.name in ("additionalProperties", "unevaluatedProperties"):
         for name in kind.unexpected:
             yield [*path, name], "unknown_field", "There is no such field."
-    elif kind.name in ("anyOf", "oneOf") and (branch := _best(kind, path)):
+    elif kind.name in ("anyOf", "oneOf") and (branch := _best(kind, list(error.instance_path))):
         for inner in branch:
-            yield from _faults(inner)
+            yield from _faults(inner, at)
     else:
         yield path, CODES.get(kind.name, _alternative(kind)), _sentence(error.message)
 

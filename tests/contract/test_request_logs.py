@@ -42,6 +42,23 @@ async def test_keeps_every_field(backend: Backend, tenant: Tenant) -> None:
         assert await tx.request_logs.get(new_id("req")) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["\\u0000", "\\", "a\\", '"', "\\\\u0000", "\0", "a\0b", "\ud800", "\x80\xff", "\x7f", "\u2028", "\\ud800", "é🙂"],
+)
+async def test_any_text_from_outside(backend: Backend, tenant: Tenant, text: str) -> None:
+    """What a text cannot hold is left out; neither it nor its neighbours are lost."""
+    odd = builders.request_log(tenant, path=f"/v1/{text}", query=text, user_agent=text, idempotency_key=text, ip=text)
+    neighbours = [builders.request_log(await backend.tenant()), builders.request_log(tenant)]
+    await backend.sink.write([neighbours[0], odd, neighbours[1]])
+    async with backend.uow.read(tenant) as tx:
+        kept = await tx.request_logs.get(odd.id)
+        assert await tx.request_logs.get(neighbours[1].id) == neighbours[1]
+    assert kept is not None and kept.user_agent in (text, text.replace("\0", "").replace("\ud800", ""))
+    async with backend.uow.read(neighbours[0].tenant) as tx:
+        assert await tx.request_logs.get(neighbours[0].id) == neighbours[0]
+
+
 async def test_the_newest_of_a_reused_id(backend: Backend, tenant: Tenant) -> None:
     first = builders.request_log(tenant, path="/v1/first")
     second = first._replace(path="/v1/second", created_at=first.created_at + timedelta(seconds=1))

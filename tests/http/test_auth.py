@@ -1,13 +1,17 @@
 """Credentials, modes, permissions (docs/conventions.md#authentication)."""
 
+import asyncio
+from collections.abc import Collection
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from adapters.memory.access import KEYS
 from domain.access.model import checksum, is_key
 from domain.access.usecases import new_secret, scopes_of
-from domain.kernel.errors import InvalidRequest
+from domain.kernel.errors import InvalidRequest, Unavailable
+from entrypoints.http.strangers import Strangers
 from tests.http import toys
 from tests.http.client import Client
 from tests.http.fakes import settings, BASE, World, running
@@ -245,3 +249,58 @@ async def test_feature_follows_scope(world: World) -> None:
     assert (await (await world.client(scopes=frozenset())).post("/v1/bulk")).code == "permission_denied"
     assert (await (await world.client()).post("/v1/bulk")).code == "feature_unavailable"
     assert (await (await world.client("Elm")).post("/v1/bulk")).status == 200
+
+
+def _guessed(count: int) -> list[str]:
+    """Keys of the right form that nobody has."""
+    return [new_secret(True, False) for _ in range(count)]
+
+
+async def test_guessed_keys_are_looked_up_together(world: World) -> None:
+    """Three hundred at once cost a few statements, and everybody else goes on meanwhile."""
+    known, statements = await world.client(), world.credentials.asked + world.credentials.looked
+    assert (await known.get("/v1/things")).status == 200
+    guessing = [Client(world.app, text).get("/v1/things") for text in _guessed(300)]
+    answers = await asyncio.gather(*guessing, *[known.get("/v1/things") for _ in range(20)])
+    assert [answer.status for answer in answers] == [401] * 300 + [200] * 20
+    assert world.credentials.asked + world.credentials.looked - statements <= 6
+
+
+async def test_a_key_just_made_works_while_others_are_guessed(world: World) -> None:
+    async def guess() -> None:
+        for text in _guessed(400):
+            assert (await Client(world.app, text).get("/v1/things")).status == 401
+
+    guessing = [asyncio.create_task(guess()) for _ in range(3)]
+    for _ in range(5):
+        assert (await (await world.client()).get("/v1/things")).status == 200
+    for task in guessing:
+        task.cancel()
+    await asyncio.gather(*guessing, return_exceptions=True)
+
+
+async def test_guesses_one_after_the_other_have_a_pace() -> None:
+    asked: list[int] = []
+
+    async def find(digest: bytes) -> None:
+        asked.append(1)
+
+    async def find_all(digests: Collection[bytes]) -> dict[bytes, None]:
+        asked.append(len(digests))
+        return {}
+
+    strangers: Strangers[None] = Strangers(find, find_all)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    for number in range(75):
+        await strangers.ask(str(number).encode())
+    assert len(asked) == 75 and loop.time() - began > 0.4, "25 more than there are at a stretch"
+
+
+async def test_a_lookup_that_fails_is_told_to_all_who_wait() -> None:
+    async def find(_: Any) -> Any:
+        raise Unavailable
+
+    strangers: Strangers[Any] = Strangers(find, find)
+    told = await asyncio.gather(*[strangers.ask(name) for name in (b"a", b"b", b"c")], return_exceptions=True)
+    assert [type(error) for error in told] == [Unavailable] * 3

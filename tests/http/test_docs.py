@@ -1,5 +1,6 @@
 """The pages that need no credential, and the health of the process."""
 
+import asyncio
 import gzip
 import re
 from html.parser import HTMLParser
@@ -116,6 +117,23 @@ async def test_health() -> None:
         assert answer.status == 503
         assert answer.json() == {"status": "down", "down": ["database"], "checks": {"database": "down"}}
         assert (await visitor.get("/healthz")).status == 200
+
+
+async def test_readiness_is_looked_at_a_few_times_a_second() -> None:
+    looks = []
+
+    async def database() -> bool:
+        looks.append(1)
+        await asyncio.sleep(0.01)
+        return True
+
+    async with running(readiness={"database": database}) as world:
+        visitor = world.stranger()
+        answers = await asyncio.gather(*[visitor.get("/readyz") for _ in range(100)])
+        assert {answer.status for answer in answers} == {200} and len(looks) == 1
+        for _ in range(60):
+            await visitor.get("/readyz")
+        assert len(looks) < 40
 
 
 async def test_metrics(world: World, client: Client) -> None:

@@ -212,6 +212,29 @@ async def test_an_entry_that_the_store_cannot_hold_stops_no_other(monkeypatch: p
     assert queue.lost == 1
 
 
+async def test_a_refused_batch_is_divided_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without waiting, and in some twenty statements for five hundred entries."""
+    monkeypatch.setattr(request_log_queue, "BACKOFF", (3600.0,))
+
+    class Picky(Sink):
+        asked = 0
+
+        async def write(self, logs: list[RequestLog]) -> None:
+            self.asked += 1
+            if any(entry.id == "77" for entry in logs):
+                raise ValueError("no such characters")
+            await super().write(logs)
+
+    sink = Picky()
+    queue = RequestLogQueue(sink)  # type: ignore[arg-type]
+    await queue.start()
+    for number in range(500):
+        queue.put(_entry(number))
+    await queue.stop()
+    assert {int(entry.id) for entry in sink.written} == set(range(500)) - {77} and queue.lost == 1
+    assert sink.asked <= 1 + 2 * 9
+
+
 async def test_back_pressure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "FULL", 3)
     monkeypatch.setattr(request_log_queue, "OVERFLOW", 5)

@@ -1,16 +1,19 @@
 """The application on the real server, over a real socket: what only bytes on the wire can show."""
 
 import asyncio
+import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from hypercorn.asyncio import serve
 from hypercorn.config import Config
 
+from entrypoints.http import connections
+from entrypoints.http.connections import serve
 from tests.http import toys
 from tests.http.fakes import World, running
 
@@ -36,20 +39,146 @@ class Wire:
         return int(first.split()[1]), headers, rest
 
 
-@pytest_asyncio.fixture
-async def wire() -> AsyncIterator[Wire]:
-    """A world behind Hypercorn."""
+@asynccontextmanager
+async def served(**settings: Any) -> AsyncIterator[Wire]:
+    """A world behind the server."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     config, stop = Config(), asyncio.Event()
     config.bind, config.accesslog, config.errorlog = [f"127.0.0.1:{port}"], None, None
     async with running() as world:
-        serving: Any = serve(world.app, config, shutdown_trigger=stop.wait)
-        task = asyncio.create_task(serving)
+        task = asyncio.create_task(serve(world.app, config, stop.wait, **settings))
         await asyncio.sleep(0.2)
         yield Wire(world, port, (await world.key(world.orgs["Fjord"]))[1])
         stop.set()
         await task
+
+
+@pytest_asyncio.fixture
+async def wire() -> AsyncIterator[Wire]:
+    """A world behind the server."""
+    async with served() as made:
+        yield made
+
+
+async def raw(port: int, sent: bytes, within: float = 3.0) -> bytes:
+    """What the server says to these bytes, until it ends the connection or says nothing for a while."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(sent)
+    got = b""
+    with contextlib.suppress(TimeoutError, ConnectionError):
+        while True:
+            async with asyncio.timeout(within):
+                piece = await reader.read(65536)
+            if not piece:
+                got += b"<end>"
+                break
+            got += piece
+    writer.close()
+    return got
+
+
+UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
+WEBSOCKET = (
+    b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+
+
+@pytest.mark.parametrize("fields", [UPGRADE, UPGRADE.replace(b"h2c", b"H2C"), WEBSOCKET, b"Upgrade: h2c\r\n"])
+@pytest.mark.parametrize("path", [b"/v1/things", b"/healthz", b"/docs"])
+async def test_no_request_changes_the_protocol(wire: Wire, fields: bytes, path: bytes) -> None:
+    head = b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n"
+    plain = await raw(wire.port, head + b"Connection: close\r\n\r\n")
+    got = await raw(wire.port, head + fields + b"\r\n" + head + b"Connection: close\r\n\r\n")
+    assert got.startswith(plain[:12]) and b" 101 " not in got and b"\0" not in got[:200]
+    assert got.count(b"HTTP/1.1 " + plain[9:12]) == 2, "the next request on the connection is answered as HTTP/1.1"
+
+
+async def test_http2_is_not_spoken_unless_it_is_asked_for(wire: Wire) -> None:
+    assert (await raw(wire.port, PREFACE)).startswith(b"HTTP/1.1 505 ")
+    head = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+    async with served(http2=True) as willing:
+        assert (await raw(willing.port, head + UPGRADE + b"\r\n", 0.5)).startswith(b"HTTP/1.1 101 ")
+        assert (await raw(willing.port, PREFACE, 0.5))[3:4] == b"\4"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        (b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", 400),
+        (b"Transfer-Encoding: chunked\r\nContent-Length: 30\r\n", 400),
+        (b"Content-Length: 4\r\nContent-Length: 5\r\n", 400),
+        (b"Content-Length: 4, 5\r\n", 400),
+        (b"Content-Length: +4\r\n", 400),
+        (b"Content-Length: 0x4\r\n", 400),
+        (b"Content-Length : 4\r\n", 400),
+        (b"Transfer-Encoding : chunked\r\n", 400),
+        (b"Transfer-Encoding: xchunked\r\n", 501),
+        (b"Transfer-Encoding: gzip, chunked\r\n", 501),
+        (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", 501),
+        (b"Host: y\r\n", 400),
+        (b"X-A: a\0b\r\n", 400),
+        (b"X-A: a\rContent-Length: 4\r\n", 400),
+    ],
+)
+@pytest.mark.parametrize("method", [b"GET", b"POST"])
+async def test_lengths_that_two_readers_could_see_differently(
+    wire: Wire, method: bytes, fields: bytes, status: int
+) -> None:
+    hidden = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    got = await raw(wire.port, method + b" /v1/things HTTP/1.1\r\nHost: x\r\n" + fields + b"\r\n0\r\n\r\n" + hidden)
+    assert got.startswith(b"HTTP/1.1 %d " % status), got
+    assert got.count(b"HTTP/1.1") == 1 and got.endswith(b"<end>"), "what follows is not taken for a request"
+
+
+async def test_chunks_in_http_1_0(wire: Wire) -> None:
+    got = await raw(wire.port, b"POST /v1/things HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+    assert got.startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("method", [b"GET", b"HEAD", b"POST", b"PATCH", b"DELETE", b"OPTIONS"])
+@pytest.mark.parametrize("path", [b"/v1/things", b"/objects/x", b"/healthz", b"/docs", b"/nothing"])
+async def test_a_body_that_nobody_takes_leaves_nothing_behind(wire: Wire, method: bytes, path: bytes) -> None:
+    """However it is refused: its sender reads the answer, the connection ends, and no task stays."""
+    before = len(asyncio.all_tasks())
+    size = 3 << 20
+    for _ in range(2):
+        head = method + b" " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size
+        got = await raw(wire.port, head.replace(b"Host", b"Connection: close\r\nHost") + b"x" * size)
+        assert got.startswith(b"HTTP/1.1 ") and got.endswith(b"<end>"), got
+        got = await raw(wire.port, head + b"x" * (size // 2))
+        assert got.startswith(b"HTTP/1.1 ") and got.endswith(b"<end>"), got
+    await asyncio.sleep(0.2)
+    assert len(asyncio.all_tasks()) <= before
+
+
+async def test_only_so_many_connections() -> None:
+    async with served(most=3) as wire:
+        ends = [await asyncio.open_connection("127.0.0.1", wire.port) for _ in range(3)]
+        assert await raw(wire.port, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") in (b"", b"<end>")
+        ends[0][1].close()
+        await asyncio.sleep(0.1)
+        assert (await wire.send("GET /healthz HTTP/1.1"))[0] == 200
+
+
+async def test_a_slow_reader_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "SEND_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "LEAST", 1 << 24)
+    async with served() as wire:
+        before = len(asyncio.all_tasks())
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", wire.port))
+            slow.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 40)
+            await asyncio.sleep(0.1)
+            assert len(asyncio.all_tasks()) > before
+            async with asyncio.timeout(20):
+                while len(asyncio.all_tasks()) > before:
+                    await asyncio.sleep(0.1)
+                    with contextlib.suppress(OSError):
+                        slow.recv(1, socket.MSG_DONTWAIT)
 
 
 async def test_reads(wire: Wire) -> None:

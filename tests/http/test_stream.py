@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from entrypoints.http import event_stream, open_streams
+from entrypoints.http import waiters, event_stream, open_streams
 from entrypoints.http import fast_path as lane
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World
@@ -108,6 +108,21 @@ async def test_connections_are_budgeted(world: World, client: Client) -> None:
     answer = await client.get("/v1/stream")
     assert (answer.status, answer.code) == (429, "rate_limited")
     assert answer.headers["ratelimit-policy"] == '"high.stream";q=20;w=4'
+
+
+async def test_an_organisation_waits_only_so_often(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiters, "MOST", 2)
+    mine, others = await world.client("Elm"), await world.client()
+    async with opened(mine), opened(mine):
+        refused = await mine.get("/v1/stream")
+        assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "rate_limited", "1")
+        assert (await mine.get("/v1/changes?cursor=now&wait=5")).status == 429
+        assert (await mine.get("/v1/changes?cursor=now")).status == 200
+        assert (await others.get("/v1/changes?cursor=now&wait=0")).status == 200
+        async with opened(others):
+            pass
+    async with opened(mine):
+        pass
 
 
 async def test_a_client_that_goes_away_leaves_nothing_behind(world: World, client: Client) -> None:

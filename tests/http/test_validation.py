@@ -1,15 +1,20 @@
 """The fast validator and the reference one give the same verdicts, at the same paths, with the same codes."""
 
+import resource
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
 from adapters.wire import schema
 from tests.support.table import whole
-from entrypoints.http.validation import CODES, FORMATS, Validator, is_day, is_moment
+from entrypoints.http import validation
+from entrypoints.http.json_body import MOST_KEYS
+from entrypoints.http.validation import CODES, FORMATS, MOST_FAULTS, Validator, is_day, is_moment
 from tests.http.toys import CREATE
 
 SCHEMA = schema.strict_object(
@@ -103,6 +108,52 @@ def test_they_agree(body: dict[str, Any]) -> None:
 @given(VALUES)
 def test_they_agree_on_any_value(value: Any) -> None:
     assert {(fault.field, fault.code) for fault in Validator(CREATE).faults(value)} == _reference(CREATE, value)
+
+
+@settings(max_examples=400, deadline=None)
+@given(BODIES)
+def test_large_values_are_told_alike(body: dict[str, Any]) -> None:
+    with patch.object(validation, "has_few_values", lambda _: False):
+        assert {(fault.field, fault.code) for fault in Validator(SCHEMA).faults(body)} == _reference(SCHEMA, body)
+
+
+@settings(max_examples=200, deadline=None)
+@given(VALUES)
+def test_large_values_of_any_kind_are_told_alike(value: Any) -> None:
+    with patch.object(validation, "has_few_values", lambda _: False):
+        assert {(fault.field, fault.code) for fault in Validator(CREATE).faults(value)} == _reference(CREATE, value)
+
+
+def _wrong(count: int) -> list[tuple[Any, Any]]:
+    """Schemas with values that have that many faults each."""
+    thing = schema.strict_object({"a": schema.text("a"), "b": schema.integer(1)}, ("a",))
+    return [
+        (schema.array(schema.text("a")), [1] * count),
+        (schema.array(thing), [{}] * count),
+        (schema.array(thing), [{"a": "x"}] * 2000 + [{"a": 1}] * count),
+        (thing, {f"k{number}": 0 for number in range(MOST_KEYS)}),
+        (schema.map_of(schema.integer(1), {"a": 1}), {f"k{number}": "x" for number in range(MOST_KEYS)}),
+        (schema.nullable(schema.array(thing)), [{"a": 1}] * count),
+        (schema.array(schema.nullable(schema.array(thing))), [[{"a": 1}] * 10] * (count // 10)),
+        ({"oneOf": [schema.array(thing), {"type": "string"}]}, [{"b": "x"}] * count),
+        ({"allOf": [schema.array(thing)]}, [{"b": "x"}] * count),
+        ({"$ref": "#/$defs/x", "$defs": {"x": schema.array(thing)}}, [{"b": "x"}] * count),
+        (
+            {"type": "object", "patternProperties": {"^k": {"type": "integer"}}},
+            {f"k{n}": "x" for n in range(MOST_KEYS)},
+        ),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(_wrong(10))))
+def test_faults_are_counted_only_as_far_as_they_are_told(number: int) -> None:
+    """A hundred thousand faults cost the memory of a hundred."""
+    given, value = _wrong(100_000)[number]
+    validator = Validator(given)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    faults = validator.faults(value)
+    assert 1 <= len(faults) <= MOST_FAULTS + 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024
 
 
 def test_they_agree_on_every_example() -> None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Awaitable
 
+from domain.access.model import is_key
 from domain.access.usecases import AccessService, Proof
 from domain.kernel.errors import AuthenticationRequired
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.request_state import RequestState
+from entrypoints.http.strangers import Strangers
 from entrypoints.http.ttl_cache import TtlCache
 
 
@@ -26,6 +28,7 @@ class Authenticate:
         self._access = access
         self._proxies = proxies
         self._known: TtlCache[Proof] = TtlCache()
+        self._strangers: Strangers[Proof] = Strangers(access.find, access.known)
 
     def __call__(self, state: RequestState) -> Awaitable[None] | None:
         """Set the principal and the client's address. Raises AuthenticationRequired."""
@@ -35,10 +38,15 @@ class Authenticate:
         digest = state.credential = self._access.digest(text)
         entry = self._known.get(digest)
         if entry is None:
-            return self._ask(state, text, digest)
+            if not is_key(text):
+                raise AuthenticationRequired
+            return self._ask(state, digest)
         state.principal = self._access.judge(entry[0], state.address, state.now)
         return None
 
-    async def _ask(self, state: RequestState, text: str, digest: bytes) -> None:
-        proof = await self._known.ask(digest, lambda: self._access.find(text, digest))
+    async def _ask(self, state: RequestState, digest: bytes) -> None:
+        proof = await self._known.ask(digest, lambda: self._find(digest))
         state.principal = self._access.judge(proof, state.address, state.now)
+
+    def _find(self, digest: bytes) -> Awaitable[Proof | None]:
+        return self._access.find(digest) if self._known.has_seen(digest) else self._strangers.ask(digest)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -14,13 +15,13 @@ from domain.kernel.tenancy import AuditContext
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.http.operation import DetachedRead, DetachedWrite, Read, Stream, Write
-from entrypoints.http.pressure import Pressure
 from entrypoints.http.problems import Problems
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import DetachedContext, ReadContext, StreamContext, WriteContext
 from entrypoints.http.request_state import RequestState
 from entrypoints.http.steps.preconditions import read_preconditions
 from entrypoints.http.steps.respond import ResponseBuilder
+from entrypoints.http.waiters import Waiters
 from ports.idempotency import StoredAnswer
 from ports.unit_of_work import Tx
 
@@ -51,13 +52,13 @@ class Execute:
         dependencies: Dependencies,
         services: Mapping[str, Any],
         cursors: Cursors,
-        pressure: Pressure,
+        waiters: Waiters,
         responses: ResponseBuilder,
         problems: Problems,
     ) -> None:
         self._uow, self._vault, self._clock = dependencies.uow, dependencies.vault, dependencies.clock
         self._base_url, self._services = dependencies.settings.base_url, services
-        self._cursors, self._pressure, self._responses, self._problems = cursors, pressure, responses, problems
+        self._cursors, self._waiters, self._responses, self._problems = cursors, waiters, responses, problems
 
     async def __call__(self, state: RequestState) -> Response:
         """The answer. Raises DomainError, with nothing done."""
@@ -68,12 +69,14 @@ class Execute:
                 return await self._write(state, operation)
             case DetachedRead() as operation:
                 check_ids(state)
-                context = DetachedContext(*self._shared(state), self._clock.now(), self._pressure.idle)
+                polling = partial(self._waiters.polling, state.caller.tenant.org)
+                context = DetachedContext(*self._shared(state), self._clock.now(), polling)
                 return self._responses.success(state, await operation.handler(context))
             case DetachedWrite() as operation:
                 return await self._detached_write(state, operation)
             case Stream() as operation:
                 check_ids(state)
+                self._waiters.check(state.caller.tenant.org)
                 streaming = StreamContext(*self._shared(state), self._clock.now())
                 return self._responses.success(state, await operation.handler(streaming))
             case operation:

@@ -2,13 +2,22 @@
 
 from collections.abc import Awaitable
 from functools import lru_cache
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from adapters.wire.cursors import Cursors, context_of
 from adapters.wire.resource import Body
 from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
-from entrypoints.http.json_body import decode
+from entrypoints.http.body_threads import BodyThreads
+from entrypoints.http.held_bodies import HeldBodies
+from entrypoints.http.json_body import SMALL, decode
+from entrypoints.http.pressure import Pressure
 from entrypoints.http.request_state import FIRST_PAGE, RequestState
+from entrypoints.http.route import Route
+from entrypoints.http.validation import LONGEST_FIELD, MOST_FAULTS
+
+_DIGITS: Final = 20
+"""Digits of a length that are looked at; h11 lets no longer ones through."""
 
 
 @lru_cache(maxsize=64)
@@ -25,8 +34,9 @@ def _required() -> FieldError:
 class ReadParameters:
     """Sets the query, the page asked for, and the body."""
 
-    def __init__(self, cursors: Cursors) -> None:
-        self._cursors = cursors
+    def __init__(self, cursors: Cursors, bodies: HeldBodies, pressure: Pressure) -> None:
+        self._cursors, self._bodies, self._pressure = cursors, bodies, pressure
+        self._threads = BodyThreads()
 
     def __call__(self, state: RequestState) -> Awaitable[None] | None:
         """Raises InvalidRequest, UnsupportedMediaType or PayloadTooLarge."""
@@ -36,21 +46,40 @@ class ReadParameters:
         return self._read_body(state)
 
     async def _read_body(self, state: RequestState) -> None:
-        raw = await _receive(state)
-        validator, body = state.route.body, state.operation.body
+        raw = await self._receive(state)
+        body, route = state.operation.body, state.route
         faults: tuple[FieldError, ...] = ()
         if raw:
             if not is_json(state.request.headers.get("content-type", "")):
                 raise UnsupportedMediaType
-            state.body = decode(raw)
-        if validator is not None and body is not None and (raw or body.required):
-            faults = validator.faults(state.body) if raw else (_required(),)
-        elif validator is None and raw:
-            faults = _unexpected(state.body)
-            state.body = None
+            if len(raw) > SMALL:
+                org = state.caller.tenant.org
+                state.body, faults = await self._threads.run(org, lambda: understood(route, raw))
+            else:
+                state.body, faults = understood(route, raw)
+        elif body is not None and body.required:
+            faults = (_required(),)
         self._read_query(state, faults)
         if body is not None:
             state.command = body.decode(state.body)
+
+    async def _receive(self, state: RequestState) -> bytes:
+        """The body. While it comes the request presses nobody: only its bytes are held."""
+        request, body, org = state.request, state.operation.body, state.caller.tenant.org
+        limit = body.limit if body is not None else Body.LIMIT
+        if not request.has_body:
+            return await request.read_body(limit)
+        length = request.headers.get("content-length", "")
+        announced = int(length[:_DIGITS]) if length.isdigit() else limit
+        if announced > limit:
+            raise PayloadTooLarge(f"The body has more than {limit} bytes.")
+        self._bodies.hold(org, announced)
+        state.held = announced
+        with self._bodies.arriving(org), self._pressure.idle():
+            raw = await request.read_body(limit)
+        self._bodies.release(org, announced - len(raw))
+        state.held = len(raw)
+        return raw
 
     def _read_query(self, state: RequestState, of_body: tuple[FieldError, ...]) -> None:
         reader = state.route.query
@@ -65,21 +94,26 @@ class ReadParameters:
             state.page_request = self._cursors.page_request(state.cursor_context, values) if values else FIRST_PAGE
 
 
-async def _receive(state: RequestState) -> bytes:
-    limit = state.operation.body.limit if state.operation.body is not None else Body.LIMIT
-    length = state.request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > limit:
-        raise PayloadTooLarge(f"The body has more than {limit} bytes.")
-    return await state.request.read_body(limit)
+def understood(route: Route, raw: bytes) -> tuple[Any, tuple[FieldError, ...]]:
+    """A body's JSON value and what is wrong with it. Raises InvalidRequest when it is none."""
+    body = route.operation.body
+    value = decode(raw, body.values if body is not None else Body.VALUES)
+    if route.body is None:
+        return None, _unexpected(value)
+    return value, route.body.faults(value)
 
 
 def _unexpected(body: Any) -> tuple[FieldError, ...]:
     """What is wrong with a body where none is asked for; an empty object is as good as none."""
     if isinstance(body, dict):
-        return tuple(FieldError(name, "unknown_field", "There is no such field.") for name in body)
+        names = islice(body, MOST_FAULTS + 1)
+        return tuple(FieldError(name[:LONGEST_FIELD], "unknown_field", "There is no such field.") for name in names)
     return (FieldError("body", "invalid_type", "This operation takes no body."),)
 
 
 def _summary(faults: tuple[FieldError, ...]) -> str:
     first = f"{faults[0].field}: {faults[0].detail}"
-    return first if len(faults) == 1 else f"{first} And {len(faults) - 1} more; see errors."
+    if len(faults) == 1:
+        return first
+    others = f"{len(faults) - 1}" if len(faults) <= MOST_FAULTS else f"at least {MOST_FAULTS}"
+    return f"{first} And {others} more; see errors."

@@ -11,6 +11,7 @@ from entrypoints.http.request_log_queue import RequestLogQueue
 from entrypoints.http.request_state import RequestState
 
 LONGEST: Final = 500
+LONGEST_METHOD: Final = 32
 _SECRET: Final = re.compile(r"(svc_(?:rk_)?(?:live|test)_)[0-9A-Za-z]+")
 
 
@@ -37,7 +38,7 @@ class LogRequest:
             RequestLog(
                 id=state.request_id,
                 tenant=caller.tenant,
-                method=request.method,
+                method=request.method[:LONGEST_METHOD],
                 path=without_secrets(request.path),
                 route=route.operation.path if route is not None else None,
                 query=without_secrets(request.query) or None,

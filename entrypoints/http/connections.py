@@ -1,0 +1,159 @@
+"""Connections on Hypercorn's own classes, with what its settings cannot say: which protocols, how many, how slow a reader.
+
+HTTP/1.1 alone is spoken unless HTTP/2 is asked for: a request that changes the protocol (`Upgrade: h2c`, RFC 7540 §3.2)
+would open a tunnel through a proxy that then sees no request any more.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import h11
+from hypercorn.asyncio.lifespan import Lifespan
+from hypercorn.asyncio.task_group import TaskGroup
+from hypercorn.asyncio.tcp_server import TCPServer
+from hypercorn.asyncio.worker_context import WorkerContext
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData
+from hypercorn.protocol import ProtocolWrapper
+from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.typing import ConnectionState, LifespanState
+from hypercorn.utils import parse_socket_addr, wrap_app
+
+SEND_SECONDS: Final = 30.0
+"""How long a piece may take to leave, on top of the time that its bytes take at LEAST; then the client is let go."""
+LEAST: Final = 4096
+"""Bytes a second that a client takes at least."""
+SMALL: Final = 65_536
+"""Bytes that leave at once, whoever reads them: asyncio keeps so many before it makes anybody wait."""
+VERSIONS: Final = frozenset({b"1.0", b"1.1"})
+
+
+class _Refusal(Exception):
+    """A request whose end two readers could see differently, or of another protocol."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
+class Http1(H11Protocol):
+    """HTTP/1.1 and nothing else: an Upgrade is ignored (RFC 9110 §7.8), ambiguous lengths are refused (RFC 9112 §6.3)."""
+
+    _refused = False
+    _upgrading = False
+
+    async def handle(self, event: Event) -> None:
+        """Take what came in; after a refusal nothing more is looked at."""
+        if self._refused:
+            return
+        try:
+            await super().handle(event)
+        except _Refusal as refusal:
+            self._refused = True
+            await self._send_error_response(refusal.status)
+            await self.send(Closed())
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        names = {name for name, _ in event.headers}
+        if event.http_version not in VERSIONS:
+            raise _Refusal(505)
+        if b"transfer-encoding" in names and (b"content-length" in names or event.http_version == b"1.0"):
+            raise _Refusal(400)
+        self._upgrading = b"upgrade" in names
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        if self._upgrading:
+            kept = [(name, value) for name, value in request.headers if name != b"upgrade"]
+            request = h11.Request(
+                method=request.method, headers=kept, target=request.target, http_version=request.http_version
+            )
+        await super()._create_stream(request)
+
+
+class Connection(TCPServer):
+    """One client's connection."""
+
+    def __init__(self, *given: Any, http2: bool) -> None:
+        super().__init__(*given)
+        self._http2 = http2
+
+    async def run(self) -> None:
+        """Serve it until it ends."""
+        socket = self.writer.get_extra_info("socket")
+        try:
+            client = parse_socket_addr(socket.family, socket.getpeername())
+            server = parse_socket_addr(socket.family, socket.getsockname())
+            async with TaskGroup(self.loop) as group:
+                self._task_group = group
+                state = ConnectionState(self.state)
+                parts = (self.app, self.config, self.context, group, state, False, client, server, self.protocol_send)
+                self.protocol = ProtocolWrapper(*parts)
+                if not self._http2:
+                    self.protocol.protocol = Http1(*parts)
+                await self.protocol.initiate()
+                await self.idle_task.restart(group, self._idle_timeout)
+                await self._read_data()
+                await self.idle_task.stop()
+        except OSError:
+            return
+        finally:
+            await self._close()
+
+    async def protocol_send(self, event: Event) -> None:
+        """Send; a client that takes it too slowly is let go, whatever still waits to be sent."""
+        if isinstance(event, RawData) and len(event.data) + self.writer.transport.get_write_buffer_size() > SMALL:
+            await self._within(super().protocol_send(event), len(event.data))
+        else:
+            await super().protocol_send(event)
+
+    async def _close(self) -> None:
+        await self._within(super()._close(), self.writer.transport.get_write_buffer_size())
+
+    async def _within(self, sending: Awaitable[None], size: int) -> None:
+        try:
+            async with asyncio.timeout(SEND_SECONDS + size / LEAST):
+                await sending
+        except TimeoutError:
+            self.writer.transport.abort()
+
+
+async def serve(
+    app: Any, config: Config, stopped: Callable[[], Awaitable[None]], *, http2: bool = False, most: int = sys.maxsize
+) -> None:
+    """Serve at most `most` connections at a time until `stopped` answers; requests in hand are answered first."""
+    loop, state = asyncio.get_running_loop(), LifespanState({})
+    wrapped, context = wrap_app(app, config.wsgi_max_body_size, "asgi"), WorkerContext(None)
+    connections: set[asyncio.Task[None]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or len(connections) >= most:
+            writer.transport.abort()
+            return
+        connections.add(task)
+        task.add_done_callback(connections.discard)
+        await Connection(wrapped, loop, config, context, state, reader, writer, http2=http2)
+
+    lifespan = Lifespan(wrapped, config, loop, state)
+    living = asyncio.create_task(lifespan.handle_lifespan(), name="lifespan")
+    await lifespan.wait_for_startup()
+    if living.done():
+        living.result()
+    servers = [
+        await asyncio.start_server(connected, sock=sock, backlog=config.backlog)
+        for sock in config.create_sockets().insecure_sockets
+    ]
+    try:
+        await stopped()
+    finally:
+        await context.terminated.set()
+        for server in servers:
+            server.close()
+        if connections:
+            await asyncio.wait(connections, timeout=config.graceful_timeout)
+        await lifespan.wait_for_shutdown()
+        living.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await living

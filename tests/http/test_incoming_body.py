@@ -1,0 +1,85 @@
+"""Bodies as they arrive: their pace, what is left of them, and how many may be held."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from domain.kernel.errors import InvalidRequest, Overloaded, PayloadTooLarge, RateLimited
+from entrypoints.http import held_bodies, incoming_body
+from entrypoints.http.held_bodies import HeldBodies
+from entrypoints.http.incoming_body import IncomingBody, Pace, TooSlow
+
+pytestmark = pytest.mark.asyncio
+
+
+def sender(pieces: list[tuple[float, bytes]]) -> Any:
+    """An end that sends these pieces, each after so many seconds, and then says nothing."""
+    left = list(pieces)
+
+    async def receive() -> dict[str, Any]:
+        if not left:
+            await asyncio.Event().wait()
+        pause, piece = left.pop(0)
+        await asyncio.sleep(pause)
+        return {"type": "http.request", "body": piece, "more_body": bool(left) or piece != b"end"}
+
+    return receive
+
+
+async def test_patience() -> None:
+    pace = Pace(grace=10, silence=5, least=100)
+    assert pace.patience(0, 0) == 5, "never silent for longer"
+    assert pace.patience(8, 0) == 2, "the grace ends"
+    assert pace.patience(14, 500) == 1, "what came buys time"
+    assert pace.patience(14, 100) < 0
+    assert pace.patience(1000, 1 << 30) == 5, "but no more silence"
+
+
+async def test_bytes_that_trickle_are_given_up() -> None:
+    body = IncomingBody(sender([(0.05, b"x")] * 100))
+    pace, taken = Pace(grace=0.3, silence=0.2, least=1000), 0
+    with pytest.raises(TooSlow):
+        async for piece in body.chunks(pace):
+            taken += len(piece)
+    assert 2 <= taken <= 20
+
+
+async def test_a_steady_sender_may_take_its_time() -> None:
+    body = IncomingBody(sender([(0.05, b"x" * 100)] * 20 + [(0.0, b"end")]))
+    assert len(b"".join([piece async for piece in body.chunks(Pace(grace=0.3, silence=0.3, least=500))])) == 2003
+
+
+async def test_the_time_of_whoever_takes_it_is_not_the_senders() -> None:
+    body = IncomingBody(sender([(0.0, b"x")] * 5 + [(0.0, b"end")]))
+    async for _ in body.chunks(Pace(grace=0.2, silence=0.2, least=1000)):
+        await asyncio.sleep(0.1)
+
+
+async def test_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await IncomingBody(sender([(0.0, b"a"), (0.0, b"end")])).read(4) == b"aend"
+    with pytest.raises(PayloadTooLarge):
+        await IncomingBody(sender([(0.0, b"aa"), (0.0, b"end")])).read(4)
+    monkeypatch.setattr(incoming_body, "JSON_PACE", Pace(0.1, 0.1, 100))
+    with pytest.raises(InvalidRequest, match="too slowly"):
+        await IncomingBody(sender([(0.0, b"a")])).read(4)
+
+
+async def test_what_may_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_bodies, "OPEN", (2, 3))
+    monkeypatch.setattr(held_bodies, "BYTES", (100, 150))
+    bodies = HeldBodies()
+    with bodies.arriving("a"), bodies.arriving("a"):
+        with pytest.raises(RateLimited), bodies.arriving("a"):
+            pass
+        with bodies.arriving("b"), pytest.raises(Overloaded), bodies.arriving("c"):
+            pass
+    assert bodies.open == 0
+    bodies.hold("a", 99)
+    with pytest.raises(RateLimited):
+        bodies.hold("a", 1)
+    with pytest.raises(Overloaded):
+        bodies.hold("b", 60)
+    bodies.release("a", 99)
+    bodies.hold("b", 60)
+    assert bodies.bytes == 60 and not bodies._bytes["a"]

@@ -1,0 +1,128 @@
+"""Large bodies: whatever is in them, they are read in linear time and memory, beside the event loop."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from entrypoints.http.json_body import SMALL, decode, has_more_values
+from tests.http.client import Client
+from tests.http.fakes import World
+from domain.kernel.errors import InvalidRequest
+
+MIB = 1 << 20
+MOST = 80_000
+
+
+def _filled(size: int, head: bytes, unit: bytes, tail: bytes) -> bytes:
+    """A body of about that size: the unit again and again, `%d` in it counted."""
+    if b"%d" not in unit:
+        return head + b",".join([unit] * ((size - len(head) - len(tail)) // (len(unit) + 1))) + tail
+    return head + b",".join(unit % number for number in range(size // (len(unit) + 6))) + tail
+
+
+def hostile(size: int) -> dict[str, bytes]:
+    """Bodies of about that size, each the worst of its kind."""
+    return {
+        "nested lists": b"[" * size,
+        "nested objects": b'{"a":' * (size // 5),
+        "nested and closed": b"[" * (size // 2) + b"]" * (size // 2),
+        "doubled keys": _filled(size, b"{", b'"a":1', b"}"),
+        "doubled long keys": _filled(size, b"{", b'"abcdefghij":1.5', b"}"),
+        "doubled at the end": _filled(size, b"[", b'"%d......................"', b',{"a":1,"a":2}]'),
+        "doubled in each": _filled(size, b"[", b'{"a":1,"a":1}', b"]"),
+        "ones": _filled(size, b"[", b"1", b"]"),
+        "empty lists": _filled(size, b"[", b"[]", b"]"),
+        "empty objects": _filled(size, b"[", b"{}", b"]"),
+        "empty texts": _filled(size, b"[", b'""', b"]"),
+        "unknown fields": _filled(size, b"{", b'"k%d":0', b"}"),
+        "long unknown fields": _filled(size, b"{", b'"k%d%%s":0'.replace(b"%%s", b"x" * 200), b"}"),
+        "digits": b"[" + b"9" * (size - 2) + b"]",
+        "fraction": b"[0." + b"9" * (size - 4) + b"]",
+        "exponents": _filled(size, b"[", b"1e999999999", b"]"),
+        "decimals": _filled(size, b"[", b"1.5000000000000000000000", b"]"),
+        "escapes": b'["' + b"\\n" * (size // 2) + b'"]',
+        "escaped quotes": b'["' + b'\\"' * (size // 2) + b'"]',
+        "code points": b'["' + b"\\u00e9" * (size // 6) + b'"]',
+        "surrogates": b'["' + b"\\ud83d\\ude00" * (size // 12) + b'"]',
+        "a lone one": b'["' + b"\\ud83d\\ude00" * (size // 12) + b'\\ud83d"]',
+        "commas in a text": b'["' + b"," * size + b'"]',
+        "blanks": b" " * size,
+        "an open text": b'"' + b"x" * size,
+        "one name": b'{"name":"' + b"x" * size + b'"}',
+    }
+
+
+KINDS = sorted(hostile(100))
+
+
+def _read(raw: bytes) -> Any:
+    try:
+        return decode(raw, MOST)
+    except InvalidRequest as refused:
+        return refused.fields
+
+
+def _seconds(raw: bytes) -> float:
+    started = time.process_time()
+    _read(raw)
+    return time.process_time() - started
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_time_is_linear(kind: str) -> None:
+    small, large = hostile(MIB // 4)[kind], hostile(MIB)[kind]
+    least = min(_seconds(small) for _ in range(3))
+    assert min(_seconds(large) for _ in range(3)) <= 12 * max(least, 0.005)
+
+
+@pytest.mark.parametrize("size", [1000, 2 * SMALL])
+@pytest.mark.parametrize(
+    ("body", "path", "code"),
+    [
+        ('{"pad":%s,"a":{"b":[1,{"c":1,"c":2}]}}', "a.b.1.c", "duplicate"),
+        ('{"a":1,"pad":%s,"a":1}', "a", "duplicate"),
+        ('{"pad":%s,"a":[{"b":"x\\ud800"}]}', "a.0.b", "invalid_value"),
+        ('{"pad":%s,"a":[{"b\\u0000":"x"}]}', "a.0", "invalid_value"),
+        ('{"pad":%s,"a":1e31}', "body", "invalid_value"),
+        ('{"pad":%s,"a":NaN}', "body", "invalid_value"),
+        ('{"pad":%s,"a":' + "[" * 33 + "]" * 33 + "}", "body", "too_large"),
+        ('{"pad":%s', "body", "invalid_format"),
+    ],
+)
+def test_faults_are_named_in_bodies_of_any_size(size: int, body: str, path: str, code: str) -> None:
+    raw = (body % json.dumps("," * size)).encode()
+    assert [(fault.field, fault.code) for fault in _read(raw)] == [(path, code)]
+
+
+def test_values_are_counted_outside_of_texts() -> None:
+    text = json.dumps({"a": ["\\", '"', '\\"[{,', "x,y"], "b": {"c,": 1}}).encode()
+    assert not has_more_values(text, 9) and has_more_values(text, 5)
+    long = b"[" + b",".join([b'"' + b"," * 70_000 + b'\\\\"'] * 5) + b"]"
+    assert not has_more_values(long, 6) and has_more_values(long, 4)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("kind", KINDS)
+async def test_every_kind_is_answered(client: Client, kind: str) -> None:
+    """With a problem that is small, whatever was sent."""
+    raw = hostile(MIB - 1000)[kind][:MIB]
+    headers = {"content-type": "application/json", "idempotency-key": "k"}
+    answer = await client.send("POST", "/v1/things", body=raw, headers=headers)
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    told = answer.json()
+    assert 1 <= len(told["errors"]) <= 100 and len(answer.body) < 128 * 1024
+    without = await client.send("POST", "/v1/bulk", body=raw, headers=headers | {"idempotency-key": "l"})
+    assert without.status in (400, 403) and len(without.body) < 128 * 1024
+
+
+@pytest.mark.asyncio
+async def test_all_errors_of_a_large_body_are_not_told(client: Client) -> None:
+    body = {f"k{number}": 0 for number in range(9_000)}
+    answer = await client.post("/v1/things", body)
+    assert len(answer.json()["errors"]) == 100
+    assert "at least 100 more" in answer.json()["detail"]

@@ -1,0 +1,134 @@
+"""Text of any kind, wherever a request may hold it, on every operation: refused or kept, never an error of the service."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import pytest_asyncio
+from dependency_injector import providers
+
+from entrypoints.http.operation import Operation
+from entrypoints.http.query_string import parameters_of
+from tests.tenancy.test_every_operation import LISTS, furnished
+from ports.limits import Budget, Take
+from tests.tenancy.world import OPERATIONS, World, ask, body_of, serving, target
+
+pytestmark = pytest.mark.asyncio
+TAKING = [row for row in OPERATIONS if any(given.get("format") == "cursor" for given in parameters_of(row).values())]
+HOSTILE = (
+    "%00", "a%00b", "%ff", "%ed%a0%80", "%c0%80", "%f4%90%80%80", "%", "%zz", "%u0000", "+", "%20", "x" * 2000, "é".encode().hex(),
+    "%c3%a9", "%e2%80%ae", "%5c%75%30%30%30%30", "%5c", "%27%22%3b--", "%25", "null", "[]", "%7b%7d", "0", "-1", "1" * 400,
+)  # fmt: skip
+
+
+class Unlimited:
+    """Limits that never end."""
+
+    async def take(self, budget: Budget) -> Take:
+        return Take(True, 1, 0.0, 0.0)
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    """A serving application on PostgreSQL, without budgets."""
+    async with serving(tmp_path, lambda container: container.limits.override(providers.Object(Unlimited()))) as made:
+        yield made
+
+
+def cursors_of(given: str) -> list[str]:
+    """Texts that are no cursors, some made from one that is; percent-encoded."""
+    other = base64.urlsafe_b64encode(json.dumps({"id": "prod_1"}).encode()).decode()
+    made = [*HOSTILE, "", "=", "A===", other, base64.urlsafe_b64encode(b"\0" * 40).decode(), "A" * 1025, "%41" * 2500]
+    if given:
+        made += [given + "%00", "%00" + given, given + "=", given[:-2], given.swapcase(), "%20" + given, given + "%0a"]
+    return made
+
+
+def test_every_list_and_feed_is_here() -> None:
+    assert {row.id for row in LISTS} < {row.id for row in TAKING}
+    assert {"changes.page", "changes.stream"} <= {row.id for row in TAKING}
+
+
+@pytest.mark.parametrize("operation", TAKING, ids=lambda row: row.id)
+async def test_any_text_for_a_cursor_is_an_invalid_cursor(world: World, operation: Operation) -> None:
+    mine, theirs = await furnished(world), await furnished(world)
+    names = [name for name, given in parameters_of(operation).items() if given.get("format") == "cursor"]
+    foreign = ""
+    if not operation.streams:
+        foreign = (await ask(theirs.client, operation, theirs.ids)).json()["next_cursor"] or ""
+    feed = (await theirs.client.get("/v1/changes")).json()["next_cursor"]
+    for name in names:
+        for text in [*cursors_of(feed), *([foreign] if foreign else []), feed]:
+            answer = await ask(mine.client, operation, mine.ids, f"?{name}={text}")
+            assert answer.status == 400, (text, answer.body)
+            assert answer.faults == {(f"query.{name}", "invalid_cursor")}, (text, answer.body)
+
+
+async def test_last_event_ids(world: World) -> None:
+    mine = await furnished(world)
+    for text in ("\x01", "x", "\xff\xfe", "a" * 60_000, "null", "=", "\\u0000"):
+        answer = await mine.client.get("/v1/stream", last_event_id=text)
+        assert answer.faults == {("header.Last-Event-ID", "invalid_cursor")}, text
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda row: row.id)
+async def test_parameters(world: World, operation: Operation) -> None:
+    mine = await furnished(world)
+    for text in HOSTILE:
+        for name in [*parameters_of(operation), quote("no\0such"), text]:
+            answer = await mine.client.send(
+                operation.method, target(operation, mine.ids) + f"?{name}={text}", **_sent(operation)
+            )
+            assert answer.status < 500, (name, text, answer.body)
+
+
+@pytest.mark.parametrize("operation", [row for row in OPERATIONS if row.ids], ids=lambda row: row.id)
+async def test_ids(world: World, operation: Operation) -> None:
+    mine = await furnished(world)
+    for text in HOSTILE:
+        for name, prefix in operation.ids.items():
+            for given in (text, f"{prefix}_{text}", (mine.ids[prefix] + text), mine.ids[prefix][:-1] + text):
+                if given == mine.ids[prefix]:
+                    continue
+                path = target(operation, mine.ids).replace(mine.ids[prefix], given)
+                answer = await mine.client.send(operation.method, path, **_sent(operation))
+                assert answer.status in (400, 404, 405), (name, given, answer.status, answer.body)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda row: row.id)
+async def test_headers(world: World, operation: Operation) -> None:
+    mine = await furnished(world)
+    for text in (
+        "\\u0000",
+        "\\",
+        "\xff\xfe",
+        "\x80",
+        "x" * 60_000,
+        '"',
+        '"' * 5000,
+        ", " * 5000,
+        "W/" * 9000,
+        "\\ud800",
+    ):
+        for name in ("user-agent", "if-match", "if-none-match", "request-id", "idempotency-key", "content-type", "x-forwarded-for",
+                     "service-version", "service-mode", "service-dry-run", "origin", "last-event-id", "accept"):  # fmt: skip
+            sent = _sent(operation)
+            sent["headers"][name] = text
+            answer = await mine.client.send(operation.method, target(operation, mine.ids), **sent)
+            assert answer.status < 500, (name, text[:20], answer.body)
+
+
+def _sent(operation: Operation) -> dict[str, Any]:
+    headers = {"service-dry-run": "true"} if operation.writes else {}
+    if operation.if_match:
+        headers["if-match"] = "*"
+    if operation.idempotent:
+        headers["idempotency-key"] = "k"
+    body = body_of(operation)
+    if body is None:
+        return {"headers": headers}
+    return {"headers": {**headers, "content-type": "application/json"}, "body": json.dumps(body).encode()}
