@@ -6,6 +6,7 @@ from zlib import crc32
 
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
+from domain.kernel.bounds import SHEET_ROW_BYTES
 
 BUCKET_BYTES: Final = 16 << 10
 MOST_BUCKETS: Final = 1024
@@ -53,4 +54,4 @@ def chunks_of(held: Sequence[int], stream: Stream) -> list[range]:
 
 def shape_of(chunks: Sequence[range], buckets: int, stream: Stream) -> str:
     """How a snapshot falls into chunks; another release may divide it otherwise, and then starts over."""
-    return f"{len(chunks)} of {buckets} by {CHUNK_ROWS[stream]}"
+    return f"{len(chunks)} of {buckets} by {CHUNK_ROWS[stream]} of {SHEET_ROW_BYTES}"

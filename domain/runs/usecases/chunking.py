@@ -11,9 +11,11 @@ from domain.catalogue.statements import ProductStatement, together
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
 from domain.ingestion.records import from_record
+from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.chunks import slot_of, slots_of
+from domain.runs.crowding import weight_of
 from domain.runs.usecases.spooling import PUSHED, SpooledFeed
 from ports.codec import Codec
 from ports.spool import Spool
@@ -46,6 +48,8 @@ class ChunkBuilder:
                 head, _, cells = entry.partition(b"\t")
                 table, key, line = decode(head)
                 by_key.setdefault(key, []).append((table, line, cells))
+            if self._feed.held[bucket] > ROWS:
+                self._thin(by_key)
         for key, kept in by_key.items():
             digest = blake2b(digest_size=16)
             for table, _, cells in kept:
@@ -53,6 +57,24 @@ class ChunkBuilder:
                 digest.update(cells)
             chunk.fingerprints[key] = RowFingerprint(slot_of(key, self._feed.stream), key, digest.digest())
         return chunk
+
+    def _thin(self, by_key: dict[str, list[Line]]) -> None:
+        """Leave out the rows that are too many for one product; of records, which replace each other, the earlier ones."""
+        for key, lines in by_key.items():
+            pushed = lines[0][0] == PUSHED
+            kept, weight = 0, 0
+            for _, _, cells in reversed(lines) if pushed else lines:
+                weight += weight_of(cells)
+                if weight > ROWS and kept:
+                    break
+                kept += 1
+            if pushed:
+                del lines[:-kept]
+                continue
+            if kept < len(lines):
+                table, line, _ = lines[kept]
+                self._feed.crowding.thinned(key, (len(lines) - kept, line, self._feed.sheets[table].name))
+                del lines[kept:]
 
     def statements(self, chunk: Chunk, keys: Collection[str]) -> tuple[list[ProductStatement], list[Problem]]:
         """What the feed states under these keys. A statement's key is the fingerprint's."""
@@ -77,6 +99,7 @@ class ChunkBuilder:
                 whole = part if whole is None else together(whole, part)
         if whole is not None:
             whole.key = key
+            problems += self._feed.crowding.problems(key)
         return whole
 
     def _read(self, table: int, key: str, rows: list[tuple[int, Any]]) -> tuple[ProductStatement | None, list[Problem]]:

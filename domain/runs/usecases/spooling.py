@@ -12,8 +12,10 @@ from domain.catalogue.model import Stream
 from domain.ingestion.columns.plan import ReadPlan, compile_plan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
+from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.chunks import chunks_of, slot_of
+from domain.runs.crowding import Crowding, weight_of
 from domain.runs.model import KEPT_PROBLEMS
 from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of
 from ports.codec import Codec
@@ -54,7 +56,8 @@ class ProblemLog:
 class SpooledFeed:
     """What of a feed is put aside so far; another thread may look at the counts.
 
-    Rows are put aside in `buckets` by a hash of their key; `held` counts the rows of each. `stop` ends the reading.
+    Rows are put aside in `buckets` by a hash of their key; `held` counts the rows of each, long ones
+    several times. `stop` ends the reading.
     """
 
     buckets: int
@@ -64,6 +67,7 @@ class SpooledFeed:
     problems: ProblemLog = field(default_factory=ProblemLog)
     slots: "array[int]" = field(default_factory=lambda: array("I"))
     held: list[int] = field(default_factory=list)
+    crowding: Crowding = field(default_factory=Crowding)
     stop: bool = False
 
     def __post_init__(self) -> None:
@@ -169,6 +173,10 @@ class RowSpooler:
         if slot != self._last_slot:
             self._feed.slots.append(slot)
             self._last_slot = slot
-        bucket = slot * self._feed.buckets // SLOTS
-        self._feed.held[bucket] += 1
-        self._spool.put(bucket, encode((table, key, line)) + b"\t" + encode(cells))
+        bucket, held = slot * self._feed.buckets // SLOTS, self._feed.held
+        entry = encode(cells)
+        held[bucket] += 1 + len(entry) // SHEET_ROW_BYTES
+        if held[bucket] > ROWS and table != PUSHED and self._feed.crowding.refuses(key, weight_of(entry)):
+            self._feed.crowding.leave_out(key, line, self._feed.sheets[table].name)
+            return
+        self._spool.put(bucket, encode((table, key, line)) + b"\t" + entry)
