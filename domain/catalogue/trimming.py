@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain.kernel.bounds import ITEM_CHARS, ITEMS, PRODUCT_LIST_BYTES, VARIANT_LIST_BYTES
+from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, PRODUCT_LIST_BYTES, VARIANT_LIST_BYTES
 
 _FEW: Final = 4
 """So many parts, boxes or pictures, whose texts their parsers bound, are looked at no further."""
@@ -69,11 +69,11 @@ def _small(parts: Sequence[Any]) -> bool:
 
 def _trim(data: dict[str, Any], name: str, most: int, found: list[Excess]) -> None:
     """Keep the first entries that fit, in their order; one that is too long by itself is left out alone."""
-    entries = data[name]
+    entries, items = data[name], AXES if name == "axes" else ITEMS
     kept: list[Any] = []
     left, first, used = 0, None, 0
     for entry in entries.items() if isinstance(entries, Mapping) else entries:
-        weight = size(entry) if len(kept) < ITEMS and used < most and _fits(entry) else most
+        weight = size(entry) if len(kept) < items and used < most and _fits(entry) else most
         if used + weight < most:
             kept.append(entry)
             used += weight

@@ -54,6 +54,12 @@ Changed: TypeAlias = tuple[str, Any, Any]
 """What FieldChange is, without its name: for hot loops."""
 
 
+def omitted(field: Mapping[str, Any]) -> dict[str, Any]:
+    """A changed field as JSON whose values are too large to be told: whoever needs them reads the object."""
+    rest = {name: value for name, value in field.items() if name not in ("path", "old", "new")}
+    return {"path": field["path"], **rest, "omitted": True}
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """Where a field's new value comes from: source, method (`mapped`), confidence 0 to 1, when it was seen."""

@@ -21,7 +21,9 @@ VARIANTS: Final = 2_500
 OFFERS: Final = 500
 """Offers of one variant: its locations."""
 ITEMS: Final = 500
-"""Entries of a list: tags, features, pictures, materials, parts, boxes, axes."""
+"""Entries of a list: tags, features, pictures, materials, parts, boxes."""
+AXES: Final = 50
+"""Axes of a variant, which events tell one by one; shop platforms allow three."""
 ITEM_CHARS: Final = 2_048
 """Characters of one text in a list, an address too."""
 PRODUCT_LIST_BYTES: Final = 128 * KIB

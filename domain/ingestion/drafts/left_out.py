@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from domain.catalogue.trimming import Excess
-from domain.kernel.bounds import ITEM_CHARS, ITEMS, OFFERS, VARIANTS
+from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
 _MOST: Final = {
     "variants": f"a product has at most {VARIANTS:,}",
+    "axes": f"a variant has at most {AXES}",
     "offers": f"a variant has at most {OFFERS}",
 }
 _LIST: Final = f"at most {ITEMS} are kept, of {ITEM_CHARS:,} characters each"

@@ -11,7 +11,7 @@ from domain.ingestion.mapping.proposal import from_given
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
 from domain.ingestion.records import from_record
-from domain.kernel.bounds import ITEM_CHARS, ITEMS, OFFERS, PRODUCT_LIST_BYTES, VARIANT_LIST_BYTES, VARIANTS
+from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, PRODUCT_LIST_BYTES, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
 USD = FeedSettings(currency="usd")
@@ -68,8 +68,7 @@ def test_what_a_variant_lists_is_bounded() -> None:
     statement, problems = _read([["A-1", "Sofa", materials, axes]], Materials="materials", Options="axes")
     (variant,) = statement.variants
     assert len(variant.data["materials"]) <= ITEMS
-    assert len(variant.data["axes"]) <= ITEMS
-    assert size(variant.data["axes"]) <= 2 * VARIANT_LIST_BYTES
+    assert len(variant.data["axes"]) == AXES
     assert {(problem.field, problem.line, problem.column) for problem in problems} == {
         ("materials", 2, "Materials"),
         ("axes", 2, "Options"),
@@ -101,7 +100,7 @@ def test_a_record_is_bounded_as_rows_are() -> None:
     long = ["x" * 1_000 + str(number) for number in range(400)]
     media = [{"url": f"https://a.example/{number}.jpg", "alt": "y" * 1_500} for number in range(200)]
     variants = [
-        {"external_id": f"V-{number}", "axes": {f"a{at}": "z" * 400 for at in range(500 if number < 3 else 1)}}
+        {"external_id": f"V-{number}", "axes": {f"a{at}": "z" * 900 for at in range(500 if number < 3 else 1)}}
         for number in range(VARIANTS + 5)
     ]
     record = {"product": {"external_id": "P-1", "features": long, "media": media}, "variants": variants}
