@@ -123,3 +123,18 @@ class LoggedEvent:
     time: datetime
     body: bytes
     groups: frozenset[str] | None = None
+
+
+def weight_of(events: Sequence[LoggedEvent]) -> int:
+    """Bytes of the events' bodies."""
+    return sum([len(event.body) for event in events])
+
+
+def within(events: Sequence[LoggedEvent], limit: int, most_bytes: int) -> Sequence[LoggedEvent]:
+    """The first `limit` of the events, or fewer: up to the one with which their bodies reach `most_bytes`."""
+    weight = 0
+    for count, event in enumerate(events[:limit], start=1):
+        weight += len(event.body)
+        if weight >= most_bytes:
+            return events[:count]
+    return events[:limit]

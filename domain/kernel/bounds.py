@@ -46,8 +46,10 @@ CHANGES_BYTES: Final = 1 * MIB
 """Bytes of a page of the change feed, and of a look into the log for one who is behind."""
 LIST_BYTES: Final = 4 * MIB
 """Bytes of a page of any other list."""
-FOLLOWER_BYTES: Final = 4 * MIB
+FOLLOWER_BYTES: Final = 8 * MIB
 """Bytes of events held for one follower of the log; one that is slower goes on from the log itself."""
+READ_BYTES: Final = 4 * MIB
+"""Bytes that are read from the log at a time for all followers of a tenant."""
 TENANT_BYTES: Final = 16 * MIB
 """Bytes of events held for all followers of a tenant in one process, each event once."""
 PROCESS_BYTES: Final = 64 * MIB

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from domain.events.model import LoggedEvent
+from domain.kernel.bounds import DOCUMENT_BYTES, PAYLOAD_BYTES
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import PayloadKind
 from domain.webhooks.payload import NOUNS, combined, inside, reverted, thin
@@ -13,6 +14,10 @@ from ports.unit_of_work import UnitOfWork
 from ports.webhooks import PayloadRendering, Subscriber
 
 _MOST_KEPT: Final = 2_000
+_LARGEST_KEPT: Final = 4 << 10
+"""Bytes of a thin body that is kept for the next endpoint: nearly all are smaller."""
+_MOST_LATER: Final = 100
+"""Changes that are taken back to come to an earlier version."""
 
 
 class ObjectsAsOf:
@@ -22,20 +27,24 @@ class ObjectsAsOf:
         self._uow, self._events, self._codec = uow, events, codec
 
     async def as_of(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
-        """The object's JSON, as reading it answers; None when it has none, is another's, or cannot be worked out any more."""
+        """The object's JSON, as reading it answers.
+
+        None when it has none, is another's, is too large, or cannot be worked out any more.
+        """
         if event.type.partition(".")[0] not in NOUNS or event.groups is not None:
             return None
         async with self._uow.read(tenant) as tx:
             document = await tx.catalogue.product(event.product or event.subject)
-        if document is None:
+        if document is None or len(document.body) > DOCUMENT_BYTES:
             return None
         found = inside(self._codec.decode(document.body), event.subject)
         if found is None or found["version"] < event.version:
             return None
         if found["version"] > event.version:
-            later = await self._events.later(tenant, event.subject, event.position)
+            later = await self._events.later(tenant, event.subject, event.position, _MOST_LATER)
             found = reverted(found, [self._codec.decode(one.body) for one in later], event.version)
-        return None if found is None else self._codec.encode(found)
+        whole = None if found is None else self._codec.encode(found)
+        return None if whole is None or len(whole) > PAYLOAD_BYTES else whole
 
 
 class Payloads:
@@ -66,5 +75,7 @@ class Payloads:
         if body is None:
             if len(self._thin) >= _MOST_KEPT:
                 self._thin.clear()
-            body = self._thin[seen] = self._codec.encode(thin(self._codec.decode(event.body)))
+            body = self._codec.encode(thin(self._codec.decode(event.body)))
+            if len(body) <= _LARGEST_KEPT:
+                self._thin[seen] = body
         return body
