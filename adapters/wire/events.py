@@ -1,5 +1,6 @@
 """Events as JSON: the envelope (docs/conventions.md#envelope), the very bytes that feed, stream and webhooks give."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -77,12 +78,17 @@ def envelope(event: Event, tenant: Tenant, time: datetime) -> dict[str, Any]:
 
 def told(event: Event, tenant: Tenant, time: datetime) -> bytes:
     """The event's bytes. Of one that is too large the largest values are left out: their fields say `omitted` instead."""
-    body = _encode(envelope(event, tenant, time))
-    if len(body) <= EVENT_BYTES or not event.fields:
+    return bounded(envelope(event, tenant, time))
+
+
+def bounded(whole: Mapping[str, Any]) -> bytes:
+    """An envelope's bytes, EVENT_BYTES at most unless something else than its fields is large."""
+    body = _encode(whole)
+    if len(body) <= EVENT_BYTES or "fields" not in whole["data"]:
         return body
-    whole = envelope(event, tenant, time)
-    without_values(whole, EVENT_BYTES)
-    return _encode(whole)
+    copy = {**whole, "data": {**whole["data"], "fields": list(whole["data"]["fields"])}}
+    without_values(copy, EVENT_BYTES)
+    return _encode(copy)
 
 
 def without_values(whole: dict[str, Any], most: int) -> None:

@@ -1,6 +1,7 @@
 """The bytes that are POSTed, out of the log's envelopes: thin, or fat with the object as it was with the event's version."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from domain.events.model import LoggedEvent
@@ -58,13 +59,17 @@ class Payloads:
         """Events of one subject, oldest first and at least one, as one body in the shape that the endpoint wants."""
         endpoint, latest = subscriber.endpoint, events[-1]
         if endpoint.payload == PayloadKind.FAT and subscriber.fat:
-            whole = latest.body if len(events) == 1 else self._codec.encode(self._combined(events))
+            whole = latest.body if len(events) == 1 else self._rendering.whole(self._combined(events))
             body = self._rendering.fat(whole, await self._objects.as_of(subscriber.tenant, latest))
         elif len(events) == 1:
             body = self._thin_once(latest)
         else:
             body = self._codec.encode(thin(self._combined(events)))
         return self._rendering.shaped(body, endpoint.api_version)
+
+    def folded(self, events: Sequence[LoggedEvent]) -> LoggedEvent:
+        """Events of one subject, oldest first, as one that stands for them when others are combined with it."""
+        return replace(events[-1], body=self._rendering.whole(self._combined(events)))
 
     def _combined(self, events: Sequence[LoggedEvent]) -> dict[str, Any]:
         return combined([self._codec.decode(event.body) for event in events])
