@@ -12,7 +12,7 @@ _MOST: Final = {
     "axes": f"a variant has at most {AXES}",
     "offers": f"a variant has at most {OFFERS}",
 }
-_LIST: Final = f"at most {ITEMS} are kept, of {ITEM_CHARS:,} characters each"
+_LIST: Final = f"at most {ITEMS} are kept, of {ITEM_CHARS:,} characters each and some KiB in all"
 
 
 class LeftOut:
