@@ -109,12 +109,15 @@ def test_hostile_rows_are_bounded_and_told(stage: Stage, fjord: Tenancy) -> None
     told = sorted((problem["field"], problem.get("column")) for problem in second["problems"])
     assert told == sorted([("tags", "tags"), ("media", "images"), *[("features", "features")] * 101], key=str)
     assert "variants" in {problem["field"] for problem in first["problems"]}
-    wide, deep = (
-        next(one for one in api.whole("/v1/products") if one["data"]["title"] == title) for title in ("Wide", "Deep")
-    )
+    products = api.whole("/v1/products")
+    assert len({one["id"] for one in products}) == len(products) == 102
+    assert len(api.get("/v1/products", limit=100)["data"]) < 100
+    wide, deep = (next(one for one in products if one["data"]["title"] == title) for title in ("Wide", "Deep"))
     assert api.get(f"/v1/products/{wide['id']}")["data"]["features"][0] == "feature 7"
     assert [len(wide["data"][name]) for name in ("tags", "features", "media")] == [ITEMS] * 3
     assert len(deep["variants"]) == VARIANTS
+    (offer,) = api.get("/v1/offers", product=wide["id"])["data"]
+    assert (offer["product_title"], offer["variant_sku"]) == ("Wide", "w-1")
     again = api.ended(api.hand_in(source, _hostile(7), "feed.json", "application/json"), within=180)
     assert again["stats"].get("unchanged_feed") or not again["stats"].get("products_changed")
     assert stage.value("SELECT count(*) FROM events WHERE org = %(org)s", org=fjord.tenant.org) == written
