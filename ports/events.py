@@ -7,6 +7,7 @@ from typing import Protocol
 
 from domain.changes.model import EventFilter, Licence, Reader
 from domain.events.model import Event, LoggedEvent
+from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 
 
@@ -31,6 +32,11 @@ class Splice:
     count: int
     position: int
     body: bytes
+
+    @property
+    def full(self) -> bool:
+        """Whether its bytes ended it, so that there may be more."""
+        return len(self.body) >= CHANGES_BYTES
 
 
 class EventLog(Protocol):
@@ -75,9 +81,11 @@ class EventReader(Protocol):
         wanted: EventFilter,
         *,
         since: datetime | None = None,
+        most_bytes: int = CHANGES_BYTES,
     ) -> Sequence[LoggedEvent]:
         """The first `limit` events, oldest first. Others' events carry the groups to be shown, and their whole body.
 
+        It ends early with the event whose body reaches `most_bytes` in all (`weight_of` tells): none beyond are fetched.
         `since` spares looking into older days: none of the events asked for may be older (LogBounds has it).
         """
         ...
@@ -85,7 +93,7 @@ class EventReader(Protocol):
     async def recent(
         self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
     ) -> Sequence[LoggedEvent]:
-        """The last `limit` events, newest first."""
+        """The last `limit` events, newest first; it ends early as `page` does, at CHANGES_BYTES."""
         ...
 
     async def stride(self, reader: Reader, after: int, up_to: int, rows: int) -> int:
@@ -93,15 +101,15 @@ class EventReader(Protocol):
         ...
 
     async def splice(self, tenant: Tenant, after: int, up_to: int, limit: int, wanted: EventFilter) -> Splice:
-        """The bodies of the tenant's own first `limit` events, joined."""
+        """The bodies of the tenant's own first `limit` events, joined; it ends early as `page` does, at CHANGES_BYTES."""
         ...
 
     async def at(self, reader: Reader, positions: Sequence[int]) -> Sequence[LoggedEvent]:
         """The events at those positions, oldest first; what was dropped, or is hidden by now, is left out."""
         ...
 
-    async def later(self, tenant: Tenant, subject: str, after: int) -> Sequence[LoggedEvent]:
-        """The tenant's own events about the subject after that position, newest first, also above the high watermark."""
+    async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
+        """The tenant's own newest `limit` events about the subject after that position, also above the high watermark."""
         ...
 
 

@@ -202,6 +202,10 @@ class Sender(Protocol):
 class PayloadRendering(Protocol):
     """What of the JSON that is POSTed is the wire's alone; what it says, domain/webhooks/payload.py does."""
 
+    def whole(self, envelope: Mapping[str, Any]) -> bytes:
+        """A combined envelope's bytes, bounded as every event's are."""
+        ...
+
     def fat(self, body: bytes, object: bytes | None) -> bytes:
         """The envelope with the resource's JSON as `data.object`; unchanged without one."""
         ...

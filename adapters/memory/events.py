@@ -7,7 +7,8 @@ from typing import Final
 
 from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.changes.model import NETWORK_GROUPS, EventFilter, Licence, Reader
-from domain.events.model import Event, LoggedEvent
+from domain.events.model import Event, LoggedEvent, within
+from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from ports.events import EventRendering, LogBounds, Splice
@@ -125,13 +126,16 @@ class MemoryEventReader:
         wanted: EventFilter,
         *,
         since: datetime | None = None,
+        most_bytes: int = CHANGES_BYTES,
     ) -> Sequence[LoggedEvent]:
-        return [event for event in self._visible(reader, wanted) if after < event.position <= up_to][:limit]
+        found = [event for event in self._visible(reader, wanted) if after < event.position <= up_to]
+        return within(found, limit, most_bytes)
 
     async def recent(
         self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
     ) -> Sequence[LoggedEvent]:
-        return [event for event in self._visible(reader, wanted) if after < event.position <= up_to][::-1][:limit]
+        found = [event for event in self._visible(reader, wanted) if after < event.position <= up_to]
+        return within(found[::-1], limit, CHANGES_BYTES)
 
     async def stride(self, reader: Reader, after: int, up_to: int, rows: int) -> int:
         found = await self.page(reader, after, up_to, rows, EventFilter(everything=True))
@@ -145,9 +149,9 @@ class MemoryEventReader:
         everything = self._visible(reader, EventFilter(everything=True))
         return [event for event in everything if event.position in positions]
 
-    async def later(self, tenant: Tenant, subject: str, after: int) -> Sequence[LoggedEvent]:
+    async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
         everything = self._visible(Reader(tenant), EventFilter(everything=True))
-        return [event for event in everything if event.subject == subject and event.position > after][::-1]
+        return [event for event in everything if event.subject == subject and event.position > after][::-1][:limit]
 
     def _visible(self, reader: Reader, wanted: EventFilter) -> list[LoggedEvent]:
         held = {(licence.owner, licence.catalogue): licence.groups for licence in reader.licences}

@@ -1,6 +1,7 @@
 """Products, variants and offers in PostgreSQL: read as documents, loaded whole and compared by fingerprint."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +26,7 @@ from domain.catalogue.model import (
     Stream,
     Variant,
 )
+from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.paging import Page, PageRequest
 from ports.catalogue import Rendering
 
@@ -43,7 +45,18 @@ class PostgresCatalogueStore:
             return Page((), False, None)
         sql, values = products_query(filter, page_request)
         found = await self._session.all(sql, **values)
+        if any(body is None for _, body, _ in found):
+            found, page_request = await self._weighed(found, page_request)
         return page_of(list(map(Document._make, found)), page_request, _id)
+
+    async def _weighed(self, found: list[Fetched], page_request: PageRequest) -> tuple[list[Fetched], PageRequest]:
+        """A page with large documents, as far as its bytes go, and one row more when there is more."""
+        asked = texts([id for id, _, _ in found[: page_request.limit]])
+        rows = await self._session.all(SQL["documents"], ids=asked, most_bytes=LIST_BYTES)
+        documents = {row[0]: row for row in rows}
+        page = [documents[id] for id, _, _ in found if id in documents]
+        following = found[len(page) : len(page) + 1]
+        return page + following, replace(page_request, limit=max(1, len(page)))
 
     async def product(self, id: str) -> Document | None:
         row = await self._session.one(SQL["product"], id=id)
@@ -53,7 +66,9 @@ class PostgresCatalogueStore:
         sql, values = offers_query(filter, page_request)
         found = await self._session.all(sql, **values)
         page = page_of(found, page_request, lambda row: str(row[0]))
-        return Page(tuple(_line(row) for row in page.items), page.has_more, page.next_key)
+        large = sorted({row[2] for row in page.items if row[21] is None})
+        titles: dict[str, str] = dict(await self._session.all(SQL["titles"], ids=large)) if large else {}
+        return Page(tuple(_line(row, titles) for row in page.items), page.has_more, page.next_key)
 
     async def _sees(self, catalogue: str) -> bool:
         row = await self._session.one(SQL["own_catalogue"])
@@ -177,6 +192,7 @@ def _by_variant(
     return found
 
 
-def _line(row: Fetched) -> OfferLine:
-    product, variant = rows.plain(row[21]), rows.plain(row[22])
-    return OfferLine(rows.offer_of(row[:20]), row[20], product.get("title"), variant.get("sku"))
+def _line(row: Fetched, titles: Mapping[str, str]) -> OfferLine:
+    """An offer's line; `titles` are those of the products whose data was too large to be read with it."""
+    title = titles.get(row[2]) if row[21] is None else rows.plain(row[21]).get("title")
+    return OfferLine(rows.offer_of(row[:20]), row[20], title, rows.plain(row[22]).get("sku"))

@@ -7,9 +7,12 @@ from adapters.postgres.listing import page_names, page_params
 from adapters.postgres.sqlfile import rendered, statements
 from domain.catalogue import search
 from domain.catalogue.model import OfferFilter, ProductFilter
+from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.paging import PageRequest
 
 SQL: Final = statements("catalogue")
+_SHARE: Final = 16 << 10
+"""Bytes up to which a product's or variant's data is read for the one name in it: nearly all are smaller."""
 Query = tuple[LiteralString, dict[str, Any]]
 FILTERS: Final = {
     "products": ("updated_since", "status", "brand", "category", "availability", "source", "q"),
@@ -31,6 +34,7 @@ def list_sql(name: str, filters: Iterable[str], page_request: PageRequest) -> Li
 def products_query(filter: ProductFilter, page_request: PageRequest) -> Query:
     """The statement of GET /v1/products and its parameters: each as the columns and terms hold it."""
     values: dict[str, Any] = {}
+    share = {"share": LIST_BYTES // page_request.limit}
     if filter.updated_since is not None:
         values["updated_since"] = filter.updated_since
     if filter.status is not None:
@@ -48,10 +52,10 @@ def products_query(filter: ProductFilter, page_request: PageRequest) -> Query:
         words = {f"word{n}": search.word_term(word) for n, word in enumerate(search.query_words(filter.q))}
         values |= words | {"code": search.code(filter.q)}
         names |= {"q", *(words or ("no_word",))}
-    return list_sql("products", names, page_request), values | page_params(page_request)
+    return list_sql("products", names, page_request), values | share | page_params(page_request)
 
 
 def offers_query(filter: OfferFilter, page_request: PageRequest) -> Query:
     """The statement of GET /v1/offers and its parameters."""
     values = {name: value for name in FILTERS["offers"] if (value := getattr(filter, name)) is not None}
-    return list_sql("offers", values, page_request), values | page_params(page_request)
+    return list_sql("offers", values, page_request), values | {"share": _SHARE} | page_params(page_request)

@@ -4,16 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from heapq import merge
-from typing import Any, LiteralString, cast
+from typing import Any, Final, LiteralString, cast
 
 from adapters.postgres.events import SQL, bounds_of
-from adapters.postgres.pool import Pool
+from adapters.postgres.pool import Pool, PooledConnection
 from domain.changes.model import NETWORK_GROUPS, EventFilter, Licence, Reader
-from domain.events.model import OFF_THE_FEED, LoggedEvent
+from domain.events.model import OFF_THE_FEED, LoggedEvent, within
+from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
 from domain.kernel.tenancy import Tenant
 from ports.events import LogBounds, Splice
 
 _HIDDEN = list(OFF_THE_FEED)
+_ORDINARY: Final = 4 << 10
+"""Bytes up to which an event is read whatever its share: nearly all are smaller."""
 
 
 def _narrowed(wanted: EventFilter) -> tuple[LiteralString, dict[str, Any]]:
@@ -52,6 +55,25 @@ def _licences(reader: Reader, values: dict[str, Any]) -> dict[str, Any]:
 
 def _position(event: LoggedEvent) -> int:
     return event.position
+
+
+_SPLICED: Final = (
+    "SELECT count(*), max(position), string_agg(CASE WHEN octet_length(body) <= %(share)s THEN body END, ',' "
+    "ORDER BY position), bool_or(octet_length(body) > %(share)s) "
+)
+
+
+class _Weight:
+    """How much a page may come to. Ordinary events are read at once, each within its share; else all are weighed."""
+
+    def __init__(self, limit: int, most_bytes: int, direction: int = 1) -> None:
+        self.share = max(most_bytes // max(limit, 1), _ORDINARY)
+        self._values = {"most_bytes": most_bytes, "direction": direction}
+
+    async def rows(self, link: PooledConnection, sql: LiteralString, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """The rows of a page up to the one that reaches the weight; `sql` is one of the weighed statements."""
+        sql += ") AS ordered) AS weighed WHERE before < %(most_bytes)s ORDER BY nth"
+        return await (await link.cursor.execute(sql, values | self._values)).fetchall()
 
 
 class PostgresEventReader:
@@ -111,6 +133,7 @@ class PostgresEventReader:
         wanted: EventFilter,
         *,
         since: datetime | None = None,
+        most_bytes: int = CHANGES_BYTES,
     ) -> Sequence[LoggedEvent]:
         where, values = _narrowed(wanted)
         where += " AND position > %(after)s AND position <= %(up_to)s"
@@ -119,10 +142,12 @@ class PostgresEventReader:
             where += " AND time >= %(since)s"
             values["since"] = since
         where += " ORDER BY position" + _limit(limit)
-        own = await self._own(reader.tenant, where, values)
+        weight = _Weight(limit, most_bytes)
+        own = await self._own(reader.tenant, where, values, weight)
         if not reader.licences:
             return own
-        return list(merge(own, await self._licensed(reader, where, values), key=_position))[:limit]
+        found = list(merge(own, await self._licensed(reader, where, values, weight), key=_position))
+        return within(found, limit, most_bytes)
 
     async def recent(
         self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
@@ -130,10 +155,11 @@ class PostgresEventReader:
         where, values = _narrowed(wanted)
         where += " AND position > %(after)s AND position <= %(up_to)s ORDER BY position DESC" + _limit(limit)
         values |= {"after": after, "up_to": up_to}
-        found = await self._own(reader.tenant, where, values)
+        weight = _Weight(limit, CHANGES_BYTES, direction=-1)
+        found = await self._own(reader.tenant, where, values, weight)
         if reader.licences:
-            found += await self._licensed(reader, where, values)
-        return sorted(found, key=_position, reverse=True)[:limit]
+            found += await self._licensed(reader, where, values, weight)
+        return within(sorted(found, key=_position, reverse=True), limit, CHANGES_BYTES)
 
     async def stride(self, reader: Reader, after: int, up_to: int, rows: int) -> int:
         where: LiteralString = " AND position > %(after)s AND position <= %(up_to)s ORDER BY position" + _limit(rows)
@@ -149,37 +175,53 @@ class PostgresEventReader:
             found += [row[0]] if row and row[0] is not None else []
         return min(found, default=up_to)
 
-    async def _own(self, tenant: Tenant, where: LiteralString, values: dict[str, Any]) -> list[LoggedEvent]:
+    async def _own(
+        self, tenant: Tenant, where: LiteralString, values: dict[str, Any], weight: _Weight
+    ) -> list[LoggedEvent]:
+        values = _own(tenant, share=weight.share, **values)
         async with self._pool.tenant(tenant) as link:
-            cursor = await link.cursor.execute(SQL["page"] + where, _own(tenant, **values))
-            return [LoggedEvent(*row) for row in await cursor.fetchall()]
+            found = await (await link.cursor.execute(SQL["page"] + where, values)).fetchall()
+            if any(row[-1] is None for row in found):
+                found = await weight.rows(link, SQL["weighed"] + where + ") AS page", values)
+        return [LoggedEvent(*row) for row in found]
 
-    async def _licensed(self, reader: Reader, where: LiteralString, values: dict[str, Any]) -> list[LoggedEvent]:
+    async def _licensed(
+        self, reader: Reader, where: LiteralString, values: dict[str, Any], weight: _Weight
+    ) -> list[LoggedEvent]:
         """Of each licensed catalogue as much as is asked for, in order of positions."""
         groups = {licence.catalogue: licence.groups for licence in reader.licences}
+        values = _licences(reader, {"share": weight.share, **values})
         async with self._pool.system() as link:
             sql = SQL["licensed"] + where + ") AS event ORDER BY position"
-            cursor = await link.cursor.execute(sql, _licences(reader, values))
-            return [LoggedEvent(*(*row, groups[row[6]])) for row in await cursor.fetchall()]
+            found = await (await link.cursor.execute(sql, values)).fetchall()
+            if any(row[-1] is None for row in found):
+                found = await weight.rows(link, SQL["weighed_licensed"] + where + ") AS event) AS page", values)
+        return [LoggedEvent(*(*row, groups[row[6]])) for row in sorted(found)]
 
     async def splice(self, tenant: Tenant, after: int, up_to: int, limit: int, wanted: EventFilter) -> Splice:
         where, values = _narrowed(wanted)
         where += " AND position > %(after)s AND position <= %(up_to)s ORDER BY position" + _limit(limit)
-        sql = "SELECT count(*), max(position), string_agg(body, ',' ORDER BY position) FROM (" + SQL["splice"] + where
+        weight = _Weight(limit, CHANGES_BYTES)
+        values = _own(tenant, after=after, up_to=up_to, share=weight.share, **values)
         async with self._pool.tenant(tenant) as link:
-            params = _own(tenant, after=after, up_to=up_to, **values)
-            row = await (await link.cursor.execute(sql + ") AS found", params)).fetchone()
-        count, position, body = row or (0, None, None)
+            sql = _SPLICED + "FROM (" + SQL["splice"] + where + ") AS found"
+            row = await (await link.cursor.execute(sql, values)).fetchone()
+            if row and row[3]:
+                rows = await weight.rows(link, SQL["weighed"] + where + ") AS page", values)
+                return Splice(len(rows), rows[-1][0], b",".join(found[-1] for found in rows))
+        count, position, body, _ = row or (0, None, None, None)
         return Splice(count, position or after, body or b"")
 
     async def at(self, reader: Reader, positions: Sequence[int]) -> Sequence[LoggedEvent]:
         where: LiteralString = " AND position = ANY(%(positions)s)"
         values = {"positions": list(positions)}
-        found = await self._own(reader.tenant, where, values)
+        weight = _Weight(1, PROCESS_BYTES)
+        found = await self._own(reader.tenant, where, values, weight)
         if reader.licences:
-            found += await self._licensed(reader, where, values)
+            found += await self._licensed(reader, where, values, weight)
         return sorted(found, key=_position)
 
-    async def later(self, tenant: Tenant, subject: str, after: int) -> Sequence[LoggedEvent]:
+    async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
         where: LiteralString = " AND position > %(after)s AND subject = %(subject)s ORDER BY position DESC"
-        return await self._own(tenant, where, {"after": after, "subject": subject})
+        where += _limit(limit)
+        return await self._own(tenant, where, {"after": after, "subject": subject}, _Weight(1, PROCESS_BYTES))

@@ -119,7 +119,6 @@ class ReaderChild:
         return Spooled(
             rows=spooled.rows,
             held=list(spooled.held),
-            sizes=list(spooled.sizes),
             slots=array("I", spooled.slots).tobytes(),
             places=places,
             problems=list(spooled.problems),

@@ -93,7 +93,7 @@ class ProcessFeedReader:
         slots = array("I")
         slots.frombytes(got.slots)
         places = None if got.places is None else frozenset(got.places)
-        return SpooledRows(got.rows, got.held, got.sizes, slots, places, got.problems, got.problem_count)
+        return SpooledRows(got.rows, got.held, slots, places, got.problems, got.problem_count)
 
     async def gather(self, buckets: range) -> Gathered:
         got = await self._asked(Gather(buckets.start, buckets.stop), Keys, self._limits.wall)

@@ -68,7 +68,6 @@ class Spooled(msgspec.Struct, tag=True, frozen=True):
 
     rows: int
     held: list[int]
-    sizes: list[int]
     slots: bytes
     places: list[str] | None
     problems: list[Problem]

@@ -1,5 +1,6 @@
 """Events as JSON: the envelope (docs/conventions.md#envelope), the very bytes that feed, stream and webhooks give."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -8,12 +9,16 @@ import msgspec
 
 from domain.catalogue.differences import facets
 from domain.changes.model import GROUP_OF
-from domain.events.model import Event, LoggedEvent, Provenance
+from domain.events.model import Event, LoggedEvent, Provenance, omitted
+from domain.kernel.bounds import EVENT_BYTES
 from domain.kernel.plain import instant
 from domain.kernel.tenancy import Tenant
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
+
+_MARK = 40
+"""Bytes that telling how many fields are left out takes, at most."""
 
 
 @lru_cache(maxsize=256)
@@ -71,12 +76,43 @@ def envelope(event: Event, tenant: Tenant, time: datetime) -> dict[str, Any]:
     return answer
 
 
+def told(event: Event, tenant: Tenant, time: datetime) -> bytes:
+    """The event's bytes. Of one that is too large the largest values are left out: their fields say `omitted` instead."""
+    return bounded(envelope(event, tenant, time))
+
+
+def bounded(whole: Mapping[str, Any]) -> bytes:
+    """An envelope's bytes, EVENT_BYTES at most unless something else than its fields is large."""
+    body = _encode(whole)
+    if len(body) <= EVENT_BYTES or "fields" not in whole["data"]:
+        return body
+    copy = {**whole, "data": {**whole["data"], "fields": list(whole["data"]["fields"])}}
+    without_values(copy, EVENT_BYTES)
+    return _encode(copy)
+
+
+def without_values(whole: dict[str, Any], most: int) -> None:
+    """Bring an envelope to so many bytes: the values of its largest fields go, and where that is not enough last fields."""
+    fields, excess = whole["data"]["fields"], len(_encode(whole)) + _MARK - most
+    sizes = [(len(_encode([field.get("old"), field.get("new")])), place) for place, field in enumerate(fields)]
+    for length, place in sorted(sizes, reverse=True):
+        if excess <= 0:
+            return
+        fields[place] = omitted(fields[place])
+        excess -= length - 8
+    count, excess = len(fields), len(_encode(whole)) + _MARK - most
+    while excess > 0 and fields:
+        excess -= len(_encode(fields.pop()))
+    if len(fields) < count:
+        whole["data"]["fields_omitted"] = count - len(fields)
+
+
 class WireEventRendering:
     """The port's face of this module."""
 
     def event(self, event: Event, tenant: Tenant, time: datetime) -> bytes:
         """The envelope with its data."""
-        return _encode(envelope(event, tenant, time))
+        return told(event, tenant, time)
 
     def redacted(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
         """The envelope with these field groups alone; None when nothing of the change may be shown.

@@ -316,6 +316,10 @@ class WirePayloadRendering:
         """The body in the shape of that dated version."""
         return body if self._versions.unchanged(version) else _encode(self._versions.shape(_decode(body), version))
 
+    def whole(self, envelope: Mapping[str, Any]) -> bytes:
+        """A combined envelope's bytes."""
+        return events.bounded(envelope)
+
     def fat(self, body: bytes, object: bytes | None) -> bytes:
         """The envelope with the resource's JSON as `data.object`."""
         if object is None:

@@ -17,6 +17,7 @@ from domain.catalogue.model import (
     Variant,
     Visibility,
 )
+from domain.catalogue.room import Room
 from domain.catalogue.search import availabilities
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
 from domain.events.model import Changed, Event, FieldChange, Provenance
@@ -50,6 +51,7 @@ class CatalogueReconciler:
     _owners: dict[str, Product] = field(default_factory=dict)
     _loaded: dict[str, frozenset[str]] = field(default_factory=dict)
     _provenance: Provenance | None = None
+    _room: Room = field(default_factory=Room)
 
     def __post_init__(self) -> None:
         """Know which product owns which variant key, and which availabilities each has before anything changes."""
@@ -191,16 +193,29 @@ class CatalogueReconciler:
         self._event(kind, product.id, product.version, {"id": product.id}, changes)
 
     def _variant(self, product: Product, stated: VariantStatement) -> None:
-        owner = self._owners.get(stated.key)
-        if owner is None:
-            variant = self._new_variant(product, stated)
-        else:
-            variant = next(entry for entry in owner.variants if entry.key == stated.key)
-            self._update_variant(product, owner, variant, stated)
+        variant = self._stated_variant(product, stated)
+        if variant is None:
+            self._no_room(product, "variants")
+            return
         self._offers(product, variant, stated.offers)
         if self.complete:
             places = {offer.location for offer in stated.offers}
             self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
+
+    def _stated_variant(self, product: Product, stated: VariantStatement) -> Variant | None:
+        """The variant, made or brought to what is stated; None when the product has no room for it."""
+        owner = self._owners.get(stated.key)
+        if owner is None:
+            return self._new_variant(product, stated) if self._room.variant(product, stated.data) else None
+        variant = next(entry for entry in owner.variants if entry.key == stated.key)
+        if owner is not product and not self._room.moved(product, variant):
+            return None
+        self._update_variant(product, owner, variant, stated)
+        return variant
+
+    def _no_room(self, product: Product, field: str) -> None:
+        """What is stated beyond the bounds of a product is told, and changes nothing."""
+        self._room.refuse(product, field, self.line, self.problems)
 
     def _new_variant(self, product: Product, stated: VariantStatement) -> Variant:
         variant = Variant(
@@ -224,6 +239,9 @@ class CatalogueReconciler:
 
     def _update_variant(self, product: Product, owner: Product, variant: Variant, stated: VariantStatement) -> None:
         changes = differences.changed(variant.data, stated.data)
+        if changes and not self._room.variant(product, stated.data, variant):
+            self._no_room(product, "variants")
+            stated.data, changes = variant.data, []
         status = _status(stated.data.get("discontinued"))
         if status != variant.status:
             changes.append(FieldChange("status", variant.status, status))
@@ -256,6 +274,9 @@ class CatalogueReconciler:
         for statement in stated:
             offer = known.get(statement.location)
             if offer is None:
+                if not self._room.offer(product, variant, statement.location, statement.data):
+                    self._no_room(product, "offers")
+                    continue
                 known[statement.location] = self._new_offer(product, variant, statement)
             else:
                 self._update_offer(product, offer, statement)
@@ -283,6 +304,9 @@ class CatalogueReconciler:
     def _update_offer(self, product: Product, offer: Offer, statement: OfferStatement) -> None:
         bit = STREAM_BITS[self.stream]
         data = merged(offer.data, statement.data, shared=bool(offer.stated & ~bit))
+        if "incoming" in data and not self._room.arrivals(product, offer.data, data):
+            self._no_room(product, "incoming")
+            del data["incoming"]
         changes = differences.changed(offer.data, data, "")
         if offer.withdrawn_at is not None:
             changes.append(FieldChange("withdrawn_at", offer.withdrawn_at, None))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from domain.events.model import OFF_THE_FEED, LoggedEvent
+from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 
 GROUP_OF: Final = {
@@ -84,6 +85,11 @@ class ChangePage:
     count: int = 0
     bodies: list[bytes] = field(default_factory=list)
     caught_up: bool = False
+
+    @property
+    def full(self) -> bool:
+        """Whether it has come to as many bytes as a page may have."""
+        return sum([len(body) for body in self.bodies]) >= CHANGES_BYTES
 
     @property
     def body(self) -> bytes:

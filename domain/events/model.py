@@ -54,6 +54,12 @@ Changed: TypeAlias = tuple[str, Any, Any]
 """What FieldChange is, without its name: for hot loops."""
 
 
+def omitted(field: Mapping[str, Any]) -> dict[str, Any]:
+    """A changed field as JSON whose values are too large to be told: whoever needs them reads the object."""
+    rest = {name: value for name, value in field.items() if name not in ("path", "old", "new")}
+    return {"path": field["path"], **rest, "omitted": True}
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """Where a field's new value comes from: source, method (`mapped`), confidence 0 to 1, when it was seen."""
@@ -117,3 +123,18 @@ class LoggedEvent:
     time: datetime
     body: bytes
     groups: frozenset[str] | None = None
+
+
+def weight_of(events: Sequence[LoggedEvent]) -> int:
+    """Bytes of the events' bodies."""
+    return sum([len(event.body) for event in events])
+
+
+def within(events: Sequence[LoggedEvent], limit: int, most_bytes: int) -> Sequence[LoggedEvent]:
+    """The first `limit` of the events, or fewer: up to the one with which their bodies reach `most_bytes`."""
+    weight = 0
+    for count, event in enumerate(events[:limit], start=1):
+        weight += len(event.body)
+        if weight >= most_bytes:
+            return events[:count]
+    return events[:limit]

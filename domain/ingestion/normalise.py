@@ -3,11 +3,14 @@
 from typing import Any, Final
 
 from domain.catalogue.statements import ProductStatement, VariantStatement
+from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.columns.plan import ReadPlan, read_row
+from domain.ingestion.columns.whereabouts import column_of, place_of
 from domain.ingestion.drafts.data import add_media, finish_product, finish_variant
 from domain.ingestion.drafts.draft import ProductDraft, RowDraft
 from domain.ingestion.drafts.offers import merge_offers, offers_of
 from domain.ingestion.model import Group
+from domain.kernel.bounds import OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
 _OWN: Final = ("sku", "gtin", "mpn", "title")
@@ -17,10 +20,12 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
     """The statement that a group of rows makes about one product, and what could not be read.
 
     Rows with the same variant key are one variant: later rows fill what is absent, and a price that differs is reported as
-    conflict while the first is kept. Nested values are shared between statements: treat them as read-only.
+    conflict while the first is kept. What is too much for one product (domain/kernel/bounds.py) is left out and told once a
+    field. Nested values are shared between statements: treat them as read-only.
     """
     product = ProductDraft(group.sheet)
     first: RowDraft | None = None
+    kept: list[Any] = []
     for line, cells in group.rows:
         row = RowDraft(product, line)
         read_row(plan, cells, row)
@@ -28,12 +33,16 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
             add_media(row)
         key = _variant_key(group, plan, cells, row)
         if key is not None:
-            _merge(plan, key, row)
+            _merge(plan, key, row, cells)
         elif first is None:
-            first = row
+            first, kept = row, cells
     if not product.variants and first is not None:
-        _merge(plan, group.key, first)
+        _merge(plan, group.key, first, kept)
     data, discontinued = finish_product(product)
+    for excess in trim_product(data):  # type: ignore[arg-type]
+        product.leave_out(excess.field, excess.count, *place_of(excess, group, plan))
+    if product.left_out is not None:
+        product.problems += product.left_out.problems(group.sheet)
     statement = ProductStatement(group.key, data, list(product.variants.values()), discontinued)
     return statement, product.problems
 
@@ -73,14 +82,23 @@ def _unclaimed(own: str, options: str, row: RowDraft) -> str:
     return f"{own} / {options}"
 
 
-def _merge(plan: ReadPlan, key: str, row: RowDraft) -> None:
+def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
     """Add a row's facts to its variant."""
+    product = row.product
     data = finish_variant(row)
+    for excess in trim_variant(data):  # type: ignore[arg-type]
+        product.leave_out(excess.field, excess.count, row.line, column_of(excess, row.line, cells, plan))
     offers = offers_of(row, plan.location)
-    known = row.product.variants.get(key)
-    if known is None:
-        row.product.variants[key] = VariantStatement(key, data, offers)
+    known = product.variants.get(key)
+    if known is not None:
+        for name, value in data.items():
+            known.data.setdefault(name, value)  # type: ignore[misc]
+        merge_offers(known.offers, offers, row)
+    elif len(product.variants) < VARIANTS:
+        known = product.variants[key] = VariantStatement(key, data, offers)
+    else:
+        product.leave_out("variants", 1, row.line, None, key)
         return
-    for name, value in data.items():
-        known.data.setdefault(name, value)  # type: ignore[misc]
-    merge_offers(known.offers, offers, row)
+    if len(known.offers) > OFFERS:
+        product.leave_out("offers", len(known.offers) - OFFERS, row.line, None)
+        del known.offers[OFFERS:]

@@ -21,14 +21,13 @@ class StockSheet(Exception):
 class SpooledRows:
     """What a snapshot holds, its rows put aside by bucket.
 
-    `held` counts the rows of each bucket, `sizes` the bytes they take put aside, `slots` are those of its keys (domain.runs.chunks), `places` the locations
+    `held` counts the rows of each bucket (long ones several times), `slots` are those of its keys (domain.runs.chunks), `places` the locations
     that its sheets can state offers at (None where the rows name them). Of `problem_count` problems, `problems` are the
     first.
     """
 
     rows: int
     held: Sequence[int]
-    sizes: Sequence[int]
     slots: Sequence[int]
     places: frozenset[str] | None
     problems: Sequence[Problem]

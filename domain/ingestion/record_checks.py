@@ -16,11 +16,11 @@ from domain.ingestion.values.stock import word_meaning
 from domain.ingestion.values.text import MAX_TEXT, MAX_TITLE, code, plain, stated
 from domain.ingestion.values.words import parse_freight_class
 from domain.ingestion.vocabulary.fields import COMPLIANCE
+from domain.kernel.bounds import ITEM_CHARS, ITEMS
 from domain.kernel.money import EXPONENTS, minor_units
 from domain.kernel.problems import ProblemKind
 
 Check = Callable[[Any], Parsed[Any]]
-MAX_ITEMS: Final = 500
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,18})?")
 _MOST: Final = 2_000_000_000
 
@@ -62,8 +62,8 @@ def lines(value: Any) -> Parsed[list[str]]:
     """A list of one-line texts."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         return unreadable(str(value), "is no list of texts")
-    if len(value) > MAX_ITEMS:
-        return refused(ProblemKind.TOO_LONG, str(value), f"has more than {MAX_ITEMS} entries")
+    if len(value) > ITEMS:
+        return refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries")
     found = [kept for item in value if (kept := stated(item))]
     return Parsed(found or None)
 
@@ -203,7 +203,9 @@ def media(value: Any) -> Parsed[list[dict[str, Any]]]:
         return unreadable(str(value), "is no list of media")
     out: list[dict[str, Any]] = []
     faults: list[Any] = []
-    for place, item in enumerate(value[:MAX_ITEMS], start=1):
+    if len(value) > ITEMS:
+        faults += refused(ProblemKind.TOO_LONG, str(len(value)), f"pictures are more than {ITEMS}").faults
+    for place, item in enumerate(value[:ITEMS], start=1):
         entry = item if isinstance(item, Mapping) else {"url": item}
         found = addresses(str(entry.get("url", "")))
         faults.extend(found.faults)
@@ -217,7 +219,10 @@ def media(value: Any) -> Parsed[list[dict[str, Any]]]:
             "position": position or place,
         }
         if isinstance(entry.get("alt"), str) and (alt := stated(entry["alt"])):
-            picture["alt"] = alt
+            if len(alt) <= ITEM_CHARS:
+                picture["alt"] = alt
+            elif not any(fault.problem == ProblemKind.TOO_LONG for fault in faults):
+                faults += refused(ProblemKind.TOO_LONG, alt, f"is longer than {ITEM_CHARS} characters").faults
         out.append(picture)
     return Parsed(out or None, tuple(faults))
 

@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
+from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion import record_checks as values
+from domain.ingestion.drafts.left_out import LeftOut
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.record_checks import Check
 from domain.ingestion.values.parsed import Parsed, unreadable
 from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
 from domain.ingestion.values.stock import availability_of
 from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS, PRICES
+from domain.kernel.bounds import ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
 
@@ -58,7 +61,7 @@ class _Checker:
         """A check for a list of such objects."""
 
         def check(value: Any) -> Parsed[Any]:
-            if not isinstance(value, list) or len(value) > values.MAX_ITEMS:
+            if not isinstance(value, list) or len(value) > ITEMS:
                 return unreadable(str(value), "is no list")
             found = []
             for place, item in enumerate(value):
@@ -154,7 +157,12 @@ def _offers(checker: _Checker, given: Any, settings: FeedSettings, path: str) ->
         checker.report(path, ProblemKind.UNREADABLE, "Offers are a list of objects.")
         return []
     out: dict[str, OfferStatement] = {}
-    for place, item in enumerate(given[: values.MAX_ITEMS]):
+    if len(given) > OFFERS:
+        detail = (
+            f"Too much for one product: {len(given) - OFFERS:,} offers were left out; a variant has at most {OFFERS}."
+        )
+        checker.report(path, ProblemKind.TOO_LONG, detail)
+    for place, item in enumerate(given[:OFFERS]):
         if not isinstance(item, Mapping):
             checker.report(f"{path}.{place}", ProblemKind.UNREADABLE, "This offer is no object.")
             continue
@@ -222,7 +230,20 @@ def from_record(
     found = [_variant(checker, item, settings, place, taken) for place, item in enumerate(given)]
     variants = [variant for variant in found if variant is not None]
     gone = _discontinued(checker, product, variants)
+    checker.problems += _trimmed(data, variants, line)
     return ProductStatement(key, data, variants, gone), checker.problems  # type: ignore[arg-type]
+
+
+def _trimmed(data: dict[str, Any], variants: list[VariantStatement], line: int | None) -> list[Problem]:
+    """What is too much for one product (domain/kernel/bounds.py) leaves the record; one problem for each field."""
+    left_out = LeftOut()
+    left_out.add_all(trim_product(data), "product.", line)
+    if len(variants) > VARIANTS:
+        left_out.add("variants", len(variants) - VARIANTS, line)
+        del variants[VARIANTS:]
+    for variant in variants:
+        left_out.add_all(trim_variant(variant.data), "variants.", line)  # type: ignore[arg-type]
+    return left_out.problems()
 
 
 def _discontinued(checker: _Checker, product: Mapping[str, Any], variants: list[VariantStatement]) -> bool:

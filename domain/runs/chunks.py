@@ -6,13 +6,12 @@ from zlib import crc32
 
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
+from domain.kernel.bounds import SHEET_ROW_BYTES
 
 BUCKET_BYTES: Final = 16 << 10
 MOST_BUCKETS: Final = 1024
 CHUNK_ROWS: Final = {Stream.CATALOGUE: 3_000, Stream.STOCK: 6_000}
 """About how many rows one transaction stores: enough for sets to pay, few enough for memory and for the high watermark."""
-CHUNK_BYTES: Final = 8 << 20
-"""About how many bytes of rows are worked on together, however few rows they are."""
 _FINE: Final = 0xFFF
 
 
@@ -37,17 +36,17 @@ def slots_of(chunk: range, buckets: int) -> tuple[int, int]:
     return -(-chunk.start * SLOTS // buckets), -(-chunk.stop * SLOTS // buckets)
 
 
-def chunks_of(held: Sequence[int], sizes: Sequence[int], stream: Stream) -> list[range]:
-    """Buckets, by the rows `held` in each and their bytes, taken together until they hold CHUNK_ROWS or CHUNK_BYTES.
+def chunks_of(held: Sequence[int], stream: Stream) -> list[range]:
+    """Buckets, by the rows `held` in each, taken together until they hold CHUNK_ROWS.
 
     There is at least one chunk, if only to find what is absent.
     """
-    chunks, first, rows, taken = [], 0, 0, 0
-    for bucket, (number, size) in enumerate(zip(held, sizes, strict=True)):
-        rows, taken = rows + number, taken + size
-        if rows >= CHUNK_ROWS[stream] or taken >= CHUNK_BYTES:
+    chunks, first, rows = [], 0, 0
+    for bucket, number in enumerate(held):
+        rows += number
+        if rows >= CHUNK_ROWS[stream]:
             chunks.append(range(first, bucket + 1))
-            first, rows, taken = bucket + 1, 0, 0
+            first, rows = bucket + 1, 0
     if first < len(held):
         chunks.append(range(first, len(held)))
     return chunks
@@ -55,4 +54,4 @@ def chunks_of(held: Sequence[int], sizes: Sequence[int], stream: Stream) -> list
 
 def shape_of(chunks: Sequence[range], buckets: int, stream: Stream) -> str:
     """How a snapshot falls into chunks; another release may divide it otherwise, and then starts over."""
-    return f"{len(chunks)} of {buckets} by {CHUNK_ROWS[stream]}"
+    return f"{len(chunks)} of {buckets} by {CHUNK_ROWS[stream]} of {SHEET_ROW_BYTES}"

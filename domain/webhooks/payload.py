@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from domain.events.model import OFF_THE_FEED
+from domain.events.model import OFF_THE_FEED, omitted
 
 CREATED: Final = "created"
 _LATER: Final = ("updated", "changed")
@@ -43,7 +43,8 @@ def combined(events: Sequence[Mapping[str, Any]]) -> Envelope:
     """Several events of one subject, oldest first, as one: the last one's envelope over what all of them changed.
 
     Each path has its first old and its last new value; what came back to where it was falls out, so `fields` may be
-    empty, and the version still tells that something happened. Raises ValueError without any event.
+    empty, and the version still tells that something happened. A path of which one event left out the values has none.
+    Raises ValueError without any event.
     """
     if not events:
         raise ValueError("There is nothing to combine.")
@@ -63,8 +64,13 @@ def _net(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for event in events:
         for change in event["data"].get("fields", ()):
             before = net.get(change["path"])
-            net[change["path"]] = {**change, "old": before["old"]} if before else dict(change)
-    return [change for change in net.values() if change["old"] != change["new"]]
+            if before is None:
+                net[change["path"]] = dict(change)
+            elif "old" in before and "new" in change:
+                net[change["path"]] = {**change, "old": before["old"]}
+            else:
+                net[change["path"]] = omitted(change)
+    return [change for change in net.values() if "old" not in change or change["old"] != change["new"]]
 
 
 def _facets(events: Sequence[Mapping[str, Any]]) -> list[str] | None:
@@ -90,13 +96,17 @@ def inside(product: Mapping[str, Any], subject: str) -> dict[str, Any] | None:
 def reverted(found: dict[str, Any], later: Sequence[Mapping[str, Any]], version: int) -> dict[str, Any] | None:
     """The object at an earlier version: later events' (newest first) fields put back to what they were.
 
-    None when they do not lead there step by step.
+    None when they do not lead there step by step, or one of them left out what a value was.
     """
     at = found["version"]
     for event in later:
         if event["version"] != at or at == version:
             continue
+        if "fields_omitted" in event["data"]:
+            return None
         for change in event["data"].get("fields", ()):
+            if "old" not in change:
+                return None
             _put(found, change["path"].split(".", 2), change["old"])  # axes may have dots
         at -= 1
     found["version"] = at

@@ -9,6 +9,7 @@ from adapters.wire.cursors import FeedCursors
 from domain.changes.model import EventFilter
 from domain.changes.usecases.tailing import LogTailer, Subscription
 from domain.events.model import LoggedEvent
+from domain.kernel.bounds import STREAM_BYTES
 from domain.kernel.tenancy import Tenant
 
 HEARTBEAT: Final = 15.0
@@ -47,7 +48,7 @@ class EventStream:
             self._subscription = subscription
             due = loop.time() + HEARTBEAT
             while not self._over(subscription):
-                read_batch = await subscription.next(AT_ONCE, max(0.0, due - loop.time()))
+                read_batch = await subscription.next(AT_ONCE, max(0.0, due - loop.time()), STREAM_BYTES)
                 if not read_batch.events and loop.time() < due:
                     continue
                 yield self._written(read_batch.events) or wire.HEARTBEAT

@@ -66,7 +66,7 @@ class HostileReading:
         deed = DEEDS.get(self._order.connector) or DEEDS.get("sleep" if self._order.pushed else content)
         if deed is not None:
             deed()
-        return SpooledRows(0, [0], [0], [], frozenset(), [], 0)
+        return SpooledRows(0, [0], [], frozenset(), [], 0)
 
     def gather(self, buckets: range) -> Gathered:
         """Nothing."""

@@ -17,6 +17,7 @@ from domain.changes.model import EventFilter, Reader
 from domain.changes.usecases.service import ChangesService
 from domain.events.model import LoggedEvent
 from domain.kernel.ids import new_id
+from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 from ports.events import LogBounds
 from tests.support import builders
@@ -51,11 +52,12 @@ class HeldEvents(MemoryEventReader):
         wanted: EventFilter,
         *,
         since: datetime | None = None,
+        most_bytes: int = CHANGES_BYTES,
     ) -> Sequence[LoggedEvent]:
         self.read += 1
         self.furthest = max(self.furthest, up_to)
         await asyncio.sleep(0)
-        return await super().page(reader, after, up_to, limit, wanted, since=since)
+        return await super().page(reader, after, up_to, limit, wanted, since=since, most_bytes=most_bytes)
 
 
 class Log:

@@ -5,10 +5,22 @@
 SELECT product, body, etag FROM product_documents
 WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own' AND product = %(id)s
 
+-- documents --
+-- Those of a list's page that are large, until they come to as much as a page may; the first one always.
+SELECT product, body, etag FROM (
+    SELECT d.product, d.body, d.etag, sum(octet_length(d.body)) OVER (ORDER BY a.n) - octet_length(d.body) AS before
+    FROM jsonb_array_elements_text(%(ids)s) WITH ORDINALITY AS a (id, n)
+    JOIN product_documents d ON d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' AND d.product = a.id
+) AS weighed WHERE before < %(most_bytes)s
+
+-- titles --
+SELECT id, convert_from(data, 'UTF8')::json ->> 'title' FROM products
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s)
+
 -- products --
 -- Without filters documents alone are read; with a query two ordered halves are, products whose words hold it and those
--- of which a variant has it as SKU or MPN.
-SELECT d.product, d.body, d.etag
+-- of which a variant has it as SKU or MPN. A document that is larger than its share stays where it is (`documents`).
+SELECT d.product, CASE WHEN octet_length(d.body) <= %(share)s THEN d.body END, d.etag
 FROM product_documents d --? all
 WHERE d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' --? all
     AND d.product < %(page_key)s --? all after
@@ -68,7 +80,9 @@ SELECT CASE WHEN %(livemode)s THEN live_catalogue ELSE test_catalogue END FROM o
 -- offers --
 SELECT o.id, o.variant, o.product, o.source, o.location, o.currency, o.cost, o.msrp, o.map, o.price, o.compare_at,
        o.quantity, o.incoming, o.availability, o.lead_time_days, o.version, o.stated, o.observed_at, o.updated_at,
-       o.withdrawn_at, p.catalogue, p.data, v.data
+       o.withdrawn_at, p.catalogue, CASE WHEN octet_length(p.data) <= %(share)s THEN p.data END,
+       CASE WHEN octet_length(v.data) <= %(share)s THEN v.data
+           ELSE convert_to(json_build_object('sku', convert_from(v.data, 'UTF8')::json ->> 'sku')::text, 'UTF8') END
 FROM offers o
 JOIN products p ON p.org = o.org AND p.livemode = o.livemode AND p.id = o.product
 JOIN variants v ON v.org = o.org AND v.livemode = o.livemode AND v.id = o.variant

@@ -46,15 +46,24 @@ WHERE EXISTS (SELECT FROM events e WHERE e.org = own.org AND e.livemode = own.li
     AND e.position <= %(up_to)s AND (%(since)s::timestamptz IS NULL OR e.time >= %(since)s))
 
 -- page --
-SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
+-- A body that is larger than its share stays where it is; where any is, the page is asked for again by weight.
+SELECT position, id, type, subject, product, source, catalogue, version, time,
+    CASE WHEN octet_length(body) <= %(share)s THEN body END FROM events
 WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- weighed --
+-- Bodies lie beside their rows: the length is known without reading them, and those beyond the weight are never read.
+SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY nth ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (
+        SELECT *, row_number() OVER (ORDER BY position * %(direction)s::integer) AS nth FROM (
+            SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s
 
 -- positions --
 SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
 
 -- licensed --
 SELECT event.position, event.id, event.type, event.subject, event.product, event.source, event.catalogue, event.version,
-    event.time, event.body
+    event.time, CASE WHEN octet_length(event.body) <= %(share)s THEN event.body END
 FROM unnest(%(owners)s::text[], %(licensed)s::text[]) AS licence (owner, its_catalogue)
 CROSS JOIN LATERAL (SELECT * FROM events
     WHERE network AND org = licence.owner AND livemode = %(livemode)s AND catalogue = licence.its_catalogue
@@ -64,6 +73,14 @@ SELECT min(stride.max)
 FROM unnest(%(owners)s::text[], %(licensed)s::text[]) AS licence (owner, its_catalogue)
 CROSS JOIN LATERAL (SELECT max(position) FROM (SELECT position FROM events
     WHERE network AND org = licence.owner AND livemode = %(livemode)s AND catalogue = licence.its_catalogue
+
+-- weighed_licensed --
+SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY nth ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (
+        SELECT *, row_number() OVER (ORDER BY position * %(direction)s::integer) AS nth FROM (
+            SELECT event.* FROM unnest(%(owners)s::text[], %(licensed)s::text[]) AS licence (owner, its_catalogue)
+            CROSS JOIN LATERAL (SELECT * FROM events
+                WHERE network AND org = licence.owner AND livemode = %(livemode)s AND catalogue = licence.its_catalogue
 
 -- splice --
 SELECT position, body FROM events WHERE org = %(org)s AND livemode = %(livemode)s

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Final
 
 from domain.changes.model import ALL, EventBatch, EventFilter, Licence, Reader
-from domain.events.model import LoggedEvent
+from domain.events.model import LoggedEvent, weight_of
+from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 from ports.events import EventReader, EventRendering
 
@@ -36,11 +37,15 @@ class LogReading:
         limit: int,
         wanted: EventFilter = ALL,
         since: datetime | None = None,
+        most_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
-        """The next `limit` events up to `up_to`, as the reader may see them; fewer of those that are rarely asked for."""
+        """The next `limit` events up to `up_to`, as the reader may see them; fewer of those that are rarely asked for.
+
+        They are fewer, too, when they reach `most_bytes`.
+        """
         end = await self.window(reader, after, up_to, wanted)
-        found = await self._events.page(reader, after, end, limit, wanted, since=since)
-        whole = len(found) < limit
+        found = await self._events.page(reader, after, end, limit, wanted, since=since, most_bytes=most_bytes)
+        whole = len(found) < limit and weight_of(found) < most_bytes
         position = end if whole else found[-1].position
         return EventBatch(self._shown(found), position, caught_up=whole and end == up_to)
 
@@ -50,15 +55,21 @@ class LogReading:
             return up_to
         return await self._events.stride(reader, after, up_to, WINDOW)
 
-    async def back(self, reader: Reader, after: int, up_to: int, most: int, wanted: EventFilter) -> list[LoggedEvent]:
-        """The newest `most` events in that range that show anything, newest first."""
+    async def back(
+        self, reader: Reader, after: int, up_to: int, most: int, wanted: EventFilter
+    ) -> tuple[list[LoggedEvent], int]:
+        """The newest `most` events in that range that show anything, newest first, and the position looked back to.
+
+        They are fewer when they reach CHANGES_BYTES.
+        """
         shown: list[LoggedEvent] = []
-        while len(shown) < most and up_to > after:
+        while len(shown) < most and up_to > after and weight_of(shown) < CHANGES_BYTES:
             asked = most - len(shown)
             found = await self._events.recent(reader, after, up_to, asked, wanted)
             shown += self._shown(found)
-            up_to = found[-1].position - 1 if len(found) == asked else after
-        return shown
+            cut = len(found) == asked or weight_of(found) >= CHANGES_BYTES
+            up_to = found[-1].position - 1 if cut else after
+        return shown, up_to
 
     async def at(self, tenant: Tenant, positions: Sequence[int]) -> Sequence[LoggedEvent]:
         """The events at those positions, of those that are still kept and shown, oldest first."""

@@ -7,7 +7,8 @@ from typing import Final
 
 from domain.changes.model import ChangePage, EventBatch, EventFilter
 from domain.changes.usecases.tailing import LogTailer
-from domain.events.model import LoggedEvent
+from domain.events.model import LoggedEvent, weight_of
+from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
@@ -60,7 +61,7 @@ class ChangesService:
             if page.position < up_to:
                 await self._add(page, tenant, up_to, limit, wanted)
             page.caught_up = fresh and page.position >= self._high_watermark.position
-            if page.caught_up or page.count >= limit or (page.position < up_to and loop.time() >= until):
+            if page.caught_up or page.count >= limit or page.full or (page.position < up_to and loop.time() >= until):
                 break
         if not fresh:
             await self._high_watermark.fresh()
@@ -74,7 +75,7 @@ class ChangesService:
             return
         end = await self._log.window(reader, page.position, up_to, wanted)
         found = await self._events.splice(tenant, page.position, end, limit - page.count, wanted)
-        full = page.count + found.count >= limit
+        full = page.count + found.count >= limit or found.full
         page.count += found.count
         page.position = found.position if full else end
         if found.count:
@@ -121,8 +122,12 @@ class ChangesService:
         width = _FIRST_LOOK_BACK if wanted.narrow else before
         while before > self._high_watermark.low_watermark and len(found) <= page_request.limit and loop.time() < until:
             after = max(0, before - width)
-            found += await self._log.back(reader, after, before, page_request.limit + 1 - len(found), wanted)
-            before, width = after, width * 4
+            most = page_request.limit + 1 - len(found)
+            events, looked_to = await self._log.back(reader, after, before, most, wanted)
+            found += events
+            before, width = min(before, looked_to), width * 4
+            if weight_of(found) >= CHANGES_BYTES:
+                break
         return _page(found, page_request.limit, before, self._high_watermark.low_watermark)
 
 

@@ -10,8 +10,10 @@ from datetime import datetime
 from typing import Final
 
 from domain.changes.model import ALL, EventBatch, EventFilter, Licence, Reader
+from domain.changes.usecases.high_watermark import HighWatermark
 from domain.changes.usecases.reading import LogReading
-from domain.events.model import LoggedEvent
+from domain.events.model import LoggedEvent, weight_of
+from domain.kernel.bounds import CHANGES_BYTES, FOLLOWER_BYTES, PROCESS_BYTES, READ_BYTES, TENANT_BYTES
 from domain.kernel.tenancy import Tenant
 from ports.events import EventReader, EventRendering
 from ports.signals import Channel, SignalListener, Signals
@@ -41,6 +43,7 @@ class Subscription:
     def __init__(self, channel: "_Channel", position: int, most: int, wanted: EventFilter) -> None:
         self._channel, self._most, self.wanted = channel, most, wanted
         self._waiting: deque[LoggedEvent] = deque()
+        self._weight = 0
         self._reached = position
         self._live = False
         self._news = asyncio.Event()
@@ -48,20 +51,30 @@ class Subscription:
         self.overflowed = 0
         """How often it was too slow for the listener."""
 
-    async def next(self, limit: int = PAGE, timeout: float | None = None) -> EventBatch:
-        """The next batch: at once when there is anything, else as soon as there is; empty after `timeout` seconds."""
+    async def next(
+        self, limit: int = PAGE, timeout: float | None = None, most_bytes: int = CHANGES_BYTES
+    ) -> EventBatch:
+        """The next batch: at once when there is anything, else as soon as there is; empty after `timeout` seconds.
+
+        It ends with the event that reaches `most_bytes`.
+        """
         if not self._live:
-            batch = await self._channel.catch_up(self, limit)
+            batch = await self._channel.catch_up(self, limit, most_bytes)
             if batch.events or not batch.caught_up:
                 return batch
         if not self._waiting and self._reached <= self.position and self._live:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
                     await self._news.wait()
-        return self._take(limit)
+        return self._take(limit, most_bytes)
 
-    def _take(self, limit: int) -> EventBatch:
-        events = [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
+    def _take(self, limit: int, most_bytes: int) -> EventBatch:
+        events: list[LoggedEvent] = []
+        taken, waiting = 0, self._waiting
+        while waiting and len(events) < limit and taken < most_bytes:
+            events.append(waiting.popleft())
+            taken += len(events[-1].body)
+        self._weight -= taken
         if not self._waiting:
             self._news.clear()
         self.position = max(self.position, events[-1].position if self._waiting else self._reached)
@@ -80,14 +93,29 @@ class Subscription:
         if not self._live or position <= self._reached:
             return
         asked = [event for event in events if event.position > self._reached]
+        weight = weight_of(asked)
         if len(self._waiting) + len(asked) > self._most:
-            self._live = False
-            self._reached = self.position
-            self._waiting.clear()
+            self.fall_back()
             self.overflowed += 1
+        elif self._weight + weight > FOLLOWER_BYTES:
+            self.fall_back()
         else:
             self._waiting.extend(asked)
+            self._weight += weight
             self._reached = position
+        self._news.set()
+
+    @property
+    def oldest(self) -> int | None:
+        """The position of the first event that is held for it."""
+        return self._waiting[0].position if self._waiting else None
+
+    def fall_back(self) -> None:
+        """Hold nothing more for it: it goes on from the log itself, at its own pace."""
+        self._live = False
+        self._reached = self.position
+        self._waiting.clear()
+        self._weight = 0
         self._news.set()
 
     def wake(self) -> None:
@@ -112,6 +140,9 @@ class _Channel:
     licensed: Reader | None = None
     known_to: int = -1
     """Up to where the licences are known."""
+    handed: deque[tuple[int, int]] = field(default_factory=deque)
+    """Position and bytes of what was handed out and may still be held, and (`weight`) the bytes in all."""
+    weight: int = 0
 
     def __post_init__(self) -> None:
         """Until the licences are known, one's own events are all."""
@@ -132,12 +163,40 @@ class _Channel:
         """Everything up to there has been read, by a question to the log that answered `since`."""
         self.position, self.since = position, since
 
-    async def catch_up(self, subscription: Subscription, limit: int) -> EventBatch:
+    @property
+    def held(self) -> int:
+        """Bytes of events that are held for any of the subscriptions, each event once."""
+        oldest = min((at for one in self.subscriptions if (at := one.oldest) is not None), default=self.position + 1)
+        while self.handed and self.handed[0][0] < oldest:
+            self.weight -= self.handed.popleft()[1]
+        return self.weight
+
+    def hand_out(self, batch: EventBatch) -> None:
+        """Hand on what was read, to each what it asks for."""
+        asked: dict[EventFilter, list[LoggedEvent]] = {}
+        for subscription in list(self.subscriptions):
+            wanted = subscription.wanted
+            if wanted not in asked:
+                asked[wanted] = [event for event in batch.events if wanted.matches(event)]
+            subscription.hand(asked[wanted], batch.position)
+        self.handed.extend((event.position, len(event.body)) for event in batch.events)
+        self.weight += weight_of(batch.events)
+        self.relieve(TENANT_BYTES)
+
+    def relieve(self, most: int) -> None:
+        """Have those who are furthest behind read the log by themselves, until no more than `most` bytes are held."""
+        while self.held > most:
+            holding = [(at, id(one), one) for one in self.subscriptions if (at := one.oldest) is not None]
+            min(holding)[2].fall_back()
+
+    async def catch_up(self, subscription: Subscription, limit: int, most_bytes: int) -> EventBatch:
         """The next page of the log for one who is behind; joins it to the others once it is not."""
         up_to = max(self.position, self.tailer.high_watermark.position)
         if subscription.position < up_to:
             reader = await self.reader(up_to)
-            batch = await self.tailer.log.read_batch(reader, subscription.position, up_to, limit, subscription.wanted)
+            batch = await self.tailer.log.read_batch(
+                reader, subscription.position, up_to, limit, subscription.wanted, most_bytes=most_bytes
+            )
         else:
             batch = EventBatch((), subscription.position, caught_up=True)
         subscription.moved(batch)
@@ -305,55 +364,19 @@ class LogTailer:
         for _ in range(TURN):
             if channel.position >= high_watermark or not channel.subscriptions:
                 break
-            batch = await self.log.read_batch(reader, channel.position, high_watermark, PAGE, since=bound)
+            batch = await self.log.read_batch(
+                reader, channel.position, high_watermark, PAGE, since=bound, most_bytes=READ_BYTES
+            )
             channel.move(batch.position, bound if batch.position < high_watermark else since)
-            asked: dict[EventFilter, list[LoggedEvent]] = {}
-            for subscription in list(channel.subscriptions):
-                wanted = subscription.wanted
-                if wanted not in asked:
-                    asked[wanted] = [event for event in batch.events if wanted.matches(event)]
-                subscription.hand(asked[wanted], batch.position)
+            channel.hand_out(batch)
+            self._relieve(channel)
         channel.dirty = channel.position < channel.wanted
         if not channel.dirty:
             channel.wanted = 0
 
-
-class HighWatermark:
-    """One a process. However many ask at a time, the database is asked once."""
-
-    def __init__(self, events: EventReader) -> None:
-        self._events = events
-        self._asking: asyncio.Task[None] | None = None
-        self.position = 0
-        """Nothing can appear below it any more; it never goes back."""
-        self.low_watermark = 0
-        """Up to there events have been dropped by age."""
-        self.last = 0
-        """The highest position that was taken, above the high watermark while its writer is not done."""
-        self.looked = float("-inf")
-        """When it was asked last, by the loop's clock: what was committed before is not above `last`."""
-        self.since: datetime | None = None
-        """What appears above it carries no time before this."""
-
-    @property
-    def known(self) -> bool:
-        """Whether the log has been asked yet."""
-        return self.looked > float("-inf")
-
-    async def fresh(self) -> int:
-        """The position no older than this call: one question answers all who ask meanwhile."""
-        running = self._asking
-        if running is not None:
-            await asyncio.wait((running,))  # it may have looked before the caller wrote
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self.look())
-        await asyncio.shield(self._asking)
-        return self.position
-
-    async def look(self) -> None:
-        """Ask the log."""
-        began = asyncio.get_running_loop().time()
-        bounds = await self._events.bounds()
-        self.looked = began
-        self.position = max(self.position, bounds.high_watermark)
-        self.last, self.low_watermark, self.since = bounds.last, bounds.low_watermark, bounds.since
+    def _relieve(self, channel: _Channel) -> None:
+        """Hold no more in the process than it may: what was handed out last goes first back to the log."""
+        channels = self._channels.values()
+        if sum([one.weight for one in channels]) > PROCESS_BYTES:
+            others = sum(one.held for one in channels if one is not channel)
+            channel.relieve(max(0, PROCESS_BYTES - others))

@@ -31,7 +31,8 @@ class ReadPlan:
     """How the rows of one header set are read.
 
     `readers` are the columns' positions with what reads them, in the order facts need each other. `product_key` and
-    `variant_key` give a row's keys, None when it has none. `grouped` says that a column names the product of a row.
+    `variant_key` give a row's keys, None when it has none. `grouped` says that a column names the product of a row. `headers` are
+    the columns' names, by position.
     """
 
     readers: tuple[tuple[int, CellReader], ...]
@@ -39,6 +40,7 @@ class ReadPlan:
     variant_key: Keyer
     grouped: bool
     location: str
+    headers: tuple[str, ...] = ()
 
 
 def _factory(name: str) -> ReaderFactory:
@@ -126,6 +128,7 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
         variant_key=_keyer(own) if own or options else _keyer(group) if group else _titled(titles),
         grouped=bool(group),
         location=settings.warehouse or "default",
+        headers=mapping.headers,
     )
 
 

@@ -8,6 +8,7 @@ from domain.ingestion.values.media import media_list
 from domain.ingestion.values.rugs import parse_rug_size
 from domain.ingestion.values.sides import RUG, Sided, place
 from domain.ingestion.values.text import stated
+from domain.kernel.bounds import ITEM_CHARS
 
 _COLOUR_AXES: Final = frozenset(("color", "colour", "farbe"))
 _FINISH_AXES: Final = frozenset(("finish", "wood finish"))
@@ -24,8 +25,10 @@ def add_media(row: RowDraft) -> None:
             continue
         item: dict[str, Any] = {"url": url}
         alt = row.media_alts.get(url) if row.media_alts else row.media_alt if single else None
-        if alt:
+        if alt and len(alt) <= ITEM_CHARS:
             item["alt"] = alt
+        elif alt:
+            row.product.leave_out("media.alt", 1, row.line, None)
         if single and row.media_position:
             item["order"] = row.media_position
         media[url] = item
@@ -146,7 +149,7 @@ def finish_variant(row: RowDraft) -> VariantData:
     if row.rug:
         data["rug"] = row.rug
     if row.variant_media:
-        alts = row.media_alts or {}
+        alts = {url: alt for url, alt in (row.media_alts or {}).items() if len(alt) <= ITEM_CHARS}
         urls = [{"url": url, **({"alt": alts[url]} if url in alts else {})} for url in dict.fromkeys(row.variant_media)]
         data["media"] = media_list(urls, None)
     return data

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from domain.catalogue.data import Carton, Dimensions, OfferData, ProductData, Rug, VariantData
 from domain.catalogue.statements import VariantStatement
+from domain.ingestion.drafts.left_out import LeftOut
 from domain.ingestion.values.dimensions import Spread
 from domain.ingestion.values.parsed import Fault, Parsed
 from domain.ingestion.values.sides import kind_of
@@ -24,6 +25,7 @@ class ProductDraft:
         "google_category",
         "hero",
         "kind",
+        "left_out",
         "levels",
         "media",
         "option_names",
@@ -50,6 +52,13 @@ class ProductDraft:
         self.option_names: dict[int, str] = {}
         self.discontinued: set[bool] = set()
         self.variants: dict[str, VariantStatement] = {}
+        self.left_out: LeftOut | None = None
+
+    def leave_out(self, field: str, count: int, line: int, column: str | None, key: str | None = None) -> None:
+        """So many entries of a field are too much for one product; one with a key is counted once."""
+        if self.left_out is None:
+            self.left_out = LeftOut()
+        self.left_out.add(field, count, line, column, key)
 
     def category_path(self) -> tuple[str, ...]:
         """The vendor's own path: of a path column, else of the columns for each level, else Google's."""

@@ -22,7 +22,6 @@ class Feed:
     stream: Stream
     rows: int
     held: Sequence[int]
-    sizes: Sequence[int]
     slots: "array[int]"
     places: frozenset[str] | None
     problems: ProblemLog
@@ -34,7 +33,7 @@ class Feed:
 
     def chunks(self) -> list[range]:
         """The buckets that make up each chunk."""
-        return chunks_of(self.held, self.sizes, self.stream)
+        return chunks_of(self.held, self.stream)
 
     def has(self, key: str) -> bool:
         """Whether the feed names the product key (known by its slot, so one key in two thousand million is mistaken)."""
@@ -47,7 +46,7 @@ def feed_of(spooled: SpooledRows, stream: Stream) -> Feed:
     """The feed that a reader has put aside."""
     problems = ProblemLog(list(spooled.problems), spooled.problem_count)
     slots = array("I", spooled.slots)
-    return Feed(stream, spooled.rows, spooled.held, spooled.sizes, slots, spooled.places, problems)
+    return Feed(stream, spooled.rows, spooled.held, slots, spooled.places, problems)
 
 
 @dataclass(slots=True)

@@ -16,8 +16,10 @@ from domain.ingestion.normalise import normalise
 from domain.ingestion.reading import Gathered, Sample, SpooledRows
 from domain.ingestion.records import from_record
 from domain.ingestion.vocabulary.senses import score_header
+from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
+from domain.runs.crowding import weight_of
 from domain.runs.usecases.spooling import PUSHED, RowSpooler, Spooling
 from ports.codec import Codec
 from ports.connectors import Connectors, Job, ParseFailed
@@ -130,7 +132,27 @@ class SnapshotReading:
                 head, _, cells = entry.partition(b"\t")
                 table, key, line = decode(head)
                 by_key.setdefault(key, []).append((table, line, cells))
+            if self._feed.held[bucket] > ROWS:
+                self._thin(by_key)
         return chunk
+
+    def _thin(self, by_key: dict[str, list[Line]]) -> None:
+        """Leave out the rows that are too many for one product; of records, which replace each other, the earlier ones."""
+        for key, lines in by_key.items():
+            pushed = lines[0][0] == PUSHED
+            kept, weight = 0, 0
+            for _, _, cells in reversed(lines) if pushed else lines:
+                weight += weight_of(cells)
+                if weight > ROWS and kept:
+                    break
+                kept += 1
+            if pushed:
+                del lines[:-kept]
+                continue
+            if kept < len(lines):
+                table, line, _ = lines[kept]
+                self._feed.crowding.thinned(key, (len(lines) - kept, line, self._feed.sheets[table].name))
+                del lines[kept:]
 
     def _statement(self, key: str, lines: Sequence[Line], problems: list[Problem]) -> ProductStatement | None:
         """One key's statement; what several sheets say of it is laid together."""
@@ -143,6 +165,7 @@ class SnapshotReading:
                 whole = part if whole is None else together(whole, part)
         if whole is not None:
             whole.key = key
+            problems += self._feed.crowding.problems(key)
         return whole
 
     def _read(self, table: int, key: str, rows: list[tuple[int, Any]]) -> tuple[ProductStatement | None, list[Problem]]:

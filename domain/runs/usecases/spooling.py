@@ -12,8 +12,10 @@ from domain.ingestion.columns.plan import ReadPlan, compile_plan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
+from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.chunks import slot_of
+from domain.runs.crowding import Crowding, weight_of
 from domain.runs.model import KEPT_PROBLEMS
 from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of
 from ports.codec import Codec
@@ -42,7 +44,7 @@ class ProblemLog:
 class Spooling:
     """What of a feed is put aside so far; another thread may look at the counts.
 
-    Rows are put aside in `buckets` by a hash of their key; `held` counts the rows of each, `sizes` their bytes.
+    Rows are put aside in `buckets` by a hash of their key; `held` counts the rows of each, long ones several times.
     """
 
     buckets: int
@@ -52,11 +54,11 @@ class Spooling:
     problems: ProblemLog = field(default_factory=ProblemLog)
     slots: "list[array[int]]" = field(default_factory=list)
     held: list[int] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
+    crowding: Crowding = field(default_factory=Crowding)
 
     def __post_init__(self) -> None:
         """No bucket holds anything yet."""
-        self.held, self.sizes = [0] * self.buckets, [0] * self.buckets
+        self.held = [0] * self.buckets
         self.slots = [array("I") for _ in range(self.buckets)]
 
     def places(self) -> frozenset[str] | None:
@@ -73,7 +75,7 @@ class Spooling:
         slots, problems = array("I"), self.problems
         for bucket in self.slots:  # they follow each other as their slots do; sorting one at a time takes little memory
             slots.extend(sorted(set(bucket)))
-        return SpooledRows(self.rows, self.held, self.sizes, slots, self.places(), problems.kept, problems.total)
+        return SpooledRows(self.rows, self.held, slots, self.places(), problems.kept, problems.total)
 
 
 class RowSpooler:
@@ -149,7 +151,9 @@ class RowSpooler:
         if slot != self._last_slot:
             feed.slots[bucket].append(slot)
             self._last_slot = slot
-        entry = encode((table, key, line)) + b"\t" + encode(cells)
-        feed.held[bucket] += 1
-        feed.sizes[bucket] += len(entry)
-        self._spool.put(bucket, entry)
+        entry = encode(cells)
+        feed.held[bucket] += 1 + len(entry) // SHEET_ROW_BYTES
+        if feed.held[bucket] > ROWS and table != PUSHED and feed.crowding.refuses(key, weight_of(entry)):
+            feed.crowding.leave_out(key, line, feed.sheets[table].name)
+            return
+        self._spool.put(bucket, encode((table, key, line)) + b"\t" + entry)

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from typing import Final
 
-from domain.events.model import LoggedEvent
+from domain.events.model import LoggedEvent, weight_of
+from domain.kernel.bounds import COMBINED, QUEUE_BYTES
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, EndpointStatus, Verdict
 from domain.webhooks.payload import combinable
@@ -90,7 +91,7 @@ class EndpointQueue:
         self._changed: dict[str, Item] = {}
         self._open, self._unrecorded = _Lowest(), _Lowest()
         self._taken_up_to = subscriber.checkpoint
-        self._failures = self._in_flight = self._unsent = 0
+        self._failures = self._in_flight = self._unsent = self._at_hand = 0
         self._finished: set[str] | None = None
         self._served, self._lost, self._probing = True, False, False
         self._settled, self._drained = asyncio.Event(), asyncio.Event()
@@ -208,19 +209,32 @@ class EndpointQueue:
             item = waiting[-1]
             waits = timedelta(seconds=max(0.0, item.due - now))
             item.delivery = item.delivery.joined(event, at + waits if self.is_head(item) else None)
-            item.events = (*item.events, event) if item.events else ()
+            self._keep(item, event)
             item.recorded = False
         else:
             wait = max(0.0, window - max(0.0, (at - event.time).total_seconds())) if window else 0.0
             due_at = at + timedelta(seconds=wait)
             delivery = Delivery.of(event, self._subscriber.endpoint.id, at, due_at)
-            item = Item(delivery, now, now + wait, (event,), unsent=not window)
+            item = Item(delivery, now, now + wait, unsent=not window)
+            self._keep(item, event, first=True)
             self._put(item)
             self._unsent += item.unsent
             if not self.is_head(item):
                 item.delivery = replace(delivery, next_attempt_at=None)
         self._fresh.append(item)
         return item
+
+    def _keep(self, item: Item, event: LoggedEvent, *, first: bool = False) -> None:
+        """Have the event at hand, as long as there is room; without it all of the item's are read from the log again."""
+        if (first or item.events) and self._at_hand + len(event.body) <= QUEUE_BYTES:
+            item.events = (*item.events, event)
+            self._at_hand += len(event.body)
+        else:
+            self._let_go(item)
+
+    def _let_go(self, item: Item) -> None:
+        self._at_hand -= weight_of(item.events)
+        item.events = ()
 
     def passed(self, position: int) -> None:
         """Everything up to there has been looked at."""
@@ -312,7 +326,7 @@ class EndpointQueue:
 
     def _settle(self, item: Item) -> None:
         item.sending = False
-        item.events = ()
+        self._let_go(item)
         item.stored_body = True
         self._changed[item.delivery.id] = item
         self._in_flight -= 1
@@ -358,7 +372,7 @@ class EndpointQueue:
                 body = delivery.body if item.sending or stored.body is None else None
                 item.delivery = replace(delivery, attempts=delivery.attempts[len(stored.attempts) :], body=body)
             if item.recorded and not item.sending and not (self.is_head(item) and item.due <= item.taken):
-                item.events = ()
+                self._let_go(item)
 
     def not_recorded(self, snapshots: Sequence[Snapshot]) -> None:
         """The store could not take them: they are to be recorded again."""
@@ -368,4 +382,5 @@ class EndpointQueue:
 
 def _joins(last: Item, event: LoggedEvent) -> bool:
     begun = last.sending or last.stored_body or last.delivery.body is not None  # what is sent again has the same bytes
+    begun = begun or len(last.delivery.positions) >= COMBINED
     return not begun and not last.delivery.tries and combinable(last.delivery.type, event.type)

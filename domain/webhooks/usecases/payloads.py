@@ -1,9 +1,11 @@
 """The bytes that are POSTed, out of the log's envelopes: thin, or fat with the object as it was with the event's version."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from domain.events.model import LoggedEvent
+from domain.kernel.bounds import DOCUMENT_BYTES, PAYLOAD_BYTES
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import PayloadKind
 from domain.webhooks.payload import NOUNS, combined, inside, reverted, thin
@@ -13,6 +15,10 @@ from ports.unit_of_work import UnitOfWork
 from ports.webhooks import PayloadRendering, Subscriber
 
 _MOST_KEPT: Final = 2_000
+_LARGEST_KEPT: Final = 4 << 10
+"""Bytes of a thin body that is kept for the next endpoint: nearly all are smaller."""
+_MOST_LATER: Final = 100
+"""Changes that are taken back to come to an earlier version."""
 
 
 class ObjectsAsOf:
@@ -22,20 +28,24 @@ class ObjectsAsOf:
         self._uow, self._events, self._codec = uow, events, codec
 
     async def as_of(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
-        """The object's JSON, as reading it answers; None when it has none, is another's, or cannot be worked out any more."""
+        """The object's JSON, as reading it answers.
+
+        None when it has none, is another's, is too large, or cannot be worked out any more.
+        """
         if event.type.partition(".")[0] not in NOUNS or event.groups is not None:
             return None
         async with self._uow.read(tenant) as tx:
             document = await tx.catalogue.product(event.product or event.subject)
-        if document is None:
+        if document is None or len(document.body) > DOCUMENT_BYTES:
             return None
         found = inside(self._codec.decode(document.body), event.subject)
         if found is None or found["version"] < event.version:
             return None
         if found["version"] > event.version:
-            later = await self._events.later(tenant, event.subject, event.position)
+            later = await self._events.later(tenant, event.subject, event.position, _MOST_LATER)
             found = reverted(found, [self._codec.decode(one.body) for one in later], event.version)
-        return None if found is None else self._codec.encode(found)
+        whole = None if found is None else self._codec.encode(found)
+        return None if whole is None or len(whole) > PAYLOAD_BYTES else whole
 
 
 class Payloads:
@@ -49,13 +59,17 @@ class Payloads:
         """Events of one subject, oldest first and at least one, as one body in the shape that the endpoint wants."""
         endpoint, latest = subscriber.endpoint, events[-1]
         if endpoint.payload == PayloadKind.FAT and subscriber.fat:
-            whole = latest.body if len(events) == 1 else self._codec.encode(self._combined(events))
+            whole = latest.body if len(events) == 1 else self._rendering.whole(self._combined(events))
             body = self._rendering.fat(whole, await self._objects.as_of(subscriber.tenant, latest))
         elif len(events) == 1:
             body = self._thin_once(latest)
         else:
             body = self._codec.encode(thin(self._combined(events)))
         return self._rendering.shaped(body, endpoint.api_version)
+
+    def folded(self, events: Sequence[LoggedEvent]) -> LoggedEvent:
+        """Events of one subject, oldest first, as one that stands for them when others are combined with it."""
+        return replace(events[-1], body=self._rendering.whole(self._combined(events)))
 
     def _combined(self, events: Sequence[LoggedEvent]) -> dict[str, Any]:
         return combined([self._codec.decode(event.body) for event in events])
@@ -66,5 +80,7 @@ class Payloads:
         if body is None:
             if len(self._thin) >= _MOST_KEPT:
                 self._thin.clear()
-            body = self._thin[seen] = self._codec.encode(thin(self._codec.decode(event.body)))
+            body = self._codec.encode(thin(self._codec.decode(event.body)))
+            if len(body) <= _LARGEST_KEPT:
+                self._thin[seen] = body
         return body

@@ -28,6 +28,9 @@ from ports.webhooks import DeliveryLog, Sender, Sent, Subscriber
 
 KEPT_HEADERS: Final = ("content-type", "retry-after", "webhook-delivery", "server")
 
+_AT_A_TIME: Final = 32
+"""Events of one delivery that are read from the log at once."""
+
 
 class Posting:
     """Makes attempts; `agent` is the User-Agent."""
@@ -92,10 +95,19 @@ class Posting:
             return stored
         events: Sequence[LoggedEvent] = item.events
         if not events:
-            events = await self._events.at(subscriber.tenant, delivery.positions)
+            events = await self._logged(subscriber, delivery.positions)
         if not events:
             return None
         return await self._payloads.render(subscriber, events)
+
+    async def _logged(self, subscriber: Subscriber, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+        """The events out of the log, some at a time: those before are combined into one meanwhile."""
+        events: list[LoggedEvent] = []
+        for first in range(0, len(positions), _AT_A_TIME):
+            if len(events) > 1:
+                events = [self._payloads.folded(events)]
+            events += await self._events.at(subscriber.tenant, positions[first : first + _AT_A_TIME])
+        return events
 
 
 def signing_keys(vault: Vault, endpoint: Endpoint, sealed: SealedSecrets, now: datetime) -> tuple[bytes, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
+from domain.kernel.bounds import OUTCOME_BYTES
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery
@@ -73,9 +74,11 @@ class Recorder:
             self._busy.add(queue)
             self._news.set()
 
-    def on_attempt_ended(self, queue: EndpointQueue, *, succeeded: bool, at: datetime, turned: bool) -> None:
-        """An attempt has ended; `turned`: the endpoint began to fail with it, or to do well again."""
-        self._behind += 1
+    def on_attempt_ended(
+        self, queue: EndpointQueue, *, succeeded: bool, at: datetime, turned: bool, size: int = 0
+    ) -> None:
+        """An attempt has ended; `turned`: the endpoint began to fail with it, or to do well again; `size` is its body's."""
+        self._behind += 1 + size // OUTCOME_BYTES
         if succeeded:
             recorded = self._recorded_success.get(queue)
             if turned or recorded is None or at - recorded >= SUCCESS_EVERY:

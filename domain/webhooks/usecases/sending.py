@@ -135,7 +135,8 @@ class Sending:
         following = queue.attempt_ended(item, verdict, attempt, at=now, due=due)
         succeeded = verdict.status == DeliveryStatus.SUCCEEDED
         turned = queue.subscriber.endpoint.failing_since != failing_since
-        self._recorder.on_attempt_ended(queue, succeeded=succeeded, at=now, turned=turned)
+        size = len(item.delivery.body or b"")
+        self._recorder.on_attempt_ended(queue, succeeded=succeeded, at=now, turned=turned, size=size)
         if following is not None:
             self.schedule(queue, following)
         self.dispatch_ready(queue)

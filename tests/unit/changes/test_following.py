@@ -181,6 +181,24 @@ async def test_who_is_too_slow_reads_the_log_itself_and_misses_nothing() -> None
             assert await take(subscription, 1) == written
 
 
+@pytest.mark.parametrize("bound", ["FOLLOWER_BYTES", "TENANT_BYTES", "PROCESS_BYTES"])
+async def test_no_more_is_held_than_so_many_bytes_and_nothing_is_missed(
+    bound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, bound, 20_000)
+    async with running() as log:
+        async with log.tailer.follow(log.tenant, 0) as slow, log.tailer.follow(log.tenant, 0) as quick:
+            written = await log.write()
+            seen = [await take(slow, 1), await take(quick, 1)]
+            for _ in range(10):
+                written += await log.write(10)
+                seen[1] += await take(quick, 10)
+                assert sum(len(event.body) for event in slow._waiting) <= 20_000
+            assert slow.overflowed == quick.overflowed == 0
+            assert seen[1] == written
+            assert seen[0] + await take(slow, 100) == written
+
+
 async def test_a_database_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "_RETRY", 0.05)
     async with running() as log, log.tailer.follow(log.tenant, 0) as subscription:

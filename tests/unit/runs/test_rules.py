@@ -6,7 +6,7 @@ import pytest
 
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
-from domain.runs.chunks import CHUNK_BYTES, CHUNK_ROWS, bucket_count, chunks_of, slot_of, slots_of
+from domain.runs.chunks import CHUNK_ROWS, bucket_count, chunks_of, slot_of, slots_of
 from domain.runs.model import PushInput, RunError, RunErrorCode, WaitingReason
 from domain.runs.queueing import rescheduled
 from domain.runs.shrink import allowance, confirms, kept_by_stock
@@ -18,9 +18,8 @@ NOW = builders.MOMENT
 
 def test_chunks_hold_whole_buckets_and_all_slots() -> None:
     rows = CHUNK_ROWS[Stream.CATALOGUE]
-    assert chunks_of([rows - 1, 1, rows, 5], [9] * 4, Stream.CATALOGUE) == [range(2), range(2, 3), range(3, 4)]
-    assert chunks_of([0], [0], Stream.STOCK) == [range(1)]
-    assert chunks_of([1, 1, 1], [CHUNK_BYTES, 9, 9], Stream.CATALOGUE) == [range(1), range(1, 3)]
+    assert chunks_of([rows - 1, 1, rows, 5], Stream.CATALOGUE) == [range(2), range(2, 3), range(3, 4)]
+    assert chunks_of([0], Stream.STOCK) == [range(1)]
     bounds = [slots_of(chunk, 7) for chunk in (range(2), range(2, 3), range(3, 7))]
     assert (bounds[0][0], bounds[-1][1]) == (0, SLOTS)
     assert [high for _, high in bounds[:-1]] == [low for low, _ in bounds[1:]]

@@ -1,0 +1,114 @@
+"""How much more a product may come to (domain/kernel/bounds.py), counting what it keeps from runs and pushes before."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from domain.catalogue.model import Product, Variant
+from domain.catalogue.trimming import size
+from domain.kernel.bounds import MIB, OFFERS, PRODUCT_BYTES, VARIANTS_HELD
+from domain.kernel.problems import Problem, ProblemKind
+
+_VARIANT: Final = 256 << 10
+"""Bytes that no variant's data comes to: five trimmed lists, and texts."""
+_OFFER: Final = 8 << 10
+"""Bytes that no offer comes to: a location of a thousand characters, and a hundred arrivals."""
+_FIXED: Final = 360
+"""Bytes of an offer, or around a variant, beside what they hold: ids, times, prices."""
+_ARRIVAL: Final = 48
+
+
+class Room:
+    """Of the products that one chunk changes. Nothing is weighed as long as even the largest of everything would fit."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, list[int]] = {}
+        self._weights: dict[str, int] = {}
+        self._told: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def refuse(self, product: Product, field: str, line: int | None, problems: list[Problem]) -> None:
+        """Tell that there was no room for one more, in the one problem of the product and field."""
+        count, place = self._told.get((product.id, field), (0, len(problems)))
+        self._told[product.id, field] = count + 1, place
+        detail = (
+            f"No room for {count + 1:,} {field} more of {product.key}: a product keeps at most {VARIANTS_HELD:,} variants of "
+            f"{OFFERS} offers each, and {PRODUCT_BYTES // MIB} MiB. What it has stays as it was."
+        )
+        told = Problem(field, ProblemKind.TOO_LONG, detail, problems[place].line if count else line)
+        problems[place : place + 1] = [told]
+
+    def variant(self, product: Product, data: Mapping[str, Any], old: Variant | None = None) -> bool:
+        """Whether the product has room for a variant of that data: another one, or `old` (its own) as it is now."""
+        counts = self._counted(product)
+        if old is None and counts[0] >= VARIANTS_HELD:
+            return False
+        if self._sure(counts, variants=1):
+            counts[0] += old is None
+            return True
+        weight = size(data) + _FIXED if old is None else size(data) - size(old.data)
+        return self._takes(product, weight, counts, variants=old is None)
+
+    def moved(self, product: Product, variant: Variant) -> bool:
+        """Whether the product has room for another's variant with its offers, and no longer counts what it had."""
+        counts = self._counted(product)
+        if counts[0] >= VARIANTS_HELD:
+            return False
+        self._counts.pop(product.id)
+        self._weights.pop(product.id, None)
+        return weight_of(product) + _weight(variant) <= PRODUCT_BYTES
+
+    def offer(self, product: Product, variant: Variant, location: str, data: Mapping[str, Any]) -> bool:
+        """Whether the variant has room for another offer."""
+        counts = self._counted(product)
+        if len(variant.offers) >= OFFERS:
+            return False
+        if self._sure(counts, offers=1):
+            counts[1] += 1
+            return True
+        return self._takes(product, _offer_weight(location, data), counts, offers=1)
+
+    def arrivals(self, product: Product, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+        """Whether the product has room for an offer's arrivals as they are now."""
+        counts = self._counted(product)
+        weight = _ARRIVAL * (len(new.get("incoming", ())) - len(old.get("incoming", ())))
+        return weight <= 0 or self._sure(counts) or self._takes(product, weight, counts)
+
+    def _counted(self, product: Product) -> list[int]:
+        counts = self._counts.get(product.id)
+        if counts is None:
+            variants = product.variants
+            counts = self._counts[product.id] = [len(variants), sum([len(variant.offers) for variant in variants])]
+        return counts
+
+    def _sure(self, counts: list[int], variants: int = 0, offers: int = 0) -> bool:
+        return (counts[0] + variants) * _VARIANT + (counts[1] + offers) * _OFFER <= PRODUCT_BYTES
+
+    def _takes(self, product: Product, weight: int, counts: list[int], variants: int = 0, offers: int = 0) -> bool:
+        held = self._weights.get(product.id)
+        if held is None:
+            held = weight_of(product)
+        if weight > 0 and held + weight > PRODUCT_BYTES:
+            self._weights[product.id] = held
+            return False
+        self._weights[product.id] = held + weight
+        counts[0] += variants
+        counts[1] += offers
+        return True
+
+
+def weight_of(product: Product) -> int:
+    """Bytes of a product's variants and offers, as JSON, to some hundredths."""
+    return sum(map(_weight, product.variants))
+
+
+def _weight(variant: Variant) -> int:
+    offers = sum(_offer_weight(offer.location, offer.data) for offer in variant.offers)
+    return _data_size(variant.data) + _FIXED + offers
+
+
+def _data_size(data: Any) -> int:
+    """Of data that is plain, or packed as JSON already."""
+    return size(data) if isinstance(data, Mapping) else len(bytes(data))
+
+
+def _offer_weight(location: str, data: Mapping[str, Any]) -> int:
+    return _FIXED + len(location.encode()) + _ARRIVAL * len(data.get("incoming", ()))

@@ -1,0 +1,125 @@
+"""What is too much of one product is left out, the same each time, and told once for each field."""
+
+from typing import Any
+
+import pytest
+
+from domain.catalogue.statements import ProductStatement
+from domain.catalogue.trimming import size
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.mapping.proposal import from_given
+from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.normalise import normalise
+from domain.ingestion.records import from_record
+from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, PRODUCT_LIST_BYTES, VARIANTS
+from domain.kernel.problems import Problem, ProblemKind
+
+USD = FeedSettings(currency="usd")
+FIELDS = {"Key": "sku", "Name": "title"}
+
+
+def _read(rows: list[list[Any]], **columns: str) -> tuple[ProductStatement, list[Problem]]:
+    """One product's rows; the columns are Key, Name and those given, with their fields."""
+    fields = FIELDS | {name.replace("_", " "): field for name, field in columns.items()}
+    plan = compile_plan(from_given(tuple(fields), tuple(fields.values())), USD)
+    found = [normalise(Group("A-1", list(enumerate(rows, start=2)), "Sheet1"), plan) for _ in range(2)]
+    assert found[0] == found[1], "the same rows always say the same"
+    return found[0]
+
+
+def _words(count: int, length: int = 6) -> list[str]:
+    return [f"w{number}".ljust(length, "x") for number in range(count)]
+
+
+@pytest.mark.parametrize(("field", "mark"), [("tags", ","), ("features", "|")])
+def test_a_list_keeps_its_first_entries(field: str, mark: str) -> None:
+    words = _words(150_000)
+    rows = [["A-1", "Sofa", mark.join(words[:100])], ["A-1", "", mark.join(words[100:])]]
+    statement, problems = _read(rows, Long_list=field)
+    assert statement.data[field] == words[:ITEMS]  # type: ignore[literal-required]
+    (problem,) = problems
+    assert (problem.field, problem.problem) == (field, ProblemKind.TOO_LONG)
+    assert (problem.sheet, problem.line, problem.column) == ("Sheet1", 3, "Long list")
+    assert f"{150_000 - ITEMS:,}" in problem.detail
+
+
+def test_pictures_are_bounded_by_number_and_bytes() -> None:
+    urls = [f"https://a.example/{number}.jpg" for number in range(20_000)]
+    statement, problems = _read([["A-1", "Sofa", " ".join(urls)]], Images="media")
+    assert [item["url"] for item in statement.data["media"]] == urls[:ITEMS]
+    assert [(problem.field, problem.column) for problem in problems] == [("media", "Images")]
+    long = [f"https://a.example/{'x' * 1900}{number}.jpg" for number in range(ITEMS)]
+    statement, problems = _read([["A-1", "Sofa", " ".join(long)]], Images="media")
+    assert len(problems) == 1
+    assert 60 < len(statement.data["media"]) < ITEMS
+    assert size(statement.data["media"]) <= PRODUCT_LIST_BYTES + 2 * ITEMS
+
+
+def test_an_entry_that_is_too_long_goes_alone() -> None:
+    words = ["soft", "y" * (ITEM_CHARS + 1), "warm"]
+    statement, problems = _read([["A-1", "Sofa", "|".join(words)]], Features="features")
+    assert statement.data["features"] == ["soft", "warm"]
+    assert [(problem.field, problem.column) for problem in problems] == [("features", "Features")]
+
+
+def test_what_a_variant_lists_is_bounded() -> None:
+    materials = ", ".join(_words(3_000))
+    axes = {f"axis {number}": "x" * 50 for number in range(3_000)}
+    statement, problems = _read([["A-1", "Sofa", materials, axes]], Materials="materials", Options="axes")
+    (variant,) = statement.variants
+    assert len(variant.data["materials"]) <= ITEMS
+    assert len(variant.data["axes"]) == AXES
+    assert {(problem.field, problem.line, problem.column) for problem in problems} == {
+        ("materials", 2, "Materials"),
+        ("axes", 2, "Options"),
+    }
+
+
+def test_variants_beyond_the_most_are_left_out_and_counted_once_each() -> None:
+    fields = {"Group": "product_key", "Key": "sku", "Name": "title", "Qty": "quantity", "Place": "location"}
+    plan = compile_plan(from_given(tuple(fields), tuple(fields.values())), USD)
+    rows = [
+        (line, ["P-1", f"V-{line // 2}", "Sofa", "3", ("NJ", "LA")[line % 2]]) for line in range(2, 2 * VARIANTS + 22)
+    ]
+    statement, problems = normalise(Group("P-1", rows, None), plan)
+    assert len(statement.variants) == VARIANTS
+    assert statement.variants[-1].key == f"V-{VARIANTS}"
+    (problem,) = problems
+    assert (problem.field, problem.line) == ("variants", 2 * VARIANTS + 2)
+    assert "10 of its variants were left out" in problem.detail
+
+
+def test_locations_of_a_variant_are_bounded() -> None:
+    rows = [["A-1", "Sofa", "3", f"Store {number}"] for number in range(OFFERS + 40)]
+    statement, problems = _read(rows, Qty="quantity", Place="location")
+    assert [len(variant.offers) for variant in statement.variants] == [OFFERS]
+    assert [(problem.field, problem.line) for problem in problems] == [("offers", OFFERS + 2)]
+
+
+def test_a_record_is_bounded_as_rows_are() -> None:
+    long = ["x" * 1_000 + str(number) for number in range(400)]
+    media = [{"url": f"https://a.example/{number}.jpg", "alt": "y" * 1_500} for number in range(200)]
+    variants = [
+        {"external_id": f"V-{number}", "axes": {f"a{at}": "z" * 900 for at in range(500 if number < 3 else 1)}}
+        for number in range(VARIANTS + 5)
+    ]
+    record = {"product": {"external_id": "P-1", "features": long, "media": media}, "variants": variants}
+    statement, problems = from_record(record, USD, 7)
+    assert statement is not None
+    assert len(statement.variants) == VARIANTS
+    assert size(statement.data["features"]) <= PRODUCT_LIST_BYTES + ITEMS
+    assert size(statement.data["media"]) <= PRODUCT_LIST_BYTES + ITEMS
+    assert sorted(problem.field for problem in problems) == [
+        "product.features", "product.media", "variants", "variants.axes",
+    ]  # fmt: skip
+    assert {problem.line for problem in problems} == {7}
+
+
+def test_what_vendors_have_is_untouched() -> None:
+    urls = [f"https://cdn.shop.example/s/files/1/0001/products/sofa-{number}.jpg?v=1700000000" for number in range(250)]
+    tags = _words(250, 30)
+    row = ["A-1", "Sofa", " ".join(urls), ",".join(tags)]
+    statement, problems = _read([row], Images="media", Tags="tags")
+    assert problems == []
+    assert len(statement.data["media"]) == 250
+    assert statement.data["tags"] == tags

@@ -1,0 +1,90 @@
+"""One product of very many rows: they are counted where they crowd, left out, and told once."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from adapters.files.spool import FileSpool, FileSpools
+from adapters.wire.codec import JsonCodec
+from domain.catalogue.statements import ProductStatement
+from domain.ingestion.model import FeedSettings, FeedTable
+from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES, VARIANTS
+from domain.kernel.problems import Problem
+from domain.runs.usecases.reading import SnapshotReading
+from ports.feed_readers import ReadingOrder
+
+HEADERS = ("Group", "SKU", "Name", "Price")
+GIVEN = ("product_key", "sku", "title", "price")
+SETTINGS = FeedSettings(currency="usd")
+
+
+class Rows:
+    """Connectors whose only table has these rows."""
+
+    def __init__(self, rows: list[list[Any]]) -> None:
+        self._rows = rows
+
+    def tables(self, *_: Any) -> Iterator[FeedTable]:
+        """The table."""
+        yield FeedTable("Sheet1", HEADERS, iter(enumerate(self._rows, start=2)), GIVEN)
+
+
+class Counted(FileSpools):
+    """Spools that keep the one they made."""
+
+    spool: FileSpool
+
+    def open(self, buckets: int) -> Any:
+        """One in memory."""
+        self.spool = FileSpool(Path(tempfile.gettempdir()), buckets, 1 << 40)
+        return self
+
+    def __enter__(self) -> FileSpool:
+        return self.spool
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to remove."""
+
+
+def _read(rows: list[list[Any]]) -> tuple[list[str], Sequence[ProductStatement], list[Problem], list[bytes]]:
+    """The keys, statements and problems of those rows in one bucket, read twice over, and the lines put aside."""
+    spools = Counted()
+    order = ReadingOrder("", "", "rows", {}, "catalogue", SETTINGS)
+    reading = SnapshotReading(Rows(rows), JsonCodec(), lambda _: spools, order)
+    reading.spool()
+    for _ in range(2):
+        keys = [one.key for one in reading.gather(range(1)).fingerprints]
+        reading.gather(range(0))
+        problems: list[Problem] = []
+        statements = list(reading.statements(range(1), keys, problems))
+    return keys, statements, problems, list(spools.spool.lines(0))
+
+
+def test_rows_of_one_product_are_read_up_to_the_most() -> None:
+    rows = [["other", "o-1", "Chair", "1.00"]]
+    rows += [["one", f"v-{number}", "Sofa", "2.00"] for number in range(4 * ROWS)]
+    rows += [["last", "l-1", "Table", "3.00"]]
+    keys, statements, problems, spooled = _read(rows)
+    assert len(spooled) <= 2 * ROWS + 2
+    assert keys == ["other", "one", "last"]
+    assert {statement.key: len(statement.variants) for statement in statements}["one"] == VARIANTS
+    (told,) = [problem for problem in problems if problem.field == "rows"]
+    assert (told.line, told.sheet) == (ROWS + 3, "Sheet1")
+    assert f"{3 * ROWS:,} rows of one" in told.detail
+    assert len(problems) == 2
+
+
+def test_long_rows_count_as_several() -> None:
+    rows = [["one", f"v-{number}", "x" * 20 * SHEET_ROW_BYTES, "2.00"] for number in range(ROWS // 10)]
+    _, _, problems, spooled = _read(rows)
+    assert len(spooled) < ROWS // 10
+    assert sum(map(len, spooled)) <= 2 * (ROWS + 1) * SHEET_ROW_BYTES
+    assert [problem.field for problem in problems].count("rows") == 1
+
+
+def test_many_products_are_not_counted() -> None:
+    rows = [[f"p-{number}", f"v-{number}", "Sofa", "2.00"] for number in range(3 * ROWS)]
+    keys, _, problems, spooled = _read(rows)
+    assert len(spooled) == len(keys) == 3 * ROWS
+    assert problems == []
