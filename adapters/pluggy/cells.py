@@ -18,6 +18,8 @@ _DIGITS = 200
 _BITS = 660
 """The room that whole numbers of 200 digits, rounded down, have."""
 _USUAL = 2**63
+_SMALL_ITEMS = 50 + 50 * 20
+_SMALL_CHARS = 50 * 20 * 500
 _DEPTH = 32
 _NESTED = 8
 """How many times the characters of a text a list or an object may hold."""
@@ -37,19 +39,21 @@ def named(headers: Sequence[str], tell: Tell) -> tuple[str, ...]:
 def bounded(rows: Iterable[Row], headers: Sequence[str], limits: Limits, tell: Tell) -> Iterator[Row]:
     """The rows, each cell within `limits.cell_chars` and `limits.cell_items` or None."""
     most = limits.cell_chars
+    inside = 2 if limits.cell_items >= _SMALL_ITEMS and limits.cell_chars * _NESTED >= _SMALL_CHARS else 0
     for row in rows:
         try:
             # Texts that are short enough taken together are so each by itself, which costs one look a row.
             fits = len("".join(row[1])) <= most  # type: ignore[arg-type]  # cells that are no text are told by TypeError
         except TypeError:
-            fits = _all_small(row[1], most)
+            fits = _all_small(row[1], most, inside)
         yield row if fits else _fitted(row, headers, limits, tell)
 
 
-def _all_small(cells: Iterable[Any], most: int, inside: int = 2) -> bool:
+def _all_small(cells: Iterable[Any], most: int, inside: int) -> bool:
     """Whether nothing needs a closer look: texts, usual numbers, blanks, and short lists and objects of such.
 
-    A cell that passes has at most 50 objects of 10 names and texts of 500 characters, which is within every bound.
+    A list or an object that passes has at most 50 objects of 10 names and texts of 500 characters; `inside` is how many
+    levels of them may be there.
     """
     for cell in cells:
         kind = cell.__class__

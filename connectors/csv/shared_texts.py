@@ -32,7 +32,7 @@ class SharedTexts:
     def look(self, piece: bytes) -> None:
         """Take in the next piece of a part. Raises BadData for more texts than a worksheet could show."""
         if not self._found:
-            start = _TEXTS.search(piece)
+            start = _TEXTS.search(piece) if b"sst" in piece else None
             if start is None:
                 return
             self._found = True

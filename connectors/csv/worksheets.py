@@ -12,14 +12,13 @@ from connectors.sdk.errors import BadData
 _NAME = rb"(?:[^\s<>/!?\"'=:]*:)?"
 _START = re.compile(rb"<" + _NAME + rb"sheetData[\s/>]")
 _CELL = re.compile(rb"<" + _NAME + rb"c[\s/>]")
-_OTHER_CELL = re.compile(rb"<c[\t\r\n/>]|:c[\s/>]")
-_PLAIN_CELL = re.compile(rb'<c r="[A-Z]{1,3}[0-9]')
-_COLUMN = re.compile(rb"""[\s"']r\s*=\s*["']\s*([A-Za-z]+)[0-9]""")
-_LINE = re.compile(rb"""[\s"']r\s*=\s*["']\s*[A-Za-z]+([0-9]{4,})""")
-_REFERENCE = re.compile(rb"""[\s"']r\s*=\s*["']\s*[A-Za-z]*([0-9]+)""")
+_PLAIN_CELL = re.compile(rb'<c r="([A-Z]{1,3}[0-9]{1,7})"(?: (?:[st]|[cv]m|ph)="[^"<>]*")*/?>')
+_REFERENCE = re.compile(rb"""[\s"']r\s*=\s*["']\s*([A-Za-z]+[0-9]+)""")
 _STEP = re.compile(rb"<(/?)" + _NAME + rb"(row|c)(?=[\s/>])([^<>]*)(>?)")
-_ROW = re.compile(rb"<(/?)" + _NAME + rb"(row)(?=[\s/>])([^<>]*)(>?)")
-_ATTRIBUTE = re.compile(rb"""\s*[^\s=<>"']+\s*=\s*(?:"[^"]*"|'[^']*')""")
+_ROW = re.compile(rb"row(?=[\s/>])([^<>]*)(>?)")
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_DIGITS = re.compile(rb"[0-9]+")
+_ATTRIBUTE = re.compile(rb"""\s*([^\s=<>"']+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _MERGED = re.compile(rb"<" + _NAME + rb"mergeCell[\s/>]")
 _MOST_MERGED = 100_000
 _FEWEST_ROWS = 1_000
@@ -54,37 +53,56 @@ class Worksheet:
             piece = piece[start.start() :]
         if piece.rfind(b"<") > piece.rfind(b">"):
             raise BadData(_ODD)
-        self._columns.update(_COLUMN.findall(piece))
-        if lines := _LINE.findall(piece):
-            self._rows = max(self._rows, *map(_line, set(lines)))
         self._hidden = self._hidden or b"<!" in piece
-        self._walk(piece, _ROW if self._is_plain(piece) else _STEP)
+        plain = _PLAIN_CELL.findall(piece)
+        if len(plain) == _cells_in(piece):
+            self._refer(plain)
+            self._walk_rows(piece)
+        else:
+            self._refer(_REFERENCE.findall(piece))
+            self._walk(piece)
         self.shared += piece.count(b'"s"') + piece.count(b"'s'")
         self._merge(piece)
 
-    def _is_plain(self, piece: bytes) -> bool:
-        """Whether every cell begins with its reference, as spreadsheet programs write it."""
-        plain = len(_PLAIN_CELL.findall(piece))
-        return plain == piece.count(b"<c ") and (not _OTHER_CELL.search(piece) or plain == len(_CELL.findall(piece)))
+    def _refer(self, references: list[bytes]) -> None:
+        """Take in references such as `AB12`."""
+        if references:
+            listed = b" ".join(references)
+            self._columns.update(listed.translate(None, b"0123456789").upper().split())
+            self._rows = max(self._rows, *map(_line, set(listed.translate(None, _LETTERS).split())))
 
-    def _walk(self, piece: bytes, steps: re.Pattern[bytes]) -> None:
-        """Follow the rows, and the cells where their references do not say it all."""
-        for ending, name, attributes, closed in steps.findall(piece):
-            if not closed:
-                raise BadData(_ODD)
-            if ending:
-                if name == b"row":
-                    self._next_row()
-                continue
-            lines = _references(attributes)
-            if name == b"c":
-                if not lines:
-                    self._loose_cell()
-                continue
-            # Never back: a row that a comment hides, or one out of order, is no reason to count less.
-            self._row = max(self._row, *(line - 1 for line in lines)) if lines else self._row
-            if attributes.endswith(b"/"):
+    def _walk_rows(self, piece: bytes) -> None:
+        """Follow the rows alone, where each cell says where it stands."""
+        for found in _ROW.finditer(piece):
+            start = found.start()
+            before = piece[start - 1 : start]
+            if before == b":":
+                before = piece[piece.rfind(b"<", 0, start) :][:2][-1:]
+            if before == b"/":
                 self._next_row()
+            elif before == b"<" or piece[start - 1 : start] == b":":
+                self._row_begins(found[1], found[2])
+
+    def _walk(self, piece: bytes) -> None:
+        """Follow the rows and the cells."""
+        for ending, name, attributes, closed in _STEP.findall(piece):
+            if name == b"row":
+                if ending:
+                    self._next_row()
+                else:
+                    self._row_begins(attributes, closed)
+            elif not closed:
+                raise BadData(_ODD)
+            elif not ending and not _references(attributes):
+                self._loose_cell()
+
+    def _row_begins(self, attributes: bytes, closed: bytes) -> None:
+        if not closed:
+            raise BadData(_ODD)
+        # Never back: a row that a comment hides, or one out of order, is no reason to count less.
+        self._row = max([self._row, *(line - 1 for line in _references(attributes))])
+        if attributes.endswith(b"/"):
+            self._next_row()
 
     def _next_row(self) -> None:
         self._row += 1
@@ -109,13 +127,22 @@ class Worksheet:
         return self._rows * (max(map(_number, self._columns), default=0) + self._widest)
 
 
+def _cells_in(piece: bytes) -> int:
+    """How many cells begin in a piece, however they are written."""
+    plain = piece.count(b"<c ")
+    if b":c" in piece or piece.count(b"<c") != plain:
+        return len(_CELL.findall(piece))
+    return plain
+
+
 def _references(attributes: bytes) -> list[int]:
     """The rows that a tag's attributes refer to. Raises BadData for attributes that two readers may take differently."""
     if not attributes or attributes.isspace():
         return []
     if _ATTRIBUTE.sub(b"", attributes).strip(b" \t\r\n/"):
         raise BadData(_ODD)
-    return [_line(digits) for digits in _REFERENCE.findall(attributes)]
+    given = [one or other for name, one, other in _ATTRIBUTE.findall(attributes) if name == b"r"]
+    return [_line(found[0]) for value in given if (found := _DIGITS.search(value))]
 
 
 def _line(digits: bytes) -> int:
@@ -126,4 +153,4 @@ def _number(letters: bytes) -> int:
     """The number of a column by its letters."""
     if len(letters) > 6:
         return _FARTHEST
-    return reduce(lambda number, letter: number * 26 + letter - 64, letters.upper(), 0)
+    return reduce(lambda number, letter: number * 26 + letter - 64, letters, 0)
