@@ -7,7 +7,7 @@ from domain.catalogue.statements import OfferStatement, ProductStatement, Varian
 from domain.ingestion import record_checks as values
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.record_checks import Check
-from domain.ingestion.values.parsed import Parsed, unreadable
+from domain.ingestion.values.parsed import Parsed, refused, unreadable
 from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
 from domain.ingestion.values.stock import availability_of
 from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS, PRICES
@@ -58,8 +58,10 @@ class _Checker:
         """A check for a list of such objects."""
 
         def check(value: Any) -> Parsed[Any]:
-            if not isinstance(value, list) or len(value) > values.MAX_ITEMS:
+            if not isinstance(value, list):
                 return unreadable(str(value), "is no list")
+            if len(value) > values.MAX_ITEMS:
+                return refused(ProblemKind.TOO_LONG, str(value), f"has more than {values.MAX_ITEMS} entries")
             found = []
             for place, item in enumerate(value):
                 if isinstance(item, Mapping):
@@ -153,6 +155,8 @@ def _offers(checker: _Checker, given: Any, settings: FeedSettings, path: str) ->
     if not isinstance(given, list):
         checker.report(path, ProblemKind.UNREADABLE, "Offers are a list of objects.")
         return []
+    if len(given) > values.MAX_ITEMS:
+        checker.report(path, ProblemKind.TOO_LONG, f"Of {len(given)} offers the first {values.MAX_ITEMS} are kept.")
     out: dict[str, OfferStatement] = {}
     for place, item in enumerate(given[: values.MAX_ITEMS]):
         if not isinstance(item, Mapping):
