@@ -145,7 +145,7 @@ def as_text(cell: Any) -> str:
     return ""
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=128)
 def plain(text: str) -> str:
     """`text` without markup and entities, as lines; text without markup keeps its wording."""
     if not has_markup(text):
@@ -173,7 +173,7 @@ def line_of_text(text: str) -> Parsed[str]:
     )
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=128)
 def body_of_text(text: str) -> Parsed[str]:
     """A longer text as plain lines. Problem: too_long."""
     if stated(text) is None:
