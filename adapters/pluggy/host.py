@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from adapters.pluggy.allowlist import read
+from adapters.pluggy.cells import bounded, named
 from adapters.pluggy.context import BoundHttp, HostContext, ReportLog
 from adapters.pluggy.loading import Loaded, PluginReport, Provided, load
 from connectors.sdk import context as sdk
@@ -100,14 +101,20 @@ class PluggyConnectors:
             with _parsing(name, job):
                 if provided is None:
                     raise BadData(f"No connector {name!r} is loaded.")
-                context = self._context(provided, job, score_header, self._sink(name, log, reported))
+                sink = self._sink(name, log, reported)
+                context = self._context(provided, job, score_header, sink)
                 found = iter(self._opened(provided).tables(context, snapshot))
             while True:
                 with _parsing(name, job):
                     table = next(found, None)
                 if table is None:
                     return
-                yield FeedTable(table.sheet, table.headers, self._rows(name, job, table, deadline), table.given)
+                if len(table.headers) > self._limits.columns:
+                    raise ParseFailed(f"The feed has more than {self._limits.columns:,} columns.")
+                tell = _teller(table.sheet, sink, reported)
+                headers = named(table.headers, tell)
+                rows = bounded(self._rows(name, job, table, deadline), headers, self._limits, tell)
+                yield FeedTable(table.sheet, headers, rows, table.given)
         finally:
             log.close()
 
@@ -256,6 +263,20 @@ def _secrets(credentials: Mapping[str, Any]) -> Iterator[str]:
             yield from _secrets(value)
         elif isinstance(value, str) and len(value) >= _SHORTEST_SECRET:
             yield from {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
+
+
+def _teller(
+    sheet: str | None, sink: Callable[[sdk_tables.Report], None], asked: Callable[[Problem], None] | None
+) -> Callable[[str, int | None, str | None], None]:
+    """Tells of what is too long to be taken: to who asked for problems, else as connectors report."""
+
+    def tell(detail: str, line: int | None, column: str | None) -> None:
+        if asked is None:
+            sink(sdk_tables.Report(detail, line, column, sheet))
+        else:
+            asked(Problem("row", ProblemKind.TOO_LONG, detail, line, column, sheet))
+
+    return tell
 
 
 def _problem(report: sdk_tables.Report) -> Problem:

@@ -115,7 +115,8 @@ VARIANT: Final = strict_object(
         "gtin": text("7350053850019", longest=40),
         "mpn": text("1001-OAK"),
         "title": text("Oak, oiled", longest=2000),
-        "axes": map_of({"type": "string", "maxLength": 500}, {"finish": "oiled"}),
+        "axes": map_of({"type": "string", "maxLength": 500}, {"finish": "oiled"})
+        | {"maxProperties": 100, "propertyNames": {"maxLength": 200}},
         "colour": text("natural"),
         "finish": text("oiled"),
         "materials": TEXTS,

@@ -12,20 +12,23 @@ from typing import cast
 
 from connectors.csv.encoding import detect
 from connectors.csv.headers import plan
-from connectors.sdk.context import Context
+from connectors.sdk.context import MIB, Context
 from connectors.sdk.errors import BadData
 from connectors.sdk.tables import Report, Row, Table
 
 DELIMITERS = ",;\t|"
 _LOOK = 200
-_LOOK_CHARS = 4 * 1024 * 1024
-_LONGEST_LINE = 8 * 1024 * 1024
+_LOOK_CHARS = MIB
+_LONGEST_LINE = 2 * MIB
+_LONGEST_RECORD = 4 * MIB
 _MOST_LINES = 1_000
+_WIDEST = 50_000
+"""Delimiters of one line. Each may make a value, which takes fifty times the room that it has in the file."""
 _REPORTED = 100
 _END = "\x1eend of file\x1e"
 
 # The module's own bound is 131,072 and is one for the whole process; descriptions in feeds are longer than that.
-csv.field_size_limit(1024 * 1024)
+csv.field_size_limit(MIB)
 
 
 def tables(ctx: Context, path: Path) -> Iterator[Table]:
@@ -47,12 +50,14 @@ def tables(ctx: Context, path: Path) -> Iterator[Table]:
 def _table(ctx: Context, text: TextIOWrapper) -> Table:
     lines = _lines(text)
     first = list(_sample(lines))
+    _refuse_wide(first, DELIMITERS)
     announced = _announced(first)
     delimiter = announced or _delimiter(first, ctx)
     if announced:
         first[0] = "\n"
-    records = _records(chain(first, lines), delimiter)
-    look = list(islice(records, _LOOK))
+    gauge = _Gauge(chain(first, lines), delimiter)
+    records = _records(gauge, delimiter)
+    look = list(_first(records, gauge))
     found = plan([cells for _, cells in look], ctx.score_header)
     if found is None:
         raise BadData("the file has no rows")
@@ -63,7 +68,7 @@ def _table(ctx: Context, text: TextIOWrapper) -> Table:
 
 
 def _sample(lines: Iterator[str]) -> Iterator[str]:
-    """The first lines, to tell the delimiter by: at most 200, and at most 4 MiB and a line."""
+    """The first lines, to tell the delimiter by: at most 200, and at most 1 MiB and a line."""
     left = _LOOK_CHARS
     for line in islice(lines, _LOOK):
         yield line
@@ -72,22 +77,63 @@ def _sample(lines: Iterator[str]) -> Iterator[str]:
             return
 
 
+def _refuse_wide(lines: Sequence[str], delimiters: str) -> None:
+    """Raise BadData for a line of more values than any table has columns."""
+    for line in lines:
+        if len(line) > _WIDEST and any(line.count(delimiter) > _WIDEST for delimiter in delimiters):
+            raise BadData(f"a line has more than {_WIDEST:,} values: this is no table")
+
+
+class _Gauge:
+    """The lines on their way to be parsed, and how much of them the record being read has taken."""
+
+    def __init__(self, lines: Iterator[str], delimiter: str) -> None:
+        self.taken = 0
+        self.passed = 0
+        self._lines = lines
+        self._delimiter = delimiter
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            size = len(line)
+            self.taken += size
+            if size > _WIDEST:
+                _refuse_wide((line,), self._delimiter)
+            if self.taken > _LONGEST_RECORD:
+                raise BadData(f"one row is longer than {_LONGEST_RECORD // MIB} MiB: a quoted value is not closed")
+            yield line
+
+    def next_record(self) -> None:
+        """What comes now belongs to another record."""
+        self.passed += self.taken
+        self.taken = 0
+
+
+def _first(records: Iterator[tuple[int, list[str]]], gauge: _Gauge) -> Iterator[tuple[int, list[str]]]:
+    """The first records, to find the header in: at most 200, and at most 4 MiB and a record."""
+    for record in islice(records, _LOOK):
+        yield record
+        if gauge.passed > _LONGEST_RECORD:
+            return
+
+
 def _lines(text: TextIOWrapper) -> Iterator[str]:
     """The lines, without zero bytes, each bounded; then the mark by which an open quote is seen. Closes the file."""
     with text:
         for number, line in enumerate(iter(partial(text.readline, _LONGEST_LINE), ""), start=1):
             if len(line) >= _LONGEST_LINE:
-                raise BadData(f"line {number} is longer than {_LONGEST_LINE // (1024 * 1024)} MiB: this is no table")
+                raise BadData(f"line {number} is longer than {_LONGEST_LINE // MIB} MiB: this is no table")
             yield line.replace("\0", "\ufffd") if "\0" in line else line
     yield _END
 
 
-def _records(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _records(lines: _Gauge, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Records that are not blank, with the line they begin on. Raises BadData at a quote that is never closed."""
     reader = csv.reader(lines, delimiter=delimiter)
     line = 1
     try:
         for cells in reader:
+            lines.next_record()
             if cells and (cells[0].strip() or any(map(str.strip, cells))):
                 if cells[-1].endswith(_END) or reader.line_num - line > _MOST_LINES:
                     break

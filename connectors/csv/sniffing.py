@@ -1,9 +1,9 @@
 """Tells by its bytes what a file is, because names and content types of vendors' files are often wrong."""
 
 import json
-import zipfile
 from pathlib import Path
 
+from connectors.csv.archives import opened
 from connectors.sdk.errors import BadData
 
 _HEAD = 64 * 1024
@@ -49,17 +49,16 @@ def sniff(path: Path, format: str | None) -> str:
 
 
 def _zip_kind(path: Path) -> str:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
-        raise BadData("the workbook is damaged: it cannot be unpacked") from None
+    with opened(path) as archive:
+        names = archive.namelist()
+    if "mimetype" in names:
+        raise BadData("this is an OpenDocument file; save it as XLSX or CSV and send that")
+    if any(name.lower().replace("\\", "/").endswith("workbook.bin") for name in names):
+        raise BadData("this is a binary Excel workbook (.xlsb); save it as .xlsx and send that")
     if any(name.lower() == "[content_types].xml" for name in names[:5000]):
         if any(name.lower().startswith("xl/") for name in names[:5000]):
             return "xlsx"
         raise BadData("this is an Office document without a worksheet; send the table as CSV or XLSX")
-    if "mimetype" in names:
-        raise BadData("this is an OpenDocument file; save it as XLSX or CSV and send that")
     raise BadData("this is a zip archive; send the file inside it")
 
 
@@ -94,7 +93,7 @@ def _json_kind(text: str) -> str:
     if first.startswith("{") and rest.lstrip().startswith("{"):
         try:
             json.loads(first)
-        except ValueError:
+        except (ValueError, RecursionError):
             return "json"
         return "jsonl"
     return "json"

@@ -10,13 +10,14 @@ from typing import Any
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
 
-from connectors.csv.headers import Plan, Span, plan
+from connectors.csv.headers import SCORED, SEARCHED, Plan, Span, plan
 from connectors.csv.unpacking import inspect
 from connectors.sdk.context import Context
 from connectors.sdk.errors import BadData
 from connectors.sdk.tables import Cell, Report, Row, Table
 
 _LOOK = 200
+_MOST_SPANS = 2_000
 _WHOLE = 1e15
 
 
@@ -104,11 +105,12 @@ def _spans(sheet: CalamineSheet, look: list[tuple[int, list[str]]]) -> list[Span
     """Merged areas, counted within the rows looked at: blank rows and blank columns before the table are not in it."""
     at = {line - 1: index for index, (line, _) in enumerate(look)}
     shift = sheet.start[1] if sheet.start else 0
-    return [
-        (at[first], left - shift, at.get(last, at[first]), right - shift)
+    spans = (
+        (at[first], left - shift, at.get(last, at[first]), min(right - shift, left - shift + SCORED))
         for (first, left), (last, right) in sheet.merged_cell_ranges or ()
-        if first in at and left >= shift
-    ]
+        if at.get(first, _LOOK) <= SEARCHED and left >= shift
+    )
+    return list(islice(spans, _MOST_SPANS))
 
 
 def _text(value: Any) -> str:

@@ -21,15 +21,22 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a connector may take in. Sizes in bytes, times in seconds."""
+    """How much a connector may take in. Sizes in bytes, times in seconds.
+
+    `record_bytes` bounds one record of JSON or XML. `cell_chars` and `cell_items` bound one cell, and the host holds
+    every connector to them. 65,536 characters are the longest text that a product keeps, and twice what a cell of Excel
+    can have; a list or an object may have eight times that in all, and everything inside it counts as an item.
+    """
 
     snapshot_bytes: int = 1024 * MIB
     page_bytes: int = 32 * MIB
+    record_bytes: int = 8 * MIB
     unpacked_bytes: int = 512 * MIB
     sheet_cells: int = 4_000_000
     rows: int = 5_000_000
     columns: int = 2_000
-    cell_chars: int = MIB
+    cell_chars: int = 64 * 1024
+    cell_items: int = 5_000
     patience_seconds: float = 60.0
     fetch_seconds: float = 3_600.0
     parse_seconds: float = 3_600.0

@@ -11,7 +11,7 @@ from domain.ingestion.values.countries import parse_country
 from domain.ingestion.values.dates import parse_date
 from domain.ingestion.values.gtin import parse_gtin
 from domain.ingestion.values.media import ROLES, addresses, role_of
-from domain.ingestion.values.parsed import NOTHING, Parsed, refused, unreadable
+from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, refused, unreadable
 from domain.ingestion.values.stock import word_meaning
 from domain.ingestion.values.text import MAX_TEXT, MAX_TITLE, code, plain, stated
 from domain.ingestion.values.words import parse_freight_class
@@ -65,6 +65,10 @@ def lines(value: Any) -> Parsed[list[str]]:
     if len(value) > ITEMS:
         return refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries")
     found = [kept for item in value if (kept := stated(item))]
+    fitting = [item for item in found if len(item) <= ITEM_CHARS]
+    if len(fitting) < len(found):
+        detail = f"{len(found) - len(fitting)} of the texts are longer than {ITEM_CHARS} characters."
+        return Parsed(fitting or None, (Fault(ProblemKind.TOO_LONG, detail),))
     return Parsed(found or None)
 
 
@@ -193,6 +197,9 @@ def axes(value: Any) -> Parsed[dict[str, str]]:
     """A map of axis to value."""
     if not isinstance(value, Mapping) or not all(isinstance(item, str) for pair in value.items() for item in pair):
         return unreadable(str(value), "is no map of texts")
+    if len(value) > ITEMS or any(len(item) > MAX_TITLE for pair in value.items() for item in pair):
+        detail = f"The map has more than {ITEMS} entries, or a text longer than {MAX_TITLE} characters."
+        return Parsed(None, (Fault(ProblemKind.TOO_LONG, detail),))
     found = {name: kept for name, item in value.items() if (kept := stated(item)) and name.strip()}
     return Parsed(found or None)
 
@@ -204,7 +211,7 @@ def media(value: Any) -> Parsed[list[dict[str, Any]]]:
     out: list[dict[str, Any]] = []
     faults: list[Any] = []
     if len(value) > ITEMS:
-        faults += refused(ProblemKind.TOO_LONG, str(len(value)), f"pictures are more than {ITEMS}").faults
+        faults.append(Fault(ProblemKind.TOO_LONG, f"Of {len(value)} media the first {ITEMS} are kept."))
     for place, item in enumerate(value[:ITEMS], start=1):
         entry = item if isinstance(item, Mapping) else {"url": item}
         found = addresses(str(entry.get("url", "")))
@@ -221,8 +228,8 @@ def media(value: Any) -> Parsed[list[dict[str, Any]]]:
         if isinstance(entry.get("alt"), str) and (alt := stated(entry["alt"])):
             if len(alt) <= ITEM_CHARS:
                 picture["alt"] = alt
-            elif not any(fault.problem == ProblemKind.TOO_LONG for fault in faults):
-                faults += refused(ProblemKind.TOO_LONG, alt, f"is longer than {ITEM_CHARS} characters").faults
+            else:
+                faults.append(Fault(ProblemKind.TOO_LONG, f"A picture's alt is longer than {ITEM_CHARS} characters."))
         out.append(picture)
     return Parsed(out or None, tuple(faults))
 

@@ -9,7 +9,7 @@ from domain.ingestion import record_checks as values
 from domain.ingestion.drafts.left_out import LeftOut
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.record_checks import Check
-from domain.ingestion.values.parsed import Parsed, unreadable
+from domain.ingestion.values.parsed import Parsed, refused, unreadable
 from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
 from domain.ingestion.values.stock import availability_of
 from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS, PRICES
@@ -61,8 +61,10 @@ class _Checker:
         """A check for a list of such objects."""
 
         def check(value: Any) -> Parsed[Any]:
-            if not isinstance(value, list) or len(value) > ITEMS:
+            if not isinstance(value, list):
                 return unreadable(str(value), "is no list")
+            if len(value) > ITEMS:
+                return refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries")
             found = []
             for place, item in enumerate(value):
                 if isinstance(item, Mapping):

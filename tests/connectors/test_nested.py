@@ -103,7 +103,7 @@ def test_late_columns_are_told_once(reader: Any) -> None:
 )
 def test_bad_json(reader: Any, content: bytes, says: str) -> None:
     with pytest.raises(BadData, match=says):
-        reader(content, limits=Limits(page_bytes=1024 * 1024))
+        reader(content, limits=Limits(record_bytes=1024 * 1024))
 
 
 def test_large_documents_are_read_element_by_element(reader: Any) -> None:
@@ -141,7 +141,7 @@ def test_xml_without_usual_names(records: Records) -> None:
 )
 def test_bad_xml(reader: Any, content: bytes, says: str) -> None:
     with pytest.raises(BadData, match=says):
-        reader(content, limits=Limits(page_bytes=1024 * 1024))
+        reader(content, limits=Limits(record_bytes=1024 * 1024))
 
 
 @pytest.mark.parametrize(("told", "says"), [("xml", "not XML"), ("json", "not JSON"), ("xlsx", "not an Excel")])

@@ -200,7 +200,7 @@ async def test_more_than_was_announced_is_refused_before_it_comes(tmp_path: Path
         taken: list[str] = []
 
         async def receive() -> Any:
-            taken.append("asked")
+            taken.append("asked" if not sent else "drained")
             return {"type": "http.request", "body": b"x" * 11, "more_body": False}
 
         sent: list[Any] = []
@@ -214,10 +214,11 @@ async def test_more_than_was_announced_is_refused_before_it_comes(tmp_path: Path
             "headers": [(b"content-type", b"text/csv"), (b"content-length", b"11")], "client": ("203.0.113.7", 1),
         }  # fmt: skip
         await world.app(scope, receive, send)
-        assert sent[0]["status"] == 413 and taken == []
+        assert sent[0]["status"] == 413 and "asked" not in taken
         odd = [(b"content-type", b"text/csv"), (b"content-length", b"-1x")]
+        sent.clear()
         await world.app({**scope, "headers": odd}, receive, send)
-        assert sent[2]["status"] == 413 and taken == ["asked"], "what says nothing of its length is counted as it comes"
+        assert sent[0]["status"] == 413 and "asked" in taken, "what says nothing of its length is counted as it comes"
 
 
 class Held:

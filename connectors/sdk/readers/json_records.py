@@ -27,7 +27,7 @@ def document(path: Path, records_path: str | None, limits: Limits) -> Iterator[R
     the document itself, unless it has an array of a usual name and nothing in it. Raises BadData.
     """
     with _open(path) as file:
-        stream = JsonStream(file, limits.page_bytes)
+        stream = JsonStream(file, limits.record_bytes)
         found: Iterator[Any]
         if records_path:
             found = _at(stream, records_path.split("."))
@@ -140,7 +140,7 @@ def _at(stream: JsonStream, path: list[str]) -> Iterator[Any]:
 
 def _first_array(path: Path, limits: Limits) -> Iterator[Any]:
     with _open(path) as file:
-        stream = JsonStream(file, limits.page_bytes)
+        stream = JsonStream(file, limits.record_bytes)
         if stream.peek() != "{":
             raise BadData("the document holds no records: it is neither an array nor an object")
         found = _some(_descend(stream, 1))
@@ -148,7 +148,7 @@ def _first_array(path: Path, limits: Limits) -> Iterator[Any]:
             yield from found
             return
     with _open(path) as file:
-        whole = JsonStream(file, limits.page_bytes).value()
+        whole = JsonStream(file, limits.record_bytes).value()
     yield from picked(whole, where(whole))
 
 

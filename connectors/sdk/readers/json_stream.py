@@ -9,6 +9,8 @@ from connectors.sdk.errors import BadData
 
 _READ = 256 * 1024
 _DIGITS = 1_000
+_ENTRIES = 1_000_000
+"""Values and members that one value may hold."""
 
 
 def _number(text: str) -> Decimal:
@@ -30,16 +32,27 @@ _DECODER = json.JSONDecoder(parse_float=_number, parse_constant=_constant)
 
 def decoded(text: str) -> Any:
     """One JSON document; fractions are Decimal. Raises BadData."""
+    _count(text)
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise BadData(f"this is not valid JSON: {_reason(error)}") from None
 
 
+def _count(text: str, start: int = 0) -> None:
+    """Raise BadData for a text that would become more values than any record or page has: each takes many times its text."""
+    if len(text) - start > _ENTRIES and sum(text.count(mark, start) for mark in ",[{") > _ENTRIES:
+        raise BadData(
+            f"one value of the JSON holds more than {_ENTRIES:,} entries; send it in smaller pages or as lines"
+        )
+
+
 def _reason(error: ValueError | RecursionError) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at line {error.lineno}, column {error.colno}"
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return "a number is too long" if "digits" in str(error) else str(error)
 
 
 class JsonStream:
@@ -77,6 +90,8 @@ class JsonStream:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
             except (ValueError, RecursionError) as error:
+                # What was read so far all belongs to this value, for it is not at its end.
+                _count(self._text, self._at)
                 if isinstance(error, json.JSONDecodeError) and self._more(read):
                     read *= 2
                     continue

@@ -1,14 +1,18 @@
 """Turns nested records into a table: dotted columns, one row a variant, headers by a bounded first look."""
 
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
-from connectors.sdk.context import Context
+from connectors.sdk.context import MIB, Context
 from connectors.sdk.errors import BadData
 from connectors.sdk.tables import Cell, Report, Row, Table
 
 LOOK = 200
+_LOOK_SIZE = 4 * MIB
+_MOST_ROWS = 5_000
+_REPEATED = 64 * MIB
+_FEW = 50
 _DEPTH = 6
 _VARIANTS = "variants"
 
@@ -20,10 +24,11 @@ def table_of(records: Iterator[Record], ctx: Context, *, variants_path: str | No
 
     Objects in a record become dotted columns (`brand.name`), arrays of plain values stay lists, arrays of objects stay
     as they are. The array of objects at `variants_path` (None: `variants`, when a record has one) gives a row for each
-    of its elements, the record's own columns repeated. Headers are those of the first 200 records, in order of
-    appearance; what comes later is reported once for each name and left out.
+    of its elements (the first 5,000, and fewer where the record's own columns are long), the record's own columns
+    repeated. Headers are those of the first 200 records (or fewer, when they are large), in order of appearance; what
+    comes later is reported once for each name and left out.
     """
-    look = list(islice(records, LOOK))
+    look = list(_first(records))
     if not look:
         raise BadData("the feed holds no records")
     path = (variants_path or _VARIANTS).split(".")
@@ -33,31 +38,69 @@ def table_of(records: Iterator[Record], ctx: Context, *, variants_path: str | No
     for _, record in look:
         for row in flat_rows(record, path):
             headers.update(dict.fromkeys(row))
-    if len(headers) > ctx.limits.columns:
-        raise BadData(f"the feed has {len(headers)} columns; at most {ctx.limits.columns} are read")
+            if len(headers) > ctx.limits.columns:
+                raise BadData(f"the feed has {len(headers)} columns; at most {ctx.limits.columns} are read")
     names = tuple(headers)
     return Table(sheet=None, headers=names, rows=_rows(chain(look, records), names, path, ctx))
 
 
+def _first(records: Iterator[Record]) -> Iterator[Record]:
+    """The first records, to tell the columns by: at most 200, and at most 4 MiB and a record."""
+    left = _LOOK_SIZE
+    for place, record in enumerate(records, start=1):
+        yield record
+        left -= size_of(record[1])
+        if left < 0 or place == LOOK:
+            return
+
+
+def size_of(value: Any) -> int:
+    """Roughly how large a value is: its characters, and eight for everything in it."""
+    size, left = 0, [value]
+    while left:
+        inner = left.pop()
+        size += 8
+        if isinstance(inner, str):
+            size += len(inner)
+        elif isinstance(inner, dict):
+            size += sum(map(len, inner))
+            left.extend(inner.values())
+        elif isinstance(inner, list):
+            left.extend(inner)
+    return size
+
+
 def _rows(records: Iterator[Record], headers: tuple[str, ...], path: list[str], ctx: Context) -> Iterator[Row]:
     known = set(headers)
+    most = len(headers) + ctx.limits.columns
     for number, record in records:
+        count = 0
         for row in flat_rows(record, path):
-            if not row.keys() <= known:
+            if len(known) < most and not row.keys() <= known:
                 for name in row.keys() - known:
                     ctx.report(Report(f"the column first occurs after {LOOK} records; it is left out", number, name))
                 known.update(row)
+            count += 1
             yield number, [row.get(name) for name in headers]
+        if count > _FEW and count < (given := len(_variants(record, path))):
+            ctx.report(Report(f"of {given:,} variants only the first {count:,} are read", number))
 
 
-def flat_rows(record: dict[str, Any], path: list[str]) -> list[dict[str, Cell]]:
+def flat_rows(record: dict[str, Any], path: list[str]) -> Iterator[dict[str, Cell]]:
     """A record's rows, each a mapping of dotted name to cell; `path` names the variants, [] for none."""
     variants = _variants(record, path) if path else []
     prefix = ".".join(path)
     if not variants:
-        return [flat(record)]
+        yield flat(record)
+        return
     own = flat(record, leave_out=prefix)
-    return [{**own, **flat(variant, prefix=f"{prefix}.")} for variant in variants]
+    for variant in variants[: _most(own, len(variants))]:
+        yield {**own, **flat(variant, prefix=f"{prefix}.")}
+
+
+def _most(own: Mapping[str, Cell], count: int) -> int:
+    """How many of `count` rows a record may give, as each repeats the record's own cells."""
+    return count if count <= _FEW else max(_FEW + 1, min(_MOST_ROWS, _REPEATED // size_of(own)))
 
 
 def _variants(record: Mapping[str, Any], path: list[str]) -> list[dict[str, Any]]:

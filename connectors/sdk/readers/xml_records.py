@@ -5,14 +5,20 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from connectors.sdk.context import Limits
+from connectors.sdk.context import MIB, Limits
 from connectors.sdk.errors import BadData
 
 Record = tuple[int, dict[str, Any]]
 
 _READ = 64 * 1024
-_LOOK = 4 * 1024 * 1024
+_LOOK = 4 * MIB
 _DEPTH = 64
+_MOST_PARTS = 50_000
+"""Elements and attributes of one record."""
+_MOST_NAMES = 20_000
+"""Names of elements and attributes in one feed; the parser keeps each for as long as it works."""
+_LONGEST_TAG = MIB
+"""Bytes of one tag or comment, which the parser holds whole."""
 _USUAL = frozenset({"item", "entry", "product", "offer", "record", "row"})
 _GOOGLE = "http://base.google.com/ns/1.0"
 
@@ -24,18 +30,13 @@ def records(path: Path, records_path: str | None, limits: Limits) -> Iterator[Re
     In Google Merchant feeds the child with the `g:` prefix wins over one of the same name without. Raises BadData.
     """
     name = records_path.rsplit(".", 1)[-1] if records_path else _record_name(path)
-    builder = _Builder(name, limits.page_bytes)
+    builder = _Builder(name, limits.record_bytes)
     number = 0
-    with path.open("rb") as file:
-        while True:
-            data = file.read(_READ)
-            _parse(builder.parser, data)
-            for record in builder.done:
-                number += 1
-                yield number, record
-            builder.done.clear()
-            if not data:
-                return
+    for _ in _parsed(path, builder.parser):
+        for record in builder.done:
+            number += 1
+            yield number, record
+        builder.done.clear()
 
 
 def _parser() -> expat.XMLParserType:
@@ -50,6 +51,25 @@ def _refuse(*_: object) -> None:
     raise BadData("the XML declares a document type or entities, which are not read; send it without")
 
 
+def _parsed(path: Path, parser: expat.XMLParserType) -> Iterator[int]:
+    """Have the parser read the file piece by piece; after each piece, how much it has read. Raises BadData."""
+    read = 0
+    with path.open("rb") as file:
+        while True:
+            data = file.read(_READ)
+            read += len(data)
+            _parse(parser, data)
+            if read - parser.CurrentByteIndex > _LONGEST_TAG:
+                raise BadData(f"one tag or comment of the XML is larger than {_LONGEST_TAG // MIB} MiB")
+            if len(parser.intern) > _MOST_NAMES:
+                raise BadData(
+                    f"the XML has more than {_MOST_NAMES:,} names of elements and attributes: this is no feed"
+                )
+            yield read
+            if not data:
+                return
+
+
 def _parse(parser: expat.XMLParserType, data: bytes) -> None:
     try:
         parser.Parse(data, not data)
@@ -62,14 +82,9 @@ def _parse(parser: expat.XMLParserType, data: bytes) -> None:
 def _record_name(path: Path) -> str:
     """The name of the repeated element: a usual one, else the first that has children twice under the same parents."""
     look = _Look()
-    with path.open("rb") as file:
-        read = 0
-        while look.name is None and read < _LOOK:
-            data = file.read(_READ)
-            read += len(data)
-            _parse(look.parser, data)
-            if not data:
-                break
+    for read in _parsed(path, look.parser):
+        if look.name is not None or read >= _LOOK:
+            break
     if look.name is None:
         raise BadData("the XML holds no repeated element to be read as records; name it in config.records_path")
     return look.name
@@ -90,7 +105,7 @@ class _Look:
         if len(self._open) >= _DEPTH:
             raise BadData("the XML is nested too deeply")
         local = tag.rsplit(" ", 1)[-1]
-        if self._open:
+        if self._open and len(self._parents) < _MOST_NAMES:
             self._parents.add(tuple(self._open))
         self._open.append(local)
         usual = len(self._open) > 1 and local.lower() in _USUAL
@@ -102,7 +117,10 @@ class _Look:
 
 
 class _Builder:
-    """Builds the records of one element name while the XML passes by."""
+    """Builds the records of one element name while the XML passes by.
+
+    `limit` bounds the characters of one record, in text and attributes.
+    """
 
     def __init__(self, name: str, limit: int) -> None:
         self.done: list[dict[str, Any]] = []
@@ -113,6 +131,7 @@ class _Builder:
         self._name = name
         self._limit = limit
         self._size = 0
+        self._count = 0
         self._nodes: list[_Node] = []
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -121,15 +140,22 @@ class _Builder:
             return
         if len(self._nodes) >= _DEPTH:
             raise BadData("the XML is nested too deeply")
+        self._count += 1 + len(attributes)
+        if self._count > _MOST_PARTS:
+            raise BadData(f"one record of the XML has more than {_MOST_PARTS:,} elements and attributes")
         fields: dict[str, Any] = {f"@{name.rsplit(' ', 1)[-1]}": value for name, value in attributes.items()}
+        self._grow(sum(map(len, attributes.values())))
         self._nodes.append(_Node(local, namespace == _GOOGLE, fields))
+
+    def _grow(self, characters: int) -> None:
+        self._size += characters
+        if self._size > self._limit:
+            raise BadData(f"one record of the XML is larger than {self._limit // MIB} MiB")
 
     def _characters(self, text: str) -> None:
         if not self._nodes:
             return
-        self._size += len(text)
-        if self._size > self._limit:
-            raise BadData(f"one record of the XML is larger than {self._limit // (1024 * 1024)} MiB")
+        self._grow(len(text))
         self._nodes[-1].text.append(text)
 
     def _end(self, _: str) -> None:
@@ -139,7 +165,7 @@ class _Builder:
         if self._nodes:
             self._nodes[-1].add(node)
             return
-        self._size = 0
+        self._size = self._count = 0
         if node.fields:
             self.done.append(node.fields)
 
@@ -164,7 +190,11 @@ class _Node:
             return
         elif child.name in self.fields:
             before = self.fields[child.name]
-            self.fields[child.name] = [*before, value] if isinstance(before, list) else [before, value]
+            if isinstance(before, list):
+                # Only gathered children are a list here: a child's own value is text or an object.
+                before.append(value)
+            else:
+                self.fields[child.name] = [before, value]
         else:
             self.fields[child.name] = value
 

@@ -1,6 +1,5 @@
 """Attribute lists inside one cell (`color : oak | overallheight:31`): the facts among them that have a field."""
 
-import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -10,7 +9,9 @@ from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.text import stated
 from domain.ingestion.vocabulary.senses import senses
 
-_PAIR: Final = re.compile(r"\s*([^:|]{1,80}?)\s*:\s*([^|]+?)\s*")
+_LONGEST_NAME: Final = 80
+_MOST_READERS: Final = 2_000
+"""How many names of attributes one column remembers the readers of."""
 _FEWEST: Final = 3
 _HEADS: Final = frozenset(
     "dimensions compliance rug weight colour finish materials assembly_required freight_class".split()
@@ -46,8 +47,15 @@ def pairs(text: str) -> list[tuple[str, str]]:
     pieces = [piece for piece in text.split("|") if piece.strip()]
     if len(pieces) < _FEWEST:
         return []
-    found = [match for piece in pieces if (match := _PAIR.fullmatch(piece))]
-    return [(match[1].lower(), match[2]) for match in found] if len(found) * 4 > len(pieces) * 3 else []
+    found = list(filter(None, map(_pair, pieces)))
+    return found if len(found) * 4 > len(pieces) * 3 else []
+
+
+def _pair(piece: str) -> tuple[str, str] | None:
+    name, colon, value = piece.partition(":")
+    if not colon or not name or not value or len(name := name.strip()) > _LONGEST_NAME:
+        return None
+    return name.lower() or " ", value.strip() or " "
 
 
 def _field(name: str) -> str | None:
@@ -88,9 +96,10 @@ def with_attributes(
         if "|" not in text or ":" not in text:
             return
         for name, value in _agreed(pairs(text)).items():
-            if name not in readers:
-                readers[name] = reader_of(name)
+            reader = readers.get(name) or reader_of(name)
+            if len(readers) < _MOST_READERS:
+                readers[name] = reader
             if stated(value) is not None:
-                readers[name](row, value, value)
+                reader(row, value, value)
 
     return both

@@ -107,7 +107,8 @@ def _axis(column: Column, settings: FeedSettings) -> CellReader:
         for key, value in pairs:
             if value:
                 plain, word = stock_in_value(value)
-                row.axes = {**(row.axes or {}), key: plain}
+                row.axes = row.axes or {}
+                row.axes[key] = plain
                 row.stock_word = row.stock_word or word
 
     return read
@@ -134,7 +135,8 @@ def _materials(column: Column, settings: FeedSettings) -> CellReader:
     def read(row: RowDraft, text: str, cell: Any) -> None:
         values = row.taken("materials", header, parse_materials(text))
         if values:
-            row.materials = {**(row.materials or {}), **dict.fromkeys(values)}
+            row.materials = row.materials or {}
+            row.materials.update(dict.fromkeys(values))
 
     return read
 

@@ -17,10 +17,10 @@ from domain.ingestion.vocabulary.senses import Sense
 
 _NUMBER: Final = re.compile(r"[$€£]?\s*-?\d[\d,.]*\s*\+?")
 _LONG_NUMBER: Final = re.compile(r"\d{10,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I)
-_SIZED: Final = re.compile(r"\d[\d.\s/]*(?:\"|''|cm|mm|in\b)?\s*[wdhlb]?\s*[x×*]\s*\d", re.I)
+_SIZED: Final = re.compile(r"\d[\d.\s/]{0,40}+(?:\"|''|cm|mm|in\b)?+\s*+[wdhlb]?+\s*+[x×*]\s*+\d", re.I)
 _FEET: Final = re.compile(r"\d\s*['’′]|\d\s*ft\b|\b(?:round|runner|rnd|oval)\b", re.I)
 _STATUS_STOCK: Final = re.compile(r"in.?stock|out.?of.?stock|back.?order|available|sold ?out|pre.?order", re.I)
-_CODE: Final = re.compile(r"[A-Z0-9][A-Z0-9/+_.\-]*\d[A-Z0-9/+_.\-]*", re.I)
+_CODE: Final = re.compile(r"[A-Z0-9](?=[A-Z/+_.\-]*+\d)[A-Z0-9/+_.\-]*+", re.I)
 _ADDRESS: Final = re.compile(r"https?://|\.(?:jpe?g|png|webp|gif)\b", re.I)
 _PLATFORM_KINDS: Final = (
     "simple variable variation configurable grouped virtual downloadable physical digital product sku".split()

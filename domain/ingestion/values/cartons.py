@@ -15,8 +15,8 @@ from domain.ingestion.values.weights import parse_weight
 _LONGEST: Final = 20000
 _ARTICLE: Final = re.compile(r"Article (?:no|number)\.?:?\s*(?P<sku>\d[\d.]{2,20})", re.I)
 _COUNT: Final = re.compile(r"Package\(s\):\s*(?P<count>\d{1,4})", re.I)
-_FACT: Final = re.compile(r"([^\W\d_]+)\s*:\s*([\d.,]+\s*[a-z]+)", re.I)
-_PIECES: Final = re.compile(r"\((\d{1,4})\s*(?:pcs?\.?)?\s*/\s*(?:ctn|carton|box)\)|(?<![\w])-?(\d{1,3})PK\b", re.I)
+_FACT: Final = re.compile(r"([^\W\d_]{1,60})\s*+:\s*+([\d.,]++\s*+[a-z]+)", re.I)
+_PIECES: Final = re.compile(r"\((\d{1,4})\s*+(?:pcs?\.?\s*+)?/\s*+(?:ctn|carton|box)\)|(?<![\w])-?(\d{1,3})PK\b", re.I)
 _SIDES: Final = {"width": "width", "height": "height", "length": "depth", "depth": "depth"}
 
 

@@ -1,6 +1,7 @@
 """Whole dimension strings: sides of a piece, seat measures, and the pieces of a set."""
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
@@ -16,11 +17,11 @@ from domain.kernel.problems import ProblemKind
 _LETTER: Final = r"dia(?:m(?:eter)?)?|[wdhlbt]"
 _WORD: Final = "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True))
 _AFTER: Final = re.compile(
-    rf"[\s.]*(?P<axis>(?:{_WORD})(?![^\W\d_])|(?:{_LETTER})(?=x\s*[\d.]|x\s+\d|[^a-zA-Z]|$)|(?:{_LETTER})(?=x\s))(?!\s*[:=])",
+    rf"[\s.]*+(?P<axis>(?:{_WORD})(?![^\W\d_])|(?:{_LETTER})(?=x\s*[\d.]|x\s+\d|[^a-zA-Z]|$)|(?:{_LETTER})(?=x\s))(?!\s*[:=])",
     re.I,
 )
 _BEFORE: Final = re.compile(
-    rf"^(?P<join>[\s.,;]*x?)[\s,;.]*(?P<axis>(?:{_WORD})|(?:{_LETTER}))\s*[.:=]?\s*(?P<lone>)$",
+    rf"^(?P<join>[\s.,;]*+x?)[\s,;.]*+(?P<axis>(?:{_WORD})|(?:{_LETTER}))\s*+[.:=]?\s*+(?P<lone>)$",
     re.I,
 )
 _JOIN: Final = re.compile(r"^[\s.]*[x*][\s.]*$", re.I)
@@ -48,6 +49,8 @@ _GENERAL: Final = re.compile(
 )
 _COUNT: Final = re.compile(r"^(?:(\d{1,3})\s*x\s+(.+)|(.+?)\s*x\s?(\d{1,3}))$", re.I)
 _COUNT_BEFORE: Final = re.compile(r"\(\s*x?\s*(\d{1,3})\s*x?\s*\)\s*:\s*$", re.I)
+_COUNT_NEAR: Final = 60
+"""Within how many characters before a piece its count in brackets ends and begins."""
 _SEAT: Final = frozenset(EXTRA.values())
 
 
@@ -88,7 +91,7 @@ def _prefixed(text: str) -> bool:
     if start is None or not _BEFORE.match(text[: start.start()]):
         return False
     first = measure_at(text, start.start())
-    return first is not None and len(re.findall(rf"(?:^|[^\w])(?:{_LETTER}|{_WORD})\s*[.:=]?\s*\d", text, re.I)) > 1
+    return first is not None and len(re.findall(rf"(?:^|[^\w])(?:{_LETTER}|{_WORD})\s*+[.:=]?\s*+\d", text, re.I)) > 1
 
 
 def tokens(text: str) -> list[Token]:
@@ -144,19 +147,19 @@ class _DimensionParser:
         self.faults: list[Fault] = []
         self.labelled: Dimensions = {}
 
-    def unit_of(self, group: list[Token], index: int) -> str | None:
-        """The unit of a measure: its own, else the next one's, else that of the last before, else the one given."""
-        if (own := group[index].measure.unit) is not None:
-            return own
-        after = [token.measure.unit for token in group[index + 1 :] if token.measure.unit]
-        before = [token.measure.unit for token in group[:index] if token.measure.unit]
-        return after[0] if after else before[-1] if before else self.unit
+    def units_of(self, group: list[Token]) -> list[str | None]:
+        """The unit of each measure: its own, else the next one's, else that of the last before, else the one given."""
+        last = next((token.measure.unit for token in reversed(group) if token.measure.unit), self.unit)
+        units: list[str | None] = []
+        for token in reversed(group):
+            last = token.measure.unit or last
+            units.append(last)
+        return units[::-1]
 
     def sided(self, group: list[Token]) -> list[Sided]:
         """The lengths of a sequence; those without unit, or beyond reason, are reported and left out."""
         out: list[Sided] = []
-        for index, token in enumerate(group):
-            unit = self.unit_of(group, index)
+        for token, unit in zip(group, self.units_of(group), strict=True):
             if unit is None and token.measure.value:
                 self.faults.append(Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(self.text)} names no unit of length."))
                 return []
@@ -229,9 +232,11 @@ def _place(parser: _DimensionParser, piece: _Piece) -> None:
 
 def _bracketed(parser: _DimensionParser, folded_text: str, pieces: list[_Piece]) -> None:
     """Seat and arm measures in brackets go to the piece before the bracket; poses and counts in brackets to none."""
+    owners = [piece for piece in pieces if not _POSE.search(piece.name)]
+    starts = [piece.start for piece in owners]
     for bracket in _BRACKET.finditer(folded_text):
-        before = [p for p in pieces if p.start < bracket.start() and not _POSE.search(p.name)]
-        owner = before[-1] if before else None
+        before = bisect_left(starts, bracket.start())
+        owner = owners[before - 1] if before else None
         target: Dimensions = {}
         for token in tokens(bracket[1]):
             label = token.lead.strip(" ,;.:=-")
@@ -244,7 +249,7 @@ def _bracketed(parser: _DimensionParser, folded_text: str, pieces: list[_Piece])
 
 def _component(parser: _DimensionParser, piece: _Piece) -> Component:
     """A named piece, with the count its name carries (`CHAIR (4)`, `4 x CHAIR`)."""
-    in_bracket = _COUNT_BEFORE.search(parser.flat, 0, piece.start)
+    in_bracket = _COUNT_BEFORE.search(parser.flat, max(0, piece.start - _COUNT_NEAR), piece.start)
     in_name = _COUNT.match(piece.name)
     name = (in_name[2] or in_name[3]).strip() if in_name else piece.name
     count = in_bracket[1] if in_bracket else (in_name[1] or in_name[4]) if in_name else "1"
@@ -254,10 +259,12 @@ def _component(parser: _DimensionParser, piece: _Piece) -> Component:
 def _settled(parser: _DimensionParser, pieces: list[_Piece]) -> Spread:
     """Which sequence is the piece itself, and which are pieces of a set."""
     whole = [piece for piece in pieces if not piece.name or _GENERAL.match(words_of(piece.name))]
-    named = [piece for piece in pieces if piece not in whole and not _POSE.search(piece.name)]
+    general = set(map(id, whole))
+    named = [piece for piece in pieces if id(piece) not in general and not _POSE.search(piece.name)]
     lone = [piece for piece in whole if len(piece.tokens) == 1 and piece.tokens[0].side is None]
     if len(whole) > len(lone) or (named and lone):
-        whole = [piece for piece in whole if piece not in lone]
+        alone = set(map(id, lone))
+        whole = [piece for piece in whole if id(piece) not in alone]
     if not whole and len(named) == 1:
         whole, named = named, []
     for piece in whole + named:

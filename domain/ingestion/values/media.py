@@ -12,12 +12,13 @@ from domain.ingestion.values.text import stated
 from domain.kernel.problems import ProblemKind
 
 _SPLIT: Final = re.compile(
-    r"\s*\|\s*|\s*[,;]\s*(?=https?://|//)|,\s+|[\r\n\t]+|;\s+|\s+(?=https?://)|(?<=\.jpg)[,;](?=\S)"
+    r"\||[,;](?=\s*+(?:https?://|//))|,\s++|[\r\n\t]+|;\s++|(?<=\s)(?=https?://)|(?<=\.jpg)[,;](?=\S)"
     r"|(?<=\.png)[,;](?=\S)|(?<=\.jpeg)[,;](?=\S)|(?<=\.webp)[,;](?=\S)",
     re.I,
 )
 _QUOTED: Final = re.compile(r"[\"']([^\"'\s]+)[\"']")
 _BLANKS: Final = re.compile(r"[ \t]+")
+_EDGES: Final = " ,;\"'[]" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 _ONE: Final = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}", re.A)
 _MAX_URL: Final = 2048
 _VIDEO: Final = re.compile(r"\.(?:mp4|mov|webm|m4v)(?:$|\?)|youtube\.com/|youtu\.be/|vimeo\.com/", re.I)
@@ -70,7 +71,7 @@ def addresses(text: str) -> Addresses:
     urls: dict[str, None] = {}
     faults: dict[ProblemKind, Fault] = {}
     for piece in _SPLIT.split(_BLANKS.sub(" ", text.strip())):
-        item = piece.strip(" ,;\"'[]")
+        item = piece.strip(_EDGES)
         if not item:
             continue
         url, problem = _judged(item.replace(" ", "%20"))

@@ -35,7 +35,8 @@ NOTHING: Final[Parsed[Any]] = Parsed()
 
 def quoted(text: str) -> str:
     """`text` in quotation marks for a sentence, cut to a readable length."""
-    flat = " ".join(text.split())
+    # As many words as can be shown, so that a long text with many faults is not split anew for each of them.
+    flat = " ".join(text.split(None, _SHOWN))
     return f'"{flat}"' if len(flat) <= _SHOWN else f'"{flat[:_SHOWN]}…"'
 
 

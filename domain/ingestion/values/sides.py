@@ -105,7 +105,7 @@ def side_of(label: str) -> str | None:
 def kind_of(category: str, title: str) -> str:
     """`bed`, `rug`, `pillow` or blank: kinds whose sides are named otherwise. The category decides, then the title."""
     category, title = category[:_LONGEST], title[:_LONGEST]
-    leaf = re.split(r"\s*[>|/]\s*", category)[-1] if category else ""
+    leaf = re.split(r"[>|/]\s*+", category)[-1].rstrip() if category else ""
     for text in (leaf, category, title):
         if _RUG.search(text):
             return RUG

@@ -18,10 +18,10 @@ _YES: Final = frozenset(
 _NO: Final = frozenset("no n false 0 nein non not f falsch falso never".split()) | {"not required", "none required"}
 FREIGHT_CLASSES: Final = frozenset("50 55 60 65 70 77.5 85 92.5 100 110 125 150 175 200 250 300 400 500".split())
 _FILLER: Final = frozenset(("other", "others", "etc", "etc.", "misc", "and others", "sonstige", "otros"))
-_LIST: Final = re.compile(r"\s*[,;|\n]\s*")
-_TAGS: Final = re.compile(r"\s*[,|\n]\s*")
+_LIST: Final = re.compile(r"[,;|\n]\s*+")
+_TAGS: Final = re.compile(r"[,|\n]\s*+")
 _DIGIT_COMMA: Final = re.compile(r"(?<=\d),(?=\d)")
-_PART_SPLIT: Final = re.compile(r"\s*[,;|\n]\s*|\s+\+\s+|\s+&\s+")
+_PART_SPLIT: Final = re.compile(r"[,;|\n]\s*+|\s\+\s++|\s&\s++")
 _PART: Final = re.compile(
     r"(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?", re.I
 )
@@ -32,7 +32,8 @@ _ASSEMBLY_YES: Final = re.compile(
     r"k/?d\b|knock(?:ed)?[ -]?down|^full|^partial|some assembly|assembly required|rta", re.I
 )
 _ASSEMBLY_NO: Final = re.compile(r"^none$|no assembly|fully assembled|^assembled|set up|^arrives assembled", re.I)
-_PATH: Final = re.compile(r"\s*[>»|]\s*|\s+/\s+|\s*\n\s*")
+# Blanks before a separator stay with the level, which is trimmed: looked for in the pattern they cost their number squared.
+_PATH: Final = re.compile(r"[>»|]\s*+|\s/\s++|\n")
 _ACTIVE: Final = frozenset(
     "active inactive current new live published enabled disabled open available sellable normal regular ok "
     "draft standard aktiv activo visible hidden unlisted publish private pending instock closeout clearance "
@@ -93,7 +94,7 @@ def parse_materials(text: str) -> Parsed[tuple[str, ...]]:
     given = stated(text)
     if given is None:
         return NOTHING
-    parted = re.sub(r"(?<![\s\d/])\s*/\s*(?=[^\W\d])", ", ", given) if "w/" not in given.lower() else given
+    parted = re.sub(r"(?<![\s\d/])\s*+/\s*+(?=[^\W\d])", ", ", given) if "w/" not in given.lower() else given
     return Parsed(_listed(parted, _LIST, _FILLER) or None)
 
 

@@ -17,7 +17,7 @@ _NOISE: Final = re.compile(r"[^a-z0-9ß%]+")
 _DIGITS: Final = re.compile(r"(?<![a-z])\d{1,2}(?![a-z])|(?<=[a-z])\d{1,2}\b")
 _CURRENCY_SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp"}
 _NO_UNIT: Final = frozenset(("m", "g", "t", "pie", "pies", "ft"))
-_METAFIELD: Final = re.compile(r"\((product|variant)\.metafields\.[^)]*\)", re.I)
+_METAFIELD: Final = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,49 @@
+"""Reads a file with the connector for files in a process of its own, whose memory is bounded: what fails there fails alone."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+MIB = 1024 * 1024
+
+_PROGRAM = """
+import json, resource, sys
+from pathlib import Path
+from connectors.csv.connector import SPEC
+from connectors.sdk import BadData
+from connectors.sdk.testing import FakeContext
+most = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+before = resource.getrusage(resource.RUSAGE_SELF)
+rows, said = 0, None
+try:
+    for table in SPEC.open().tables(FakeContext(), Path(sys.argv[1])):
+        for row in table.rows:
+            rows += 1
+except BadData as error:
+    said = str(error)
+after = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps([rows, said, (after.ru_maxrss - before.ru_maxrss) // 1024, after.ru_utime - before.ru_utime]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How reading went: its rows, what BadData said, and the MiB and seconds of CPU that it took."""
+
+    rows: int
+    said: str | None
+    mib: int
+    seconds: float
+
+
+def read_apart(content: bytes, folder: Path, most: int = 1024 * MIB) -> Outcome:
+    """Read the bytes. Fails where the process dies, or raises anything but BadData."""
+    path = folder / "snapshot"
+    path.write_bytes(content)
+    command = [sys.executable, "-c", _PROGRAM, str(path), str(most)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    return Outcome(*json.loads(ended.stdout.splitlines()[-1]))

@@ -1,0 +1,121 @@
+"""Cells beyond their bounds are taken as absent and told, whichever connector handed them over."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.pluggy.cells import bounded, named
+from connectors.sdk import Limits
+from domain.ingestion.model import FeedTable, Row
+from domain.kernel.problems import Problem, ProblemKind
+from ports.connectors import ParseFailed
+from tests.connectors.test_connector_host import Scripted, host, job
+
+LIMITS = Limits(cell_chars=100, cell_items=60)
+
+
+def nested(levels: int) -> Any:
+    """A list in a list in a list."""
+    value: Any = "a"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def read(rows: Sequence[Any], headers: Sequence[str] = ("SKU", "Text")) -> tuple[list[Row], list[Any]]:
+    """The rows within their bounds, and what was told."""
+    told: list[Any] = []
+    kept = list(bounded(iter(rows), headers, LIMITS, lambda *said: told.append(said)))
+    return kept, told
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        None, "", "x" * 100, True, 0, -5, 10**100, Decimal("12.50"), Decimal("1e20"), Decimal(0), 1.5, [], {}, ["a"] * 60,
+        [{"url": "u" * 50, "alt": None, "position": 1}], {"a": {"b": {"c": ["d"]}}}, ["x" * 90] * 8, nested(20), ("a", "b"),
+    ],
+)  # fmt: skip
+def test_cells_within_their_bounds_are_the_same(cell: Any) -> None:
+    row = (2, ["A", cell])
+    kept, told = read([row])
+    assert kept == [row]
+    assert kept[0] is row
+    assert not told
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        ("x" * 101, "longer than 100 characters"),
+        (" " * 5_000, "longer than 100 characters"),
+        (10**300, "more than 200 digits"),
+        (-(10**300), "more than 200 digits"),
+        (Decimal("1e999999999"), "more than 200 digits"),
+        (Decimal("1e-999999999"), "more than 200 digits"),
+        (Decimal("1." + "1" * 5_000), "more than 200 digits"),
+        (["a"] * 61, "more than 60 items"),
+        ([["a"] * 9] * 9, "more than 60 items"),
+        ({str(at): at for at in range(61)}, "more than 60 items"),
+        (["x" * 101] * 8, "more than 800 characters"),
+        ({"x" * 801: 1}, "more than 800 characters"),
+        ({"a": {"b": ["x" * 801]}}, "more than 800 characters"),
+        ([Decimal("1e999999999")], "more than 200 digits"),
+        ({"amount": 10**300}, "more than 200 digits"),
+        (nested(40), "levels deep"),
+        (nested(50_000), "levels deep"),
+    ],
+)
+def test_a_cell_beyond_its_bounds_is_absent_and_told(cell: Any, says: str) -> None:
+    row = (7, ["A", cell, "kept"])
+    kept, told = read([row], ("SKU", "Text", "Note"))
+    assert kept == [(7, ["A", None, "kept"])]
+    ((detail, line, column),) = told
+    assert says in detail
+    assert (line, column) == (7, "Text")
+
+
+def test_short_cells_of_a_long_row_stay() -> None:
+    row = (2, ["x" * 90] * 40)
+    assert read([row])[0] == [row]
+
+
+def test_long_headers_are_cut_and_told() -> None:
+    told: list[Any] = []
+    assert named(("SKU", "x" * 5_000), lambda *said: told.append(said)) == ("SKU", "x" * 1_000)
+    assert "column 2" in told[0][0]
+
+
+class OneTable(Scripted):
+    """A connector with one table of these headers."""
+
+    def __init__(self, headers: tuple[str, ...], rows: list[Any]) -> None:
+        super().__init__(rows=rows)
+        self._headers = headers
+
+    def tables(self, ctx: Any, path: Path) -> Any:
+        for table in super().tables(ctx, path):
+            yield type(table)("Sofas", self._headers, table.rows, None)
+
+
+def tables(connector: Scripted, problems: list[Problem], **limits: Any) -> list[tuple[FeedTable, list[Row]]]:
+    """What a host hands on of the connector's table."""
+    found = host(connector, **limits).tables("one", job(), Path(), lambda _: 0, problems.append)
+    return [(table, list(table.rows)) for table in found]
+
+
+def test_every_connector_is_held_to_its_bounds() -> None:
+    problems: list[Problem] = []
+    rows = [(2, ["A", "x" * 70_000]), (3, ["B", "short"])]
+    ((_, kept),) = tables(OneTable(("SKU", "Text"), rows), problems)
+    assert kept == [(2, ["A", None]), (3, ["B", "short"])]
+    detail = "The cell is longer than 65,536 characters; it is left out."
+    assert problems == [Problem("row", ProblemKind.TOO_LONG, detail, 2, "Text", "Sofas")]
+
+
+def test_a_connector_with_too_many_columns() -> None:
+    with pytest.raises(ParseFailed, match="more than 10 columns"):
+        tables(OneTable(tuple(map(str, range(11))), []), [], columns=10)

@@ -1,0 +1,190 @@
+"""Reading a text takes time by its length: four times the text takes at most six times as long, whatever it consists of.
+
+The readers are found, not listed: every public function of `domain.ingestion` whose first argument is a text, and every
+field that a column can mean. One whose further arguments are not known here fails until SAMPLES says what to give it.
+"""
+
+import gc
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import thread_time
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import domain.ingestion
+from domain.catalogue import search
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.model import Column, FeedSettings, Group, HeaderMapping
+from domain.ingestion.normalise import normalise
+from domain.ingestion.vocabulary import fields
+from domain.ingestion.vocabulary.senses import Sense, senses
+
+SMALL, LARGE = 16 * 1024, 64 * 1024
+MOST = 6.0
+FLOOR = 0.03
+"""CPU seconds below which 64 KiB are read fast enough, however 16 KiB compare: noise is no finding."""
+GROWTH = (LARGE // SMALL) ** 2
+"""How many times as long the large text would take if time grew with its square."""
+
+RUNS = (
+    " \t\n\r\xa0\u3000\u200b17aZéÃß½<>»|/,;:×x\"'()[]{}&-–.+*$%#_\\=!?~\0\x9d\ufffd😀"
+    "　 "  # an ideographic blank, and one as thin as a hair
+)
+REPEATED = (
+    "1 1/2 ", "1/2", "<a", "<a>", "<<a", "</", "</p", "<!--", "<!-->", "<![", "<![CDATA[", "<?", "<p>a</p>", "<script>",
+    "<script></script>", "<b a='", '<b a="', '<b a="x" ', "=\"'>", "&#", "&#1", "&amp", "&amp;", " > ", "> ", " | ", " / ",
+    "/ ", ", ", "; ", ": ", "a:b|", "a : b | ", "a :  |", " x ", "1x1", "1 x 1 x ", '1"', '1" x ', '"1" x ', "(1)", "(1 ", "((1",
+    "a (1 x 1) ", "a: 1 x 1 (h 1) ", "$1 ", "1,", "1.1.", ".1", "http://", "http://a/b ", "https://a.b/c.jpg,", "//a,", " ,", " ;",
+    "W 1 ", "1 w ", "1mm ", "1 ft ", "1' 2\" ", "1-2 ", "Article no: 123.456 ", "Package(s): 1 ", "Width: 1 cm ", "- \n", "\n- ",
+    " \n", "\n/", "\r\n", "a b ", "A-1 (x2), ", " + ", " & ", "x 2 ", "(product.metafields.", "variants[", "fooBar", "aA ",
+    "made in ", "1e9 ", "f2057 ", "bed ", "12/12/", "jan 1 ", "Seat height: 1 ", "up to ", "in stock ", "[a ",
+)  # fmt: skip
+FRAME = "1{}a"
+SHAPES = [*RUNS, *REPEATED]
+
+SAMPLES: dict[Any, Any] = {
+    str: "usd",
+    bool: True,
+    int: 0,
+    set[str]: {"a"},
+    Iterable[str]: ["a"],
+    Sequence[str]: ["1 x 1"],
+    Sequence[str | None]: ["sku"],
+    Sequence[Sequence[str]]: [["a"]],
+    Sequence[Sequence[Any]]: [["a"]],
+    tuple[Sense, ...]: senses("Size"),
+    Sequence[tuple[Sense, ...]]: [senses("Qty")],
+    FeedSettings: FeedSettings(currency="usd", stream="stock"),
+}
+"""What to give for a further argument, by its type."""
+NO_READERS = frozenset(("check_digit", "valid", "plain_number"))
+"""Functions of a text that another one has judged already."""
+FIELDS = sorted(
+    {
+        *fields.PRODUCT, *fields.VARIANT, *fields.OFFER, "category_path.0", "option_name.0", "option_value.0", "axes.Size",
+        "cartons.0.dimensions", "cartons.0.weight", "cartons.0.count", "incoming.0.quantity", "incoming.0.eta", "dimensions.width",
+        *(f"compliance.{name}" for name in fields.COMPLIANCE), *(f"rug.{name}" for name in fields.RUG_PARTS),
+    }
+)  # fmt: skip
+
+Read = Callable[[str], object]
+
+
+def _modules() -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(domain.ingestion.__path__, "domain.ingestion."):
+        yield importlib.import_module(found.name)
+    yield search
+
+
+MODULES = list(_modules())
+CACHES = [kept for module in MODULES for kept in vars(module).values() if hasattr(kept, "cache_clear")]
+
+
+def _functions() -> Iterator[tuple[str, Read]]:
+    for module in MODULES:
+        for name, found in vars(module).items():
+            function = inspect.unwrap(found) if callable(found) else None
+            if name.startswith("_") or name in NO_READERS or not inspect.isfunction(function):
+                continue
+            parameters = list(inspect.signature(function).parameters.values())
+            if function.__module__ != module.__name__ or not parameters:
+                continue
+            first, *others = parameters
+            many = first.annotation in (Sequence[str], list[str])
+            if first.annotation is str or many:
+                rest = [_sample(name, other) for other in others if other.default is other.empty]
+                yield f"{module.__name__}.{name}", _bound(found, rest, many)
+
+
+def _sample(name: str, parameter: inspect.Parameter) -> Any:
+    assert parameter.annotation in SAMPLES, f"say in SAMPLES what {name} is to be given as {parameter}"
+    return SAMPLES[parameter.annotation]
+
+
+def _bound(found: Callable[..., object], rest: list[Any], many: bool) -> Read:
+    return lambda text: found([text] if many else text, *rest)
+
+
+def _cell(name: str) -> Read:
+    settings = FeedSettings(currency="usd")
+    plan = compile_plan(HeaderMapping(("H",), (Column(0, "H", name, {}),), ()), settings)
+    return lambda text: normalise(Group("k", [(2, [text])]), plan)
+
+
+def _mapping_of(text: str) -> object:
+    headers = [
+        "SKU",
+        "Title",
+        "Size",
+        "Qty",
+        "ETA",
+        "Price",
+        "Weight",
+        "Colour",
+        "NJ",
+        "Type",
+        "Image",
+        "Category",
+        text,
+    ]
+    return propose(headers, [[text] * len(headers)], FeedSettings(currency="usd", stream="stock"))
+
+
+READERS: dict[str, Read] = {
+    **dict(_functions()),
+    **{f"column {name}": _cell(name) for name in FIELDS},
+    "mapping": _mapping_of,
+}
+
+
+def _seconds(read: Read, text: str) -> float:
+    for kept in CACHES:
+        kept.cache_clear()
+    gc.collect()
+    gc.disable()  # going round what is alive grows with that, whoever reads
+    try:
+        begun = thread_time()
+        read(text)
+        return thread_time() - begun
+    finally:
+        gc.enable()
+
+
+def _text(shape: str, size: int) -> str:
+    return FRAME.format((shape * (size // len(shape) + 1))[:size])
+
+
+def test_readers_are_found() -> None:
+    found = {name.rpartition(".")[2] for name in READERS}
+    assert {
+        "parse_dimensions",
+        "category_levels",
+        "addresses",
+        "pairs",
+        "plain",
+        "heading",
+        "senses",
+        "place_named",
+    } <= found
+    assert len(READERS) > 120
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_time_grows_with_the_text(name: str) -> None:
+    read = READERS[name]
+    slow = []
+    for shape in SHAPES:
+        if _seconds(read, _text(shape, SMALL)) * GROWTH < FLOOR:
+            continue
+        small = max(min(_seconds(read, _text(shape, SMALL)) for _ in range(3)), 1e-4)
+        large = min(_seconds(read, _text(shape, LARGE)) for _ in range(2))
+        if large > FLOOR and large / small > MOST:
+            slow.append(f"{shape!r}: {small * 1000:.0f} ms, then {large * 1000:.0f} ms")
+            if len(slow) > 2:
+                break
+    assert not slow, slow

@@ -1,0 +1,54 @@
+"""Pushed records keep to bounds a field; what is beyond is told and the rest is kept."""
+
+from typing import Any
+
+import pytest
+
+from domain.ingestion.model import FeedSettings
+from domain.kernel.bounds import ITEMS
+from domain.ingestion.records import from_record
+from domain.ingestion.values.text import MAX_TITLE
+from domain.kernel.problems import ProblemKind
+
+LONG = "x" * (MAX_TITLE + 1)
+
+
+def product(**data: Any) -> dict[str, Any]:
+    """A record of a product with this data."""
+    return {"product": {"external_id": "P1", **data}, "variants": []}
+
+
+def variant(**data: Any) -> dict[str, Any]:
+    """A record of a variant with this data."""
+    return {"product": {"external_id": "P1"}, "variants": [{"external_id": "V1", **data}]}
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        (product(title=LONG), "product.title"),
+        (product(features=["short", LONG]), "product.features"),
+        (product(tags=["a"] * (ITEMS + 1)), "product.tags"),
+        (product(media=["https://a.example/1.jpg"] * (ITEMS + 1)), "product.media"),
+        (product(media=[{"url": "https://a.example/1.jpg", "alt": LONG}]), "product.media"),
+        (product(description="x" * 70_000), "product.description"),
+        (variant(axes={LONG: "a"}), "variants.0.axes"),
+        (variant(axes={str(at): "a" for at in range(ITEMS + 1)}), "variants.0.axes"),
+        (variant(components=[{"name": "Leg"}] * (ITEMS + 1)), "variants.0.components"),
+        (variant(offers=[{"location": str(at), "quantity": 1} for at in range(ITEMS + 1)]), "variants.0.offers"),
+    ],
+)
+def test_what_is_beyond_is_told(record: dict[str, Any], field: str) -> None:
+    statement, problems = from_record(record, FeedSettings())
+    assert statement is not None
+    assert [(problem.field, problem.problem) for problem in problems] == [(field, ProblemKind.TOO_LONG)]
+
+
+def test_what_fits_beside_it_is_kept() -> None:
+    statement, _ = from_record(
+        product(title="Sofa", features=["short", LONG], media=["https://a.example/1.jpg"] * 501), FeedSettings()
+    )
+    assert statement is not None
+    assert statement.data["title"] == "Sofa"
+    assert statement.data["features"] == ["short"]
+    assert len(statement.data["media"]) == ITEMS
