@@ -145,7 +145,6 @@ READERS: dict[str, Read] = {
 def _seconds(read: Read, text: str) -> float:
     for kept in CACHES:
         kept.cache_clear()
-    gc.collect()
     gc.disable()  # going round what is alive grows with that, whoever reads
     try:
         begun = thread_time()
