@@ -101,7 +101,10 @@ class ProcessFeedReader:
 
     async def states(self, buckets: range, keys: Collection[str]) -> Stated:
         got = await self._asked(State(buckets.start, buckets.stop, list(keys)), Statements, self._limits.wall)
-        return Stated([_product(self._codec.decode(statement)) for statement in got.statements], got.problems)
+        return Stated(await asyncio.to_thread(self._statements, got.statements), got.problems)
+
+    def _statements(self, encoded: Sequence[bytes]) -> list[ProductStatement]:
+        return [_product(self._codec.decode(statement)) for statement in encoded]
 
     async def sample(self, count: int) -> Sample:
         got = await self._asked(Draw(count), Drawn, self._limits.sample)

@@ -17,7 +17,7 @@ from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import shape_of
 from domain.runs.model import Checkpoint, Run, RunStage
-from domain.runs.usecases.chunking import Chunk, ComparedChunk, Feed, FeedChunks
+from domain.runs.usecases.chunking import ComparedChunk, Feed, FeedChunks
 from domain.runs.usecases.spooling import ProblemLog
 from domain.sources.model import Source
 from ports.unit_of_work import Tx, UnitOfWork
@@ -30,6 +30,24 @@ class NormalisedChunk:
     compared: ComparedChunk
     statements: Sequence[ProductStatement]
     problems: Sequence[Problem]
+    absent: Sequence[str]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to bring the catalogue to."""
+        return not self.statements and not self.absent
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChunk:
+    """A normalised chunk, reconciled with the catalogue as it was before the chunk in front of it was written.
+
+    `touches`: the products that this rested on, and the variants that it states.
+    """
+
+    normalised: NormalisedChunk
+    reconciler: CatalogueReconciler
+    touches: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -67,18 +85,23 @@ class ChunkWriter:
         return shape_of(self.chunks.buckets, self._feed.buckets, self._feed.stream)
 
     async def write_chunks(self) -> None:
-        """Every chunk, one transaction each; while one is written the next is compared and normalised."""
+        """Every chunk, one transaction each; while one is written the next is compared, normalised and reconciled."""
         last = len(self.chunks.buckets)
         if self.first == last:
             return
         beside: list[asyncio.Task[None]] = []
-        ahead = asyncio.create_task(self._normalise_chunk(self.first))
+        before: frozenset[str] = frozenset()
+        ahead = asyncio.create_task(self._prepare_chunk(self.first))
         try:
             for number in range(self.first, last):
-                normalised = await ahead
+                prepared = await ahead
                 if number + 1 < last:
-                    ahead = asyncio.create_task(self._normalise_chunk(number + 1))
-                await self._write_chunk(normalised, number + 1)
+                    ahead = asyncio.create_task(self._prepare_chunk(number + 1))
+                if isinstance(prepared, PreparedChunk):
+                    if not before.isdisjoint(prepared.touches):  # what it rests on has been written since
+                        prepared = await self._reconciled(await self._normalise(prepared.normalised.compared))
+                    before = prepared.touches
+                await self._write_chunk(prepared, number + 1)
                 if self.counts.get("variants_created", 0) >= self.grown:
                     self.grown = self.counts["variants_created"] * 4
                     beside.append(asyncio.create_task(self.statistics()))
@@ -87,47 +110,26 @@ class ChunkWriter:
             await asyncio.wait([ahead])
             await asyncio.gather(*beside, return_exceptions=True)
 
-    async def _normalise_chunk(self, number: int) -> NormalisedChunk:
-        """Compare the chunk and normalise what changed."""
-        compared = await self.chunks.compare(number)
+    async def _prepare_chunk(self, number: int) -> PreparedChunk | NormalisedChunk:
+        """Everything that is done before the chunk's transaction; of stock, whose chunks share products, only a part."""
+        normalised = await self._normalise(await self.chunks.compare(number))
+        if normalised.is_idle or self.run.stream != Stream.CATALOGUE:
+            return normalised
+        return await self._reconciled(normalised)
+
+    async def _normalise(self, compared: ComparedChunk) -> NormalisedChunk:
         stated = await self.chunks.states(compared.chunk, compared.diff.changed | compared.diff.returned)
-        return NormalisedChunk(compared, stated.statements, stated.problems)
+        absent = sorted(compared.diff.absent) if self.run.complete else []
+        return NormalisedChunk(compared, stated.statements, stated.problems, absent)
 
-    async def _write_chunk(self, normalised: NormalisedChunk, written: int) -> None:
-        async with self.uow.begin(self.job.tenant, self.context) as tx:
-            events = await self._reconcile_chunk(tx, normalised)
-            stats, problems = {**self.run.stats, **self.stats()}, tuple(self._feed.problems.kept)
-            checkpoint = Checkpoint(written, self._shape())
-            run = replace(self.run, stats=stats, stage=RunStage.STORE, checkpoint=checkpoint)
-            self.run = replace(run, problems=problems, deaths=0)
-            await tx.runs.save(self.run)
-            await tx.events.append(events)  # last before the fence: events hold the log's high watermark back
-            await tx.jobs.hold(self.job, self.lease)
-
-    async def _reconcile_chunk(self, tx: Tx, normalised: NormalisedChunk) -> Sequence[Event]:
-        """Bring the catalogue to what the chunk states; answers the events of that."""
-        compared, statements = normalised.compared, normalised.statements
-        diff, catalogue = compared.diff, self.run.stream == Stream.CATALOGUE
-        self._count("unchanged", diff.unchanged)
-        lingering = sorted(diff.lingering) if self.run.complete and catalogue else []
-        absent = sorted(diff.absent) if self.run.complete else []
-        if not diff.changed and not diff.returned and not absent and not lingering:
-            return ()
-        reconcile = self._reconcile_products if catalogue else self._reconcile_stock
-        reconciler = await reconcile(tx, compared.chunk, statements, absent)
-        for problem in (*normalised.problems, *reconciler.problems):
-            self._feed.problems.add(problem)
-        for name, number in reconciler.counts.items():
-            self._count(name, number)
-        await tx.catalogue.save(compared.key_range, reconciler.finished(absent + lingering), tx.now)
-        return reconciler.events
-
-    async def _reconcile_products(
-        self, tx: Tx, chunk: Chunk, statements: Sequence[ProductStatement], absent: Sequence[str]
-    ) -> CatalogueReconciler:
+    async def _reconciled(self, normalised: NormalisedChunk) -> PreparedChunk:
+        """The chunk's statements are used up by it."""
+        chunk, statements, absent = normalised.compared.chunk, normalised.statements, normalised.absent
         keys = [statement.key for statement in statements] + list(absent)
         variants = [variant.key for statement in statements for variant in statement.variants]
-        reconciler = self._reconciler(tx, dict(await tx.catalogue.load(self.source.id, keys, variants)))
+        async with self.uow.read(self.job.tenant) as tx:
+            reconciler = self._reconciler(tx, dict(await tx.catalogue.load(self.source.id, keys, variants)))
+        touches = {f"p {key}" for key in reconciler.products} | {f"v {key}" for key in variants}
 
         def apply() -> None:
             for statement in statements:
@@ -139,11 +141,43 @@ class ChunkWriter:
                     reconciler.absent(reconciler.products[key])
 
         await asyncio.to_thread(apply)
-        return reconciler
+        return PreparedChunk(normalised, reconciler, frozenset(touches))
 
-    async def _reconcile_stock(
-        self, tx: Tx, chunk: Chunk, statements: Sequence[ProductStatement], absent: Sequence[str]
-    ) -> CatalogueReconciler:
+    async def _write_chunk(self, prepared: PreparedChunk | NormalisedChunk, written: int) -> None:
+        async with self.uow.begin(self.job.tenant, self.context) as tx:
+            events = await self._bring_catalogue(tx, prepared)
+            stats, problems = {**self.run.stats, **self.stats()}, tuple(self._feed.problems.kept)
+            checkpoint = Checkpoint(written, self._shape())
+            run = replace(self.run, stats=stats, stage=RunStage.STORE, checkpoint=checkpoint)
+            self.run = replace(run, problems=problems, deaths=0)
+            await tx.runs.save(self.run)
+            await tx.events.append(events)  # last before the fence: events hold the log's high watermark back
+            await tx.jobs.hold(self.job, self.lease)
+
+    async def _bring_catalogue(self, tx: Tx, prepared: PreparedChunk | NormalisedChunk) -> Sequence[Event]:
+        """Bring the catalogue to what the chunk states; answers the events of that."""
+        normalised = prepared.normalised if isinstance(prepared, PreparedChunk) else prepared
+        diff = normalised.compared.diff
+        self._count("unchanged", diff.unchanged)
+        lingering = sorted(diff.lingering) if self.run.complete and self.run.stream == Stream.CATALOGUE else []
+        if normalised.is_idle and not diff.changed and not diff.returned and not lingering:
+            return ()
+        if isinstance(prepared, PreparedChunk):
+            reconciler = prepared.reconciler
+        elif self.run.stream == Stream.CATALOGUE:
+            reconciler = self._reconciler(tx, {})
+        else:
+            reconciler = await self._reconcile_stock(tx, normalised)
+        for problem in (*normalised.problems, *reconciler.problems):
+            self._feed.problems.add(problem)
+        for name, number in reconciler.counts.items():
+            self._count(name, number)
+        batch = reconciler.finished([*normalised.absent, *lingering])
+        await tx.catalogue.save(normalised.compared.key_range, batch, tx.now)
+        return reconciler.events
+
+    async def _reconcile_stock(self, tx: Tx, normalised: NormalisedChunk) -> CatalogueReconciler:
+        chunk, statements, absent = normalised.compared.chunk, normalised.statements, normalised.absent
         keys = [statement.key for statement in statements] + list(absent)
         found = await tx.catalogue.load_by_variant(self.source.id, keys)
         reconciler = self._reconciler(tx, {product.key: product for product, _ in found.values()})

@@ -1,0 +1,78 @@
+"""A chunk is prepared while the one before it is written, and comes to what it would have come to after it."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.catalogue.model import Stream
+from domain.runs import chunks
+from domain.runs.usecases.writing import ChunkWriter, NormalisedChunk, PreparedChunk
+from tests.flows.bench import Bench, bench
+from tests.flows.feeds import table
+
+pytestmark = pytest.mark.asyncio
+HEADERS = ("Parent SKU", "SKU", "Title", "Price", "Qty")
+STATE = """
+SELECT p.key, p.data, p.status, p.version, v.key, v.data, v.version, o.location, o.price, o.quantity, o.availability, o.version, o.withdrawn_at IS NULL
+FROM products p JOIN variants v ON v.org = p.org AND v.livemode = p.livemode AND v.product = p.id
+LEFT JOIN offers o ON o.org = v.org AND o.livemode = v.livemode AND o.variant = v.id
+WHERE p.source = %s ORDER BY 1, 5, 8
+"""
+EVENTS = "SELECT type, count(*) FROM events WHERE source = %s GROUP BY type ORDER BY type"
+
+
+def _feeds(dice: random.Random) -> list[bytes]:
+    """Feeds of one vendor: from one to the next, items move between products, come twice, go and come back."""
+    items = {f"S-{number}": f"G-{number // 3}" for number in range(90)}
+    feeds = []
+    for _ in range(4):
+        for sku in dice.sample(sorted(items), 25):
+            items[sku] = dice.choice(sorted(set(items.values())))
+        listed = sorted(dice.sample(sorted(items.items()), 75))
+        twice = [(sku, dice.choice(sorted(set(items.values())))) for sku, _ in dice.sample(listed, 5)]
+        rows = [
+            (group, sku, f"Table {group}", dice.choice(("10", "20")), dice.choice((0, 7)))
+            for sku, group in listed + twice
+        ]
+        feeds.append(table(HEADERS, rows))
+    return feeds
+
+
+async def _worked(desk: Bench, feeds: list[bytes]) -> tuple[list[Any], list[Any], list[Any]]:
+    """What the feeds come to, the events that told of it, and the problems of each."""
+    source, problems = None, []
+    for feed in feeds:
+        run = await desk.read(feed, source)
+        assert run["status"] == "succeeded", run
+        source = run["source"]
+        problems.append(sorted(problem["detail"] for problem in run["problems"]))
+    return await desk.rows(STATE, source), await desk.rows(EVENTS, source), problems
+
+
+def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every chunk rest on something that the one before it touches, so that it is prepared anew behind it."""
+    reconciled = ChunkWriter._reconciled
+
+    async def touching(self: ChunkWriter, normalised: NormalisedChunk) -> PreparedChunk:
+        prepared = await reconciled(self, normalised)
+        return replace(prepared, touches=prepared.touches | {"everything"})
+
+    monkeypatch.setattr(ChunkWriter, "_reconciled", touching)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_what_is_prepared_ahead_is_as_if_it_were_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    feeds = _feeds(random.Random(seed))
+    monkeypatch.setattr(chunks, "BUCKET_BYTES", 100)
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", {Stream.CATALOGUE: 8, Stream.STOCK: 8})
+    async with bench(tmp_path) as desk:
+        ahead = await _worked(desk, feeds)
+        _one_after_the_other(monkeypatch)
+        behind = await _worked(desk, feeds)
+    assert len(ahead[0]) > 90
+    assert ahead == behind
