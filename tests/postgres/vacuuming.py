@@ -1,5 +1,6 @@
 """Whether anybody holds vacuum back: rows are deleted, and VACUUM says how many it had to leave."""
 
+import asyncio
 import re
 from typing import Any
 
@@ -14,7 +15,12 @@ async def kept_back(owner: psycopg.AsyncConnection[Any]) -> int:
     owner.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
     await owner.execute("DROP TABLE IF EXISTS dead_rows; CREATE TABLE dead_rows AS SELECT generate_series(1, 500) AS n")
     await owner.execute("DELETE FROM dead_rows")
-    await owner.execute("VACUUM (VERBOSE) dead_rows")
+    for _ in range(10):  # the server's own helpers look at the database now and then, for moments
+        said.clear()
+        await owner.execute("VACUUM (VERBOSE) dead_rows")
+        [left] = [int(found[1]) for line in said for found in _LEFT.finditer(line)]
+        if not left:
+            break
+        await asyncio.sleep(0.2)
     await owner.execute("DROP TABLE dead_rows")
-    [left] = [found[1] for line in said for found in _LEFT.finditer(line)]
-    return int(left)
+    return left

@@ -16,6 +16,7 @@ ACROSS = {
     "events.licences": "what several organisations' holders were granted by others",
     "events.tenants_with_new_events": "one listener reads for every organisation; each is named with its position",
     "events.licensed": "what other organisations' licences open; each licence names its owner and catalogue",
+    "events.weighed_licensed": "the same, as far as a page's bytes go",
     "events.licensed_stride": "how much there is of that",
     "idempotency.purge_expired": "upkeep by age alone",
     "jobs.lanes_due": "the relay serves every organisation's jobs",

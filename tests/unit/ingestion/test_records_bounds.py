@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from domain.ingestion.model import FeedSettings
-from domain.kernel.bounds import ITEMS
+from domain.kernel.bounds import ITEM_CHARS, ITEMS
 from domain.ingestion.records import from_record
 from domain.ingestion.values.text import MAX_TITLE
 from domain.kernel.problems import ProblemKind
 
 LONG = "x" * (MAX_TITLE + 1)
+ENTRY = "x" * (ITEM_CHARS + 1)
 
 
 def product(**data: Any) -> dict[str, Any]:
@@ -27,10 +28,10 @@ def variant(**data: Any) -> dict[str, Any]:
     ("record", "field"),
     [
         (product(title=LONG), "product.title"),
-        (product(features=["short", LONG]), "product.features"),
+        (product(features=["short", ENTRY]), "product.features"),
         (product(tags=["a"] * (ITEMS + 1)), "product.tags"),
         (product(media=["https://a.example/1.jpg"] * (ITEMS + 1)), "product.media"),
-        (product(media=[{"url": "https://a.example/1.jpg", "alt": LONG}]), "product.media"),
+        (product(media=[{"url": "https://a.example/1.jpg", "alt": ENTRY}]), "product.media"),
         (product(description="x" * 70_000), "product.description"),
         (variant(axes={LONG: "a"}), "variants.0.axes"),
         (variant(axes={str(at): "a" for at in range(ITEMS + 1)}), "variants.0.axes"),
@@ -46,7 +47,7 @@ def test_what_is_beyond_is_told(record: dict[str, Any], field: str) -> None:
 
 def test_what_fits_beside_it_is_kept() -> None:
     statement, _ = from_record(
-        product(title="Sofa", features=["short", LONG], media=["https://a.example/1.jpg"] * 501), FeedSettings()
+        product(title="Sofa", features=["short", ENTRY], media=["https://a.example/1.jpg"] * 501), FeedSettings()
     )
     assert statement is not None
     assert statement.data["title"] == "Sofa"
