@@ -10,7 +10,7 @@ from domain.kernel.bounds import SHEET_ROW_BYTES
 
 BUCKET_BYTES: Final = 16 << 10
 MOST_BUCKETS: Final = 1024
-CHUNK_ROWS: Final = {Stream.CATALOGUE: 3_000, Stream.STOCK: 6_000}
+CHUNK_ROWS: Final = {Stream.CATALOGUE: 2_000, Stream.STOCK: 6_000}
 """About how many rows one transaction stores: enough for sets to pay, few enough for memory and for the high watermark."""
 _FINE: Final = 0xFFF
 
