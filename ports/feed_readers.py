@@ -21,7 +21,7 @@ class ReaderDied(Exception):
 class ReadingOrder:
     """A snapshot to be read: the file's path, the connector that reads it with its settings, and the stream.
 
-    `folder` is where rows may be put aside, by `buckets`; `settings` say how values are read. `pushed`: the snapshot
+    `folder` is where rows may be put aside, by `buckets`, `room` bytes at most; `settings` say how values are read. `pushed`: the snapshot
     holds records. `may_be_stock`: a file that states stock alone raises StockSheet.
     """
 
@@ -32,6 +32,7 @@ class ReadingOrder:
     stream: str
     settings: FeedSettings = DEFAULTS
     buckets: int = 1
+    room: int = 1 << 30
     pushed: bool = False
     may_be_stock: bool = False
 

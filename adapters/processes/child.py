@@ -63,6 +63,7 @@ class ReaderChild:
                 stream=order.stream,
                 settings=order.settings,
                 buckets=order.buckets,
+                room=order.room,
                 pushed=order.pushed,
                 may_be_stock=order.may_be_stock,
             )
@@ -97,7 +98,7 @@ class ReaderChild:
                 return self._spooled(reader)
             case Gather(start, stop):
                 gathered = reader.gather(range(start, stop))
-                return Keys(list(gathered.fingerprints), list(gathered.lines))
+                return Keys(list(gathered.fingerprints), list(gathered.lines), list(gathered.rows))
             case State(start, stop, keys):
                 problems: list[Problem] = []
                 statements = reader.statements(range(start, stop), keys, problems)

@@ -34,6 +34,8 @@ from ports.feed_readers import ReaderDied, ReadingOrder, Told
 
 R = TypeVar("R", bound=Reply)
 
+LARGE: Final = 256 << 10
+"""Bytes of an answer that is decoded beside the event loop."""
 REUSED_BELOW: Final = 4 << 20
 """A process that has read less than so many bytes may read another snapshot."""
 USES: Final = 100
@@ -82,6 +84,7 @@ class ProcessFeedReader:
                 stream=order.stream,
                 settings=order.settings,
                 buckets=order.buckets,
+                room=order.room,
                 pushed=order.pushed,
                 may_be_stock=order.may_be_stock,
                 cpu=self._limits.cpu,
@@ -97,7 +100,7 @@ class ProcessFeedReader:
 
     async def gather(self, buckets: range) -> Gathered:
         got = await self._asked(Gather(buckets.start, buckets.stop), Keys, self._limits.wall)
-        return Gathered(got.fingerprints, got.lines)
+        return Gathered(got.fingerprints, got.lines, got.rows)
 
     async def states(self, buckets: range, keys: Collection[str]) -> Stated:
         got = await self._asked(State(buckets.start, buckets.stop, list(keys)), Statements, self._limits.wall)
@@ -146,7 +149,8 @@ class ProcessFeedReader:
         length = int.from_bytes(await self._input.readexactly(messages.LENGTH))
         if length > self._limits.answer:
             raise ReaderDied(f"What it read fills {length >> 20} MiB at a time.")
-        reply: Reply = messages.reply(await self._input.readexactly(length))
+        body = await self._input.readexactly(length)
+        reply: Reply = await asyncio.to_thread(messages.reply, body) if length > LARGE else messages.reply(body)
         return reply
 
     async def _death(self) -> Exception:
@@ -156,6 +160,8 @@ class ProcessFeedReader:
                 status = await asyncio.shield(self.fork.ended)
         except TimeoutError:
             return ReaderDied("It went away.")
+        if status is None:
+            return ReaderFailed("the fork server is gone, and its readers with it")
         if status == -signal.SIGXCPU:
             return ParseFailed(f"Reading the feed takes more than {self._limits.cpu:,} seconds of computing; split it.")
         return ReaderDied(

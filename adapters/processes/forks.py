@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -14,12 +13,12 @@ _HANDED_ON: Final = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PYTHONPATH",
 
 
 class Fork:
-    """A child of the fork server, and this side of its socket. `ended` becomes its exit status, negative for a signal."""
+    """A child of the fork server, and this side of its socket. `ended` becomes its exit status (negative for a signal), None when the server is gone."""
 
     def __init__(self, server: "ForkServerProcess", number: int, connection: socket.socket) -> None:
         self._server, self._number = server, number
         self.connection = connection
-        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
 
     def kill(self) -> None:
         """End it, whatever it does."""
@@ -108,7 +107,7 @@ class ForkServerProcess:
             self._control.close()
         for fork in self._forks.values():
             if not fork.ended.done():
-                fork.ended.set_result(-int(signal.SIGKILL))
+                fork.ended.set_result(None)
         self._forks.clear()
 
 

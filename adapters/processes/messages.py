@@ -27,6 +27,7 @@ class Order(msgspec.Struct, tag=True, frozen=True):
     stream: str
     settings: FeedSettings
     buckets: int
+    room: int
     pushed: bool
     may_be_stock: bool
     cpu: int
@@ -79,6 +80,7 @@ class Keys(msgspec.Struct, tag=True, frozen=True):
 
     fingerprints: list[RowFingerprint]
     lines: list[int]
+    rows: list[int]
 
 
 class Statements(msgspec.Struct, tag=True, frozen=True):

@@ -36,10 +36,11 @@ class SpooledRows:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The keys of some buckets: a fingerprint of each, and the line it is first named on."""
+    """The keys of some buckets: a fingerprint of each, the line it is first named on, and how many rows it has."""
 
     fingerprints: Sequence[RowFingerprint]
     lines: Sequence[int]
+    rows: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """How a feed's rows fall into buckets by a hash of their key, and buckets that follow each other into chunks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from zlib import crc32
 
@@ -12,12 +12,23 @@ BUCKET_BYTES: Final = 16 << 10
 MOST_BUCKETS: Final = 1024
 CHUNK_ROWS: Final = {Stream.CATALOGUE: 2_000, Stream.STOCK: 6_000}
 """About how many rows one transaction stores: enough for sets to pay, few enough for memory and for the high watermark."""
+ROOM: Final = 256 << 20
+"""Bytes of rows that may be put aside of any snapshot."""
 _FINE: Final = 0xFFF
 
 
 def bucket_count(size: int, *, packed: bool) -> int:
     """How many buckets a snapshot of `size` bytes is put aside in; packed ones hold about six times as much."""
     return max(1, min(MOST_BUCKETS, -(-size * (6 if packed else 1) // BUCKET_BYTES)))
+
+
+def spool_room(size: int, *, packed: bool) -> int:
+    """How many bytes of rows may be put aside of a snapshot of `size` bytes.
+
+    Honest feeds take up to ten times their size (an empty cell is a comma there, and `null,` here); one whose header has
+    two thousand columns and whose rows have two takes hundreds.
+    """
+    return ROOM + 24 * size * (6 if packed else 1)
 
 
 def slot_of(key: str, stream: Stream) -> int:
@@ -50,6 +61,22 @@ def chunks_of(held: Sequence[int], stream: Stream) -> list[range]:
     if first < len(held):
         chunks.append(range(first, len(held)))
     return chunks
+
+
+def portions_of(weights: Mapping[str, int], most: int) -> list[list[str]]:
+    """The keys in their order, taken together until they weigh `most`; there is at least one portion.
+
+    A vendor can choose keys that fall into one bucket: what is written in one transaction is bounded all the same.
+    """
+    portions: list[list[str]] = [[]]
+    weight = 0
+    for key, own in weights.items():
+        if weight >= most:
+            portions.append([])
+            weight = 0
+        portions[-1].append(key)
+        weight += own
+    return portions
 
 
 def shape_of(chunks: Sequence[range], buckets: int, stream: Stream) -> str:

@@ -205,6 +205,11 @@ class Run:
         return self.waits >= WAITS
 
     @property
+    def is_being_read(self) -> bool:
+        """Whether an attempt has begun to read the feed and has not ended."""
+        return self.status == RunStatus.RUNNING and self.stage != RunStage.FETCH
+
+    @property
     def hopeless(self) -> bool:
         """Whether so many attempts have died that another one would, too."""
         return self.deaths >= DEATHS
@@ -220,7 +225,9 @@ class Run:
 
     def started(self, now: datetime) -> "Run":
         """A worker took the run up (for the first time, again after waiting, or from a worker that died)."""
-        return replace(self, status=RunStatus.RUNNING, started_at=self.started_at or now, waiting=None)
+        return replace(
+            self, status=RunStatus.RUNNING, stage=RunStage.FETCH, started_at=self.started_at or now, waiting=None
+        )
 
     def died(self) -> "Run":
         """An attempt ended without a word."""

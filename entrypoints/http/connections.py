@@ -28,6 +28,8 @@ LEAST: Final = 4096
 """Bytes a second that a client takes at least."""
 SMALL: Final = 65_536
 """Bytes that leave at once, whoever reads them: asyncio keeps so many before it makes anybody wait."""
+MOST_HEADERS: Final = 100
+"""Header fields of a request."""
 VERSIONS: Final = frozenset({b"1.0", b"1.1"})
 
 
@@ -56,6 +58,8 @@ class Http1(H11Protocol):
             await self.send(Closed())
 
     async def _check_protocol(self, event: h11.Request) -> None:
+        if len(event.headers) > MOST_HEADERS:
+            raise _Refusal(431)
         names = {name for name, _ in event.headers}
         if event.http_version not in VERSIONS:
             raise _Refusal(505)

@@ -107,6 +107,7 @@ async def test_the_first_records(readers: FeedReaders, tmp_path: Path) -> None:
         (b"PK\x03\x04nothing", {}, ParseFailed),
         (b"SKU,Qty\nA-1,3\n", {"may_be_stock": True}, StockSheet),
         (b"SKU,Qty\nA-1,3\n", {"connector": "none"}, ParseFailed),
+        (b"SKU,Title,Price" + b",Extra" * 1_500 + b"\n" + b"A-1,Sofa,1\n" * 300, {"room": 1 << 20}, ParseFailed),
     ],
 )
 async def test_what_cannot_be_read_is_told(

@@ -13,6 +13,7 @@ from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.wire.codec import JsonCodec
 from domain.jobs.model import ClaimedJob
 from domain.runs.queueing import lane
+from domain.runs.usecases.slots import FairSlots
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import catalogue
 from tests.flows.stage import ROOT
@@ -90,6 +91,34 @@ async def test_attempts_that_take_their_worker_along_count(tmp_path: Path, monke
         run = await desk.newest(source)
         assert (run["status"], run["error"]["code"]) == ("failed", "parse_failed")
         assert "3 times" in run["error"]["message"]
+
+
+async def test_attempts_that_die_before_anything_is_read_do_not_count(tmp_path: Path) -> None:
+    async with bench(tmp_path) as desk:
+        source = await desk.source("push", config={"currency": "usd"})
+        record = {"product": {"external_id": "P", "title": "T"}, "variants": [{"external_id": "V"}]}
+        assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
+        container, taken = desk.world.container, asyncio.Event()
+
+        class Slow(FairSlots):
+            """Slots of which none is ever free."""
+
+            def slot(self, org: str) -> Any:
+                taken.set()
+                return super().slot(org)
+
+        for _ in range(4):
+            (job,) = await container.dispatch().claim(lane(source), 1, timedelta(seconds=30))
+            execution: Any = execution_of(container)
+            execution._slots = Slow(0)
+            attempt = asyncio.create_task(execution(job, asyncio.Event()))
+            async with asyncio.timeout(10):
+                await taken.wait()
+            attempt.cancel()
+            await asyncio.gather(attempt, return_exceptions=True)
+            await _due(desk, source)
+        await desk.worked(source)
+        assert (await desk.newest(source))["status"] == "succeeded"
 
 
 async def test_attempts_that_were_given_back_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,12 +63,13 @@ def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ChunkWriter, "_reconciled", touching)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("bucket_bytes", [100, 1 << 20])
+@pytest.mark.parametrize("seed", range(3))
 async def test_what_is_prepared_ahead_is_as_if_it_were_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, bucket_bytes: int
 ) -> None:
     feeds = _feeds(random.Random(seed))
-    monkeypatch.setattr(chunks, "BUCKET_BYTES", 100)
+    monkeypatch.setattr(chunks, "BUCKET_BYTES", bucket_bytes)
     monkeypatch.setattr(chunks, "CHUNK_ROWS", {Stream.CATALOGUE: 8, Stream.STOCK: 8})
     async with bench(tmp_path) as desk:
         ahead = await _worked(desk, feeds)

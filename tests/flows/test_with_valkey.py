@@ -85,6 +85,8 @@ def test_slow_servers_of_one_stop_nobody_else(whole: Stage, feeds: FeedServer) -
         waiting = "SELECT count(*) FROM runs WHERE status = 'running' AND stage = 'fetch'"
         eventually(lambda: whole.value(waiting) == 32, "all that may wait do", within=40)
         assert others.upload(source, catalogue(5))["status"] == "succeeded"
+        same_host = others.source("url", config={"url": feeds.serve("/quick.csv", catalogue(5)), "currency": "usd"})
+        assert others.pull(same_host)["status"] == "succeeded"
         assert whole.value(waiting) == 32
     finally:
         over.set()

@@ -96,6 +96,13 @@ async def test_no_request_changes_the_protocol(wire: Wire, fields: bytes, path: 
     assert got.count(b"HTTP/1.1 " + plain[9:12]) == 2, "the next request on the connection is answered as HTTP/1.1"
 
 
+async def test_no_request_has_hundreds_of_headers(wire: Wire) -> None:
+    many = b"".join(b"X-%d: 1\r\n" % number for number in range(200))
+    assert (await raw(wire.port, b"GET /v1/status HTTP/1.1\r\nHost: x\r\n" + many + b"\r\n")).startswith(
+        b"HTTP/1.1 431 "
+    )
+
+
 async def test_http2_is_not_spoken_unless_it_is_asked_for(wire: Wire) -> None:
     assert (await raw(wire.port, PREFACE)).startswith(b"HTTP/1.1 505 ")
     head = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"

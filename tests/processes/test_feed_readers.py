@@ -56,7 +56,7 @@ async def _pid(readers: ProcessFeedReaders, folder: Path) -> int:
         ("leave", ReaderDied, "ended with 7"),
         ("sleep", ReaderDied, "longer than 5 seconds"),
         ("raise", ReaderFailed, "KeyError at"),
-        ("server", ReaderDied, "SIGKILL"),
+        ("server", ReaderFailed, "fork server is gone"),
     ],
 )
 async def test_what_one_does_it_does_to_itself(

@@ -71,7 +71,7 @@ class HostileReading:
     def gather(self, buckets: range) -> Gathered:
         """Nothing."""
         del buckets
-        return Gathered([], [])
+        return Gathered([], [], [])
 
     def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
         """Nothing."""

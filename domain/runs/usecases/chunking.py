@@ -51,11 +51,12 @@ def feed_of(spooled: SpooledRows, stream: Stream) -> Feed:
 
 @dataclass(slots=True)
 class Chunk:
-    """The keys of a chunk: a fingerprint of each, and the line it is first named on."""
+    """The keys of a chunk: a fingerprint of each, the line it is first named on, and its rows (long ones several times)."""
 
     buckets: range
     fingerprints: dict[str, RowFingerprint] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,10 @@ class FeedChunks:
         buckets = self.buckets[number]
         gathered = await self.reader.gather(buckets)
         chunk = Chunk(buckets)
-        for fingerprint, line in zip(gathered.fingerprints, gathered.lines, strict=True):
+        for fingerprint, line, rows in zip(gathered.fingerprints, gathered.lines, gathered.rows, strict=True):
             chunk.fingerprints[fingerprint.key] = fingerprint
             chunk.lines[fingerprint.key] = line
+            chunk.rows[fingerprint.key] = rows
         key_range = KeyRange(self.source, self.feed.stream, *slots_of(buckets, self.feed.buckets))
         async with self.uow.scratch(self.tenant, self.context) as tx:
             diff = await tx.catalogue.compare(key_range, list(chunk.fingerprints.values()))

@@ -14,7 +14,7 @@ from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Actor, AuditContext
-from domain.runs.chunks import bucket_count
+from domain.runs.chunks import bucket_count, spool_room
 from domain.runs.model import (
     REREADING,
     Fetched,
@@ -23,7 +23,6 @@ from domain.runs.model import (
     RunError,
     RunErrorCode,
     RunStage,
-    RunStatus,
     WaitingReason,
 )
 from domain.runs.sheets import context_of, settings_digest
@@ -161,7 +160,7 @@ class RunExecution:
             if not source.runnable:
                 await outcome.cancel(tx, job, run, f"The source is {source.status}.")
                 return None
-            if job.lapsed and run.status == RunStatus.RUNNING:
+            if job.lapsed and run.is_being_read:
                 run = run.died()
                 if run.hopeless:
                     await self._give_up(tx, job, run, "")
@@ -196,11 +195,11 @@ class RunExecution:
             snapshot = await self._fetcher.fetch_snapshot(
                 attempt.job.tenant, attempt.run, attempt.source, attempt.connector_job, folder
             )
-            run = await self._keep_snapshot(attempt, snapshot)
-            if run is None:
-                return
-            assert snapshot.path is not None
             async with self._slots.slot(attempt.job.tenant.org):
+                run = await self._keep_snapshot(attempt, snapshot)
+                if run is None:
+                    return
+                assert snapshot.path is not None
                 try:
                     await self._work_through(replace(attempt, run=run), snapshot.path)
                 except StockSheet:
@@ -277,14 +276,16 @@ class RunExecution:
             await outcome.wait(tx, attempt.job, run, WaitingReason(failure.waiting), until, str(failure))
 
 
-def _buckets(path: Path) -> int:
+def _size(path: Path) -> tuple[int, bool]:
+    """The snapshot's bytes, and whether they are packed."""
     with path.open("rb") as file:
         head = file.read(4)
-    return bucket_count(path.stat().st_size, packed=head.startswith(_PACKED))
+    return path.stat().st_size, head.startswith(_PACKED)
 
 
 def _order(attempt: Attempt, path: Path) -> ReadingOrder:
     run, source = attempt.run, attempt.source
+    size, packed = _size(path)
     return ReadingOrder(
         snapshot=str(path),
         folder=str(path.parent),
@@ -292,7 +293,8 @@ def _order(attempt: Attempt, path: Path) -> ReadingOrder:
         config=source.config,
         stream=run.stream.value,
         settings=context_of(source, run.stream),
-        buckets=_buckets(path),
+        buckets=bucket_count(size, packed=packed),
+        room=spool_room(size, packed=packed),
         pushed=isinstance(run.input, PushInput),
         may_be_stock=run.may_be_stock and source.catalogue_at is not None,
     )

@@ -47,7 +47,7 @@ class SnapshotReading:
         self._connectors, self._codec, self._order = connectors, codec, order
         self._spools = spools(Path(order.folder))
         self._stream = Stream(order.stream)
-        self._feed = Spooling(order.buckets, self._stream)
+        self._feed = Spooling(order.buckets, self._stream, room=order.room)
         self._open = ExitStack()
         self._spool: Spool | None = None
         self._chunk = _Chunk(range(0))
@@ -88,7 +88,7 @@ class SnapshotReading:
     def gather(self, buckets: range) -> Gathered:
         """The buckets' keys with their fingerprints."""
         chunk = self._gathered(buckets)
-        fingerprints, lines = [], []
+        fingerprints, lines, rows = [], [], []
         for key, kept in chunk.lines.items():
             digest = blake2b(digest_size=16)
             for table, _, cells in kept:
@@ -96,7 +96,8 @@ class SnapshotReading:
                 digest.update(cells)
             fingerprints.append(RowFingerprint(slot_of(key, self._stream), key, digest.digest()))
             lines.append(kept[0][1])
-        return Gathered(fingerprints, lines)
+            rows.append(sum(weight_of(cells) for _, _, cells in kept))
+        return Gathered(fingerprints, lines, rows)
 
     def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
         """What the feed states under these keys, one by one. A statement's key is the fingerprint's."""

@@ -19,6 +19,7 @@ from domain.runs.crowding import Crowding, weight_of
 from domain.runs.model import KEPT_PROBLEMS
 from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of
 from ports.codec import Codec
+from ports.connectors import ParseFailed
 from ports.spool import Spool
 
 SAMPLES: Final = 50
@@ -44,7 +45,7 @@ class ProblemLog:
 class Spooling:
     """What of a feed is put aside so far; another thread may look at the counts.
 
-    Rows are put aside in `buckets` by a hash of their key; `held` counts the rows of each, long ones several times.
+    Rows are put aside in `buckets`, while there is `room` (bytes) by a hash of their key; `held` counts the rows of each, long ones several times.
     """
 
     buckets: int
@@ -54,6 +55,7 @@ class Spooling:
     problems: ProblemLog = field(default_factory=ProblemLog)
     slots: "list[array[int]]" = field(default_factory=list)
     held: list[int] = field(default_factory=list)
+    room: int = 1 << 30
     crowding: Crowding = field(default_factory=Crowding)
 
     def __post_init__(self) -> None:
@@ -156,4 +158,9 @@ class RowSpooler:
         if feed.held[bucket] > ROWS and table != PUSHED and feed.crowding.refuses(key, weight_of(entry)):
             feed.crowding.leave_out(key, line, feed.sheets[table].name)
             return
+        feed.room -= len(entry)
+        if feed.room < 0:
+            raise ParseFailed(
+                "Read out, the feed takes very much more room than it does as a file; leave empty columns out."
+            )
         self._spool.put(bucket, encode((table, key, line)) + b"\t" + entry)

@@ -1,7 +1,7 @@
 """Writing a run chunk by chunk: what is unchanged costs a look, what changed is written in one transaction a chunk."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from domain.events.model import Event
 from domain.jobs.model import ClaimedJob
 from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import AuditContext
-from domain.runs.chunks import shape_of
+from domain.runs.chunks import CHUNK_ROWS, portions_of, shape_of
 from domain.runs.model import Checkpoint, Run, RunStage
 from domain.runs.usecases.chunking import ComparedChunk, Feed, FeedChunks
 from domain.runs.usecases.spooling import ProblemLog
@@ -24,18 +24,31 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)
-class NormalisedChunk:
-    """A compared chunk and what the feed states under the keys that changed."""
+class Portion:
+    """What of a compared chunk is written in one transaction: keys that changed, and keys that are absent.
+
+    `chunks` are written with it; the last portion of a chunk counts what did not change, and what is absent still.
+    """
 
     compared: ComparedChunk
+    changed: frozenset[str]
+    absent: Sequence[str]
+    chunks: int
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NormalisedChunk:
+    """A portion of a chunk, and what the feed states under the keys that changed."""
+
+    portion: Portion
     statements: Sequence[ProductStatement]
     problems: Sequence[Problem]
-    absent: Sequence[str]
 
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to bring the catalogue to."""
-        return not self.statements and not self.absent
+        return not self.statements and not self.portion.absent
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,46 +98,55 @@ class ChunkWriter:
         return shape_of(self.chunks.buckets, self._feed.buckets, self._feed.stream)
 
     async def write_chunks(self) -> None:
-        """Every chunk, one transaction each; while one is written the next is compared, normalised and reconciled."""
-        last = len(self.chunks.buckets)
-        if self.first == last:
-            return
+        """Every chunk, mostly in one transaction; while one is written the next is compared, normalised and reconciled."""
         beside: list[asyncio.Task[None]] = []
         before: frozenset[str] = frozenset()
-        ahead = asyncio.create_task(self._prepare_chunk(self.first))
+        chunks = self._prepared_chunks()
+        ahead = asyncio.ensure_future(anext(chunks, None))
         try:
-            for number in range(self.first, last):
-                prepared = await ahead
-                if number + 1 < last:
-                    ahead = asyncio.create_task(self._prepare_chunk(number + 1))
+            while (prepared := await ahead) is not None:
+                ahead = asyncio.ensure_future(anext(chunks, None))
                 if isinstance(prepared, PreparedChunk):
                     if not before.isdisjoint(prepared.touches):  # what it rests on has been written since
-                        prepared = await self._reconciled(await self._normalise(prepared.normalised.compared))
+                        prepared = await self._reconciled(await self._normalise(prepared.normalised.portion))
                     before = prepared.touches
-                await self._write_chunk(prepared, number + 1)
+                await self._write_chunk(prepared)
                 if self.counts.get("variants_created", 0) >= self.grown:
                     self.grown = self.counts["variants_created"] * 4
                     beside.append(asyncio.create_task(self.statistics()))
         finally:
             ahead.cancel()
             await asyncio.wait([ahead])
+            await chunks.aclose()
             await asyncio.gather(*beside, return_exceptions=True)
 
-    async def _prepare_chunk(self, number: int) -> PreparedChunk | NormalisedChunk:
-        """Everything that is done before the chunk's transaction; of stock, whose chunks share products, only a part."""
-        normalised = await self._normalise(await self.chunks.compare(number))
-        if normalised.is_idle or self.run.stream != Stream.CATALOGUE:
-            return normalised
-        return await self._reconciled(normalised)
+    async def _prepared_chunks(self) -> AsyncGenerator[PreparedChunk | NormalisedChunk, None]:
+        """Everything that is done before a chunk's transaction; of stock, whose chunks share products, only a part."""
+        for number in range(self.first, len(self.chunks.buckets)):
+            compared = await self.chunks.compare(number)
+            for portion in self._portions(compared, number):
+                normalised = await self._normalise(portion)
+                stock = self.run.stream != Stream.CATALOGUE
+                yield normalised if normalised.is_idle or stock else await self._reconciled(normalised)
 
-    async def _normalise(self, compared: ComparedChunk) -> NormalisedChunk:
-        stated = await self.chunks.states(compared.chunk, compared.diff.changed | compared.diff.returned)
-        absent = sorted(compared.diff.absent) if self.run.complete else []
-        return NormalisedChunk(compared, stated.statements, stated.problems, absent)
+    def _portions(self, compared: ComparedChunk, number: int) -> Iterator[Portion]:
+        rows, diff = compared.chunk.rows, compared.diff
+        changed = {key: rows[key] for key in rows if key in diff.changed or key in diff.returned}
+        absent = dict.fromkeys(sorted(diff.absent) if self.run.complete else (), 1)
+        portions = portions_of(changed | absent, 2 * CHUNK_ROWS[self.run.stream])
+        for place, keys in enumerate(portions, start=1):
+            last = place == len(portions)
+            gone = [key for key in keys if key in absent]
+            yield Portion(compared, frozenset(keys).difference(gone), gone, number + last, last)
+
+    async def _normalise(self, portion: Portion) -> NormalisedChunk:
+        stated = await self.chunks.states(portion.compared.chunk, portion.changed)
+        return NormalisedChunk(portion, stated.statements, stated.problems)
 
     async def _reconciled(self, normalised: NormalisedChunk) -> PreparedChunk:
         """The chunk's statements are used up by it."""
-        chunk, statements, absent = normalised.compared.chunk, normalised.statements, normalised.absent
+        portion, statements = normalised.portion, normalised.statements
+        chunk, absent = portion.compared.chunk, portion.absent
         keys = [statement.key for statement in statements] + list(absent)
         variants = [variant.key for statement in statements for variant in statement.variants]
         async with self.uow.read(self.job.tenant) as tx:
@@ -143,24 +165,29 @@ class ChunkWriter:
         await asyncio.to_thread(apply)
         return PreparedChunk(normalised, reconciler, frozenset(touches))
 
-    async def _write_chunk(self, prepared: PreparedChunk | NormalisedChunk, written: int) -> None:
+    async def _write_chunk(self, prepared: PreparedChunk | NormalisedChunk) -> None:
+        normalised = prepared.normalised if isinstance(prepared, PreparedChunk) else prepared
         async with self.uow.begin(self.job.tenant, self.context) as tx:
-            events = await self._bring_catalogue(tx, prepared)
+            events = await self._bring_catalogue(tx, prepared, normalised)
             stats, problems = {**self.run.stats, **self.stats()}, tuple(self._feed.problems.kept)
-            checkpoint = Checkpoint(written, self._shape())
+            checkpoint = Checkpoint(normalised.portion.chunks, self._shape())
             run = replace(self.run, stats=stats, stage=RunStage.STORE, checkpoint=checkpoint)
             self.run = replace(run, problems=problems, deaths=0)
             await tx.runs.save(self.run)
             await tx.events.append(events)  # last before the fence: events hold the log's high watermark back
             await tx.jobs.hold(self.job, self.lease)
 
-    async def _bring_catalogue(self, tx: Tx, prepared: PreparedChunk | NormalisedChunk) -> Sequence[Event]:
+    async def _bring_catalogue(
+        self, tx: Tx, prepared: PreparedChunk | NormalisedChunk, normalised: NormalisedChunk
+    ) -> Sequence[Event]:
         """Bring the catalogue to what the chunk states; answers the events of that."""
-        normalised = prepared.normalised if isinstance(prepared, PreparedChunk) else prepared
-        diff = normalised.compared.diff
-        self._count("unchanged", diff.unchanged)
-        lingering = sorted(diff.lingering) if self.run.complete and self.run.stream == Stream.CATALOGUE else []
-        if normalised.is_idle and not diff.changed and not diff.returned and not lingering:
+        portion = normalised.portion
+        diff, lingering = portion.compared.diff, list[str]()
+        if portion.last:
+            self._count("unchanged", diff.unchanged)
+            if self.run.complete and self.run.stream == Stream.CATALOGUE:
+                lingering = sorted(diff.lingering)
+        if normalised.is_idle and not portion.changed and not lingering:
             return ()
         if isinstance(prepared, PreparedChunk):
             reconciler = prepared.reconciler
@@ -172,12 +199,13 @@ class ChunkWriter:
             self._feed.problems.add(problem)
         for name, number in reconciler.counts.items():
             self._count(name, number)
-        batch = reconciler.finished([*normalised.absent, *lingering])
-        await tx.catalogue.save(normalised.compared.key_range, batch, tx.now)
+        batch = reconciler.finished([*portion.absent, *lingering])
+        await tx.catalogue.save(portion.compared.key_range, batch, tx.now)
         return reconciler.events
 
     async def _reconcile_stock(self, tx: Tx, normalised: NormalisedChunk) -> CatalogueReconciler:
-        chunk, statements, absent = normalised.compared.chunk, normalised.statements, normalised.absent
+        portion, statements = normalised.portion, normalised.statements
+        chunk, absent = portion.compared.chunk, portion.absent
         keys = [statement.key for statement in statements] + list(absent)
         found = await tx.catalogue.load_by_variant(self.source.id, keys)
         reconciler = self._reconciler(tx, {product.key: product for product, _ in found.values()})

@@ -6,7 +6,7 @@ import pytest
 
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
-from domain.runs.chunks import CHUNK_ROWS, bucket_count, chunks_of, slot_of, slots_of
+from domain.runs.chunks import CHUNK_ROWS, bucket_count, chunks_of, portions_of, slot_of, slots_of
 from domain.runs.model import PushInput, RunError, RunErrorCode, WaitingReason
 from domain.runs.queueing import rescheduled
 from domain.runs.shrink import allowance, confirms, kept_by_stock
@@ -23,6 +23,11 @@ def test_chunks_hold_whole_buckets_and_all_slots() -> None:
     bounds = [slots_of(chunk, 7) for chunk in (range(2), range(2, 3), range(3, 7))]
     assert (bounds[0][0], bounds[-1][1]) == (0, SLOTS)
     assert [high for _, high in bounds[:-1]] == [low for low, _ in bounds[1:]]
+
+
+def test_what_falls_into_one_bucket_is_written_in_portions() -> None:
+    assert portions_of({}, 3) == [[]]
+    assert portions_of({"a": 1, "b": 2, "c": 9, "d": 1}, 3) == [["a", "b"], ["c"], ["d"]]
 
 
 def test_items_of_one_product_stand_together_in_stock() -> None:
