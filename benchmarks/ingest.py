@@ -9,7 +9,8 @@ from pathlib import Path
 
 from benchmarks import feeds
 from benchmarks.floor import floor_rate
-from benchmarks.stack import Stack, peak_rss, stack
+from benchmarks.stack import Stack, stack
+from benchmarks.watching import Watched
 from domain.kernel.tenancy import Tenant
 from domain.runs.model import Run
 from domain.sources.model import Source
@@ -74,8 +75,13 @@ async def _hundred_thousand(parts: Stack, folder: Path, products: int) -> None:
         path = folder / "catalogue.csv"
         rows = feeds.write_catalogue(path, products)
         started = time.perf_counter()
-        run = await measured(parts, tenant, source, path, f"first load, {rows:,} rows", rows)
+        with Watched(worker.pid) as watched, Watched(parts.postgres) as database:
+            begun = watched.seconds, database.seconds
+            run = await measured(parts, tenant, source, path, f"first load, {rows:,} rows", rows)
         line("  file to readable, wall", f"{time.perf_counter() - started:10.2f} s")
+        spent = watched.seconds - begun[0], database.seconds - begun[1]
+        line("  processor time", f"{spent[0]:10.2f} s worker and readers, {spent[1]:.2f} s PostgreSQL")
+        line("  peak memory of worker and readers", f"{watched.peak:>10,.0f} MiB")
         ours = rows / seconds(run)
         print(f"  stats {dict(run.stats)}")
         floor = await floor_rate(parts, rows)
@@ -94,7 +100,6 @@ async def _hundred_thousand(parts: Stack, folder: Path, products: int) -> None:
         await measured(parts, tenant, source, stock, "first stock file, every offer changed", rows)
         feeds.write_stock(stock, products, shift=11)
         await measured(parts, tenant, source, stock, "stock file, every offer changed", rows)
-        line("peak memory of the worker", f"{peak_rss(worker.pid):>10,} MiB")
     finally:
         worker.terminate()
         worker.wait(20)
@@ -107,8 +112,9 @@ async def _million(parts: Stack, folder: Path, products: int) -> None:
         tenant, source = Tenant(organisation.id, True), await parts.source(organisation)
         path = folder / "million.csv"
         rows = feeds.write_catalogue(path, products)
-        await measured(parts, tenant, source, path, f"first load, {rows:,} rows", rows)
-        line("  peak memory of the worker", f"{peak_rss(worker.pid):>10,} MiB")
+        with Watched(worker.pid) as watched:
+            await measured(parts, tenant, source, path, f"first load, {rows:,} rows", rows)
+        line("  peak memory of worker and readers", f"{watched.peak:>10,.0f} MiB")
     finally:
         worker.terminate()
         worker.wait(20)

@@ -144,13 +144,6 @@ async def stack(
             await server.stop()
 
 
-def peak_rss(pid: int) -> int:
-    """The most memory a process has held, in MiB."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) // 1024
-
-
 def cpu_seconds(pid: int) -> float:
     """CPU seconds that a process and the children it waits for have used so far."""
     total = 0.0

@@ -49,5 +49,8 @@ class MemoryFeedReaders:
         finally:
             reader.close()
 
+    async def warm(self) -> None:
+        """Everything is ready."""
+
     async def close(self) -> None:
         """Nothing is left to be ended."""

@@ -206,6 +206,10 @@ class ProcessFeedReaders:
                 else:
                     reader.close()
 
+    async def warm(self) -> None:
+        """Have the fork server ready before the first file comes."""
+        await self._started()
+
     async def close(self) -> None:
         """End every reader."""
         for reader in self._idle:

@@ -16,6 +16,9 @@ from entrypoints.container import Container, product_version
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 
+WARM_AFTER: Final = 2.0
+"""Seconds after its start that a worker makes readers ready, unless a file comes before."""
+
 
 async def run_worker(container: Container, settings: Settings, duties: frozenset[str]) -> None:
     """Do the duties (`runs`, `webhooks`) until SIGTERM or SIGINT."""
@@ -32,11 +35,22 @@ async def run_worker(container: Container, settings: Settings, duties: frozenset
 async def _run_runs(container: Container, settings: Settings, stop: asyncio.Event) -> None:
     dependencies = container.assembled()
     await asyncio.to_thread(container.workspaces().sweep)
+    warming = asyncio.create_task(_warm(container), name="warming readers")
     handlers = {kind: handler for area in AREAS for kind, handler in area.jobs(dependencies).items()}
     drain = Drain(dependencies.dispatch, handlers)
     database = Polling(dependencies.dispatch, dependencies.signals)
     source = Failover(ArqWorker(settings.redis_url), database) if settings.redis_url else database
-    await Worker(source, drain, lanes=settings.worker_lanes).run(stop)
+    try:
+        await Worker(source, drain, lanes=settings.worker_lanes).run(stop)
+    finally:
+        warming.cancel()
+        await asyncio.gather(warming, return_exceptions=True)
+
+
+async def _warm(container: Container) -> None:
+    """Have readers ready, once everything else that starts beside this has done so."""
+    await asyncio.sleep(WARM_AFTER)
+    await container.feed_readers().warm()
 
 
 async def _deliver(container: Container, _settings: Settings, stop: asyncio.Event) -> None:
