@@ -81,7 +81,7 @@ class Reading:
             assert len(sample.records) <= 5
             return
         spooled = await reader.spool(_nobody)
-        assert spooled.rows >= 0 and sum(spooled.held) <= spooled.rows
+        assert len(spooled.held) == BUCKETS and bool(spooled.rows) == bool(sum(spooled.held))
         gathered = await reader.gather(range(BUCKETS))
         keys = [one.key for one in gathered.fingerprints]
         assert len(set(keys)) == len(keys)
