@@ -95,7 +95,6 @@ def test_a_workers_loop_goes_on(stage: Stage) -> None:
         ingested(tenancy, LARGE_CSV)
         ingested(tenancy, MANY_CELLS, "feed.xlsx")
         longest, idle = pauses()
-    print(longest, idle)
     assert calm(longest, idle), (longest, idle)
 
 
@@ -105,7 +104,6 @@ def test_the_watch_sees_a_worker_that_reads_on_its_loop(stage: Stage) -> None:
         begin(stage, tenancy)
         ingested(tenancy, LARGE_CSV)
         longest, idle = pauses()
-    print(longest, idle)
     assert not calm(longest, idle), (longest, idle)
 
 
@@ -172,5 +170,4 @@ def test_the_apis_loop_goes_on(stage: Stage) -> None:
     finally:
         idle.stop()
     assert not errors, errors
-    print(longest)
     assert calm(longest[stage.port], longest[idle.port]), longest

@@ -54,7 +54,9 @@ def _xml() -> bytes:
             [("id", "A-2"), ("title", "<![CDATA[<b>Sofa</b>]]>"), ("product_detail", "<g:a>1</g:a>")],
         )
     )
-    return f'<?xml version="1.0"?><rss xmlns:g="http://base.google.com/ns/1.0"><channel>{items}</channel></rss>'.encode()
+    return (
+        f'<?xml version="1.0"?><rss xmlns:g="http://base.google.com/ns/1.0"><channel>{items}</channel></rss>'.encode()
+    )
 
 
 def _cells(row: Sequence[str], number: int) -> str:
@@ -66,9 +68,7 @@ def _cells(row: Sequence[str], number: int) -> str:
 
 
 _SHEET = sheet("".join(_cells(row, number) for number, row in enumerate([HEADERS, *ROWS], start=1)))
-_SHARED = (
-    '<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>SKU</t></si><si><t>Qty</t></si></sst>'
-)
+_SHARED = '<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>SKU</t></si><si><t>Qty</t></si></sst>'
 _SHARING = sheet(
     '<row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1" t="s"><v>1</v></c></row>'
     '<row r="2"><c r="A2"><v>17</v></c><c r="B2"><f>1+1</f><v>2</v></c></row><row r="3"><c r="A3" t="b"><v>1</v></c></row>'

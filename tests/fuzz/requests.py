@@ -48,7 +48,11 @@ class Sent:
         lines += [b"Authorization: Bearer " + secret.encode(), *(name + b": " + value for name, value in self.headers)]
         if self.body is not None:
             lines.append(b"Content-Length: %d" % max(0, len(self.body) + self.told))
-        return b"\r\n".join(line.replace(b"\r", b"").replace(b"\n", b"") for line in lines) + b"\r\n\r\n" + (self.body or b"")
+        return (
+            b"\r\n".join(line.replace(b"\r", b"").replace(b"\n", b"") for line in lines)
+            + b"\r\n\r\n"
+            + (self.body or b"")
+        )
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,9 @@ class Described:
     def operations(self) -> list[tuple[str, str, str]]:
         """Name, method and path of every operation."""
         paths = self.document["paths"]
-        return [(row["operationId"], method.upper(), path) for path, item in paths.items() for method, row in item.items()]
+        return [
+            (row["operationId"], method.upper(), path) for path, item in paths.items() for method, row in item.items()
+        ]
 
     def requests(self, method: str, path: str) -> st.SearchStrategy[Sent]:
         """Requests to that operation."""
@@ -125,7 +131,9 @@ class Described:
         return st.sampled_from([*known, *known, f"{prefix}_{DIGITS}"]) if known else of_schema(schema).map(_as_text)
 
     def _path(self, path: str, parameters: list[Json]) -> st.SearchStrategy[bytes]:
-        wild = st.one_of(st.sampled_from(ODD).map(_quoted), st.sampled_from(ODD_BYTES), st.sampled_from(self._others).map(str.encode))
+        wild = st.one_of(
+            st.sampled_from(ODD).map(_quoted), st.sampled_from(ODD_BYTES), st.sampled_from(self._others).map(str.encode)
+        )
         parts = []
         for parameter in parameters:
             known = self._known(parameter["schema"]).map(str.encode)
@@ -151,7 +159,11 @@ class Described:
             value = st.one_of(known.map(_quoted), known.map(_quoted), odd, st.sampled_from(ODD_BYTES[:20]))
             pairs.append(value.map(lambda text, name=name: name.encode() + b"=" + text))  # type: ignore[misc]
         wild = st.sampled_from(ODD_BYTES).map(lambda text: text.replace(b" ", b"+"))
-        return st.lists(st.one_of(*pairs, *pairs, wild), max_size=4).map(b"&".join).map(lambda text: text.replace(b" ", b"%20"))
+        return (
+            st.lists(st.one_of(*pairs, *pairs, wild), max_size=4)
+            .map(b"&".join)
+            .map(lambda text: text.replace(b" ", b"%20"))
+        )
 
     def _headers(self, parameters: list[Json]) -> st.SearchStrategy[list[tuple[bytes, bytes]]]:
         made = []
@@ -166,7 +178,18 @@ class Described:
             often = parameter["required"] or name in (b"If-Match", b"Idempotency-Key")
             absent = st.just(list[tuple[bytes, bytes]]())
             made.append(st.one_of(value, value, value, value, absent) if often else st.one_of(absent, absent, value))
-        odd = st.sampled_from([b"X-Odd", b"Accept", b"User-Agent", b"Expect", b"Upgrade", b"Service-Nothing", b"Cookie", b"Accept-Encoding"])
+        odd = st.sampled_from(
+            [
+                b"X-Odd",
+                b"Accept",
+                b"User-Agent",
+                b"Expect",
+                b"Upgrade",
+                b"Service-Nothing",
+                b"Cookie",
+                b"Accept-Encoding",
+            ]
+        )
         extra = st.lists(st.tuples(odd, st.sampled_from(ODD_BYTES)), max_size=1)
         return st.tuples(*made, extra).map(lambda lists: [pair for pairs in lists for pair in pairs])
 

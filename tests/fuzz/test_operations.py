@@ -68,7 +68,10 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         process = stage.api()
         idle.api()
         mine, theirs = stage.organisation(), stage.organisation()
-        ids = [stage.within(lambda container, tenancy=tenancy: _furnished(container, tenancy)) for tenancy in (mine, theirs)]  # type: ignore[misc]
+        ids = [
+            stage.within(lambda container, tenancy=tenancy: _furnished(container, tenancy))
+            for tenancy in (mine, theirs)
+        ]  # type: ignore[misc]
         _marked(theirs, ids[1])
         known = {prefix: [ids[0][prefix], ids[1][prefix]] for prefix in ids[0]}
         described = Described(document(whole(), "https://api.example", "https://docs.example"), known)
