@@ -108,14 +108,15 @@ def mutated(value: Any) -> st.SearchStrategy[Any]:
 
 def _changed(value: Any, changes: list[tuple[int, str, Any]]) -> Any:
     holder = [copy.deepcopy(value)]
-    for number, deed, hostile in changes:
+    for number, deed, given in changes:
+        hostile = copy.deepcopy(given)  # what stands in two places must not become part of itself
         places = list(_places(holder))
         parent, key = places[number % len(places)]
         match deed:
             case "drop" if parent is not holder:
                 del parent[key]
             case "wrap":
-                parent[key] = [parent[key]] * 3
+                parent[key] = [copy.deepcopy(parent[key]) for _ in range(3)]
             case "add" if isinstance(parent, dict):
                 parent[f"x{key}"] = hostile
             case _:
@@ -123,9 +124,9 @@ def _changed(value: Any, changes: list[tuple[int, str, Any]]) -> Any:
     return holder[0]
 
 
-def _places(container: Any) -> Any:
+def _places(container: Any, depth: int = 0) -> Any:
     pairs = container.items() if isinstance(container, dict) else enumerate(container)
     for key, value in list(pairs)[:50]:
         yield container, key
-        if isinstance(value, (dict, list)) and value is not NESTED:
-            yield from _places(value)
+        if isinstance(value, (dict, list)) and depth < 12:
+            yield from _places(value, depth + 1)
