@@ -5,6 +5,7 @@ import json
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 from urllib.parse import quote
 
@@ -28,6 +29,12 @@ _TYPES = (
 )  # fmt: skip
 
 
+PARTS = frozenset({"path", "query", "headers", "body"})
+FRESH = b"fresh"
+"""An Idempotency-Key in whose place a new one is sent."""
+_KEYS = count(1)
+
+
 @dataclass(frozen=True)
 class Sent:
     """A request as bytes; `path` and `query` as they stand in the request line."""
@@ -45,7 +52,8 @@ class Sent:
         """The request of the holder of that key."""
         target = self.path + (b"?" + self.query if self.query else b"")
         lines = [self.method.encode() + b" " + target + b" HTTP/1.1", b"Host: localhost", b"Connection: close"]
-        lines += [b"Authorization: Bearer " + secret.encode(), *(name + b": " + value for name, value in self.headers)]
+        lines.append(b"Authorization: Bearer " + secret.encode())
+        lines += [name + b": " + (b"k%d" % next(_KEYS) if value == FRESH else value) for name, value in self.headers]
         if self.body is not None:
             lines.append(b"Content-Length: %d" % max(0, len(self.body) + self.told))
         return (
@@ -102,21 +110,45 @@ class Described:
         ]
 
     def requests(self, method: str, path: str) -> st.SearchStrategy[Sent]:
-        """Requests to that operation."""
+        """Requests to that operation: as they should be, with one part that is anything, or with all of them so."""
+        wild = [frozenset[str](), *(frozenset({part}) for part in PARTS), PARTS]
+        return st.one_of([self._sent(method, path, parts) for parts in wild])
+
+    def _sent(self, method: str, path: str, wild: frozenset[str]) -> st.SearchStrategy[Sent]:
         row = self.document["paths"][path][method.lower()]
         parameters = [self._resolved(parameter) for parameter in row["parameters"]]
         of = {where: [one for one in parameters if one["in"] == where] for where in ("path", "query", "header")}
-        body, has_body = self._body(row)
         return st.builds(
             lambda made, query, headers, content, told: Sent(
                 row["operationId"], method, made, query, [*headers, *content[0]], content[1], told
             ),
-            self._path(path, of["path"]),
-            self._query(of["query"]),
-            self._headers(of["header"]),
-            body,
-            st.sampled_from([0] * 30 + [1, -1]) if has_body else st.just(0),
+            self._path(path, of["path"], "path" in wild),
+            self._query(of["query"]) if "query" in wild else self._good_query(of["query"]),
+            self._headers(of["header"]) if "headers" in wild else self._good_headers(of["header"]),
+            self._body(row, "body" in wild),
+            st.sampled_from([0] * 30 + [1, -1]) if "body" in wild and "requestBody" in row else st.just(0),
         )
+
+    def _good_query(self, parameters: list[Json]) -> st.SearchStrategy[bytes]:
+        known = {
+            one["name"]: self._known(one["schema"]).map(_quoted)
+            for one in parameters
+            if one["name"] != "wait" and one["schema"].get("format") != "cursor"
+        }
+        return st.fixed_dictionaries({}, optional=known).map(
+            lambda values: b"&".join(name.encode() + b"=" + value for name, value in list(values.items())[:3])
+        )
+
+    def _good_headers(self, parameters: list[Json]) -> st.SearchStrategy[list[tuple[bytes, bytes]]]:
+        made: list[tuple[bytes, bytes]] = []
+        for parameter in parameters:
+            if parameter["name"] == "If-Match":
+                made.append((b"If-Match", b"*"))
+            elif parameter["name"] == "Idempotency-Key":
+                made.append((b"Idempotency-Key", FRESH))
+        dry = any(parameter["name"] == "Service-Dry-Run" for parameter in parameters)
+        tried = [[], [], [(b"Service-Dry-Run", b"true")], [(b"Service-Dry-Run", b"explain")]] if dry else [[]]
+        return st.sampled_from(tried).map(lambda more: made + more)
 
     def _resolved(self, parameter: Json) -> Json:
         if "$ref" in parameter:
@@ -130,14 +162,13 @@ class Described:
         known = self._ids.get(prefix)
         return st.sampled_from([*known, *known, f"{prefix}_{DIGITS}"]) if known else of_schema(schema).map(_as_text)
 
-    def _path(self, path: str, parameters: list[Json]) -> st.SearchStrategy[bytes]:
-        wild = st.one_of(
-            st.sampled_from(ODD).map(_quoted), st.sampled_from(ODD_BYTES), st.sampled_from(self._others).map(str.encode)
+    def _path(self, path: str, parameters: list[Json], wild: bool) -> st.SearchStrategy[bytes]:
+        anything = st.one_of(
+            st.sampled_from(ODD).map(_quoted),
+            st.sampled_from(ODD_BYTES),
+            st.sampled_from(self._others).map(str.encode),
         )
-        parts = []
-        for parameter in parameters:
-            known = self._known(parameter["schema"]).map(str.encode)
-            parts.append(st.one_of(known, known, known, known, wild))
+        parts = [anything if wild else self._known(parameter["schema"]).map(str.encode) for parameter in parameters]
         names = [parameter["name"] for parameter in parameters]
 
         def made(values: tuple[bytes, ...]) -> bytes:
@@ -173,7 +204,7 @@ class Described:
             if name == b"If-Match":
                 good = st.sampled_from([b"*", b'"1-x"', b'"2-y"'])
             if name == b"Idempotency-Key":
-                good = st.integers(0, 2**40).map(lambda number: b"k%d" % number)
+                good = st.sampled_from([FRESH, FRESH, b"k-again"])
             value = st.one_of(good, good, good, st.sampled_from(ODD_BYTES)).map(lambda text, name=name: [(name, text)])  # type: ignore[misc]
             often = parameter["required"] or name in (b"If-Match", b"Idempotency-Key")
             absent = st.just(list[tuple[bytes, bytes]]())
@@ -193,17 +224,27 @@ class Described:
         extra = st.lists(st.tuples(odd, st.sampled_from(ODD_BYTES)), max_size=1)
         return st.tuples(*made, extra).map(lambda lists: [pair for pairs in lists for pair in pairs])
 
-    def _body(self, row: Json) -> tuple[st.SearchStrategy[tuple[list[tuple[bytes, bytes]], bytes | None]], bool]:
+    def _body(self, row: Json, wild: bool) -> st.SearchStrategy[tuple[list[tuple[bytes, bytes]], bytes | None]]:
+        typed = st.just([(b"Content-Type", b"application/json")])
         media = row.get("requestBody", {}).get("content", {}).get("application/json")
         if media is None:
-            junk = st.sampled_from([None] * 8 + [b"{}", b"[]", b"\xff", b"null"])
-            return st.tuples(st.just([(b"Content-Type", b"application/json")]), junk), False
+            junk = st.sampled_from([b"{}", b"[]", b"\xff", b"null", b" ", b"[" * 40_000])
+            return st.tuples(typed, junk if wild else st.none())
         good = st.one_of(of_schema(media["schema"]), st.just(media["examples"]["usual"]["value"]))
-        values = st.one_of(good, good, good.flatmap(mutated))
-        encoded = values.map(lambda value: json.dumps(value).encode())
-        broken = st.tuples(encoded, st.floats(0, 1), st.sampled_from(_BROKEN)).map(lambda given: given[2](*given[:2]))
-        types = st.sampled_from([b"application/json"] * 20 + list(_TYPES)).map(lambda value: [(b"Content-Type", value)])
-        return st.tuples(types, st.one_of(encoded, encoded, encoded, broken)), True
+        if not wild:
+            return st.tuples(typed, good.map(_encoded))
+        broken = st.tuples(good.map(_encoded), st.floats(0, 1), st.sampled_from(_BROKEN))
+        types = st.sampled_from(_TYPES).map(lambda value: [(b"Content-Type", value)])
+        return st.one_of(
+            st.tuples(typed, good.flatmap(mutated).map(_encoded)),
+            st.tuples(typed, good.flatmap(mutated).map(_encoded)),
+            st.tuples(typed, broken.map(lambda given: given[2](*given[:2]))),
+            st.tuples(types, good.map(_encoded)),
+        )
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value).encode()
 
 
 def _quoted(text: str) -> bytes:
