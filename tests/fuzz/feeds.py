@@ -5,7 +5,7 @@ import io
 import json
 import struct
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -206,6 +206,3 @@ def broken(format: str) -> st.SearchStrategy[Broken]:
     inside = st.lists(st.tuples(st.integers(0, 9), _changes("xml")), min_size=1, max_size=3)
     parts = st.builds(Broken, st.just(format), seeds, inside, st.just([]))
     return st.one_of(parts, parts, st.builds(Broken, st.just(format), seeds, st.just(()), _changes("zip")))
-
-
-Check = Callable[[Broken], None]
