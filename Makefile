@@ -1,12 +1,13 @@
 # One command for each thing that people do here; `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check soak bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks
+.PHONY: help install run test check soak fuzz bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks
 
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 JOBS ?= auto
+SECONDS ?= 600
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -25,8 +26,8 @@ $(STAMP): pyproject.toml
 run: install ## start everything on this machine, with the demo
 	@exec $(BIN)/joinery up --demo
 
-test: install ## every test but the soak
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not soak" tests
+test: install ## every test but the long ones
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not soak and not fuzz" tests
 
 check: install ## style, types, import rules and the rules of this repository
 	@$(BIN)/ruff check .
@@ -37,6 +38,9 @@ check: install ## style, types, import rules and the rules of this repository
 
 soak: install ## the long tests
 	@$(BIN)/python -m pytest -q -m soak tests
+
+fuzz: install ## files and requests of any kind at random, ten minutes each (SECONDS=600, ARGS)
+	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
 bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)

@@ -21,3 +21,13 @@ def test_every_citation_leads_somewhere() -> None:
             if not (ROOT / page).is_file() or (anchor and anchor not in _anchors(ROOT / page)):
                 lost.append(f"{source.relative_to(ROOT)}: {page}#{anchor}")
     assert not lost
+
+
+def test_every_test_that_docs_name_is_there() -> None:
+    named = {
+        (page.name, test)
+        for page in (ROOT / "docs").rglob("*.md")
+        for test in re.findall(r"`(tests/[A-Za-z0-9_/.]*)`", page.read_text("utf-8"))
+    }
+    assert len([test for page, test in named if page == "threat-model.md"]) > 30
+    assert [] == sorted((page, test) for page, test in named if not (ROOT / test).exists())

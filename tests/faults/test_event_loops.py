@@ -1,0 +1,174 @@
+"""Event loops go on while hostile input is worked on: their longest pause is held against that of an idle one.
+
+Both are watched at the same time on the same machine, so that a loaded one makes both of them wait.
+"""
+
+import asyncio
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.connectors.test_hostile_workbooks import HEAD, sheet, workbook
+from tests.flows.feeds import FeedServer, feed_server
+from tests.flows.stage import Stage, Tenancy, eventually
+from tests.postgres.databases import fresh_database
+from tests.support.pauses import watching
+
+PAUSE, TIMES = 0.6, 10
+"""Seconds that a loop may pause, or so many times as long as the idle one, where that is more: reading a feed takes longer."""
+WATCHED = ("-m", "tests.faults.watched")
+HEADER = b"SKU,Title,Qty,Price,Color,Category\n"
+ROWS = (
+    b"".join(b"A%d,Chair,3,9.50,Oak,Chairs\n" % number for number in range(20))
+    + ",Söta fåtölj i massiv ek,1,1.299.00,Oak,Chairs > Armchairs\n".encode() * 330_000
+)
+LARGE_CSV = HEADER + ROWS
+"""20 MB, of which nearly no row has a key: reading takes its time, and storing none."""
+COLUMNS = [chr(66 + n) for n in range(24)]
+KEYED = '<row r="2"><c r="A2" t="inlineStr"><is><t>A1</t></is></c></row>'
+MANY_CELLS = workbook(
+    sheet(
+        HEAD + KEYED + "".join(
+            f'<row r="{row}">' + "".join(f'<c r="{column}{row}"><v>{row}</v></c>' for column in COLUMNS) + "</row>"
+            for row in range(3, 12_000)
+        )
+    )
+)  # fmt: skip
+"""288,000 cells without a key."""
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """An API on a database of its own."""
+    made = Stage(asyncio.run(fresh_database("loops")), tmp_path_factory.mktemp("loops"))
+    try:
+        made.api()
+        yield made
+    finally:
+        made.stop()
+
+
+def calm(longest: float, idle: float) -> bool:
+    """Whether a loop went on as an idle one does, with generous room."""
+    return longest < max(PAUSE, TIMES * idle)
+
+
+@contextmanager
+def watched(stage: Stage, what: str) -> Iterator[Callable[[], tuple[float, float]]]:
+    """A worker of that kind and an idle loop; asked, it tells the longest pauses of both from then until now."""
+    reports = {name: stage.home / f"{name}-{what}.pauses" for name in ("worker", "idle")}
+    kinds = {"worker": what, "idle": "idle"}
+    processes = [
+        stage.start(f"watched-{name}", (*WATCHED, kinds[name], str(report))) for name, report in reports.items()
+    ]
+    try:
+        for report in reports.values():
+            eventually(report.exists, "it watches")
+        yield lambda: tuple(float(report.read_text() or 0) for report in reports.values())  # type: ignore[return-value]
+    finally:
+        stage.stop(*processes)
+
+
+def begin(stage: Stage, tenancy: Tenancy) -> None:
+    """Have the worker do a small run, which starts what starts only once, and the watches begin anew."""
+    source = tenancy.api.source("file", config={"currency": "usd"})
+    assert tenancy.api.upload(source, b"SKU,Title\nA,Chair\n")["status"] == "succeeded"
+    for process in stage.running[-2:]:
+        process.send_signal(signal.SIGUSR1)
+
+
+def ingested(tenancy: Tenancy, content: bytes, filename: str = "feed.csv") -> None:
+    """Hand the file in and wait until its run is through."""
+    source = tenancy.api.source("file", config={"currency": "usd"})
+    run = tenancy.api.ended(tenancy.api.hand_in(source, content, filename), within=180)
+    assert run["status"] == "succeeded", run["error"]
+
+
+def test_a_workers_loop_goes_on(stage: Stage) -> None:
+    tenancy = stage.organisation()
+    with watched(stage, "worker") as pauses:
+        begin(stage, tenancy)
+        ingested(tenancy, LARGE_CSV)
+        ingested(tenancy, MANY_CELLS, "feed.xlsx")
+        longest, idle = pauses()
+    assert calm(longest, idle), (longest, idle)
+
+
+def test_the_watch_sees_a_worker_that_reads_on_its_loop(stage: Stage) -> None:
+    tenancy = stage.organisation()
+    with watched(stage, "in-loop") as pauses:
+        begin(stage, tenancy)
+        ingested(tenancy, HEADER + ROWS * 3)
+        longest, idle = pauses()
+    assert not calm(longest, idle), (longest, idle)
+
+
+BODIES = (
+    b'{"name":"A","kind":"push","config":{"a":[' + b"0," * 78_000 + b"0]}}",
+    b'{"name":"A","kind":"push","config":[' + b",".join([b'{"a":[]}'] * 26_000) + b"]}",
+    b"{" + b",".join(b'"%d":%d' % (number, number) for number in range(70_000)) + b"}",
+    b"{" + b",".join(b'"%d":"%s"' % (number, b"x" * 90) for number in range(9_900)) + b"}",
+    b"[" * (1 << 20),
+    b'{"a":' * 150_000 + b"1" + b"}" * 150_000,
+    b'{"name":"' + b"\\u00e9" * 170_000 + b'","kind":"push"}',
+    b'{"name":"A","name":"A"' + b',"name":"A"' * 9_000 + b"}",
+    b'{"name":' + b"9" * 1_000_000 + b"}",
+)
+PUSHES = (
+    json.dumps({"records": [{"product": {"external_id": str(n), "tags": ["a"] * 190}} for n in range(1000)]}).encode(),
+    json.dumps({"records": [{"product": {"external_id": str(n), "x": [{}] * 190}} for n in range(1000)]}).encode(),
+    b'{"records":[' + b"{}," * 390_000 + b"{}]}",
+)
+
+
+def _working(tenancy: Tenancy, feeds: FeedServer, errors: list[Exception]) -> list[threading.Thread]:
+    """Clients that send hostile bodies and have large sources tested."""
+    api = tenancy.api
+    push = api.source("push", config={"currency": "usd"})
+    sources = [
+        api.source("url", config={"url": feeds.serve("/large.csv", LARGE_CSV)}),
+        api.source("url", config={"url": feeds.serve("/cells.xlsx", MANY_CELLS)}),
+        api.source("url", config={"url": feeds.serve("/deep.json", b'[{"a":' * 200_000)}),
+    ]
+    asked = [
+        [("/v1/sources", body) for body in BODIES],
+        [(f"/v1/sources/{push}/records", body) for body in PUSHES],
+        [(f"/v1/sources/{source}/test", None) for source in sources],
+    ]
+
+    def send(requests: list[tuple[str, bytes | None]]) -> None:
+        try:
+            for number in range(2 * len(requests)):
+                path, body = requests[number % len(requests)]
+                typed = {"Content_Type": "application/json"} if body else {}
+                keyed = {} if path.endswith("/test") else {"Idempotency_Key": f"k{path[-5:]}{number}"}
+                answer = api.send("POST", path, body, **typed, **keyed)
+                assert answer.status < 500, (path, (body or b"")[:60], answer.body)
+        except Exception as error:  # told by the test itself
+            errors.append(error)
+
+    return [threading.Thread(target=send, args=(requests,)) for requests in asked]
+
+
+def test_the_apis_loop_goes_on(stage: Stage) -> None:
+    (stage.home / "idle").mkdir(exist_ok=True)
+    idle = Stage(stage.database_url, Path(stage.home, "idle"))
+    tenancy, errors = stage.organisation(), list[Exception]()
+    try:
+        idle.api()
+        with feed_server() as feeds, watching(stage.port, idle.port) as pulse:
+            threads = _working(tenancy, feeds, errors)
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            longest = pulse.longest()
+    finally:
+        idle.stop()
+    assert not errors, errors
+    assert calm(longest[stage.port], longest[idle.port]), longest

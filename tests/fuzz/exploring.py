@@ -1,0 +1,65 @@
+"""How much is tried: a few fixed examples in `make test`, other ones for as long as is asked in `make fuzz`."""
+
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "600"))
+"""How long all operations, and how long all parsers, are tried in `make fuzz`: each of them gets an equal part."""
+BATCH = 100
+PATIENCE = 900
+"""Seconds that a test may go on beyond its time: making an example small takes a while."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """`seconds` of random examples, or (None) so many `examples`, the same every time."""
+
+    examples: int
+    seconds: float | None = None
+
+
+def efforts(examples: int, parts: int) -> pytest.MarkDecorator:
+    """Parametrises a test by its short form and, marked `fuzz`, by its long one; `parts` tests share the time."""
+    seconds = SECONDS / parts
+    marks = [pytest.mark.fuzz, pytest.mark.timeout(seconds + PATIENCE)]
+    long = pytest.param(Effort(BATCH, seconds), id="long", marks=marks)
+    return pytest.mark.parametrize("effort", [pytest.param(Effort(examples), id="short"), long])
+
+
+def explore(effort: Effort, check: Callable[..., None], *strategies: SearchStrategy[Any]) -> None:
+    """Have `check` see examples of the strategies; what fails is made small and told with a seed to repeat it by."""
+    if effort.seconds is None:
+        _tried(effort, check, strategies, fixed=True)
+        return
+    until = time.monotonic() + effort.seconds
+    while time.monotonic() < until:
+        _tried(effort, check, strategies, fixed=False)
+
+
+def _tried(
+    effort: Effort, check: Callable[..., None], strategies: tuple[SearchStrategy[Any], ...], *, fixed: bool
+) -> None:
+    def example(values: tuple[Any, ...]) -> None:
+        check(*values)
+
+    relaxed = settings(
+        max_examples=effort.examples,
+        derandomize=fixed,
+        database=None,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    test = relaxed(given(st.tuples(*strategies))(example))
+    if not fixed:
+        test = seed(random.randrange(2**64))(test)
+    test()

@@ -1,0 +1,275 @@
+"""Requests to any operation, made from our own description of it: as it should be, nearly so, and not at all."""
+
+import http.client
+import json
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from urllib.parse import quote
+
+from hypothesis import strategies as st
+
+from tests.fuzz.values import HOSTILE, mutated, of_schema
+
+Json = dict[str, Any]
+DIGITS = "0" * 22
+_ODD = tuple(dict.fromkeys(value if isinstance(value, str) else json.dumps(value) for value in HOSTILE))
+ODD = tuple(text[:3_000] for text in _ODD)
+ODD_BYTES = (
+    b"", b"\0", b"\xff\xfe", b"%", b"%zz", b"%00", b"%ff", b"%ed%a0%80", b"+", b"\t", b"\x7f", b"\x1b[0m", "\u00e9".encode(), b"a" * 4_000,
+    b"..", b"%2e%2e%2f", b"%2F", b"//", b"&", b"=", b"&&", b"#", b"?", b"limit=1&limit=2", b"limit[]=1", b"limit=%31", b";", b"*", b'"', b'""',
+    b'W/"1-x"', b'"1-x", *', b'"' * 90, b"1, 2, 3", b"\\", b"req_" + b"0" * 22, b"true", b"TRUE", b"explain", b"true, explain", b"live", b"test",
+    b"2026-10-01", b"1970-01-01", b"99999999999999999999",
+)  # fmt: skip
+_TYPES = (
+    b"text/plain", b"application/json; charset=latin1", b"application/json;charset=utf-8", b"APPLICATION/JSON", b"application/json,", b"",
+    b"multipart/form-data; boundary=x", b"application/xml", b"application/problem+json", b"a/b/c", b"\xff", b"application/json; " + b"x" * 3_000,
+)  # fmt: skip
+
+
+PARTS = frozenset({"path", "query", "headers", "body"})
+FRESH = b"fresh"
+"""An Idempotency-Key in whose place a new one is sent."""
+_KEYS = count(1)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request as bytes; `path` and `query` as they stand in the request line."""
+
+    operation: str
+    method: str
+    path: bytes
+    query: bytes
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes | None
+    told: int = 0
+    """How many bytes more than there are Content-Length claims."""
+
+    def raw(self, secret: str) -> bytes:
+        """The request of the holder of that key."""
+        target = self.path + (b"?" + self.query if self.query else b"")
+        lines = [self.method.encode() + b" " + target + b" HTTP/1.1", b"Host: localhost", b"Connection: close"]
+        lines.append(b"Authorization: Bearer " + secret.encode())
+        lines += [name + b": " + (b"k%d" % next(_KEYS) if value == FRESH else value) for name, value in self.headers]
+        if self.body is not None:
+            lines.append(b"Content-Length: %d" % max(0, len(self.body) + self.told))
+        return (
+            b"\r\n".join(line.replace(b"\r", b"").replace(b"\n", b"") for line in lines)
+            + b"\r\n\r\n"
+            + (self.body or b"")
+        )
+
+
+@dataclass(frozen=True)
+class Got:
+    """An answer; of a stream the head and what came of it at once."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+    def json(self) -> Any:
+        """The body's value."""
+        return json.loads(self.body)
+
+
+def exchange(port: int, sent: Sent, secret: str) -> Got | None:
+    """Send it on a connection of its own; None when the server closed without an answer."""
+    with socket.create_connection(("127.0.0.1", port), timeout=40) as line:
+        try:
+            line.sendall(sent.raw(secret))
+            line.shutdown(socket.SHUT_WR) if sent.told > 0 else None
+        except OSError:
+            pass  # it was answered, and closed, before all was sent
+        answer = http.client.HTTPResponse(line, method=sent.method)
+        try:
+            answer.begin()
+            named = {name.lower(): value for name, value in answer.getheaders()}
+            body = b"" if named.get("content-type", "").startswith("text/event-stream") else answer.read()
+        except (ConnectionError, http.client.RemoteDisconnected):
+            return None
+        return Got(answer.status, named, body)
+
+
+class Described:
+    """Our OpenAPI document, as what requests are made from."""
+
+    def __init__(self, document: Json, ids: Mapping[str, Sequence[str]]) -> None:
+        """`ids` are ids that exist, by prefix: one's own, and others'."""
+        self.document, self._ids = document, ids
+        self._others = [one for known in ids.values() for one in known]
+
+    def operations(self) -> list[tuple[str, str, str]]:
+        """Name, method and path of every operation."""
+        paths = self.document["paths"]
+        return [
+            (row["operationId"], method.upper(), path) for path, item in paths.items() for method, row in item.items()
+        ]
+
+    def requests(self, method: str, path: str) -> st.SearchStrategy[Sent]:
+        """Requests to that operation: as they should be, with one part that is anything, or with all of them so."""
+        wild = [frozenset[str](), *(frozenset({part}) for part in sorted(PARTS)), PARTS]
+        return st.one_of([self._sent(method, path, parts) for parts in wild])
+
+    def _sent(self, method: str, path: str, wild: frozenset[str]) -> st.SearchStrategy[Sent]:
+        row = self.document["paths"][path][method.lower()]
+        parameters = [self._resolved(parameter) for parameter in row["parameters"]]
+        of = {where: [one for one in parameters if one["in"] == where] for where in ("path", "query", "header")}
+        return st.builds(
+            lambda made, query, headers, content, told: Sent(
+                row["operationId"], method, made, query, [*headers, *content[0]], content[1], told
+            ),
+            self._path(path, of["path"], "path" in wild),
+            self._query(of["query"]) if "query" in wild else self._good_query(of["query"]),
+            self._headers(of["header"]) if "headers" in wild else self._good_headers(of["header"]),
+            self._body(row, "body" in wild),
+            st.sampled_from([0] * 30 + [1, -1]) if "body" in wild and "requestBody" in row else st.just(0),
+        )
+
+    def _good_query(self, parameters: list[Json]) -> st.SearchStrategy[bytes]:
+        known = {
+            one["name"]: self._known(one["schema"]).map(_quoted)
+            for one in parameters
+            if one["name"] != "wait" and one["schema"].get("format") != "cursor"
+        }
+        return st.fixed_dictionaries({}, optional=known).map(
+            lambda values: b"&".join(name.encode() + b"=" + value for name, value in list(values.items())[:3])
+        )
+
+    def _good_headers(self, parameters: list[Json]) -> st.SearchStrategy[list[tuple[bytes, bytes]]]:
+        made: list[tuple[bytes, bytes]] = []
+        for parameter in parameters:
+            if parameter["name"] == "If-Match":
+                made.append((b"If-Match", b"*"))
+            elif parameter["name"] == "Idempotency-Key":
+                made.append((b"Idempotency-Key", FRESH))
+        dry = any(parameter["name"] == "Service-Dry-Run" for parameter in parameters)
+        tried = [[], [], [(b"Service-Dry-Run", b"true")], [(b"Service-Dry-Run", b"explain")]] if dry else [[]]
+        return st.sampled_from(tried).map(lambda more: made + more)
+
+    def _resolved(self, parameter: Json) -> Json:
+        if "$ref" in parameter:
+            found: Json = self.document["components"]["parameters"][parameter["$ref"].rpartition("/")[2]]
+            return found
+        return parameter
+
+    def _known(self, schema: Json) -> st.SearchStrategy[str]:
+        """Ids of the kind that the schema asks for, or another value that it allows."""
+        prefix = str(schema.get("pattern", "")).lstrip("^").partition("_")[0]
+        known = self._ids.get(prefix)
+        return st.sampled_from([*known, *known, f"{prefix}_{DIGITS}"]) if known else of_schema(schema).map(_as_text)
+
+    def _path(self, path: str, parameters: list[Json], wild: bool) -> st.SearchStrategy[bytes]:
+        anything = st.one_of(
+            st.sampled_from(ODD).map(_quoted),
+            st.sampled_from(ODD_BYTES),
+            st.sampled_from(self._others).map(str.encode),
+        )
+        parts = [anything if wild else self._known(parameter["schema"]).map(str.encode) for parameter in parameters]
+        names = [parameter["name"] for parameter in parameters]
+
+        def made(values: tuple[bytes, ...]) -> bytes:
+            filled = path.encode()
+            for name, value in zip(names, values, strict=True):
+                filled = filled.replace(b"{" + name.encode() + b"}", value)
+            return filled.replace(b" ", b"%20").replace(b"?", b"%3F")
+
+        return st.tuples(*parts).map(made)
+
+    def _query(self, parameters: list[Json]) -> st.SearchStrategy[bytes]:
+        if not parameters:
+            return st.sampled_from([b""] * 8 + [b"a=1", b"limit=1", b"&", b"\xff"])
+        named = {parameter["name"]: parameter["schema"] for parameter in parameters}
+        pairs = []
+        for name, schema in named.items():
+            known = st.sampled_from(["0", "1", "x"]) if name == "wait" else self._known(schema)
+            odd = st.sampled_from(ODD).map(_quoted) if name != "wait" else st.just(b"-1")
+            value = st.one_of(known.map(_quoted), known.map(_quoted), odd, st.sampled_from(ODD_BYTES[:20]))
+            pairs.append(value.map(lambda text, name=name: name.encode() + b"=" + text))  # type: ignore[misc]
+        wild = st.sampled_from(ODD_BYTES).map(lambda text: text.replace(b" ", b"+"))
+        return (
+            st.lists(st.one_of(*pairs, *pairs, wild), max_size=4)
+            .map(b"&".join)
+            .map(lambda text: text.replace(b" ", b"%20"))
+        )
+
+    def _headers(self, parameters: list[Json]) -> st.SearchStrategy[list[tuple[bytes, bytes]]]:
+        made = []
+        for parameter in parameters:
+            name, schema = parameter["name"].encode(), parameter["schema"]
+            good = of_schema(schema).map(lambda value: str(value).encode("ascii", "ignore"))
+            if name == b"If-Match":
+                good = st.sampled_from([b"*", b'"1-x"', b'"2-y"'])
+            if name == b"Idempotency-Key":
+                good = st.sampled_from([FRESH, FRESH, b"k-again"])
+            value = st.one_of(good, good, good, st.sampled_from(ODD_BYTES)).map(lambda text, name=name: [(name, text)])  # type: ignore[misc]
+            often = parameter["required"] or name in (b"If-Match", b"Idempotency-Key")
+            absent = st.just(list[tuple[bytes, bytes]]())
+            made.append(st.one_of(value, value, value, value, absent) if often else st.one_of(absent, absent, value))
+        odd = st.sampled_from(
+            [
+                b"X-Odd",
+                b"Accept",
+                b"User-Agent",
+                b"Expect",
+                b"Upgrade",
+                b"Service-Nothing",
+                b"Cookie",
+                b"Accept-Encoding",
+            ]
+        )
+        extra = st.lists(st.tuples(odd, st.sampled_from(ODD_BYTES)), max_size=1)
+        return st.tuples(*made, extra).map(lambda lists: [pair for pairs in lists for pair in pairs])
+
+    def _body(self, row: Json, wild: bool) -> st.SearchStrategy[tuple[list[tuple[bytes, bytes]], bytes | None]]:
+        typed = st.just([(b"Content-Type", b"application/json")])
+        media = row.get("requestBody", {}).get("content", {}).get("application/json")
+        if media is None:
+            junk = st.sampled_from([b"{}", b"[]", b"\xff", b"null", b" ", b"[" * 40_000])
+            return st.tuples(typed, junk if wild else st.none())
+        good = st.one_of(of_schema(media["schema"]), st.just(media["examples"]["usual"]["value"]))
+        if not wild:
+            return st.tuples(typed, good.map(_encoded))
+        broken = st.tuples(good.map(_encoded), st.floats(0, 1), st.sampled_from(_BROKEN))
+        types = st.sampled_from(_TYPES).map(lambda value: [(b"Content-Type", value)])
+        return st.one_of(
+            st.tuples(typed, good.flatmap(mutated).map(_encoded)),
+            st.tuples(typed, good.flatmap(mutated).map(_encoded)),
+            st.tuples(typed, broken.map(lambda given: given[2](*given[:2]))),
+            st.tuples(types, good.map(_encoded)),
+        )
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _quoted(text: str) -> bytes:
+    return quote(text.encode("utf-8", "surrogatepass"), safe="").encode()
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _into(piece: bytes) -> Any:
+    return lambda body, place: body[: int(place * len(body))] + piece + body[int(place * len(body)) :]
+
+
+_BROKEN = (
+    lambda body, place: body[: int(place * len(body))],
+    lambda body, place: body.replace(b'":', b'": 1, "a":', 1),
+    lambda body, place: b"\xef\xbb\xbf" + body,
+    lambda body, place: body.decode().encode("utf-16"),
+    lambda body, place: body * 2,
+    lambda body, place: b"[" * 40_000 + body,
+    lambda body, place: b'{"a":' * 100 + body + b"}" * 100,
+    lambda body, place: body[:-1] + b',"name":1,"name":2}',
+    lambda body, place: b'{"a":[' + b"0," * 200_000 + b"0]}",
+    lambda body, place: b"{" + b",".join(b'"%d":{}' % number for number in range(30_000)) + b"}",
+    lambda body, place: b'{"records":[' + b",".join([b"{}"] * 60_000) + b"]}",
+    *(_into(piece) for piece in (b"\0", b"\xff", b'"', b"\\u0000", b"\\ud800", b"NaN", b"1e999999", b"9" * 6_000, b"//", b",", b"{", b"}", b"\x1e")),
+)  # fmt: skip

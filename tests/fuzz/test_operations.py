@@ -1,0 +1,164 @@
+"""Requests of any kind to every operation of a real API: each is answered as described, at once, within memory, and apart."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from entrypoints.container import Container
+from entrypoints.http.app import create_app
+from entrypoints.http.openapi import document
+from entrypoints.http.pressure import CALM
+from tests.flows.stage import FEEDS, Stage, Tenancy
+from tests.fuzz.exploring import Effort, efforts, explore
+from tests.fuzz.requests import Described, Got, Sent, exchange
+from tests.postgres.databases import fresh_database
+from tests.support.pauses import watching
+from tests.support.processes import descendants, memory
+from tests.support.table import whole
+from tests.tenancy.world import World
+
+CHANGING = ("sources.update", "webhooks.update", "webhooks.delete")
+"""What others would find changed, or gone: they come last."""
+OPERATIONS = sorted(
+    ((row.id, row.method, row.path) for row in whole()),
+    key=lambda row: CHANGING.index(row[0]) if row[0] in CHANGING else -1,
+)
+MEMORY = 400
+"""MiB that the API may come to hold; it begins with some 90, and 64 MiB of an organisation's bodies may be in hand."""
+READER_MEMORY = 320
+SLOWEST = 25.0
+"""Seconds within which everything is answered: a source's test may take that long to reach nobody."""
+PAUSE, TIMES = 1.5, 20
+"""Seconds that the event loop may pause; or so many times as long as an idle one, where that is more."""
+MARKER = "OF-ANOTHER-TENANT"
+EDGE = frozenset({400, 404, 405, 408, 411, 413, 414, 417, 426, 431, 505})
+"""Refusals of what is no request to an operation at all: they may come from in front of the pipeline."""
+
+
+@dataclass
+class Target:
+    """The API under test, whose requests are described, and the validators of its answers by operation and status."""
+
+    stage: Stage
+    api_pid: int
+    mine: Tenancy
+    foreign: frozenset[str]
+    """Ids of what is the other tenant's."""
+    described: Described
+
+    def validator(self, operation: str, status: int, media: str) -> Draft202012Validator | None:
+        """What an answer is held against; None when the description has no such answer."""
+        for item in self.described.document["paths"].values():
+            for row in item.values():
+                if row["operationId"] == operation and str(status) in row["responses"]:
+                    content = row["responses"][str(status)].get("content", {})
+                    schema = content.get(media, {}).get("schema")
+                    if schema is None:
+                        return Draft202012Validator(True) if not content or media.startswith("text/") else None
+                    return Draft202012Validator({**schema, "components": self.described.document["components"]})
+        return None
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """A real API with two tenants that have one of everything; watched while it is asked, beside an idle one."""
+    home = tmp_path_factory.mktemp("fuzz")
+    stage = Stage(asyncio.run(fresh_database("fuzz")), home)
+    (home / "idle").mkdir()
+    idle = Stage(stage.database_url, home / "idle")
+    try:
+        process = stage.api()
+        idle.api()
+        mine, theirs = stage.organisation(livemode=False), stage.organisation()
+        ids = [
+            stage.within(lambda container, tenancy=tenancy: _furnished(container, tenancy))
+            for tenancy in (mine, theirs)
+        ]  # type: ignore[misc]
+        _marked(theirs, ids[1])
+        known = {prefix: [ids[0][prefix], ids[1][prefix]] for prefix in ids[0]}
+        known["src"] += [mine.api.source("url", config={"url": f"http://{FEEDS}:1/feed.csv"}), mine.api.source("file")]
+        described = Described(document(whole(), "https://api.example", "https://docs.example"), known)
+        with watching(stage.port, idle.port, every=0.05) as pulse:
+            yield Target(stage, process.pid, mine, frozenset(ids[1].values()) - frozenset(ids[0].values()), described)
+            longest = pulse.longest()
+        assert longest[stage.port] < max(PAUSE, TIMES * longest[idle.port]), longest
+    finally:
+        stage.stop()
+        idle.stop()
+
+
+async def _furnished(container: Container, tenancy: Tenancy) -> Mapping[str, str]:
+    app = create_app(container.assembled(), thresholds=CALM)
+    async with app.test_app():
+        return (await World(app, container).furnished(tenancy.organisation, tenancy.tenant.livemode)).ids
+
+
+def _marked(theirs: Tenancy, ids: Mapping[str, str]) -> None:
+    """Write the marker into everything of the other tenant's that takes a text."""
+    api = theirs.api
+    api.patch(ids["src"], name=MARKER)
+    assert api.call("PATCH", f"/v1/webhook-endpoints/{ids['whe']}", {"description": MARKER}, If_Match="*").status == 200
+    source = api.source("push", name=MARKER, config={"currency": "usd", "warehouse": MARKER})
+    record = {"product": {"external_id": MARKER, "title": MARKER}, "variants": [{"external_id": MARKER}]}
+    api.push(source, [record])
+    for path in ("/v1/sources", "/v1/webhook-endpoints"):
+        assert MARKER in api.call("GET", path, User_Agent=MARKER).body.decode()
+
+
+@pytest.mark.parametrize(("name", "method", "path"), OPERATIONS, ids=[row[0] for row in OPERATIONS])
+@efforts(examples=24, parts=len(OPERATIONS))
+def test_requests(target: Target, name: str, method: str, path: str, effort: Effort) -> None:
+    def check(sent: Sent) -> None:
+        began = time.monotonic()
+        got = exchange(target.stage.port, sent, str(target.mine.api.secret))
+        assert time.monotonic() - began < SLOWEST
+        assert got is not None or sent.told, "no answer"
+        if got is not None:
+            _answered(target, sent, got)
+        _within_memory(target)
+
+    explore(effort, check, target.described.requests(method, path))
+
+
+def _answered(target: Target, sent: Sent, got: Got) -> None:
+    assert got.status < 500, got.body
+    assert MARKER.encode() not in got.body
+    if got.status < 300 and not sent.operation.startswith("request_logs."):  # they tell what was asked for
+        assert not [id_ for id_ in target.foreign if id_.encode() in got.body], got.body
+    media = got.headers.get("content-type", "").partition(";")[0]
+    if got.status in EDGE and media != "application/problem+json":
+        assert len(got.body) < 200, got
+        return
+    if got.status == 304 or got.status == 204:
+        assert got.body == b""
+        return
+    if got.status in (404, 405):
+        validator: Any = Draft202012Validator({**_PROBLEM, "components": target.described.document["components"]})
+    else:
+        validator = target.validator(sent.operation, got.status, media)
+    assert validator is not None, (got.status, media, got.body)
+    if media.endswith("json"):
+        value = got.json()
+        faults = [error.message for error in validator.iter_errors(value)]
+        assert not faults, (faults[:3], got.body)
+
+
+_PROBLEM = {"$ref": "#/components/schemas/problem"}
+
+
+def _within_memory(target: Target) -> None:
+    held = memory(target.api_pid)
+    assert 0 < held < MEMORY, f"the API holds {held} MiB"
+    readers = {pid: memory(pid) for pid in descendants(target.api_pid)}
+    assert all(each < READER_MEMORY for each in readers.values()), readers
+
+
+def test_the_api_is_still_the_same(target: Target) -> None:
+    """It never died and was started again, and answers as ever."""
+    assert target.mine.api.is_ready()
+    assert [process.pid for process in target.stage.running if process.poll() is None] == [target.api_pid]

@@ -1,0 +1,173 @@
+"""Files and texts of any kind: read, or refused with a sentence; no reader dies, grows or computes without end."""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from adapters.processes.feed_readers import ProcessFeedReaders
+from adapters.wire import records as wire_records
+from adapters.wire.codec import JsonCodec
+from domain.ingestion.model import FeedSettings
+from domain.ingestion.reading import NeedsMapping, StockSheet
+from domain.ingestion.records import from_record
+from domain.kernel.errors import InvalidRequest
+from entrypoints.container import feed_readers_of
+from entrypoints.http import json_body
+from entrypoints.http.validation import Validator
+from entrypoints.settings import from_environment
+from ports.connectors import ParseFailed
+from ports.feed_readers import ReadingOrder
+from tests.contract.test_feed_readers import ENV
+from tests.fuzz.exploring import Effort, efforts, explore
+from tests.fuzz.feeds import FORMATS, TOKENS, Broken, broken
+from tests.fuzz.values import JSON, mutated, of_schema
+from tests.support.processes import descendants, peak_memory, processor_seconds
+from tests.unit.ingestion.test_linear_text import READERS
+
+BUCKETS = 4
+MEMORY = 320
+"""MiB that a reader of files of a few hundred kilobytes may come to."""
+COMPUTING = 10.0
+"""Seconds of a processor that reading one of them may take: a hundred times what it does."""
+CONNECTORS = {
+    "json": ("csv", "api"), "jsonl": ("csv", "api"), "shop": ("shopify", "api", "csv"),
+}  # fmt: skip
+PARTS = len(FORMATS) + 2
+"""Formats, texts, records: what shares the time."""
+CONFIGS: list[dict[str, Any]] = [
+    {"currency": "usd"},
+    {"currency": "jpy", "decimal": "comma", "warehouse": "Main", "price_code": "TRADE"},
+    {"records_path": "data.items", "variants_path": "variants"},
+    {"records_path": "products", "format": "jsonl"},
+    {"format": "csv"},
+    {},
+]
+
+
+class Reading:
+    """Readers in processes of their own, as workers have them, on a loop of their own."""
+
+    def __init__(self) -> None:
+        self.runner = asyncio.Runner()
+        self.readers: ProcessFeedReaders = feed_readers_of(from_environment(ENV), JsonCodec())
+
+    def read(self, folder: Path, order: ReadingOrder, sampled: bool) -> None:
+        """Read a snapshot to its statements, or its first records."""
+        self.runner.run(self._read(folder, order, sampled))
+
+    async def _read(self, folder: Path, order: ReadingOrder, sampled: bool) -> None:
+        before = self._used()
+        async with self.readers.open(order) as reader:
+            with suppress(NeedsMapping, StockSheet):
+                try:
+                    await self._whole(reader, sampled)
+                except ParseFailed as failed:
+                    told = str(failed)
+                    assert told.strip() and "MiB of memory" not in told and "of computing" not in told, told
+            after = self._used()
+        assert max((peak for peak, _ in after.values()), default=0) < MEMORY, after
+        assert all(used - before.get(pid, (0, 0.0))[1] < COMPUTING for pid, (_, used) in after.items()), after
+
+    async def _whole(self, reader: Any, sampled: bool) -> None:
+        if sampled:
+            sample = await reader.sample(5)
+            assert len(sample.records) <= 5
+            return
+        spooled = await reader.spool(_nobody)
+        assert len(spooled.held) == BUCKETS
+        assert not spooled.rows or sum(spooled.held) or spooled.problem_count, "rows are lost without a word"
+        gathered = await reader.gather(range(BUCKETS))
+        keys = [one.key for one in gathered.fingerprints]
+        assert len(set(keys)) == len(keys)
+        stated = await reader.states(range(BUCKETS), keys[:500])
+        assert {statement.key for statement in stated.statements} <= set(keys)
+
+    def _used(self) -> dict[int, tuple[int, float]]:
+        server = self.readers._server
+        processes = descendants(server._process.pid) if server is not None and server.alive else iter(())
+        return {pid: (peak_memory(pid), processor_seconds(pid)) for pid in processes}
+
+    def close(self) -> None:
+        """End the readers."""
+        self.runner.run(self.readers.close())
+        self.runner.close()
+
+
+@pytest.fixture(scope="module")
+def reading() -> Iterator[Reading]:
+    """Readers for all files."""
+    made = Reading()
+    yield made
+    made.close()
+
+
+async def _nobody(_: int) -> None:
+    """Hear how far it is."""
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@efforts(examples=60, parts=PARTS)
+def test_files(reading: Reading, format: str, effort: Effort) -> None:
+    connectors = st.sampled_from(CONNECTORS.get(format, ("csv",)))
+    refused = format in ("ods", "zip", "gzip")
+
+    def check(file: Broken, connector: str, config: dict[str, Any], stream: str, sampled: bool) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "snapshot")
+            path.write_bytes(file.content)
+            settings = FeedSettings(
+                currency=config.get("currency"), decimal=config.get("decimal", "auto"), stream=stream
+            )
+            order = ReadingOrder(
+                str(path), folder, connector, config, stream, settings, BUCKETS, may_be_stock=not refused
+            )
+            reading.read(Path(folder), order, sampled)
+
+    streams = st.sampled_from(["catalogue", "stock"])
+    explore(effort, check, broken(format), connectors, st.sampled_from(CONFIGS), streams, st.booleans())
+
+
+_HOSTILE = st.sampled_from([token.decode("utf-8", "surrogateescape") for token in TOKENS["text"]])
+_VENDOR = st.text(alphabet="0123456789 .,/-+'\"xXWDHLinftcmgkb$€()|:;½″²٣éÃ<>&#\t\n\x9d\0\ud800", max_size=40)
+TEXTS = st.lists(st.one_of(_HOSTILE, _VENDOR, st.text(max_size=40)), max_size=6).map("".join)
+
+
+@efforts(examples=30, parts=PARTS)
+def test_texts(effort: Effort) -> None:
+    """No reader of texts raises, whatever it is given."""
+
+    def check(text: str) -> None:
+        for name, read in READERS.items():
+            try:
+                read(text)
+            except Exception as error:
+                error.add_note(f"{name} given {text!r}")
+                raise
+
+    explore(effort, check, TEXTS)
+
+
+@efforts(examples=200, parts=PARTS)
+def test_pushed_records(effort: Effort) -> None:
+    """Records that pass the wire's schema, and others, make a statement or problems."""
+    schema = wire_records.PUSH["properties"]["records"]["items"]
+    records, validator, codec = of_schema(schema), Validator(schema), JsonCodec()
+
+    def check(record: Any, given: FeedSettings) -> None:
+        with suppress(InvalidRequest):
+            value = json_body.decode(json.dumps(record).encode(), 400_000)
+            faults = validator.faults(value)
+            if not faults:
+                (kept,) = codec.decode(wire_records.encode([value]))
+                statement, problems = from_record(kept, given)
+                assert statement is not None or problems
+
+    given = st.builds(FeedSettings, st.sampled_from([None, "usd", "jpy", "kwd"]))
+    explore(effort, check, st.one_of(records, records.flatmap(mutated), JSON), given)

@@ -1,0 +1,88 @@
+"""How long event loops pause, measured from outside: `python -m tests.support.pauses EVERY PORT…` until its input ends.
+
+Each port is asked for /healthz, which needs nothing but the loop. The answer, as JSON: by port the longest wait in
+seconds (null when it could not be asked) and how often it was asked.
+"""
+
+import http.client
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 120
+
+
+class Pulse:
+    """A watch over ports, in a process of its own so that nothing here delays it."""
+
+    def __init__(self, *ports: int, every: float = 0.01) -> None:
+        command = [sys.executable, "-P", "-m", "tests.support.pauses", str(every), *map(str, ports)]
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"watching\n"
+
+    def longest(self) -> dict[int, float]:
+        """End the watch: the longest wait at each port, in seconds."""
+        said, _ = self._process.communicate(timeout=PATIENCE + 20)
+        found = {int(port): told for port, told in json.loads(said).items()}
+        assert all(longest is not None and asked > 10 for longest, asked in found.values()), found
+        return {port: longest for port, (longest, _) in found.items()}
+
+    def close(self) -> None:
+        """End it, whatever it was doing."""
+        self._process.kill()
+        self._process.wait()
+
+
+@contextmanager
+def watching(*ports: int, every: float = 0.01) -> Iterator[Pulse]:
+    """A watch over ports that ends with the context."""
+    pulse = Pulse(*ports, every=every)
+    try:
+        yield pulse
+    finally:
+        pulse.close()
+
+
+def _watch(port: int, every: float, stop: threading.Event, found: dict[int, tuple[float | None, int]]) -> None:
+    longest, asked = 0.0, 0
+    while not stop.wait(every):
+        began = time.perf_counter()
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        try:
+            connection.request("GET", "/healthz")
+            answer = connection.getresponse()
+            answer.read()
+        except OSError:
+            found[port] = (None, asked)
+            return
+        finally:
+            connection.close()
+        longest, asked = max(longest, time.perf_counter() - began), asked + 1
+        found[port] = (longest, asked)
+
+
+def main(every: float, ports: list[int]) -> None:
+    """Watch until the input ends."""
+    stop, found = threading.Event(), dict[int, tuple[float | None, int]]()
+    threads = [threading.Thread(target=_watch, args=(port, every, stop, found)) for port in ports]
+    for thread in threads:
+        thread.start()
+    print("watching", flush=True)
+    sys.stdin.read()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), [int(port) for port in sys.argv[2:]])

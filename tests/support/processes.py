@@ -1,0 +1,45 @@
+"""What processes take, as Linux counts it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """The processes below that one."""
+    try:
+        listed = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:
+        return
+    for child in map(int, " ".join(listed).split()):
+        yield child
+        yield from descendants(child)
+
+
+def peak_memory(pid: int) -> int:
+    """The most memory that it has held, in MiB; 0 when it is gone."""
+    return _memory(pid, "VmHWM:")
+
+
+def memory(pid: int) -> int:
+    """The memory that it holds, in MiB; 0 when it is gone."""
+    return _memory(pid, "VmRSS:")
+
+
+def _memory(pid: int, name: str) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith(name)), 0)
+
+
+def processor_seconds(pid: int) -> float:
+    """The processor time that it has used; 0 when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICKS
