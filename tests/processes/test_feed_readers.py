@@ -116,7 +116,7 @@ async def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path) -> None
         "async def main():\n    made = ProcessFeedReaders(COMMAND, JsonCodec(), most=2)\n"
         f"    async with made.open(_order(Path({str(tmp_path)!r}))) as reader:\n"
         "        print((await reader.sample(1)).records[0]['pid'], flush=True)\n"
-        "        asyncio.create_task(made.open(_order(Path('.'))).__aenter__())\n"
+        f"        asyncio.create_task(made.open(_order(Path({str(tmp_path)!r}))).__aenter__())\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\nasyncio.run(main())"
     )
     process = await asyncio.create_subprocess_exec(
