@@ -67,6 +67,10 @@ class FeedReader(Protocol):
 class FeedReaders(Protocol):
     """Where readers are had."""
 
+    async def warm(self) -> None:
+        """Be ready before the first snapshot comes."""
+        ...
+
     def open(self, order: ReadingOrder) -> AbstractAsyncContextManager[FeedReader]:
         """A reader of that snapshot, stopped on leaving the context whatever it does. Raises ReaderDied."""
         ...

@@ -1,7 +1,7 @@
-"""Seals credentials under envelope keys, so that the database alone gives nothing away.
+"""Seals values under envelope keys, so that the database alone gives nothing away.
 
-Each sealing has a fresh data key; the data key is wrapped under a key-encryption key that is named beside it, so keys
-can be rotated by wrapping anew. Layout: one byte version, one byte length of the key's name, the name, 12 bytes nonce,
+Each sealing has a fresh data key; the data key is wrapped under a key-encryption key that is named beside it; a
+value under a former one is opened and sealed anew. Layout: one byte version, one byte length of the key's name, the name, 12 bytes nonce,
 48 bytes wrapped data key, 12 bytes nonce, the sealed JSON. Owner and destination are authenticated with both.
 """
 

@@ -17,6 +17,7 @@ from adapters.postgres.errors import translated
 from adapters.postgres.migrate import apply
 from adapters.postgres.partitions import attachment, days_of
 from adapters.postgres.privileges import grant
+from domain.runs.model import OPEN, REPLAYABLE
 
 _TABLES: Final = """
 SELECT c.relname, c.relkind = 'p', array_agg(a.attname::text ORDER BY a.attnum), (
@@ -30,11 +31,11 @@ GROUP BY c.oid, c.relname, c.relkind ORDER BY c.relname
 _SEQUENCES: Final = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' ORDER BY sequencename"
 _OBJECTS: Final = """
 SELECT key, bool_or(needed) FROM (
-    SELECT snapshot AS key, status IN ('queued', 'running', 'waiting') OR id = max(id) FILTER (WHERE status = 'succeeded')
-        OVER (PARTITION BY org, livemode, source, stream) AS needed FROM runs WHERE snapshot IS NOT NULL
+    SELECT snapshot AS key, status = ANY(%(open)s) OR status = ANY(%(replayable)s) AND id = max(id)
+        OVER (PARTITION BY org, livemode, source, stream, status) AS needed FROM runs WHERE snapshot IS NOT NULL
     UNION ALL SELECT key, false FROM uploads
     UNION ALL SELECT input ->> 'key', true FROM runs
-        WHERE input ->> 'key' IS NOT NULL AND snapshot IS NULL AND status IN ('queued', 'running', 'waiting')
+        WHERE input ->> 'key' IS NOT NULL AND snapshot IS NULL AND status = ANY(%(open)s)
 ) AS named GROUP BY key ORDER BY key
 """
 _CLAIMED: Final = """
@@ -115,7 +116,8 @@ class Snapshot:
 
     async def objects(self) -> dict[str, bool]:
         """Keys of the object store that rows name, and whether there must be an object (an upload may yet come)."""
-        return dict(await (await self._connection.execute(_OBJECTS)).fetchall())
+        given = {"open": sorted(OPEN), "replayable": sorted(REPLAYABLE)}
+        return dict(await (await self._connection.execute(_OBJECTS, given)).fetchall())
 
 
 @asynccontextmanager

@@ -44,7 +44,7 @@ USES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ReaderLimits:
-    """What one reader may take: address space in MiB, processor and wall time in seconds; an answer's bytes."""
+    """Address space in MiB, seconds of processor time a snapshot, seconds a request (`sample`: a sample), bytes an answer."""
 
     memory: int = 1024
     cpu: int = 1200
@@ -114,7 +114,7 @@ class ProcessFeedReader:
         return Sample(self._codec.decode(got.records), got.failure)
 
     def close(self) -> None:
-        """Let it go: it ends when nothing more is asked, and is ended where it still works."""
+        """Kill it, whatever it does."""
         self.fork.kill()
         self._output.close()
 

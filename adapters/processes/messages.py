@@ -4,6 +4,7 @@ Nothing that a reader says can run code here: it works on hostile files.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -13,8 +14,6 @@ from domain.kernel.problems import Problem
 
 LENGTH = 8
 """Bytes of a message's length, big-endian, before each."""
-LONGEST = 1 << 30
-"""No message is longer, in bytes."""
 
 
 class Order(msgspec.Struct, tag=True, frozen=True):
@@ -98,9 +97,9 @@ class Drawn(msgspec.Struct, tag=True, frozen=True):
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):
-    """What was asked for cannot be had: a kind of FAILURES, and for `os` the error's number."""
+    """What was asked for cannot be had: its kind, and for `os` the error's number."""
 
-    kind: str
+    kind: Literal["parse", "mapping", "stock", "memory", "os", "error"]
     message: str
     errno: int = 0
 

@@ -29,7 +29,7 @@ class Limits:
     """
 
     snapshot_bytes: int = 1024 * MIB
-    page_bytes: int = 32 * MIB
+    page_bytes: int = 8 * MIB
     record_bytes: int = 8 * MIB
     unpacked_bytes: int = 512 * MIB
     sheet_cells: int = 4_000_000

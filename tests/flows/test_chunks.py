@@ -9,7 +9,7 @@ import pytest
 
 from domain.catalogue.model import Stream
 from domain.runs import chunks
-from domain.runs.usecases.writing import ChunkWriter, NormalisedChunk, PreparedChunk
+from domain.runs.usecases.writing import ChunkWriter, NormalisedPortion, ReconciledPortion
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import table
 
@@ -56,7 +56,7 @@ def _one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every chunk rest on something that the one before it touches, so that it is prepared anew behind it."""
     reconciled = ChunkWriter._reconciled
 
-    async def touching(self: ChunkWriter, normalised: NormalisedChunk) -> PreparedChunk:
+    async def touching(self: ChunkWriter, normalised: NormalisedPortion) -> ReconciledPortion:
         prepared = await reconciled(self, normalised)
         return replace(prepared, touches=prepared.touches | {"everything"})
 

@@ -12,7 +12,7 @@ from domain.ingestion.columns.plan import ReadPlan, compile_plan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
-from domain.kernel.bounds import ROWS, SHEET_ROW_BYTES
+from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import Crowding, weight_of
@@ -154,8 +154,9 @@ class RowSpooler:
             feed.slots[bucket].append(slot)
             self._last_slot = slot
         entry = encode(cells)
-        feed.held[bucket] += 1 + len(entry) // SHEET_ROW_BYTES
-        if feed.held[bucket] > ROWS and table != PUSHED and feed.crowding.refuses(key, weight_of(entry)):
+        weight = weight_of(entry)
+        feed.held[bucket] += weight
+        if feed.held[bucket] > ROWS and table != PUSHED and feed.crowding.refuses(key, weight):
             feed.crowding.leave_out(key, line, feed.sheets[table].name)
             return
         feed.room -= len(entry)

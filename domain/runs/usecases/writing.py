@@ -1,4 +1,4 @@
-"""Writing a run chunk by chunk: what is unchanged costs a look, what changed is written in one transaction a chunk."""
+"""Writing a run chunk by chunk: what is unchanged costs a look, what changed is written, mostly a chunk a transaction."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
@@ -38,7 +38,7 @@ class Portion:
 
 
 @dataclass(frozen=True, slots=True)
-class NormalisedChunk:
+class NormalisedPortion:
     """A portion of a chunk, and what the feed states under the keys that changed."""
 
     portion: Portion
@@ -52,13 +52,13 @@ class NormalisedChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedChunk:
+class ReconciledPortion:
     """A normalised chunk, reconciled with the catalogue as it was before the chunk in front of it was written.
 
     `touches`: the products that this rested on, and the variants that it states.
     """
 
-    normalised: NormalisedChunk
+    normalised: NormalisedPortion
     reconciler: CatalogueReconciler
     touches: frozenset[str]
 
@@ -101,27 +101,27 @@ class ChunkWriter:
         """Every chunk, mostly in one transaction; while one is written the next is compared, normalised and reconciled."""
         beside: list[asyncio.Task[None]] = []
         before: frozenset[str] = frozenset()
-        chunks = self._prepared_chunks()
-        ahead = asyncio.ensure_future(anext(chunks, None))
+        portions = self._prepared_portions()
+        ahead = asyncio.ensure_future(anext(portions, None))
         try:
             while (prepared := await ahead) is not None:
-                ahead = asyncio.ensure_future(anext(chunks, None))
-                if isinstance(prepared, PreparedChunk):
+                ahead = asyncio.ensure_future(anext(portions, None))
+                if isinstance(prepared, ReconciledPortion):
                     if not before.isdisjoint(prepared.touches):  # what it rests on has been written since
                         prepared = await self._reconciled(await self._normalise(prepared.normalised.portion))
                     before = prepared.touches
-                await self._write_chunk(prepared)
+                await self._write_portion(prepared)
                 if self.counts.get("variants_created", 0) >= self.grown:
                     self.grown = self.counts["variants_created"] * 4
                     beside.append(asyncio.create_task(self.statistics()))
         finally:
             ahead.cancel()
             await asyncio.wait([ahead])
-            await chunks.aclose()
+            await portions.aclose()
             await asyncio.gather(*beside, return_exceptions=True)
 
-    async def _prepared_chunks(self) -> AsyncGenerator[PreparedChunk | NormalisedChunk, None]:
-        """Everything that is done before a chunk's transaction; of stock, whose chunks share products, only a part."""
+    async def _prepared_portions(self) -> AsyncGenerator[ReconciledPortion | NormalisedPortion, None]:
+        """Everything that is done before a portion's transaction; of stock, whose chunks share products, only a part."""
         for number in range(self.first, len(self.chunks.buckets)):
             compared = await self.chunks.compare(number)
             for portion in self._portions(compared, number):
@@ -139,11 +139,11 @@ class ChunkWriter:
             gone = [key for key in keys if key in absent]
             yield Portion(compared, frozenset(keys).difference(gone), gone, number + last, last)
 
-    async def _normalise(self, portion: Portion) -> NormalisedChunk:
+    async def _normalise(self, portion: Portion) -> NormalisedPortion:
         stated = await self.chunks.states(portion.compared.chunk, portion.changed)
-        return NormalisedChunk(portion, stated.statements, stated.problems)
+        return NormalisedPortion(portion, stated.statements, stated.problems)
 
-    async def _reconciled(self, normalised: NormalisedChunk) -> PreparedChunk:
+    async def _reconciled(self, normalised: NormalisedPortion) -> ReconciledPortion:
         """The chunk's statements are used up by it."""
         portion, statements = normalised.portion, normalised.statements
         chunk, absent = portion.compared.chunk, portion.absent
@@ -163,10 +163,10 @@ class ChunkWriter:
                     reconciler.absent(reconciler.products[key])
 
         await asyncio.to_thread(apply)
-        return PreparedChunk(normalised, reconciler, frozenset(touches))
+        return ReconciledPortion(normalised, reconciler, frozenset(touches))
 
-    async def _write_chunk(self, prepared: PreparedChunk | NormalisedChunk) -> None:
-        normalised = prepared.normalised if isinstance(prepared, PreparedChunk) else prepared
+    async def _write_portion(self, prepared: ReconciledPortion | NormalisedPortion) -> None:
+        normalised = prepared.normalised if isinstance(prepared, ReconciledPortion) else prepared
         async with self.uow.begin(self.job.tenant, self.context) as tx:
             events = await self._bring_catalogue(tx, prepared, normalised)
             stats, problems = {**self.run.stats, **self.stats()}, tuple(self._feed.problems.kept)
@@ -178,9 +178,9 @@ class ChunkWriter:
             await tx.jobs.hold(self.job, self.lease)
 
     async def _bring_catalogue(
-        self, tx: Tx, prepared: PreparedChunk | NormalisedChunk, normalised: NormalisedChunk
+        self, tx: Tx, prepared: ReconciledPortion | NormalisedPortion, normalised: NormalisedPortion
     ) -> Sequence[Event]:
-        """Bring the catalogue to what the chunk states; answers the events of that."""
+        """Bring the catalogue to what the portion states; answers the events of that."""
         portion = normalised.portion
         diff, lingering = portion.compared.diff, list[str]()
         if portion.last:
@@ -189,7 +189,7 @@ class ChunkWriter:
                 lingering = sorted(diff.lingering)
         if normalised.is_idle and not portion.changed and not lingering:
             return ()
-        if isinstance(prepared, PreparedChunk):
+        if isinstance(prepared, ReconciledPortion):
             reconciler = prepared.reconciler
         elif self.run.stream == Stream.CATALOGUE:
             reconciler = self._reconciler(tx, {})
@@ -203,7 +203,7 @@ class ChunkWriter:
         await tx.catalogue.save(portion.compared.key_range, batch, tx.now)
         return reconciler.events
 
-    async def _reconcile_stock(self, tx: Tx, normalised: NormalisedChunk) -> CatalogueReconciler:
+    async def _reconcile_stock(self, tx: Tx, normalised: NormalisedPortion) -> CatalogueReconciler:
         portion, statements = normalised.portion, normalised.statements
         chunk, absent = portion.compared.chunk, portion.absent
         keys = [statement.key for statement in statements] + list(absent)
