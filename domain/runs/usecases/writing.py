@@ -166,6 +166,15 @@ class ChunkWriter:
         return ReconciledPortion(normalised, reconciler, frozenset(touches))
 
     async def _write_portion(self, prepared: ReconciledPortion | NormalisedPortion) -> None:
+        """One transaction. Raises LeaseLost, whatever it stumbles over, when another worker has the job by now."""
+        try:
+            await self._written(prepared)
+        except Exception:
+            async with self.uow.begin(self.job.tenant, self.context) as tx:
+                await tx.jobs.hold(self.job, self.lease)
+            raise
+
+    async def _written(self, prepared: ReconciledPortion | NormalisedPortion) -> None:
         normalised = prepared.normalised if isinstance(prepared, ReconciledPortion) else prepared
         async with self.uow.begin(self.job.tenant, self.context) as tx:
             events = await self._bring_catalogue(tx, prepared, normalised)
