@@ -2,6 +2,7 @@
 
 `high_watermark`  how far the log goes
 `reading`         a bounded look into it, as a reader's licences show it
+`subscribing`     one log as those who follow it share it
 `tailing`         `LogTailer.run()` reads what is new once, for all who follow: long polls, streams, webhooks
 `service`         the change feed: pages, the newest events, long polls
 """
