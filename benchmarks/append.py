@@ -30,11 +30,7 @@ PLAIN = """
 CREATE SEQUENCE plain_position AS bigint CACHE 1;
 CREATE TABLE plain_events (LIKE events INCLUDING ALL) PARTITION BY RANGE (time);
 CREATE TABLE plain_events_default PARTITION OF plain_events DEFAULT;
-ALTER TABLE plain_events ENABLE ROW LEVEL SECURITY;
-ALTER TABLE plain_events FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON plain_events USING ((org = (SELECT current_setting('joinery.org', true))
-    AND livemode = (SELECT current_setting('joinery.livemode', true) = 't'))
-    OR (SELECT current_setting('joinery.org', true)) = '*');
+SELECT protect_tenant_table('plain_events');
 GRANT SELECT, INSERT ON plain_events TO joinery_app;
 GRANT SELECT, USAGE, UPDATE ON SEQUENCE plain_position TO joinery_app;
 """

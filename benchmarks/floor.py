@@ -37,7 +37,6 @@ async def _dump(link, table: str, part: int) -> bytes:  # type: ignore[no-untype
         f"COPY (SELECT * FROM public.{table} WHERE abs(hashtext({key})) % {CHUNKS} = {part}) TO STDOUT (FORMAT binary)"
     )
     content = bytearray()
-    await link.cursor.execute("SELECT set_config('joinery.org', '*', false)")
     async with link.cursor.copy(sql.encode()) as copy:
         async for block in copy:
             content += block

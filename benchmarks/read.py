@@ -39,7 +39,7 @@ async def prepare(parts: Stack, products: int) -> tuple[Tenant, str]:
         assert run.status == "succeeded", run.error
     for number in range(4):
         other = await parts.organisation(f"Other {number}")
-        async with parts.container.pool().system() as link:
+        async with parts.container.pool().owner() as link:
             for table in CLONED:
                 columns = await _columns(link, table)
                 sql = f"INSERT INTO {table} (org, {columns}) SELECT '{other.id}', {columns} FROM {table} WHERE org = '{tenant.org}'"

@@ -26,7 +26,7 @@ from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.maintenance import PostgresMaintenance
-from adapters.postgres.orgs import PostgresOrgRegistry
+from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.platform import PostgresPlatformChecks
 from adapters.postgres.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
@@ -134,6 +134,7 @@ class Container(containers.DeclarativeContainer):
     uow = providers.Singleton(PostgresUnitOfWork, pool, clock, rendering, event_rendering)
     credentials = providers.Singleton(PostgresCredentials, pool)
     registry = providers.Singleton(PostgresOrgRegistry, pool)
+    memberships = providers.Singleton(PostgresMemberships, pool)
     dispatch = providers.Singleton(PostgresDispatch, pool)
     source_schedule = providers.Singleton(PostgresSourceSchedule, pool)
     request_log_sink = providers.Singleton(PostgresRequestLogSink, pool)
@@ -170,6 +171,7 @@ class Container(containers.DeclarativeContainer):
         settings=settings,
         clock=clock,
         uow=uow,
+        memberships=memberships,
         access=access,
         limits=limits,
         vault=vault,

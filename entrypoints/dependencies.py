@@ -19,6 +19,7 @@ from ports.jobs import Dispatch
 from ports.limits import Limits
 from ports.maintenance import Maintenance
 from ports.objects import Objects
+from ports.orgs import Memberships
 from ports.platform import PlatformChecks
 from ports.request_logs import RequestLogSink
 from ports.schemas import Schemas
@@ -46,6 +47,7 @@ class Dependencies:
     settings: Settings
     clock: Clock
     uow: UnitOfWork
+    memberships: Memberships
     access: AccessService
     limits: Limits
     vault: Vault

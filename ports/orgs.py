@@ -22,12 +22,16 @@ class OrgStore(Protocol):
         """The member with that address, ignoring case."""
         ...
 
-    async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
-        """The organisations a user is a member of, by id."""
-        ...
-
     async def plans(self) -> Sequence[Plan]:
         """Every plan on offer, cheapest first."""
+        ...
+
+
+class Memberships(Protocol):
+    """Across tenants: a person belongs to many."""
+
+    async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
+        """The organisations a user is a member of, by id."""
         ...
 
 

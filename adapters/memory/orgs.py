@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from adapters.memory.table import EVERYWHERE, MemoryDatabase, Table, Transaction
+from adapters.memory.table import EVERYWHERE, MemoryDatabase, Table, Transaction, page_of
 from domain.kernel.errors import NotFound
 from domain.kernel.paging import Page, PageRequest
 from domain.orgs.model import Member, Organisation, Plan
@@ -45,12 +45,21 @@ class MemoryOrgs:
         sought = (self._org, email.casefold())
         return next(iter(self._members.where(lambda member: (member.org, member.email.casefold()) == sought)), None)
 
-    async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
-        orgs = {member.org for member in self._members.where(lambda member: member.user == user)}
-        return self._orgs.page(page_request, lambda org: org.id in orgs)
-
     async def plans(self) -> Sequence[Plan]:
         return self._plans.sorted()
+
+
+class MemoryMemberships:
+    """Memberships."""
+
+    def __init__(self, store: MemoryDatabase) -> None:
+        self._store = store
+
+    async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
+        members = self._store.committed(MEMBERS, EVERYWHERE).values()
+        orgs = self._store.committed(ORGS, EVERYWHERE)
+        own = [orgs[member.org] for member in members if member.user == user]
+        return page_of(own, page_request, ORGS.key, descending=False)
 
 
 class MemoryOrgRegistry:

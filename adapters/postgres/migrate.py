@@ -6,7 +6,7 @@ from importlib.resources import files
 from adapters.postgres.connecting import Connection, connect
 from adapters.postgres.errors import translated
 from adapters.postgres.partitions import make_days
-from adapters.postgres.privileges import grant
+from adapters.postgres.privileges import grant, make_roles
 
 _LOCK = 7_215_908_431
 
@@ -59,6 +59,7 @@ async def apply(connection: Connection, up_to: str | None = None) -> list[str]:
     if unknown := present - {name for name, _ in known}:
         raise MigrationError(f"The database is newer than this release (it has {max(unknown)}); upgrade Joinery.")
     missing = [entry for entry in known if entry[0] not in present and (up_to is None or entry[0] <= up_to)]
+    await make_roles(connection)
     for name, script in missing:
         await connection.execute(script.encode())
         await connection.execute("INSERT INTO schema_migrations (name) VALUES (%s)", (name,))

@@ -51,14 +51,22 @@ class PostgresOrgStore:
         row = await self._session.one(SQL["member"], email_key=email.casefold())
         return Member(*row) if row else None
 
-    async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
-        statement = rendered(SQL["of_user"], page_names(page_request), page_request.limit + 1)
-        async with self._session.across():
-            rows = await self._session.all(statement, user=user, **page_params(page_request))
-        return page_of([organisation_of(row) for row in rows], page_request, lambda organisation: organisation.id)
-
     async def plans(self) -> Sequence[Plan]:
         return [plan_of(row) for row in await self._session.all(SQL["plans"])]
+
+
+class PostgresMemberships:
+    """Across tenants: a person belongs to many."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
+        statement = rendered(SQL["of_user"], page_names(page_request), page_request.limit + 1)
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(statement, {"user": user, **page_params(page_request)})
+            rows = await cursor.fetchall()
+        return page_of([organisation_of(row) for row in rows], page_request, lambda organisation: organisation.id)
 
 
 class PostgresOrgRegistry:

@@ -10,17 +10,19 @@ import psycopg
 
 from adapters.postgres.connecting import Connection, connect
 from adapters.postgres.errors import translate, translated
+from adapters.postgres.privileges import APP, SYSTEM
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
-ROLE = "joinery_app"
 APPLICATION = "joinery"
 """What connections of the pool are called in pg_stat_activity."""
 
 _IDLE = psycopg.pq.TransactionStatus.IDLE
-_SCOPE = b"SELECT set_config('joinery.org', %b, false), set_config('joinery.livemode', %b, false)"
-
-
+_TENANT = (
+    f"SELECT set_config('role', '{APP}', false), set_config('joinery.org', %b, false), "
+    "set_config('joinery.livemode', %b, false)"
+).encode()
+_SYSTEM = f"SELECT set_config('role', '{SYSTEM}', false)".encode()
 _KNOWN = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
 
 
@@ -33,38 +35,45 @@ def key_lock(key: str) -> int:
 
 
 class PooledConnection:
-    """One connection in autocommit mode, its kept cursor and the tenant that its session is set to."""
+    """One connection in autocommit mode, its kept cursor and its scope: the tenant that its session is set to.
 
-    __slots__ = ("connection", "cursor", "scope", "staged")
+    The scope None spans tenants. Its role goes with the scope, in the same statement: of `joinery_app` the policies show the
+    tenant's rows alone, whatever is set, and of `joinery_system` all.
+    """
+
+    __slots__ = ("connection", "cursor", "entered", "scope", "staged")
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.cursor = connection.cursor(binary=True)
-        self.scope: tuple[str, bool] | None = None
+        self.scope: Tenant | None = None
+        self.entered = False
         self.staged: set[object] = set()
         """Which temporary tables this connection has made."""
 
-    async def enter(self, org: str, livemode: bool) -> None:
-        """Set the session to a tenant, unless it is already."""
-        if self.scope != (org, livemode):
-            self.scope = None
-            await self.cursor.execute(_SCOPE, (org, "t" if livemode else "f"))
-            self.scope = (org, livemode)
+    async def enter(self, scope: Tenant | None) -> None:
+        """Set the session to a tenant, or to all of them, unless it is already."""
+        if self.entered and self.scope == scope:
+            return
+        self.entered = False
+        if scope is None:
+            await self.cursor.execute(_SYSTEM)
+        else:
+            await self.cursor.execute(_TENANT, (scope.org, "t" if scope.livemode else "f"))
+        self.scope, self.entered = scope, True
 
 
 class Lease:
     """A connection for as long as the context lasts; its errors leave as the domain's."""
 
-    __slots__ = ("_link", "_livemode", "_org", "_pool")
+    __slots__ = ("_link", "_pool", "_scope")
 
-    def __init__(self, pool: "Pool", org: str, livemode: bool) -> None:
-        self._pool = pool
-        self._org = org
-        self._livemode = livemode
+    def __init__(self, pool: "Pool", scope: Tenant | None) -> None:
+        self._pool, self._scope = pool, scope
 
     async def __aenter__(self) -> PooledConnection:
         """Take one. Raises Unavailable."""
-        self._link = await self._pool.take(self._org, self._livemode)
+        self._link = await self._pool.take(self._scope)
         return self._link
 
     async def __aexit__(
@@ -92,7 +101,7 @@ class Pool:
 
     async def _connect(self) -> PooledConnection:
         connection = await connect(self._conninfo, APPLICATION)
-        await connection.execute("SET ROLE " + ROLE)
+        await connection.execute("SET ROLE " + APP)
         await connection.execute(
             "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '60s'"
         )
@@ -101,9 +110,8 @@ class Pool:
         connection.prepare_threshold = 3
         return PooledConnection(connection)
 
-    async def _acquire(self, org: str, livemode: bool) -> PooledConnection:
-        """The link last used by this tenant if there is one, else the last used, else a new one."""
-        scope = (org, livemode)
+    async def _acquire(self, scope: Tenant | None) -> PooledConnection:
+        """The link last used for this scope if there is one, else the last used, else a new one."""
         for index in range(len(self._idle) - 1, -1, -1):
             if self._idle[index].scope == scope:
                 return self._idle.pop(index)
@@ -111,14 +119,10 @@ class Pool:
             return self._idle.pop()
         return await self._connect()
 
-    def link(self, org: str, livemode: bool) -> "Lease":
-        """A connection set to the tenant (`*` for across all), as an async context. Raises Unavailable."""
-        return Lease(self, org, livemode)
-
-    async def take(self, org: str, livemode: bool) -> PooledConnection:
+    async def take(self, scope: Tenant | None) -> PooledConnection:
         await self._take_slot()
         try:
-            return await self._ready(org, livemode)
+            return await self._ready(scope)
         except BaseException as error:
             self._slots.release()
             raise translate(error) from error
@@ -135,15 +139,15 @@ class Pool:
         else:
             self._idle.append(link)
 
-    async def _ready(self, org: str, livemode: bool) -> PooledConnection:
+    async def _ready(self, scope: Tenant | None) -> PooledConnection:
         """A usable link; one that the server closed meanwhile is replaced once."""
-        link = await self._acquire(org, livemode)
+        link = await self._acquire(scope)
         try:
-            await link.enter(org, livemode)
+            await link.enter(scope)
         except psycopg.OperationalError:
             self._drop_idle()
             link = await self._connect()
-            await link.enter(org, livemode)
+            await link.enter(scope)
         return link
 
     async def _take_slot(self) -> None:
@@ -166,18 +170,18 @@ class Pool:
         self._idle.clear()
 
     def tenant(self, tenant: Tenant) -> "Lease":
-        """A connection set to that tenant."""
-        return self.link(tenant.org, tenant.livemode)
+        """A connection set to that tenant, as an async context. Raises Unavailable."""
+        return Lease(self, tenant)
 
     def system(self) -> "Lease":
-        """A connection that sees every tenant: for operators, scheduler and relay only."""
-        return self.link("*", True)
+        """A connection that sees every tenant: for operators, scheduler and relay only. Raises Unavailable."""
+        return Lease(self, None)
 
     async def dedicated(self) -> PooledConnection:
         """A connection beside the pool that sees every tenant, for whoever holds locks in its session. Raises Unavailable."""
         with translated():
             link = await self._connect()
-            await link.enter("*", True)
+            await link.enter(None)
             return link
 
     @asynccontextmanager
@@ -186,9 +190,7 @@ class Pool:
         with translated():
             connection = await connect(self._conninfo, "joinery maintenance")
             async with connection:
-                link = PooledConnection(connection)
-                await link.enter("*", True)
-                yield link
+                yield PooledConnection(connection)
 
     async def close(self) -> None:
         self._closed = True

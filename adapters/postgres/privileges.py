@@ -1,11 +1,16 @@
-"""What the role that processes work as may do, table by table: no more than their statements need."""
+"""What the two roles that processes work as may do, table by table: no more than their statements need."""
 
+from collections.abc import Mapping
 from typing import Final, LiteralString
 
 from psycopg import sql
 
 from adapters.postgres.connecting import Connection
-from adapters.postgres.pool import ROLE
+
+APP: Final = "joinery_app"
+"""One tenant's work: policies show it the rows of the tenant that its session is set to, and fail when there is none."""
+SYSTEM: Final = "joinery_system"
+"""What truly spans tenants: policies show it every row."""
 
 _READ: Final = "SELECT"
 _APPEND: Final = "SELECT, INSERT"
@@ -13,13 +18,13 @@ _CHANGE: Final = "SELECT, INSERT, UPDATE"
 _REPLACE: Final = "SELECT, INSERT, DELETE"
 _ALL: Final = "SELECT, INSERT, UPDATE, DELETE"
 
-PRIVILEGES: Final[dict[str, LiteralString]] = {
+PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     # plans, licences and the log's low watermark are operators' and maintenance's, who act as the owner
     "plans": _READ,
     "licences": _READ,
     "event_low_watermark": _READ,
     # organisations are made by operators, and none may choose another plan for itself
-    "organisations": "SELECT, UPDATE (api_version)",
+    "organisations": _READ,
     "members": _APPEND,
     "api_keys": _CHANGE,
     # resources of plain stores, which can also remove
@@ -31,12 +36,11 @@ PRIVILEGES: Final[dict[str, LiteralString]] = {
     # what was written down stays as it was; maintenance drops it by age
     "audit_entries": _APPEND,
     "events": _APPEND,
-    "request_logs": _APPEND,
+    "request_logs": _READ,
     "idempotency_keys": "SELECT, INSERT, DELETE, UPDATE (body)",
     "push_parts": _ALL,
     "stored_objects": _ALL,
     "storage_usage": _CHANGE,
-    "key_ring": _CHANGE,
     "jobs": _ALL,
     "row_fingerprints": _CHANGE,
     "products": _CHANGE,
@@ -44,44 +48,89 @@ PRIVILEGES: Final[dict[str, LiteralString]] = {
     "product_terms": _REPLACE,
     "variants": _CHANGE,
     "offers": _CHANGE,
+}
+"""Of joinery_app. A table that is not named is none of its business; a partition is reached through its parent, where the
+policies stand."""
+SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
+    # whose credentials they are, and whom a person belongs to
+    "plans": _READ,
+    "organisations": "SELECT, UPDATE (api_version)",
+    "members": _READ,
+    "api_keys": _READ,
+    "licences": _READ,
+    # one listener reads the log for every organisation
+    "event_low_watermark": _READ,
+    "events": _READ,
+    # relay and workers: what is added or finished, a tenant adds or finishes
+    "jobs": "SELECT, UPDATE",
+    "sources": _READ,
+    "webhook_endpoints": "SELECT, UPDATE",
+    "webhook_deliveries": _CHANGE,
+    # upkeep: what is due, and what is gone by age alone
+    "idempotency_keys": "SELECT, DELETE",
+    "stored_objects": _READ,
+    "push_parts": _READ,
+    # requests of many organisations, written down in one statement
+    "request_logs": "INSERT",
+    # no tenant's at all
+    "key_ring": _CHANGE,
     "platform_checks": _ALL,
 }
-"""A table that is not named (`schema_migrations`) is none of its business; a partition is reached through its parent,
-where the policies stand."""
-SEQUENCES: Final[dict[str, LiteralString]] = {"event_position": "USAGE, SELECT"}
+"""Of joinery_system."""
+SEQUENCES: Final[Mapping[str, LiteralString]] = {"event_position": "USAGE, SELECT"}
+SYSTEM_SEQUENCES: Final[Mapping[str, LiteralString]] = {"event_position": _READ}
+_RIGHTS: Final = ((APP, PRIVILEGES, SEQUENCES), (SYSTEM, SYSTEM_PRIVILEGES, SYSTEM_SEQUENCES))
+_ROLES: Final = sql.SQL(", ").join(map(sql.Identifier, (APP, SYSTEM)))
 
 _OWNED: Final = """
 SELECT c.relname, c.relkind = 'S' FROM pg_class c
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S')
     AND pg_has_role(c.relowner, 'USAGE')
 """
+_MADE_OVER: Final = """
+SELECT c.relname, pg_get_userbyid(c.relowner) FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+WHERE p.polname = 'owner' AND c.relnamespace = 'public'::regnamespace AND NOT c.relowner = ANY(p.polroles)
+    AND pg_has_role(c.relowner, 'USAGE')
+"""
+
+
+async def make_roles(connection: Connection) -> None:
+    """Make the roles that are missing: they are the whole server's, and policies name them."""
+    for role in (APP, SYSTEM):
+        await connection.execute(
+            f"""DO $$ BEGIN
+                IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN CREATE ROLE {role} NOLOGIN; END IF;
+            EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$""".encode()
+        )
+        await connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(role)))
 
 
 async def grant(connection: Connection) -> None:
-    """Make the role when there is none, and leave it, and everybody else, with exactly these rights."""
-    await connection.execute(
-        f"""DO $$ BEGIN
-            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{ROLE}') THEN CREATE ROLE {ROLE} NOLOGIN; END IF;
-        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$""".encode()
-    )
+    """Leave the roles, and everybody else, with exactly these rights; whoever owns a table now sees all of it."""
     database = sql.Identifier(connection.info.dbname)
-    role = sql.Identifier(ROLE)
-    await connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(role))
-    await connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM {}").format(database, role))
-    await connection.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC").format(database))
-    await connection.execute(sql.SQL("GRANT TEMPORARY ON DATABASE {} TO {}").format(database, role))
-    await connection.execute(sql.SQL("REVOKE ALL ON SCHEMA public FROM PUBLIC, {}").format(role))
-    await connection.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(role))
+    for statement in (
+        "REVOKE ALL ON DATABASE {database} FROM {roles}",
+        "REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC",
+        "GRANT TEMPORARY ON DATABASE {database} TO {roles}",
+        "REVOKE ALL ON SCHEMA public FROM PUBLIC, {roles}",
+        "GRANT USAGE ON SCHEMA public TO {roles}",
+    ):
+        await connection.execute(sql.SQL(statement).format(database=database, roles=_ROLES))
     cursor = await connection.execute(_OWNED)
     for name, sequence in await cursor.fetchall():
         await close(connection, name, sequence=sequence)
-        if privileges := (SEQUENCES if sequence else PRIVILEGES).get(name):
-            rights = sql.SQL(privileges), sql.Identifier("public", name), role
-            await connection.execute(sql.SQL("GRANT {} ON {} TO {}").format(*rights))
+        for role, tables, sequences in _RIGHTS:
+            if privileges := (sequences if sequence else tables).get(name):
+                rights = sql.SQL(privileges), sql.Identifier("public", name), sql.Identifier(role)
+                await connection.execute(sql.SQL("GRANT {} ON {} TO {}").format(*rights))
+    cursor = await connection.execute(_MADE_OVER)
+    for name, owner in await cursor.fetchall():
+        policy = sql.Identifier("public", name), sql.Identifier(owner)
+        await connection.execute(sql.SQL("ALTER POLICY owner ON {} TO {}").format(*policy))
 
 
 async def close(connection: Connection, name: str, *, sequence: bool = False) -> None:
     """Take every right on a table or sequence from everybody but its owner."""
     kind = sql.SQL("SEQUENCE" if sequence else "TABLE")
-    closed = kind, sql.Identifier("public", name), sql.Identifier(ROLE)
+    closed = kind, sql.Identifier("public", name), _ROLES
     await connection.execute(sql.SQL("REVOKE ALL ON {} {} FROM PUBLIC, {}").format(*closed))

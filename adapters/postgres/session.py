@@ -1,7 +1,6 @@
 """What every store works through: one connection, set to one tenant, and what the unit of work recorded."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -26,15 +25,6 @@ class Session:
     context: AuditContext
     now: datetime
     recorded: Recorded
-
-    @asynccontextmanager
-    async def across(self) -> AsyncIterator[None]:
-        """For the one statement inside, security policies see every tenant: a user's own memberships lie in many."""
-        await self.link.enter("*", True)
-        try:
-            yield
-        finally:
-            await self.link.enter(self.tenant.org, self.tenant.livemode)
 
     def params(self, **values: Any) -> dict[str, Any]:
         """The values with the tenant added."""

@@ -133,7 +133,7 @@ class PostgresStorageUpkeep:
         return [(Tenant(row[0], row[1]), row[2]) for row in rows]
 
     async def forget(self, tenant: Tenant, keys: Collection[str]) -> None:
-        async with self._pool.system() as link:
+        async with self._pool.tenant(tenant) as link:
             of = {"org": tenant.org, "livemode": tenant.livemode, "keys": list(keys)}
             await link.cursor.execute(SQL["forget"], of)
 
@@ -141,7 +141,9 @@ class PostgresStorageUpkeep:
         found: set[str] = set()
         for tenant, own in keys.items():
             of = {"org": tenant.org, "livemode": tenant.livemode, "keys": list(own), "open": sorted(OPEN)}
-            found |= {row[0] for row in await self._all("orphans", **of)}
+            async with self._pool.tenant(tenant) as link:
+                cursor = await link.cursor.execute(SQL["orphans"], of)
+                found |= {row[0] for row in await cursor.fetchall()}
         return found
 
     async def holdings(self, now: datetime) -> Sequence[Holding]:

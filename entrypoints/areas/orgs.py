@@ -6,11 +6,12 @@ from adapters.wire import orgs as wire
 from domain.kernel.paging import Page
 from domain.orgs.usecases import OrgService
 from entrypoints.areas.area import Area
-from entrypoints.http.operation import Read
+from entrypoints.http.operation import DetachedRead, Read
 from entrypoints.http.reply import Reply
-from entrypoints.http.request_context import ReadContext
+from entrypoints.http.request_context import DetachedContext, ReadContext
 
 Reading: TypeAlias = ReadContext[OrgService]
+Detached: TypeAlias = DetachedContext[OrgService]
 
 
 async def read_own(call: Reading) -> Reply:
@@ -18,9 +19,12 @@ async def read_own(call: Reading) -> Reply:
     return call.one(wire.ORGANISATION, await call.service.own(call.tx))
 
 
-async def list_of_caller(call: Reading) -> Reply:
+async def list_of_caller(call: Detached) -> Reply:
     """The organisations that the caller can act in."""
-    return call.list(wire.ORGANISATION, await call.service.of_caller(call.tx, call.principal.user, call.page_request))
+    caller = call.principal
+    return call.list(
+        wire.ORGANISATION, await call.service.of_caller(caller.user, caller.organisation, call.page_request)
+    )
 
 
 async def list_plans(call: Reading) -> Reply:
@@ -39,7 +43,7 @@ OPERATIONS: Final = (
         scope="org:read",
         reply=wire.ORGANISATION.schema,
     ),
-    Read(
+    DetachedRead(
         id="orgs.list_mine",
         path="/v1/me/orgs",
         summary="List the organisations you belong to",
@@ -65,6 +69,6 @@ AREA: Final = Area(
     name="orgs",
     title="Organisations",
     description="Your organisation and the plans.",
-    service=lambda _: OrgService(),
+    service=lambda dependencies: OrgService(dependencies.memberships),
     operations=OPERATIONS,
 )

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from adapters.arq.queue import ArqQueue
 from adapters.postgres.migrate import applied, available
+from adapters.postgres.privileges import APP, SYSTEM
 from domain.kernel.errors import DomainError
 from entrypoints import settings
 from entrypoints.cli import storage
@@ -64,13 +65,15 @@ async def _database(configured: Settings) -> Finding:
         return Finding("database", "wrong", f"{len(missing)} migrations are missing; run `joinery migrate`.")
     async with opened(configured) as container, container.pool().system() as link:
         cursor = await link.cursor.execute(
-            "SELECT current_setting('server_version'), rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+            "SELECT current_setting('server_version'), bool_or(rolsuper OR rolbypassrls) FROM pg_roles "
+            "WHERE rolname = ANY(%s)",
+            ([APP, SYSTEM],),
         )
         row = await cursor.fetchone()
     version, unbound = row or ("?", True)
     if unbound:
         return Finding(
-            "database", "wrong", "Row-level security does not bind the role joinery_app; take its rights away."
+            "database", "wrong", f"Row-level security does not bind {APP} or {SYSTEM}; take that role's rights away."
         )
     return Finding("database", "ok", f"PostgreSQL {version}, up to date, row-level security in force")
 

@@ -74,7 +74,6 @@ async def test_organisations_of_a_user(backend: Backend) -> None:
             await tx.orgs.add_member(_member(org.id, "bo@fjord.example"))
 
     async def fetch(page_request: PageRequest) -> Page[Organisation]:
-        async with backend.uow.read(Tenant(orgs[0].id, True)) as tx:
-            return await tx.orgs.of_user(user, page_request)
+        return await backend.memberships.of_user(user, page_request)
 
     await check_both_ways(fetch, sorted(orgs, key=lambda org: org.id), lambda org: org.id)

@@ -10,7 +10,7 @@ from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.access import MemoryCredentials
 from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
-from adapters.memory.orgs import MemoryOrgRegistry
+from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.platform import MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.signals import MemorySignals
@@ -188,6 +188,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "settings": settings(),
         "clock": world.clock,
         "uow": world.uow,
+        "memberships": MemoryMemberships(world.store),
         "access": world.access,
         "limits": world.limits,
         "vault": AesGcmVault(SECRET.decode()),

@@ -13,7 +13,8 @@ from psycopg import errors, sql
 
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.migrate import applied, available, migrate
-from adapters.postgres.pool import ROLE, Pool
+from adapters.postgres.pool import Pool
+from adapters.postgres.privileges import APP, SYSTEM
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.support.postgres import at_hand, database
@@ -29,18 +30,18 @@ EXPECTED = {
     "events": "SI",
     "idempotency_keys": "SIDU(body)",
     "jobs": "SIUD",
-    "key_ring": "SIU",
+    "key_ring": "",
     "licences": "S",
     "members": "SI",
     "offers": "SIU",
-    "organisations": "SU(api_version)",
+    "organisations": "S",
     "plans": "S",
-    "platform_checks": "SIUD",
+    "platform_checks": "",
     "product_documents": "SIU",
     "product_terms": "SID",
     "products": "SIU",
     "push_parts": "SIUD",
-    "request_logs": "SI",
+    "request_logs": "S",
     "row_fingerprints": "SIU",
     "runs": "SIUD",
     "schema_migrations": "",
@@ -52,6 +53,26 @@ EXPECTED = {
     "webhook_deliveries": "SIUD",
     "webhook_endpoints": "SIUD",
 }
+EXPECTED_OF_SYSTEM = dict.fromkeys(EXPECTED, "") | {
+    "api_keys": "S",
+    "event_low_watermark": "S",
+    "events": "S",
+    "idempotency_keys": "SD",
+    "jobs": "SU",
+    "key_ring": "SIU",
+    "licences": "S",
+    "members": "S",
+    "organisations": "SU(api_version)",
+    "plans": "S",
+    "platform_checks": "SIUD",
+    "push_parts": "S",
+    "request_logs": "I",
+    "sources": "S",
+    "stored_objects": "S",
+    "webhook_deliveries": "SIU",
+    "webhook_endpoints": "SU",
+}
+ROLES = {APP: EXPECTED, SYSTEM: EXPECTED_OF_SYSTEM}
 _TABLES = """
 SELECT c.relname, c.relispartition, coalesce((SELECT string_agg(a.privilege_type, ',')
     FROM aclexplode(c.relacl) a WHERE a.grantee IN (0, %(role)s::regrole)), ''),
@@ -78,9 +99,10 @@ async def _rows(address: str, statement: str, **values: Any) -> list[tuple[Any, 
         return await (await owner.execute(statement.encode(), values)).fetchall()
 
 
-async def test_every_table(address: str) -> None:
+@pytest.mark.parametrize("role", ROLES)
+async def test_every_table(address: str, role: str) -> None:
     found = {}
-    for name, partition, rights, columns in await _rows(address, _TABLES, role=ROLE):
+    for name, partition, rights, columns in await _rows(address, _TABLES, role=role):
         letters = "".join(letter for letter in "SIUD" for right in rights.split(",") if right[:1] == letter)
         letters += "".join(right[0] + right[right.index("(") :] for right in columns.split(",") if right)
         if partition:
@@ -88,27 +110,29 @@ async def test_every_table(address: str) -> None:
         else:
             found[name] = letters
             assert not set(rights.split(",")) & {"TRUNCATE", "REFERENCES", "TRIGGER", "MAINTAIN"}, name
-    assert found == EXPECTED
+    assert found == ROLES[role]
 
 
-async def test_schema_database_sequences_and_functions(address: str) -> None:
+@pytest.mark.parametrize("role", ROLES)
+async def test_schema_database_sequences_and_functions(address: str, role: str) -> None:
     rights = "SELECT has_schema_privilege(%(who)s, 'public', %(right)s)"
-    assert await _rows(address, rights, who=ROLE, right="USAGE") == [(True,)]
-    assert await _rows(address, rights, who=ROLE, right="CREATE") == [(False,)]
+    assert await _rows(address, rights, who=role, right="USAGE") == [(True,)]
+    assert await _rows(address, rights, who=role, right="CREATE") == [(False,)]
     assert await _rows(address, rights, who="public", right="CREATE") == [(False,)]
     temporary = "SELECT has_database_privilege(%(who)s, current_database(), %(right)s)"
-    assert await _rows(address, temporary, who=ROLE, right="TEMPORARY") == [(True,)]
-    assert await _rows(address, temporary, who=ROLE, right="CREATE") == [(False,)]
+    assert await _rows(address, temporary, who=role, right="TEMPORARY") == [(True,)]
+    assert await _rows(address, temporary, who=role, right="CREATE") == [(False,)]
     assert await _rows(address, temporary, who="public", right="TEMPORARY") == [(False,)]
     sequences = "SELECT relname, has_sequence_privilege(%(who)s, oid, 'UPDATE') FROM pg_class WHERE relkind = 'S'"
-    assert await _rows(address, sequences, who=ROLE) == [("event_position", False)]
+    assert await _rows(address, sequences, who=role) == [("event_position", False)]
     functions = """SELECT proname, has_function_privilege('public', oid, 'EXECUTE'), prosecdef, coalesce(proconfig::text, '')
         FROM pg_proc WHERE pronamespace = 'public'::regnamespace"""
     for name, open_to_all, definer, settings in await _rows(address, functions):
         assert not open_to_all and not definer and "search_path=pg_catalog, pg_temp" in settings, name
 
 
-async def test_what_processes_may_not(address: str) -> None:
+@pytest.mark.parametrize("role", ROLES)
+async def test_what_processes_may_not(address: str, role: str) -> None:
     for statement in (
         "CREATE TABLE public.mine (a integer)",
         "CREATE FUNCTION public.mine() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
@@ -126,18 +150,79 @@ async def test_what_processes_may_not(address: str) -> None:
         "ALTER TABLE sources DISABLE ROW LEVEL SECURITY",
     ):
         async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
-            await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(ROLE)))
+            await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
+            await connection.execute("SET joinery.org = 'org_1'; SET joinery.livemode = 't'")
             with pytest.raises(errors.InsufficientPrivilege):
                 await connection.execute(statement.encode())
 
 
 async def test_migrating_again_takes_back_what_was_given_since(address: str) -> None:
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
-        await owner.execute(f"GRANT ALL ON plans, schema_migrations, events_default TO {ROLE}".encode())
+        await owner.execute(f"GRANT ALL ON plans, schema_migrations, events_default TO {APP}, {SYSTEM}".encode())
         await owner.execute("GRANT SELECT ON sources TO PUBLIC; GRANT CREATE ON SCHEMA public TO PUBLIC")
     assert await migrate(address) == []
-    await test_every_table(address)
-    await test_schema_database_sequences_and_functions(address)
+    for role in ROLES:
+        await test_every_table(address, role)
+        await test_schema_database_sequences_and_functions(address, role)
+
+
+async def test_a_tenants_connection_never_spans_tenants(address: str) -> None:
+    """Whatever the settings say: of joinery_app the policies know no wildcard, and it is no member of the other role."""
+    await _rows_of_two(address)
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+        await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(APP)))
+        with pytest.raises(errors.UndefinedObject):
+            await connection.execute("SELECT count(*) FROM organisations")
+        for org, expected in (("*", []), ("", []), ("%", []), ("org_1", ["org_1"])):
+            await connection.execute("SELECT set_config('joinery.org', %s, false)", (org,))
+            assert await (await connection.execute("SELECT id FROM organisations")).fetchall() == [
+                (i,) for i in expected
+            ]
+    member = "SELECT pg_has_role(%(who)s, %(other)s, 'MEMBER')"
+    assert await _rows(address, member, who=APP, other=SYSTEM) == [(False,)]
+    assert await _rows(address, member, who=SYSTEM, other=APP) == [(False,)]
+
+
+async def test_what_spans_tenants_sees_them_all(address: str) -> None:
+    await _rows_of_two(address)
+    pool = Pool(address, size=1)
+    try:
+        for scope in (None, Tenant("org_1", True), None, Tenant("org_2", False)):
+            async with pool.system() if scope is None else pool.tenant(scope) as link:
+                cursor = await link.cursor.execute("SELECT id FROM organisations ORDER BY id")
+                found = [id for (id,) in await cursor.fetchall()]
+                assert found == (["org_1", "org_2"] if scope is None else [scope.org])
+    finally:
+        await pool.close()
+
+
+async def test_an_owner_whom_policies_bind_sees_every_row(address: str) -> None:
+    """Also the next one: a table that was made over to somebody is seen by whoever has it when it is migrated."""
+    owner = sql.Identifier(f"owner_of_{urlsplit(address).path[1:]}")
+    await _rows_of_two(address)
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+        await connection.execute(sql.SQL("CREATE ROLE {}").format(owner))
+        try:
+            await connection.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(owner))
+            await connection.execute(sql.SQL("ALTER TABLE organisations OWNER TO {}").format(owner))
+            assert await migrate(address) == []
+            await connection.execute(sql.SQL("SET ROLE {}").format(owner))
+            assert await (await connection.execute("SELECT count(*) FROM organisations")).fetchone() == (2,)
+        finally:
+            await connection.execute("RESET ROLE")
+            await connection.execute(sql.SQL("REASSIGN OWNED BY {} TO CURRENT_USER").format(owner))
+            await connection.execute(sql.SQL("DROP OWNED BY {}").format(owner))
+            await connection.execute(sql.SQL("DROP ROLE {}").format(owner))
+
+
+async def _rows_of_two(address: str) -> None:
+    for org in ("org_1", "org_2"):
+        await _rows(
+            address,
+            "INSERT INTO organisations VALUES (%(org)s, %(org)s, 'vendor', 'standard', NULL, %(org)s || 'l', %(org)s || 't', "
+            "now()) RETURNING id",
+            org=org,
+        )
 
 
 @pytest.mark.parametrize("name", ["joinery-prod", "Joinery", 'say "what"; --', "50% off's", "täglich", "select"])

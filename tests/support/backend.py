@@ -9,7 +9,7 @@ from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
 from adapters.memory.idempotency import MemoryIdempotencyMaintenance
 from adapters.memory.jobs import MemoryDispatch
-from adapters.memory.orgs import MemoryOrgRegistry
+from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.secrets import MemorySealedValues
 from adapters.memory.signals import MemorySignals
@@ -28,7 +28,7 @@ from ports.access import Credentials
 from ports.events import EventReader
 from ports.idempotency import IdempotencyMaintenance
 from ports.jobs import Dispatch
-from ports.orgs import OrgRegistry
+from ports.orgs import Memberships, OrgRegistry
 from ports.request_logs import RequestLogSink
 from ports.secrets import SealedValues
 from ports.signals import Signals
@@ -50,6 +50,7 @@ class Backend:
     name: str
     uow: UnitOfWork
     registry: OrgRegistry
+    memberships: Memberships
     credentials: Credentials
     dispatch: Dispatch
     schedule: SourceSchedule
@@ -94,6 +95,7 @@ def memory_backend() -> Backend:
         name="memory",
         uow=MemoryUnitOfWork(store, clock, WireRendering()),
         registry=MemoryOrgRegistry(store),
+        memberships=MemoryMemberships(store),
         credentials=MemoryCredentials(store),
         dispatch=MemoryDispatch(store, clock),
         schedule=MemorySourceSchedule(store),

@@ -24,7 +24,7 @@ from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.migrate import migrate
-from adapters.postgres.orgs import PostgresOrgRegistry
+from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.secrets import PostgresSealedValues
@@ -120,6 +120,7 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
             name="postgres",
             uow=PostgresUnitOfWork(pool, clock, WireRendering(), WireEventRendering()),
             registry=PostgresOrgRegistry(pool),
+            memberships=PostgresMemberships(pool),
             credentials=PostgresCredentials(pool),
             dispatch=PostgresDispatch(pool),
             schedule=PostgresSourceSchedule(pool),
