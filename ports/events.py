@@ -100,6 +100,42 @@ class EventReader(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Some of a publisher's events, in its order, for the network's log: those between two positions of its own.
+
+    `was` is the checkpoint that they follow, None for the first; `reached` the one that they lead to.
+    """
+
+    owner: Tenant
+    was: LogPosition | None
+    reached: LogPosition
+    events: Sequence[LoggedEvent]
+
+
+class NetworkLog(Protocol):
+    """The network's logs, one for each mode, as the relay fills them."""
+
+    async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
+        """The logs some of whose events others may hear of, all or those among these, and how far they go."""
+        ...
+
+    async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
+        """Up to where each publisher's events stand in the network's log of the mode. Raises Unavailable."""
+        ...
+
+    async def published(self, owner: Tenant, after: int, limit: int) -> Sequence[LoggedEvent]:
+        """The publisher's first `limit` events after the position that others may hear of, oldest first."""
+        ...
+
+    async def append(self, log: Tenant, published: Sequence[Published]) -> bool:
+        """Append to a network's log, and move the checkpoints, in one transaction; then notify.
+
+        Nothing is done, and False answered, when any of the checkpoints is not where it `was`: somebody else was faster.
+        """
+        ...
+
+
 class EventRendering(Protocol):
     """JSON of events, the bytes that every reader gets."""
 

@@ -1,15 +1,24 @@
 """Reading event logs in PostgreSQL: how far they go, pages of them, and what licences show of the network's."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.events import SQL, new_epoch
-from adapters.postgres.network_reading import BACKWARDS, FORWARDS, ORDINARY, NetworkReading, narrowed, share_of
+from adapters.postgres.network_reading import (
+    BACKWARDS,
+    FORWARDS,
+    ORDINARY,
+    NetworkReading,
+    furthest,
+    narrowed,
+    share_of,
+)
 from adapters.postgres.pool import Pool, PooledConnection
 from adapters.postgres.session import Fetched
 from adapters.postgres.sqlfile import rendered
-from domain.changes.model import OPEN_END, EventBatch, EventFilter, LogBounds, LogPosition, View
-from domain.events.model import OFF_THE_FEED, LoggedEvent, weight_of
+from domain.changes.model import EventBatch, EventFilter, LogBounds, LogPosition, View
+from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
@@ -17,6 +26,8 @@ from ports.events import Recent, Splice
 
 _FEW_TYPES: Final = 8
 """So many are looked for one by one, by their index; more are hardly rare."""
+WINDOW: Final = 10_000
+"""Positions that are looked through in one go for what has no index."""
 _WHATEVER: Final = 1 << 30
 
 
@@ -55,19 +66,21 @@ class PostgresEventReader:
     ) -> EventBatch:
         if view.of_network:
             return await self._network.page(view, after, end, limit, wanted, most_bytes)
-        chosen, values = _chosen(wanted, after, end.position, limit, FORWARDS)
-        values |= {"share": share_of(limit, most_bytes), "at": after.time}
+        look, share = _Look.forwards(wanted, after, end, limit), {"share": share_of(limit, most_bytes)}
         async with self._pool.tenant(view.log) as link:
-            rows = await _fetched(link, view.log, SQL["page"].replace("{chosen}", chosen), values)
+            rows = await _fetched(link, view.log, SQL["page"].replace("{chosen}", look.chosen), look.values | share)
             same = bool(rows[0][0])
             found = [row for row in rows if row[1] is not None]
             if any(row[-1] is None for row in found):
-                found = await _weighed(link, view.log, chosen, values, most_bytes)
+                found = await _weighed(link, view.log, look.chosen, look.values, most_bytes)
         if not same and after.time is not None:
             await self._refuse_lost(view.log, after)
         events = [LoggedEvent(*row[1:]) for row in found]
         whole = len(events) < limit and weight_of(events) < most_bytes
-        return EventBatch(events, _reached(after, end, events, whole=whole), caught_up=whole)
+        position = after.behind(events[-1]) if events else after
+        if whole and look.end is not None:
+            return EventBatch(events, position.at(look.end), caught_up=False)
+        return EventBatch(events, furthest(position, end, whole=whole), caught_up=whole)
 
     async def _refuse_lost(self, log: Tenant, after: LogPosition) -> None:
         """Unless the event there, and nothing beyond it, was dropped by age."""
@@ -77,22 +90,20 @@ class PostgresEventReader:
     async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:
         if view.of_network:
             return await self._network.recent(view, before, limit, wanted)
-        chosen, values = _chosen(wanted, LogPosition(), before - 1, limit, BACKWARDS)
-        values["share"] = share_of(limit, CHANGES_BYTES)
+        look, share = _Look.backwards(wanted, before, limit), {"share": share_of(limit, CHANGES_BYTES)}
         async with self._pool.tenant(view.log) as link:
-            found = await _fetched(link, view.log, SQL["plain"].replace("{chosen}", chosen), values)
+            found = await _fetched(link, view.log, SQL["plain"].replace("{chosen}", look.chosen), look.values | share)
             if any(row[-1] is None for row in found):
-                found = await _weighed(link, view.log, chosen, values, CHANGES_BYTES, direction=-1)
+                found = await _weighed(link, view.log, look.chosen, look.values, CHANGES_BYTES, direction=-1)
         events = [LoggedEvent(*row[1:]) for row in found]
         whole = len(events) < limit and weight_of(events) < CHANGES_BYTES
-        return Recent(events, 1 if whole else events[-1].position)
+        return Recent(events, (look.end or 0) + 1 if whole else events[-1].position)
 
     async def splice(
         self, tenant: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter
     ) -> Splice:
-        chosen, values = _chosen(wanted, after, end.position, limit, FORWARDS)
-        values |= {"share": share_of(limit, CHANGES_BYTES), "at": after.time}
-        [row] = await self._rows(tenant, SQL["splice"].replace("{chosen}", chosen), values)
+        look, share = _Look.forwards(wanted, after, end, limit), {"share": share_of(limit, CHANGES_BYTES)}
+        [row] = await self._rows(tenant, SQL["splice"].replace("{chosen}", look.chosen), look.values | share)
         same, count, position, time, body, large = row
         if large:
             page = await self.page(View.own(tenant), after, end, limit, wanted)
@@ -101,17 +112,19 @@ class PostgresEventReader:
             await self._refuse_lost(tenant, after)
         whole = count < limit and len(body or b"") < CHANGES_BYTES
         last = LogPosition(after.epoch, position, time) if count else after
-        return Splice(count, end if whole else last, body or b"", whole)
+        if whole and look.end is not None:
+            return Splice(count, last.at(look.end), body or b"", caught_up=False)
+        return Splice(count, furthest(last, end, whole=whole), body or b"", caught_up=whole)
 
     async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
         if view.of_network:
             return await self._network.at(view, positions)
-        values = {"after": 0, "up_to": OPEN_END, "positions": list(positions), "share": _WHATEVER}
+        values = {"positions": list(positions), "share": _WHATEVER}
         return await self._plain(view.log, frozenset({"positions", "forwards"}), values, len(positions), 1)
 
     async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
-        values = {"after": after, "up_to": OPEN_END, "subject": subject, "share": ORDINARY}
-        return await self._plain(tenant, frozenset({"subject", "backwards"}), values, limit, -1)
+        values = {"after": after, "subject": subject, "share": ORDINARY}
+        return await self._plain(tenant, frozenset({"subject", "after", "backwards"}), values, limit, -1)
 
     async def _plain(
         self, log: Tenant, names: frozenset[str], values: dict[str, Any], limit: int, direction: int
@@ -126,24 +139,45 @@ class PostgresEventReader:
             return await _fetched(link, log, sql, values)
 
 
-def _chosen(
-    wanted: EventFilter, after: LogPosition, up_to: int, limit: int, direction: frozenset[str]
-) -> tuple[LiteralString, dict[str, Any]]:
-    """The events of a page, and the parameters."""
-    names, values = narrowed(wanted, after)
-    values |= {"after": after.position, "up_to": up_to}
-    if wanted.types is None or len(wanted.types) > _FEW_TYPES:
-        lines = (names - {"types"} | {"some_types"}) if "types" in names else names
-        return rendered(SQL["own"], lines | direction, limit), values
-    if not wanted.everything:
-        values["types"] = [kind for kind in values["types"] if kind not in OFF_THE_FEED]
-    return rendered(SQL["own_by_type"], names | direction, limit), values
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Which events of a log are looked at: the statement that chooses them, its parameters, and where it ends.
+
+    Catalogues have no index of their own, because a log has hardly any but its organisation's: of those asked for, a
+    window of the log is looked through. `end` is where it ends, None where nothing but the limit ends it.
+    """
+
+    chosen: LiteralString
+    values: dict[str, Any]
+    end: int | None
+
+    @classmethod
+    def forwards(cls, wanted: EventFilter, after: LogPosition, end: LogPosition, limit: int) -> "_Look":
+        """From a position on."""
+        names, values = narrowed(wanted, after)
+        values |= {"after": after.position, "at": after.time}
+        window = after.position + WINDOW if wanted.catalogues is not None else end.position
+        if window < end.position:
+            values["up_to"], names = window, names | {"up_to"}
+        return cls(_rendered(wanted, names | FORWARDS, limit), values, window if window < end.position else None)
+
+    @classmethod
+    def backwards(cls, wanted: EventFilter, before: int, limit: int) -> "_Look":
+        """From the newest below a position on."""
+        names, values = narrowed(wanted, LogPosition())
+        values["up_to"] = before - 1
+        window = max(0, before - 1 - WINDOW) if wanted.catalogues is not None else 0
+        if window:
+            values["after"], names = window, names | {"after"}
+        return cls(_rendered(wanted, names | BACKWARDS, limit), values, window or None)
 
 
-def _reached(after: LogPosition, end: LogPosition, events: Sequence[LoggedEvent], *, whole: bool) -> LogPosition:
-    if whole and end.position < OPEN_END:
-        return end
-    return after.behind(events[-1]) if events else after
+def _rendered(wanted: EventFilter, names: frozenset[str], limit: int) -> LiteralString:
+    if "types" not in names:
+        return rendered(SQL["own"], names, limit)
+    if wanted.types is not None and len(wanted.types) > _FEW_TYPES:
+        return rendered(SQL["own"], names - {"types"} | {"some_types"}, limit)
+    return rendered(SQL["own_by_type"], names, limit)
 
 
 async def _fetched(link: PooledConnection, log: Tenant, sql: LiteralString, values: dict[str, Any]) -> list[Fetched]:

@@ -18,8 +18,8 @@ WINDOW: Final = 2_000
 """Events of the log that are looked at in one go, whoever may see them."""
 ORDINARY: Final = 4 << 10
 """Bytes up to which an event is read whatever its share: nearly all are smaller."""
-FORWARDS: Final = frozenset({"forwards"})
-BACKWARDS: Final = frozenset({"backwards"})
+FORWARDS: Final = frozenset({"forwards", "after"})
+BACKWARDS: Final = frozenset({"backwards", "up_to"})
 _BODY: Final = 9
 
 
@@ -42,6 +42,11 @@ def share_of(limit: int, most_bytes: int) -> int:
     return max(most_bytes // max(limit, 1), ORDINARY)
 
 
+def furthest(position: LogPosition, end: LogPosition, *, whole: bool) -> LogPosition:
+    """How far a page has come: to the end that was known before, or beyond."""
+    return end if whole and position.position <= end.position < OPEN_END else position
+
+
 class NetworkReading:
     """The cost of a look is bounded by what is looked at, and does not hang on how many licences the reader holds."""
 
@@ -53,7 +58,7 @@ class NetworkReading:
     ) -> EventBatch:
         """EventReader.page."""
         names, values = narrowed(wanted, after)
-        values |= {"after": after.position, "up_to": end.position, "at": after.time}
+        values |= {"after": after.position, "at": after.time}
         async with self._pool.system() as link:
             rows = await self._look(link, view, names | FORWARDS, values, limit, most_bytes)
             same, reached, scanned, *_ = rows[0]
@@ -63,15 +68,15 @@ class NetworkReading:
         if len(events) == limit or weight_of(events) >= most_bytes:
             return EventBatch(events, after.behind(events[-1]), caught_up=False)
         whole = scanned < max(WINDOW, limit)
-        if whole and end.position < OPEN_END:
-            return EventBatch(events, end, caught_up=True)
-        position = after.behind(events[-1]) if events and events[-1].position == reached else after.at(reached or after.position)
-        return EventBatch(events, position, caught_up=whole)
+        position = after.at(reached or after.position)
+        if events and events[-1].position == reached:
+            position = after.behind(events[-1])
+        return EventBatch(events, furthest(position, end, whole=whole), caught_up=whole)
 
     async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:
         """EventReader.recent."""
         names, values = narrowed(wanted, LogPosition())
-        values |= {"after": 0, "up_to": before - 1}
+        values["up_to"] = before - 1
         async with self._pool.system() as link:
             rows = await self._look(link, view, names | BACKWARDS, values, limit, CHANGES_BYTES)
             events = await self._events(link, view, rows, limit, CHANGES_BYTES)
@@ -85,7 +90,7 @@ class NetworkReading:
         if not positions:
             return []
         values = {"after": min(positions) - 1, "up_to": max(positions), "positions": list(positions), "at": None}
-        names = frozenset({"positions", "forwards"})
+        names = FORWARDS | {"positions", "up_to"}
         async with self._pool.system() as link:
             rows = await self._look(link, view, names, values, len(positions), PROCESS_BYTES)
             return await self._events(link, view, rows, len(positions), PROCESS_BYTES)
@@ -107,10 +112,9 @@ class NetworkReading:
         """The events of a look, with bodies that were left where they were as far as there is room for them."""
         found = [row[3:] for row in rows if row[3] is not None]
         events, weight = [], 0
-        for *columns, body, groups in found:
-            if body is None:
-                body = await self._body(link, view.log, columns[0])  # noqa: PLW2901  now it is at hand
-            events.append(LoggedEvent(*columns, body, NETWORK_GROUPS | frozenset(groups)))
+        for row in found:
+            body = row[_BODY] if row[_BODY] is not None else await self._body(link, view.log, row[0])
+            events.append(LoggedEvent(*(*row[:_BODY], body, NETWORK_GROUPS.union(row[-1]))))
             weight += len(body)
             if weight >= most_bytes:
                 break

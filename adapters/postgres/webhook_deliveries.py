@@ -129,7 +129,13 @@ def _health(progress: Progress) -> dict[str, list[Any]]:
         "orgs": [tenant.org for tenant, _ in keys],
         "livemodes": [tenant.livemode for tenant, _ in keys],
         "ids": [endpoint for _, endpoint in keys],
-        **dict(zip(("checkpoint", "network_epoch", "network_checkpoint"), map(list, zip(*checkpoints, strict=True)), strict=True)),
+        **dict(
+            zip(
+                ("checkpoint", "network_epoch", "network_checkpoint"),
+                map(list, zip(*checkpoints, strict=True)),
+                strict=True,
+            )
+        ),
         "succeeded": [progress.succeeded.get(key) for key in keys],
         "health": [key in progress.failing for key in keys],
         "failing": [progress.failing.get(key) for key in keys],

@@ -40,7 +40,12 @@ ENDPOINTS: Final = Table(
         "rotation": Spread(Rotation, {"expires_at": "rotation_expires_at", "last4": "previous_last4"}),
     },
     beside={
-        "shard": 0, "secret": b"", "previous_secret": None, "checkpoint": 0, "network_epoch": 0, "network_checkpoint": 0,
+        "shard": 0,
+        "secret": b"",
+        "previous_secret": None,
+        "checkpoint": 0,
+        "network_epoch": 0,
+        "network_checkpoint": 0,
     },
 )
 DELIVERIES: Final = Table(Delivery, "webhook_deliveries", computed={"made": "jsonb_array_length(attempts)"})

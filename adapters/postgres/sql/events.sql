@@ -71,11 +71,13 @@ SELECT true, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalog
 FROM ({chosen}) AS e
 
 -- own --
--- The events of a log between two positions, in one direction, of those asked for.
+-- The events of a log behind a position, or up to one, of those asked for. One bound alone: two make the planner expect so
+-- few rows that it reads and sorts the whole log.
 SELECT position, id, type, subject, product, source, catalogue, version, time,
     CASE WHEN octet_length(body) <= %(share)s THEN body END AS body
 FROM events WHERE org = %(org)s AND livemode = %(livemode)s
-    AND position > %(after)s AND position <= %(up_to)s
+    AND position > %(after)s --? after
+    AND position <= %(up_to)s --? up_to
     AND time >= %(since)s --? since
     AND type <> ALL(%(hidden)s) --? hidden
     AND type = ANY(%(types)s) --? some_types
@@ -91,7 +93,8 @@ SELECT found.* FROM unnest(%(types)s::text[]) AS asked (type) CROSS JOIN LATERAL
     SELECT position, id, type, subject, product, source, catalogue, version, time,
         CASE WHEN octet_length(body) <= %(share)s THEN body END AS body
     FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND type = asked.type
-        AND position > %(after)s AND position <= %(up_to)s
+        AND position > %(after)s --? after
+        AND position <= %(up_to)s --? up_to
         AND time >= %(since)s --? since
         AND catalogue = ANY(%(catalogues)s) --? catalogues
     ORDER BY position ASC LIMIT {limit} --? forwards
@@ -119,7 +122,8 @@ FROM (
         max(looked.position) AS reached, count(*) AS scanned --? forwards
         true AS same, min(looked.position) AS reached, count(*) AS scanned --? backwards
     FROM (SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
-        AND position > %(after)s AND position <= %(up_to)s
+        AND position > %(after)s --? after
+        AND position <= %(up_to)s --? up_to
         AND time >= %(since)s --? since
     ORDER BY position ASC LIMIT {window} --? forwards
     ORDER BY position DESC LIMIT {window} --? backwards
@@ -129,7 +133,8 @@ FROM (
         seen.time, CASE WHEN octet_length(seen.body) <= %(share)s THEN seen.body END AS body, held.groups
     FROM (
         SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s
-            AND position > %(after)s AND position <= %(up_to)s
+            AND position > %(after)s --? after
+            AND position <= %(up_to)s --? up_to
             AND time >= %(since)s --? since
         ORDER BY position ASC LIMIT {window} --? forwards
         ORDER BY position DESC LIMIT {window} --? backwards
@@ -156,3 +161,27 @@ SELECT body FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND posi
 
 -- low_watermark --
 SELECT low FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- publishers --
+SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low FROM event_logs AS l WHERE l.publishes
+
+-- publishers_among --
+SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
+JOIN event_logs l ON l.org = asked.org AND l.livemode = asked.livemode AND l.publishes
+
+-- published --
+SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
+WHERE org = %(org)s AND livemode = %(livemode)s AND network AND position > %(after)s
+ORDER BY position LIMIT %(limit)s
+
+-- network_checkpoints --
+SELECT owner, epoch, position FROM network_checkpoints WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- first_checkpoint --
+INSERT INTO network_checkpoints (org, livemode, owner, epoch, position)
+VALUES (%(org)s, %(livemode)s, %(owner)s, %(epoch)s, %(position)s) ON CONFLICT (org, livemode, owner) DO NOTHING
+
+-- move_checkpoint --
+UPDATE network_checkpoints SET epoch = %(epoch)s, position = %(position)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND owner = %(owner)s AND epoch = %(was_epoch)s AND position = %(was_position)s

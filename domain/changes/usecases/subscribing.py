@@ -149,7 +149,7 @@ class LogChannel:
         self.relieve(TENANT_BYTES)
 
     def compare(self, bounds: LogBounds) -> None:
-        """The log goes so far: is there anything to read, and is it the one that was read so far?"""
+        """The log goes so far: tell whether there is anything to read, and whether it is the one that was read until now."""
         if not self.shown:
             self.pass_on(bounds.end)
         elif not bounds.holds(self.position):

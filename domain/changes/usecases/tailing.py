@@ -46,9 +46,7 @@ class Subscription:
         """How often it was too slow for the listener."""
         return self._own.overflowed + self._network.overflowed
 
-    async def next(
-        self, limit: int = PAGE, timeout: float | None = None, most_bytes: int = CHANGES_BYTES
-    ) -> FeedBatch:
+    async def next(self, limit: int = PAGE, timeout: float | None = None, most_bytes: int = CHANGES_BYTES) -> FeedBatch:
         """The next batch: at once when there is anything, else as soon as there is; empty after `timeout` seconds.
 
         It ends with the event that reaches `most_bytes`. Raises CursorExpired when a log has lost what comes next.
@@ -103,19 +101,17 @@ class LogTailer:
     ) -> AsyncIterator[Subscription]:
         """Follow what the tenant may see, and asks for, from after that position on; `most` events are held for it."""
         news = asyncio.Event()
-        parts = [
-            await self._joined(view, position, wanted, most or self._most, news)
-            for view, position in ((View.own(tenant), after.own), (View.network(tenant), after.network))
-        ]
-        subscription = Subscription(*parts, news)
+        own = await self._joined(View.own(tenant), after.own, wanted, most or self._most, news)
+        network = await self._joined(View.network(tenant), after.network, wanted, most or self._most, news)
+        subscription = Subscription(own, network, news)
         self._followed.add(subscription)
         self._kick.set()
         try:
             yield subscription
         finally:
             self._followed.discard(subscription)
-            for part in parts:
-                self._leave(part)
+            self._leave(own)
+            self._leave(network)
 
     async def _joined(
         self, view: View, after: LogPosition, wanted: EventFilter, most: int, news: asyncio.Event
@@ -214,7 +210,7 @@ class LogTailer:
         return well
 
     async def _learn(self) -> None:
-        """Who has just begun to follow: may they see anything of the network's?"""
+        """Ask whether those who have just begun to follow may see anything of the network's."""
         fresh = [channel for channel in self._channels.values() if channel.shown is None]
         if fresh:
             licensed = await self.log.licensed({channel.view.tenant for channel in fresh if channel.view.of_network})

@@ -52,7 +52,8 @@ class Intake:
         log = self._tailer.high_watermarks
         own, network = await log.fresh(tenant), await log.lately(network_of(tenant.livemode))
         return FeedPosition(
-            own.nearest(LogPosition(own.epoch, taken.own.position)), network.nearest(taken.network) if network else taken.network
+            own.nearest(LogPosition(own.epoch, taken.own.position)),
+            network.nearest(taken.network) if network else taken.network,
         )
 
     async def _take_in(self, queue: EndpointQueue, batch: FeedBatch, known: frozenset[tuple[bool, int]]) -> None:

@@ -13,6 +13,7 @@ from domain.webhooks.model import (
     Attempt,
     AttemptFailure,
     AttemptStatus,
+    Delivery,
     DeliveryStatus,
     Endpoint,
     SealedSecrets,

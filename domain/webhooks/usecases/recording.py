@@ -19,6 +19,8 @@ PERIOD: Final = 0.03
 AGE: Final = 0.5
 """Seconds after which an open delivery is recorded though nothing has come of it yet."""
 CHECKPOINT_EVERY: Final = 0.5
+NETWORK_EVERY: Final = 60.0
+"""The network's log goes on for those, too, who see nothing of it."""
 SUCCESS_EVERY: Final = timedelta(seconds=5)
 MOST_BEHIND: Final = 2_000
 """Outcomes that may wait for the store; beyond it nothing is sent."""
@@ -134,12 +136,16 @@ class Recorder:
                 newest = latest.get(delivery.id)
                 if newest is None or delivery.made >= newest[1].made:
                     latest[delivery.id] = (key[0], delivery)
-            if queue.checkpoint.numbers != position.numbers and (everything or now - moment >= CHECKPOINT_EVERY):
+            pause = (
+                CHECKPOINT_EVERY if changed or queue.checkpoint.own.position > position.own.position else NETWORK_EVERY
+            )
+            moved = queue.checkpoint.numbers != position.numbers
+            if moved and (everything or now - moment >= pause):
                 # what this very transaction stores is safe only after it: the position of before is recorded
                 progress.checkpoint[key] = position = queue.checkpoint
                 self._checkpoints[queue] = (position, now)
             self._collect_health(queue, key, progress)
-            if not queue.has_unrecorded and queue.checkpoint.numbers == position.numbers and not changed:
+            if not queue.has_unrecorded and queue.checkpoint.own.position <= position.own.position and not changed:
                 self._busy.discard(queue)
                 if queue not in self._queues:
                     self._checkpoints.pop(queue, None)
