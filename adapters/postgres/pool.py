@@ -9,6 +9,7 @@ from types import TracebackType
 import psycopg
 
 from adapters.postgres.connecting import Connection, connect
+from adapters.postgres.epochs import confirm_server
 from adapters.postgres.errors import translate, translated
 from adapters.postgres.privileges import APP, SYSTEM
 from domain.kernel.errors import Unavailable
@@ -101,6 +102,7 @@ class Pool:
 
     async def _connect(self) -> PooledConnection:
         connection = await connect(self._conninfo, APPLICATION)
+        await confirm_server(connection)
         await connection.execute("SET ROLE " + APP)
         await connection.execute(
             "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '60s'"

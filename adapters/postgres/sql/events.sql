@@ -117,10 +117,10 @@ SELECT true, position, id, type, subject, product, source, catalogue, version, t
 SELECT begun.same, begun.reached, begun.scanned, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue,
     e.version, e.time, e.body, e.groups
 FROM (
-    SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s
-            AND position = %(after)s AND time = %(at)s) AS same, --? forwards
-        max(looked.position) AS reached, count(*) AS scanned --? forwards
-        true AS same, min(looked.position) AS reached, count(*) AS scanned --? backwards
+    SELECT count(*) AS scanned,
+        EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s) AS same, --? forwards
+        max(looked.position) AS reached --? forwards
+        true AS same, min(looked.position) AS reached --? backwards
     FROM (SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
         AND position > %(after)s --? after
         AND position <= %(up_to)s --? up_to
