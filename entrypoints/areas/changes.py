@@ -113,7 +113,7 @@ OPERATIONS: Final = (
         description="The change feed as server-sent events. It goes on from `Last-Event-ID`, or from `cursor`, or starts now; "
         "`Service-Stream-From` tells the position before the first event. It ends with `stream.end` when you read too slowly "
         "(`slow_consumer`), when the credential ends (`credential`), after an hour (`lifetime`) and when the server stops "
-        "(`shutdown`): connect again and nothing is missed.",
+        "(`shutdown`): connect again and nothing is missed. `cursor_expired` ends it when you would miss something.",
         handler=stream,
         scope="products:read",
         feature="stream",
