@@ -73,7 +73,9 @@ class EventReader(Protocol):
         *,
         most_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
-        """The first `limit` events behind `after` up to `end`, oldest first, as they stand in the log.
+        """The first `limit` events behind `after`, oldest first, as they stand in the log.
+
+        `end` is a position that is known to be there: a page that has found everything comes to it, or beyond.
 
         Of the network log those that licences cover, with the groups to be shown and their whole body. It ends early with
         the event whose body reaches `most_bytes` in all, and where few are asked for after a bounded look: `position`

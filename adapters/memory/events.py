@@ -70,7 +70,7 @@ class MemoryEvents:
     async def append(self, events: Sequence[Event]) -> None:
         await self._transaction.lock()
         tenant = self._transaction.tenant
-        last = last_position(self._rows.where())
+        last = await self.high_watermark()
         for position, event in enumerate(events, start=last + 1):
             event.id = event.id or new_id("evt")
             await self._rows.put(KeptEvent(position, tenant, event, self._transaction.now))
@@ -79,7 +79,8 @@ class MemoryEvents:
             self._transaction.channels.add((Channel.EVENTS, Signal(tenant).payload))
 
     async def high_watermark(self) -> int:
-        return last_position(self._rows.where())
+        low = self._transaction.store.low_watermarks.get(self._transaction.tenant, 0)
+        return max(low, last_position(self._rows.where()))
 
 
 def last_position(kept: Collection[KeptEvent]) -> int:
@@ -100,10 +101,10 @@ class MemoryEventReader:
     def _bounds(self, log: Tenant) -> LogBounds:
         kept = self._store.committed(EVENTS, log).values()
         epoch, began = self._store.epochs.get(log, (FIRST_EPOCH, 0))
-        if not kept and not began:
+        low = self._store.low_watermarks.get(log, 0)
+        if not kept and not began and not low:
             return LogBounds()
         newest = max(kept, key=lambda one: one.position, default=None)
-        low = self._store.low_watermarks.get(log, 0)
         return LogBounds(epoch, newest.position if newest else low, newest.at if newest else None, began, low)
 
     async def begin_epoch(self, log: Tenant, after: int) -> None:

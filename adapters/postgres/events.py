@@ -11,6 +11,7 @@ from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
 from domain.events.model import Event
 from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
 from ports.events import EventRendering
 from ports.signals import Signal
 
@@ -18,6 +19,9 @@ SQL = statements("events")
 _TYPES: Final = ("int8", "text", "text", "text", "text", "text", "text", "int4", "bool", "text", "bytea")
 _SMALL: Final = 40
 CHANNEL: Final = "joinery_events"
+BLOCK: Final = 512
+"""Positions of a log that are told apart by what types and catalogues occur among them; sql/events.sql has it, too."""
+_MOST_NOTED: Final = 2_000
 
 
 class PostgresEventLog:
@@ -28,6 +32,7 @@ class PostgresEventLog:
         self._rendering = rendering
         self._written = 0
         """Of the unit's events so many have their rows."""
+        self._noted: dict[tuple[Tenant, str], int] = {}
 
     async def append(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -59,7 +64,22 @@ class PostgresEventLog:
         last, time = raised
         insert = SQL["insert_staged"] if staged else SQL["insert"]
         await self._session.run(insert, before=last - len(events), time=time, **rows)
+        await self._note_terms(events, last)
         self._written += len(events)
+
+    async def _note_terms(self, events: Sequence[Event], last: int) -> None:
+        """Have it found in which blocks there is something of these types and catalogues, once for each block.
+
+        What this connection has noted before needs no statement: it is remembered with the connection, which does not
+        outlive a database that lost it, and only once it was committed.
+        """
+        terms = {event.type for event in events} | {event.catalogue for event in events if event.catalogue}
+        first, block = (last - len(events)) // BLOCK, (last - 1) // BLOCK
+        noted, tenant = self._session.link.noted, self._session.tenant
+        fresh = sorted(term for term in terms if first != block or noted.get((tenant, term)) != block)
+        if fresh:
+            await self._session.run(SQL["add_terms"], terms=fresh, first=first, last=block)
+            self._noted.update({(tenant, term): block for term in fresh})
 
     async def notify(self) -> None:
         """Once committed: let readers know, if anything was appended.
@@ -68,6 +88,11 @@ class PostgresEventLog:
         lock of the whole server until the log is flushed (docs/decisions). Readers look by themselves now and then, so
         that nothing is lost with a writer that dies right here.
         """
+        if self._noted:
+            noted = self._session.link.noted
+            if len(noted) > _MOST_NOTED:
+                noted.clear()
+            noted.update(self._noted)
         if self._written:
             with contextlib.suppress(psycopg.Error):
                 await self._session.link.cursor.execute(

@@ -220,7 +220,9 @@ async def _raise_low_watermarks(
     Events are dated by the clock of whoever wrote them. One whose position is far beyond those of the days before `later`
     was misdated: dropped with its day it would be lost early, and would take everything below its position along.
     """
-    reached: sql.Composable = sql.SQL("SELECT NULL::text AS org, NULL::boolean AS livemode, NULL::bigint AS position WHERE false")
+    reached: sql.Composable = sql.SQL(
+        "SELECT NULL::text AS org, NULL::boolean AS livemode, NULL::bigint AS position WHERE false"
+    )
     if (found := await _first_with_events(connection, later)) is not None:
         reached = sql.SQL(
             "SELECT org, livemode, percentile_disc(0.5) WITHIN GROUP (ORDER BY position) AS position FROM {} "
@@ -235,6 +237,10 @@ async def _raise_low_watermarks(
     async with connection.transaction():
         await connection.execute(_WAIT)
         await connection.execute(raised.format(partition, reached, aged))
+        await connection.execute(
+            "DELETE FROM event_log_terms AS t USING event_logs AS l "
+            "WHERE l.org = t.org AND l.livemode = t.livemode AND t.block < l.low / 512"
+        )
 
 
 async def _first_with_events(connection: Connection, day: date) -> sql.Identifier | None:

@@ -42,7 +42,7 @@ class PooledConnection:
     tenant's rows alone, whatever is set, and of `joinery_system` all.
     """
 
-    __slots__ = ("connection", "cursor", "entered", "scope", "staged")
+    __slots__ = ("connection", "cursor", "entered", "noted", "scope", "staged")
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -51,6 +51,8 @@ class PooledConnection:
         self.entered = False
         self.staged: set[object] = set()
         """Which temporary tables this connection has made."""
+        self.noted: dict[tuple[Tenant, str], int] = {}
+        """The last block of each tenant's log in which it has noted a term (events.py)."""
 
     async def enter(self, scope: Tenant | None) -> None:
         """Set the session to a tenant, or to all of them, unless it is already."""

@@ -36,6 +36,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "audit_entries": _APPEND,
     "events": _APPEND,
     "event_logs": _CHANGE,
+    "event_log_terms": _APPEND,
     "network_checkpoints": _CHANGE,
     "request_logs": _READ,
     "idempotency_keys": "SELECT, INSERT, DELETE, UPDATE (body)",

@@ -32,7 +32,20 @@ DROP SEQUENCE event_position;
 ALTER TABLE events ADD COLUMN owner text COLLATE "C";
 DROP INDEX events_network;
 CREATE INDEX events_network ON events (org, livemode, position) WHERE network;
-CREATE INDEX events_type ON events (org, livemode, type, position);
+
+-- In which blocks of 512 positions of a log events of a type, or of a catalogue, may be found: a row for each of hundreds of
+-- events, where an index on events would have each event pay.
+CREATE TABLE event_log_terms (
+    org text COLLATE "C" NOT NULL,
+    livemode boolean NOT NULL,
+    term text COLLATE "C" NOT NULL,
+    block bigint NOT NULL,
+    PRIMARY KEY (org, livemode, term, block)
+);
+SELECT protect_tenant_table('event_log_terms');
+INSERT INTO event_log_terms (org, livemode, term, block)
+SELECT org, livemode, type, (position - 1) / 512 FROM events
+UNION SELECT org, livemode, catalogue, (position - 1) / 512 FROM events WHERE catalogue IS NOT NULL;
 
 -- How far each publisher's events have been copied: beside the network's logs, whose organisation is `network`.
 CREATE TABLE network_checkpoints (

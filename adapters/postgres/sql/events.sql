@@ -30,6 +30,12 @@ SELECT %(before)s + n, %(org)s, %(livemode)s, id, type, subject, product, source
 FROM new_events
 ON CONFLICT DO NOTHING
 
+-- add_terms --
+INSERT INTO event_log_terms (org, livemode, term, block)
+SELECT %(org)s, %(livemode)s, term, block
+FROM unnest(%(terms)s::text[]) AS term, generate_series(%(first)s::bigint, %(last)s::bigint) AS block
+ON CONFLICT (org, livemode, term, block) DO NOTHING
+
 -- notify --
 SELECT pg_notify('joinery_events', %(payload)s)
 
@@ -59,6 +65,9 @@ FROM (SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(liv
     AND position = %(after)s AND time = %(at)s) AS same) AS begun
 LEFT JOIN ({chosen}) AS e ON true ORDER BY e.position
 
+-- same --
+SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s)
+
 -- splice --
 SELECT (SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s
         AND position = %(after)s AND time = %(at)s)),
@@ -80,25 +89,31 @@ FROM events WHERE org = %(org)s AND livemode = %(livemode)s
     AND position <= %(up_to)s --? up_to
     AND time >= %(since)s --? since
     AND type <> ALL(%(hidden)s) --? hidden
-    AND type = ANY(%(types)s) --? some_types
-    AND catalogue = ANY(%(catalogues)s) --? catalogues
     AND subject = %(subject)s --? subject
     AND position = ANY(%(positions)s) --? positions
 ORDER BY position ASC LIMIT {limit} --? forwards
 ORDER BY position DESC LIMIT {limit} --? backwards
 
--- own_by_type --
--- The same of few types: of each the first ones, by its index.
-SELECT found.* FROM unnest(%(types)s::text[]) AS asked (type) CROSS JOIN LATERAL (
+-- blocks --
+SELECT DISTINCT block FROM event_log_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = ANY(%(terms)s)
+    AND block >= %(block)s --? forwards
+    AND block <= %(block)s --? backwards
+ORDER BY block ASC LIMIT {limit} --? forwards
+ORDER BY block DESC LIMIT {limit} --? backwards
+
+-- own_in_blocks --
+-- The events asked for in some blocks of a log.
+SELECT found.* FROM unnest(%(blocks)s::bigint[]) AS near (block) CROSS JOIN LATERAL (
     SELECT position, id, type, subject, product, source, catalogue, version, time,
         CASE WHEN octet_length(body) <= %(share)s THEN body END AS body
-    FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND type = asked.type
+    FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+        AND position > near.block * 512 AND position <= near.block * 512 + 512
         AND position > %(after)s --? after
         AND position <= %(up_to)s --? up_to
         AND time >= %(since)s --? since
+        AND type <> ALL(%(hidden)s) --? hidden
+        AND type = ANY(%(types)s) --? types
         AND catalogue = ANY(%(catalogues)s) --? catalogues
-    ORDER BY position ASC LIMIT {limit} --? forwards
-    ORDER BY position DESC LIMIT {limit} --? backwards
 ) AS found
 ORDER BY position ASC LIMIT {limit} --? forwards
 ORDER BY position DESC LIMIT {limit} --? backwards

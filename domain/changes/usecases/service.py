@@ -100,6 +100,7 @@ class ChangesService:
         loop, page = asyncio.get_running_loop(), ChangePage(after)
         until = loop.time() + (PATIENCE if patient else 0)
         ends = await self._ends(tenant)
+        await self._refuse_lost(tenant, after.own, ends.own)
         if ends.network and not ends.licensed:
             page.position = replace(page.position, network=ends.network.end)
         while True:

@@ -9,6 +9,7 @@ from domain.changes.usecases.reading import LogReading
 from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import FOLLOWER_BYTES, TENANT_BYTES
 from domain.kernel.errors import CursorExpired
+from domain.kernel.tenancy import Tenant
 
 
 class LogSubscription:
@@ -121,6 +122,10 @@ class LogChannel:
     async def catch_up(self, subscription: LogSubscription, limit: int, most_bytes: int) -> EventBatch:
         """The next page of the log for one who is behind."""
         after = subscription.position
+        if self.shown is None:
+            self.learn(await self.reading.licensed([self.view.tenant]))
+        if not self.shown:
+            return EventBatch((), self.position, caught_up=True)
         if after.position >= self.position.position:
             return EventBatch((), after, caught_up=True)
         return await self.reading.read_batch(
@@ -147,6 +152,10 @@ class LogChannel:
         self.handed.extend((event.position, len(event.body)) for event in batch.events)
         self.weight += weight_of(batch.events)
         self.relieve(TENANT_BYTES)
+
+    def learn(self, licensed: frozenset[Tenant]) -> None:
+        """These may see something of others' catalogues."""
+        self.shown = not self.view.of_network or self.view.tenant in licensed
 
     def compare(self, bounds: LogBounds) -> None:
         """The log goes so far: tell whether there is anything to read, and whether it is the one that was read until now."""

@@ -191,7 +191,7 @@ class LogTailer:
         found = await self.high_watermarks.look(logs)
         licensed = await self.log.licensed(tenants)
         for channel in self._channels.values():
-            channel.shown = not channel.view.of_network or channel.view.tenant in licensed
+            channel.learn(licensed)
             if (bounds := found.get(channel.view.log)) is not None:
                 channel.compare(bounds)
 
@@ -215,8 +215,8 @@ class LogTailer:
         if fresh:
             licensed = await self.log.licensed({channel.view.tenant for channel in fresh if channel.view.of_network})
             for channel in fresh:
-                channel.shown = not channel.view.of_network or channel.view.tenant in licensed
-                channel.dirty = channel.dirty and channel.shown
+                channel.learn(licensed)
+                channel.dirty = channel.dirty and bool(channel.shown)
 
     async def _begin_anew(self, channel: LogChannel) -> None:
         """The log went back in time: nobody can go on from where they were."""
