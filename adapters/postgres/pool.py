@@ -19,6 +19,7 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
 T = TypeVar("T")
+Cursor = psycopg.AsyncCursor[tuple[Any, ...]]
 Work = Callable[[PooledConnection], Awaitable[T]]
 LOG: Final = logging.getLogger("joinery.nodes")
 
@@ -168,7 +169,17 @@ class Pool:
         return await self._pool_of(node).dedicated(scope)
 
     async def rows(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """What one statement reads of a tenant; asked again at its new node when it has just been moved."""
+        """What one statement answers that works for a tenant; it is done at its new node when it has just been moved."""
+        async with self._done(tenant, statement, values) as cursor:
+            return await cursor.fetchall()
+
+    async def run(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> int:
+        """The same of a statement that answers nothing; how many rows it touched."""
+        async with self._done(tenant, statement, values) as cursor:
+            return cursor.rowcount
+
+    @asynccontextmanager
+    async def _done(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> AsyncIterator[Cursor]:
         lease = self.tenant(tenant)
         async with lease as link:
             try:
@@ -177,7 +188,7 @@ class Pool:
                 if not may_be_stale(error) or link.connection.closed:
                     raise
                 cursor = await (await lease.again()).cursor.execute(statement, values)
-            return await cursor.fetchall()
+            yield cursor
 
     async def nodes(self) -> Sequence[Node]:
         """Every node, the coordinator first. Raises Unavailable."""
