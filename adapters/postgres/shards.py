@@ -9,6 +9,7 @@ from typing import Any, Final
 import psycopg
 
 from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.placement import Node
 from adapters.postgres.pool import Pool
 from domain.kernel.errors import LeaseLost
 
@@ -23,19 +24,26 @@ WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND grante
 
 
 class PostgresShards:
-    """One a process. Its connection holds the locks, and records deliveries, so that who lost the one cannot do the other."""
+    """One a process and node. Its connection holds the locks, and records deliveries, so that who lost the one cannot do the other.
 
-    def __init__(self, pool: Pool, shards: int) -> None:
-        self._pool, self._shards = pool, shards
+    The node is the coordinator unless one is named.
+    """
+
+    def __init__(self, pool: Pool, shards: int, node: Node | None = None) -> None:
+        self._pool, self._shards, self._node = pool, shards, node
         self._link: PooledConnection | None = None
         self._using = asyncio.Lock()
         self._held: set[int] = set()
         self._fair = shards
         self._lost = False
 
+    async def node(self) -> Node:
+        """The node whose endpoints are shared out. Raises Unavailable."""
+        return self._node or (await self._pool.nodes())[0]
+
     async def _opened(self) -> PooledConnection:
         if self._link is None:
-            self._link = await self._pool.dedicated((await self._pool.nodes())[0])
+            self._link = await self._pool.dedicated(await self.node())
             await self._link.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_SPACE, _MEMBER))
         return self._link
 
@@ -72,7 +80,7 @@ class PostgresShards:
             self._held.add(shard)
 
     async def members(self) -> int:
-        async with self._pool.system() as link:
+        async with self._pool.at(await self.node()) as link:
             return (await self._standing(link))[1]
 
     async def surplus(self) -> frozenset[int]:
@@ -110,7 +118,8 @@ class PostgresShards:
                 async with self._link.connection.transaction():
                     yield self._link
             except BaseException as error:
-                self._link.staged.clear()  # what the transaction made is gone with it
+                self._link.staged.clear()  # what the transaction made is gone with it, as is whom it worked for
+                self._link.entered = False
                 if isinstance(error, psycopg.Error) and self._link.connection.closed:
                     self._lose()
                     raise LeaseLost from error
