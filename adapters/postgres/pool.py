@@ -217,7 +217,7 @@ class Pool:
 
     async def each(self, work: Work[T]) -> list[T]:
         """Do something on each node that holds tenants; a node out of reach is left out. Raises Unavailable when all are."""
-        nodes = await self._holding()
+        nodes = await self.holding()
         outcomes = await asyncio.gather(*(self.on(node, work) for node in nodes), return_exceptions=True)
         found: list[T] = []
         missed: list[Unavailable] = []
@@ -235,7 +235,7 @@ class Pool:
 
     async def every(self, work: Work[T], nodes: Sequence[Node] | None = None) -> list[T]:
         """Do something on every node (mostly that holds tenants). Raises Unavailable when one of them is out of reach."""
-        return [await self.on(node, work) for node in nodes or await self._holding()]
+        return [await self.on(node, work) for node in nodes or await self.holding()]
 
     async def close(self) -> None:
         await self._router.close()
@@ -256,7 +256,8 @@ class Pool:
         """Whether the organisation is on another node by now. Raises Unavailable."""
         return await self._router.moved(org, from_node.node)
 
-    async def _holding(self) -> list[Node]:
+    async def holding(self) -> list[Node]:
+        """The nodes that hold tenants. Raises Unavailable."""
         return [node for node in await self.nodes() if node in self._router.parts]
 
     async def on(self, node: Node, work: Work[T]) -> T:

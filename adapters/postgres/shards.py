@@ -54,7 +54,7 @@ class PostgresShards:
                 raise LeaseLost  # others may have served them in between: whoever holds them again begins anew
             try:
                 link = await self._opened()
-                taken, members = await self._standing(link)
+                taken, members = await _standing(link)
                 self._fair = -(-self._shards // max(1, members))
                 free = [shard for shard in range(self._shards) if shard not in taken]
                 random.shuffle(free)
@@ -66,13 +66,6 @@ class PostgresShards:
                 raise LeaseLost from error
             return frozenset(self._held)
 
-    @staticmethod
-    async def _standing(link: PooledConnection) -> tuple[set[int], int]:
-        """The shards that anybody holds, and how many take part."""
-        rows: list[tuple[Any, ...]] = await (await link.cursor.execute(_STANDING, (_SPACE,))).fetchall()
-        members = sum(mode == "ShareLock" for _, mode in rows)
-        return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, members
-
     async def _take(self, link: PooledConnection, shard: int) -> None:
         cursor = await link.cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", (_SPACE, shard))
         row = await cursor.fetchone()
@@ -81,7 +74,7 @@ class PostgresShards:
 
     async def members(self) -> int:
         async with self._pool.at(await self.node()) as link:
-            return (await self._standing(link))[1]
+            return await members_at(link)
 
     async def surplus(self) -> frozenset[int]:
         return frozenset(sorted(self._held)[self._fair :])
@@ -124,3 +117,15 @@ class PostgresShards:
                     self._lose()
                     raise LeaseLost from error
                 raise
+
+
+async def members_at(link: PooledConnection) -> int:
+    """How many workers take part on the connection's node."""
+    return (await _standing(link))[1]
+
+
+async def _standing(link: PooledConnection) -> tuple[set[int], int]:
+    """The shards that anybody holds, and how many take part."""
+    rows: list[tuple[Any, ...]] = await (await link.cursor.execute(_STANDING, (_SPACE,))).fetchall()
+    members = sum(mode == "ShareLock" for _, mode in rows)
+    return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, members

@@ -17,11 +17,11 @@ from domain.storage.model import METER, RECENT, Holding, StoredKind, StoredObjec
 
 _NEEDED: Final[LiteralString] = """
     (SELECT true FROM runs r
-     WHERE r.org = s.org AND r.livemode = s.livemode AND r.id = s.run AND r.status = ANY(%(open)s)) IS NOT NULL
+     WHERE r.org = %(org)s AND r.livemode = %(livemode)s AND r.id = s.run AND r.status = ANY(%(open)s)) IS NOT NULL
     OR (SELECT true FROM runs r
-        WHERE r.org = s.org AND r.livemode = s.livemode AND r.snapshot COLLATE "C" = s.key
+        WHERE r.org = %(org)s AND r.livemode = %(livemode)s AND r.snapshot COLLATE "C" = s.key
             AND (r.status = ANY(%(open)s) OR (r.status = ANY(%(replayable)s) AND (
-                SELECT true FROM runs n WHERE n.org = r.org AND n.livemode = r.livemode AND n.source = r.source
+                SELECT true FROM runs n WHERE n.org = %(org)s AND n.livemode = %(livemode)s AND n.source = r.source
                     AND n.stream = r.stream AND n.status = r.status AND n.snapshot IS NOT NULL AND n.id > r.id
                 LIMIT 1) IS NULL))
         LIMIT 1) IS NOT NULL
