@@ -5,6 +5,7 @@ from typing import Any
 
 from adapters.postgres.events import SQL, new_epoch
 from adapters.postgres.filtered_reading import FilteredReading
+from adapters.postgres.log_bounds import bounds_of
 from adapters.postgres.network_reading import (
     BACKWARDS,
     FORWARDS,
@@ -33,19 +34,15 @@ class PostgresEventReader:
         self._network, self._filtered = NetworkReading(pool), FilteredReading(pool)
 
     async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
-        params = {"orgs": [log.org for log in logs], "livemodes": [log.livemode for log in logs]}
-        async with self._pool.system() as link:
-            rows = await (await link.cursor.execute(SQL["bounds"], params)).fetchall()
-        found = {Tenant(org, livemode): LogBounds(*numbers) for org, livemode, *numbers in rows}
-        return {log: found.get(log, LogBounds()) for log in logs}
+        return await bounds_of(self._pool, logs, SQL["bounds"], missing=LogBounds())
 
     async def begin_epoch(self, log: Tenant, after: int) -> None:
-        async with self._pool.tenant(log) as link:
-            await fetched(link, log, SQL["begin_epoch"], {"after": after, "epoch": new_epoch()})
+        values = {"org": log.org, "livemode": log.livemode, "after": after, "epoch": new_epoch()}
+        await self._pool.run(log, SQL["begin_epoch"], values)
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
         params = {"orgs": [tenant.org for tenant in tenants], "livemodes": [tenant.livemode for tenant in tenants]}
-        async with self._pool.system() as link:
+        async with self._pool.reference() as link:
             rows = await (await link.cursor.execute(SQL["licensed"], params)).fetchall()
         return frozenset(Tenant(org, livemode) for org, livemode in rows)
 

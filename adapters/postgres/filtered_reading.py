@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from adapters.postgres.events import BLOCK, SQL
 from adapters.postgres.network_reading import BACKWARDS, FORWARDS, furthest, narrowed, share_of
-from adapters.postgres.pool import Pool, PooledConnection
+from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.pool import Pool
 from adapters.postgres.sqlfile import rendered
 from adapters.postgres.weighing import fetched, weighed
 from domain.changes.model import EventBatch, EventFilter, LogPosition

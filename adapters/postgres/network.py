@@ -3,7 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from adapters.postgres.events import SQL, new_epoch
-from adapters.postgres.pool import Pool, PooledConnection
+from adapters.postgres.log_bounds import bounds_of
+from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.pool import Pool, reading
 from domain.changes.model import LogBounds, LogPosition, network_of
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
@@ -19,26 +21,18 @@ class PostgresNetworkLog:
         self._pool, self._clock = pool, clock
 
     async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
-        params = {
-            "orgs": None if among is None else [log.org for log in among],
-            "livemodes": None if among is None else [log.livemode for log in among],
-        }
-        async with self._pool.system() as link:
-            sql = SQL["publishers"] if among is None else SQL["publishers_among"]
-            rows = await (await link.cursor.execute(sql, params)).fetchall()
-        return {Tenant(org, livemode): LogBounds(*numbers) for org, livemode, *numbers in rows}
+        if among is not None:
+            return await bounds_of(self._pool, among, SQL["publishers_among"], missing=None)
+        found = await self._pool.each(reading(SQL["publishers"]))
+        return {Tenant(org, livemode): LogBounds(*numbers) for rows in found for org, livemode, *numbers in rows}
 
     async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
         log = network_of(livemode)
-        async with self._pool.tenant(log) as link:
-            cursor = await link.cursor.execute(SQL["network_checkpoints"], _of(log))
-            rows = await cursor.fetchall()
+        rows = await self._pool.rows(log, SQL["network_checkpoints"], _of(log))
         return {Tenant(owner, livemode): LogPosition(epoch, position) for owner, epoch, position in rows}
 
     async def published(self, owner: Tenant, after: int, limit: int) -> Sequence[LoggedEvent]:
-        params = {"org": owner.org, "livemode": owner.livemode, "after": after, "limit": limit}
-        async with self._pool.tenant(owner) as link:
-            rows = await (await link.cursor.execute(SQL["published"], params)).fetchall()
+        rows = await self._pool.rows(owner, SQL["published"], {**_of(owner), "after": after, "limit": limit})
         return [LoggedEvent(*row) for row in rows]
 
     async def append(self, log: Tenant, published: Sequence[Published]) -> bool:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from adapters.postgres.events import SQL
-from adapters.postgres.pool import Pool, PooledConnection
+from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.pool import Pool
 from adapters.postgres.session import Fetched
 from adapters.postgres.sqlfile import rendered
-from domain.changes.model import NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogPosition, View
+from domain.changes.model import NETWORK, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogPosition, View
 from domain.events.model import OFF_THE_FEED, LoggedEvent, weight_of, within
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
 from domain.kernel.errors import CursorExpired
@@ -59,7 +60,7 @@ class NetworkReading:
         """EventReader.page."""
         names, values = narrowed(wanted, after)
         values |= {"after": after.position, "at": after.time}
-        async with self._pool.system() as link:
+        async with self._pool.home(NETWORK) as link:
             rows = await self._look(link, view, names | FORWARDS, values, limit, most_bytes)
             same, reached, scanned, *_ = rows[0]
             if not same and after.time is not None and await self._low(link, view.log) != after.position:
@@ -77,7 +78,7 @@ class NetworkReading:
         """EventReader.recent."""
         names, values = narrowed(wanted, LogPosition())
         values["up_to"] = before - 1
-        async with self._pool.system() as link:
+        async with self._pool.home(NETWORK) as link:
             rows = await self._look(link, view, names | BACKWARDS, values, limit, CHANGES_BYTES)
             events = await self._events(link, view, rows, limit, CHANGES_BYTES)
         if len(events) == limit or weight_of(events) >= CHANGES_BYTES:
@@ -91,7 +92,7 @@ class NetworkReading:
             return []
         values = {"after": min(positions) - 1, "up_to": max(positions), "positions": list(positions), "at": None}
         names = FORWARDS | {"positions", "up_to"}
-        async with self._pool.system() as link:
+        async with self._pool.home(NETWORK) as link:
             rows = await self._look(link, view, names, values, len(positions), PROCESS_BYTES)
             return await self._events(link, view, rows, len(positions), PROCESS_BYTES)
 

@@ -3,7 +3,7 @@
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.events import SQL
-from adapters.postgres.pool import PooledConnection
+from adapters.postgres.node_pool import PooledConnection
 from adapters.postgres.session import Fetched
 from domain.kernel.tenancy import Tenant
 

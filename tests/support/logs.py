@@ -13,7 +13,7 @@ from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.memory.clock import SettableClock
 from adapters.wire.events import WireEventRendering
 from domain.changes.usecases.tailing import LogTailer
-from domain.changes.model import EventBatch, EventFilter, FeedPosition, LogBounds, LogPosition, View, network_of
+from domain.changes.model import ALL, EventBatch, EventFilter, FeedPosition, LogBounds, LogPosition, View, network_of
 from domain.changes.usecases.service import ChangesService
 from domain.kernel.ids import new_id
 from domain.kernel.bounds import CHANGES_BYTES
@@ -25,11 +25,15 @@ START = FeedPosition()
 
 
 class CountedEvents(MemoryEventReader):
-    """`down` makes reading fail; questions for bounds and pages, and pages of the network's logs, are counted."""
+    """`down` makes reading fail; questions for bounds and pages, and pages of the network's logs, are counted.
+
+    With a `window` a page looks at so many events alone, whatever is asked for.
+    """
 
     def __init__(self, store: MemoryDatabase) -> None:
         super().__init__(store, WireEventRendering())
         self.down = False
+        self.window: int | None = None
         self.asked = self.read = self.read_of_network = 0
 
     async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
@@ -53,7 +57,11 @@ class CountedEvents(MemoryEventReader):
         await asyncio.sleep(0)
         if self.down:
             raise ConnectionError("the database is down")
-        return await super().page(view, after, end, limit, wanted, most_bytes=most_bytes)
+        if self.window is None:
+            return await super().page(view, after, end, limit, wanted, most_bytes=most_bytes)
+        looked = await super().page(view, after, end, self.window, ALL)
+        events = [event for event in looked.events if wanted.matches(event)]
+        return EventBatch(events, looked.position, looked.caught_up)
 
 
 class Log:

@@ -45,7 +45,7 @@ SELECT last FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
 -- bounds --
 SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
 FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
-JOIN event_logs l ON l.org = asked.org AND l.livemode = asked.livemode
+JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode
 
 -- begin_epoch --
 UPDATE event_logs SET epoch = %(epoch)s, began = last
@@ -178,12 +178,12 @@ SELECT body FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND posi
 SELECT low FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
 
 -- publishers --
-SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low FROM event_logs AS l WHERE l.publishes
+SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low FROM here.event_logs AS l WHERE l.publishes
 
 -- publishers_among --
 SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
 FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
-JOIN event_logs l ON l.org = asked.org AND l.livemode = asked.livemode AND l.publishes
+JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode AND l.publishes
 
 -- published --
 SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
