@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from domain.changes.usecases import subscribing, tailing as listening
+from domain.changes.usecases import high_watermark, subscribing, tailing as listening
 from domain.changes.usecases.tailing import Subscription
 from domain.changes.model import EventFilter, FeedPosition, LogPosition, network_of
 from domain.kernel.errors import CursorExpired
@@ -370,8 +370,8 @@ async def test_who_sees_nothing_of_others_reads_nothing_of_theirs() -> None:
             assert await take(subscription, 2) == own
             await _offer(log, owner, catalogue, "price")
             await quiet(subscription, 0.2)
-            end = await log.end()
-            assert (subscription.position.own.position, subscription.position.network) == (2, end.network)
+            end, reached = await log.end(), subscription.position
+            assert (reached.own.position, reached.network.position) == (2, end.network.position)
         assert log.events.read_of_network == 0
 
 
@@ -433,6 +433,36 @@ async def test_who_follows_is_told_when_the_networks_log_went_back_in_time() -> 
             log.forget(1, network_of(True))
             async with asyncio.timeout(10):
                 with pytest.raises(CursorExpired):
+                    while True:
+                        assert not (await subscription.next()).events
+
+
+@pytest.mark.parametrize("of_network", [False, True])
+@pytest.mark.parametrize("again", [0, 1, 2, 3])
+@pytest.mark.parametrize("remembered", [True, False])
+async def test_who_follows_from_a_place_that_the_log_lost_is_told(
+    remembered: bool, again: int, of_network: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However far the log has come again by then: nothing that it tells now may be passed over."""
+    monkeypatch.setattr(high_watermark, "LATELY", 60.0 if remembered else 0.0)
+    async with running(idle=0.05) as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        log.grant(owner, catalogue, log.tenant.org)
+
+        async def write(count: int) -> None:
+            for _ in range(count):
+                await (_offer(log, owner, catalogue, "price") if of_network else log.write())
+
+        await write(5)
+        old = await log.service.now(log.tenant)
+        log.forget(4, network_of(True) if of_network else log.tenant)
+        log.clock.advance(timedelta(seconds=1))
+        await write(again)
+        async with asyncio.timeout(10):
+            with pytest.raises(CursorExpired):
+                after = await log.service.start(log.tenant, old)
+                async with log.tailer.follow(log.tenant, after) as subscription:
+                    await write(4)
                     while True:
                         assert not (await subscription.next()).events
 
