@@ -57,6 +57,7 @@ class ChangesService:
         if after is None:
             return FeedPosition(ends.own.start, ends.network.start if ends.network else BEGINNING)
         await self._refuse_lost(tenant, after.own, ends.own)
+        after = replace(after, own=ends.own.named(after.own))
         if ends.network is None or ends.network.holds(after.network):
             return after
         if not ends.licensed:  # who sees nothing of it has missed nothing
@@ -101,7 +102,11 @@ class ChangesService:
         until = loop.time() + (PATIENCE if patient else 0)
         ends = await self._ends(tenant)
         await self._refuse_lost(tenant, after.own, ends.own)
-        if ends.network and not ends.licensed:
+        page.position = replace(after, own=ends.own.named(after.own))
+        if ends.network and ends.licensed:
+            await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
+            page.position = replace(page.position, network=ends.network.named(after.network))
+        elif ends.network:
             page.position = replace(page.position, network=ends.network.end)
         while True:
             if ends.network and ends.licensed:
