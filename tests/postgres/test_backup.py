@@ -68,7 +68,11 @@ async def _fill(address: str) -> None:
         for n, key in enumerate(KEYS):
             await filled_run(owner, n, key)
         await owner.execute("UPDATE plans SET monthly = 12345 WHERE code = 'free'")
-        await owner.execute("UPDATE event_logs SET last = 4711, low = 7")
+        cursor = await owner.execute("SELECT to_regclass('event_logs')")
+        if await cursor.fetchone() == (None,):  # an earlier schema, where one sequence numbers the events of all
+            await owner.execute("UPDATE event_low_watermark SET position = 7; SELECT setval('event_position', 4711)")
+        else:
+            await owner.execute("UPDATE event_logs SET last = 4711, low = 7")
 
 
 async def filled_run(owner: psycopg.AsyncConnection[Any], n: int, key: str) -> None:
@@ -212,6 +216,8 @@ async def test_a_backup_of_an_earlier_schema_is_brought_up_to_date(
     await _make(tmp_path / "backup", address, objects)
     await _restore(tmp_path / "backup", targets[0], objects)
     assert await applied(targets[0]) == [name for name, _ in available()]
+    logs = await _epochs(targets[0])
+    assert len(logs) == 6 and {last for _, _, last in logs.values()} == {4711}, "in each mode of each organisation"
     with monkeypatch.context() as patched:
         patched.setattr(migrate, "available", lambda known=available(): known[:4])
         async with database_alone("older", migrated=False) as older:
