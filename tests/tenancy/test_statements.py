@@ -18,18 +18,19 @@ ACROSS = {
     "events.licensed": "what other organisations' licences open; each licence names its owner and catalogue",
     "events.weighed_licensed": "the same, as far as a page's bytes go",
     "events.licensed_stride": "how much there is of that",
-    "idempotency.purge_expired": "upkeep by age alone",
+    "idempotency.expired": "upkeep by age alone: whose answers are old",
+    "idempotency.purge_expired": "upkeep by age alone; each organisation is named, in both modes",
     "jobs.lanes_due": "the relay serves every organisation's jobs",
     "jobs.next_due": "the relay serves every organisation's jobs",
-    "jobs.claim": "a worker serves every organisation's jobs; each claimed job names its tenant",
-    "jobs.reset_dispatched": "the relay serves every organisation's jobs",
+    "jobs.orgs_of_lane": "whose a lane is that an earlier release named",
+    "jobs.mark_dispatched": "the relay serves every organisation's jobs; each is named, in both modes",
+    "jobs.claim": "a lane is an organisation's in both modes; each claimed job names its tenant",
+    "jobs.dispatched": "the relay serves every organisation's jobs",
+    "jobs.reset_dispatched": "the relay serves every organisation's jobs; each is named, in both modes",
     "orgs.of_user": "a person's own organisations, by their memberships",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
     "secrets.counts": "operators ask how much is sealed under which secret, over all organisations",
     "secrets.has_api_keys": "the first process ever asks whether there are any",
-    "webhook_deliveries.hold": "a worker serves every organisation's endpoints",
-    "webhook_deliveries.progress": "a worker serves every organisation's endpoints; each outcome names its tenant",
-    "webhook_deliveries.record": "a worker serves every organisation's endpoints; each delivery names its tenant",
     "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints; each is named",
     "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
     "storage.batches": "the operator looks at every organisation's; each is named",
@@ -41,7 +42,7 @@ ACROSS = {
     "sources.next_due": "the scheduler serves every organisation's sources",
 }
 WITHOUT_MODE = {"members"}
-_TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?([a-z_]+)\b", re.IGNORECASE)
+_TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?(?:here\.)?([a-z_]+)\b", re.IGNORECASE)
 _RENAMED = re.compile(r"^ALTER TABLE ([a-z_]+) RENAME TO ([a-z_]+);", re.MULTILINE)
 _CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
 
