@@ -114,6 +114,7 @@ class Servers:
             async with old.transaction(), new.transaction():
                 for table, columns in tables:
                     await _leave(old, table, org)
+                    await _welcome(new, table, org)
                     await _copy(old, new, table, columns, sql.SQL("org = {}").format(sql.Literal(org)))
                 self.told[org] = target
 
@@ -137,11 +138,18 @@ async def _connected(node: Node) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
 
 async def _leave(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
     """From now on tenants' statements for the organisation fail, as those that Citus passes on."""
+    await _welcome(connection, table, org)
     policy = (
         "CREATE POLICY {} ON {} AS RESTRICTIVE TO joinery_app USING (org <> {} OR current_setting('joinery.gone') = '')"
     )
     name = sql.Identifier(f"left_{org}")
     await connection.execute(sql.SQL(policy).format(name, sql.Identifier(table), sql.Literal(org)))
+
+
+async def _welcome(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
+    """It is here again, if it ever left."""
+    name = sql.Identifier(f"left_{org}")
+    await connection.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(name, sql.Identifier(table)))
 
 
 async def _copy(
