@@ -17,3 +17,8 @@ REVOKE ALL ON FUNCTION expect_large_tenants(regclass) FROM PUBLIC;
 SELECT expect_large_tenants(c.oid) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org'
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT a.attisdropped
     AND c.relname NOT IN ('members', 'api_keys', 'licences');
+
+-- Addresses are random, twenty characters each: no two are the same, and an index that spans organisations cannot be
+-- distributed. The address comes first, for whoever knows it alone.
+DROP INDEX sources_inbound_address;
+CREATE UNIQUE INDEX sources_inbound_address ON sources (inbound_address, org) WHERE inbound_address IS NOT NULL;
