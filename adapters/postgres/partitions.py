@@ -166,6 +166,7 @@ async def _make(connection: Connection, table: str, day: date) -> None:
         await connection.execute(
             sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING ALL)").format(sql.Identifier(name), sql.Identifier(table))
         )
+        await connection.execute("SELECT expect_large_tenants(%s)", (name,))
         await close(connection, name)
         await _move(connection, table, name, days.within(day))
         await connection.execute(_HOLD)
