@@ -139,11 +139,10 @@ async def _connected(node: Node) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
 async def _leave(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
     """From now on tenants' statements for the organisation fail, as those that Citus passes on."""
     await _welcome(connection, table, org)
-    policy = (
-        "CREATE POLICY {} ON {} AS RESTRICTIVE TO joinery_app USING (org <> {} OR current_setting('joinery.gone') = '')"
-    )
+    gone = "current_setting('joinery.org') <> {} OR current_setting('joinery.gone') = ''"
     name = sql.Identifier(f"left_{org}")
-    await connection.execute(sql.SQL(policy).format(name, sql.Identifier(table), sql.Literal(org)))
+    leaving = sql.SQL("CREATE POLICY {} ON {} AS RESTRICTIVE TO joinery_app USING (" + gone + ")")
+    await connection.execute(leaving.format(name, sql.Identifier(table), sql.Literal(org)))
 
 
 async def _welcome(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
