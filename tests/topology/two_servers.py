@@ -139,7 +139,8 @@ async def _connected(node: Node) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
 async def _leave(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
     """From now on tenants' statements for the organisation fail, as those that Citus passes on."""
     await _welcome(connection, table, org)
-    gone = "current_setting('joinery.org') <> {} OR current_setting('joinery.gone') = ''"
+    asked = "current_setting('joinery.org')"
+    gone = "org = CASE " + asked + " WHEN {} THEN current_setting('joinery.gone') ELSE " + asked + " END"
     name = sql.Identifier(f"left_{org}")
     leaving = sql.SQL("CREATE POLICY {} ON {} AS RESTRICTIVE TO joinery_app USING (" + gone + ")")
     await connection.execute(leaving.format(name, sql.Identifier(table), sql.Literal(org)))
