@@ -15,6 +15,7 @@ from typing import Final, LiteralString
 
 from psycopg import errors, sql
 
+from adapters.postgres.cluster.coordinator import is_distributed
 from adapters.postgres.connecting import Connection
 from adapters.postgres.privileges import close
 from domain.kernel import retention
@@ -154,7 +155,7 @@ async def _make(connection: Connection, table: str, day: date) -> None:
     name, days = partition_name(table, day), PARTITIONED[table]
     if day in await days_of(connection, table):
         return
-    strays = sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} LIMIT {}) AS strays").format(
+    strays = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT {}) AS strays").format(
         default_of(table), days.within(day), sql.Literal(MOST_MOVED + 1)
     )
     if await _number(connection, strays) > MOST_MOVED:
@@ -167,6 +168,8 @@ async def _make(connection: Connection, table: str, day: date) -> None:
             sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING ALL)").format(sql.Identifier(name), sql.Identifier(table))
         )
         await close(connection, name)
+        if await is_distributed(connection, table):  # before it is attached: nobody waits for it meanwhile
+            await connection.execute("SELECT create_distributed_table(%s, 'org', colocate_with => %s)", (name, table))
         await _move(connection, table, name, days.within(day))
         await connection.execute(_HOLD)
         await connection.execute(attachment(sql.SQL("ALTER TABLE {} ATTACH PARTITION {}"), table, day))
@@ -232,7 +235,9 @@ async def _reached(connection: Connection, day: date) -> int | None:
 async def _forget_aged(connection: Connection, table: str, before: date) -> None:
     """Delete what the default partition has of earlier days; of events only what the log has left behind as well."""
     aged = PARTITIONED[table].before(before)
-    any_aged = sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} LIMIT 1) AS aged").format(default_of(table), aged)
+    any_aged = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT 1) AS aged").format(
+        default_of(table), aged
+    )
     if not await _number(connection, any_aged):
         return
     if table == "events":
@@ -240,6 +245,8 @@ async def _forget_aged(connection: Connection, table: str, before: date) -> None
         batch = deletion(default_of(table), aged, sql.SQL("position"), _RAISED)
     else:
         batch = deletion(default_of(table), aged)
+    if await is_distributed(connection, table):
+        batch = sql.SQL("WITH gone AS (DELETE FROM {} WHERE {} RETURNING 1) SELECT 0").format(default_of(table), aged)
     while await _number(connection, batch) == BATCH:
         pass
 
@@ -252,11 +259,14 @@ _RAISED: Final = sql.SQL(", raised AS ({})").format(_RAISE.format(sql.SQL("SELEC
 def deletion(
     table: sql.Identifier, rows: sql.Composed, returned: sql.SQL = _ONE, also: sql.Composable = _NOTHING
 ) -> sql.Composed:
-    """Delete at most a batch of those rows of one partition; answers how many."""
+    """Delete at most a batch of those rows of one partition; answers how many.
+
+    Rows of one organisation are told twice, so that a cluster sends all of the statement to where they are.
+    """
     return sql.SQL(
-        "WITH gone AS (DELETE FROM {} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {} WHERE {} LIMIT {})) RETURNING {}){} "
+        "WITH gone AS (DELETE FROM {} WHERE {} AND ctid = ANY (ARRAY(SELECT ctid FROM {} WHERE {} LIMIT {})) RETURNING {}){} "
         "SELECT count(*) FROM gone"
-    ).format(table, table, rows, sql.Literal(BATCH), returned, also)
+    ).format(table, rows, table, rows, sql.Literal(BATCH), returned, also)
 
 
 async def _number(connection: Connection, statement: sql.Composed) -> int:

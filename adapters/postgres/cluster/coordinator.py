@@ -115,10 +115,12 @@ async def must_have_workers(found: Coordinator) -> Sequence[Member]:
     return holding
 
 
-async def is_cluster(connection: Connection) -> bool:
-    """Whether this database's tables have been distributed, all or some."""
+async def is_distributed(connection: Connection, table: str) -> bool:
+    """Whether a cluster's nodes share the table: never on a plain PostgreSQL."""
     cursor = await connection.execute("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL")
     if not (await cursor.fetchone() or [False])[0]:
         return False
-    cursor = await connection.execute("SELECT EXISTS (SELECT FROM pg_dist_partition)")
+    cursor = await connection.execute(
+        "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s))", (table,)
+    )
     return bool((await cursor.fetchone() or [False])[0])
