@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from adapters.memory.table import MemoryDatabase, Table, Transaction
-from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob
+from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob, lane_of, parted
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from ports.clock import Clock
@@ -123,7 +123,7 @@ class MemoryDispatch:
         for *_, rows in chosen:
             for row in rows:
                 self._write(replace(row, dispatched=True))
-        return [lane for _, _, lane, _ in chosen]
+        return [lane_of(rows[0].job.tenant.org, lane) for _, _, lane, rows in chosen]
 
     async def next_due(self) -> datetime | None:
         waiting = [row.run_at for row in self._open() if not row.dispatched and row.lease_until is None]
@@ -131,10 +131,14 @@ class MemoryDispatch:
         return min([*waiting, *leases], default=None)
 
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
-        now = self._clock.now()
-        if any(row.job.lane == lane and row.held(now) for _, row in self._store.everyone(JOBS)):
+        now, (org, name) = self._clock.now(), parted(lane)
+
+        def of_lane(row: JobRow) -> bool:
+            return row.job.lane == name and org in (None, row.job.tenant.org)
+
+        if any(of_lane(row) and row.held(now) for _, row in self._store.everyone(JOBS)):
             return []
-        rows = sorted((row for row in self._open() if row.job.lane == lane and row.claimable(now)), key=_number)
+        rows = sorted((row for row in self._open() if of_lane(row) and row.claimable(now)), key=_number)
         return [self._take(row, now + lease) for row in rows[:limit]]
 
     def _take(self, row: JobRow, until: datetime) -> ClaimedJob:

@@ -16,6 +16,28 @@ CONFLICTS = {
 _RESTARTING = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.TooManyConnections)
 
 
+class StaleRoute(Unavailable):
+    """The tenant is on another node than it was asked for on: there it was neither read nor written."""
+
+    def __init__(self) -> None:
+        super().__init__("The organisation has just been moved to another server.", retry_after=1)
+
+
+def is_stale(error: BaseException) -> bool:
+    """Whether a tenant's statement was passed on to another node, where it fails: its policies miss their settings.
+
+    Or the role of tenants may not log in there, which the server says of itself (a lost connection's errors have no code).
+    """
+    if isinstance(error, errors.UndefinedObject):
+        return '"joinery.' in str(error)
+    return isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith("08")
+
+
+def may_be_stale(error: BaseException) -> bool:
+    """Whether that may be so: copying rows to another node, it is said not to be supported under row-level security."""
+    return is_stale(error) or isinstance(error, errors.FeatureNotSupported)
+
+
 def translate(error: BaseException) -> BaseException:
     """Lost connections are Unavailable, known constraints their Conflict; anything else is what it is."""
     if isinstance(error, errors.UniqueViolation):

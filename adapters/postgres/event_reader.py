@@ -7,7 +7,8 @@ from heapq import merge
 from typing import Any, Final, LiteralString, cast
 
 from adapters.postgres.events import SQL, bounds_of
-from adapters.postgres.pool import Pool, PooledConnection
+from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.pool import Pool
 from domain.changes.model import NETWORK_GROUPS, EventFilter, Licence, Reader
 from domain.events.model import OFF_THE_FEED, LoggedEvent, within
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES

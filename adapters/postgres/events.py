@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import psycopg
 
-from adapters.postgres.pool import PooledConnection
+from adapters.postgres.node_pool import PooledConnection
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
 from domain.events.model import Event

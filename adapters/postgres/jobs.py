@@ -6,10 +6,11 @@ from typing import Any
 
 from psycopg import AsyncClientCursor
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.pool import Pool, Work
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
-from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob
+from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob, lane_of, parted
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -62,25 +63,57 @@ class PostgresJobStore:
 
 
 class PostgresDispatch:
-    """Across tenants, each call a transaction of its own: what relay and workers need."""
+    """Across tenants, each call a transaction of its own: what relay and workers need.
+
+    What is due is read node by node, and written where each organisation is.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def lanes_due(self, limit: int) -> Sequence[str]:
-        return [row[0] for row in await self._rows(SQL["lanes_due"], {"limit": limit, "most": LANES_OF_ONE})]
+        found = await self._pool.each(_read("lanes_due", limit=limit, most=LANES_OF_ONE))
+        chosen = sorted(row for rows in found for row in rows)[:limit]
+        if not chosen:
+            return []
+        lapsed = {(org, lane) for _, _, org, lane, late in chosen if late}
+        given = lapsed | await self._marked([(org, lane) for _, _, org, lane, _ in chosen])
+        ordered = [(org, lane) for _, _, org, lane, _ in chosen if (org, lane) in given]
+        return [lane_of(org, lane) for org, lane in dict.fromkeys([*ordered, *sorted(given)])]
+
+    async def _marked(self, lanes: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Mark the jobs of these lanes as dispatched; answers those lanes that nobody else was quicker with."""
+        homes = await self._pool.homes({Tenant(org, True) for org, _ in lanes})
+        marked: set[tuple[str, str]] = set()
+        for node, tenants in homes.items():
+            orgs = {tenant.org for tenant in tenants}
+            values = {"orgs": sorted(orgs), "lanes": [lane for org, lane in lanes if org in orgs]}
+            async with self._pool.at(node) as link:
+                cursor = await link.cursor.execute(SQL["mark_dispatched"], values)
+                marked |= {(org, lane) for org, lane in await cursor.fetchall()}
+        return marked
 
     async def next_due(self) -> datetime | None:
-        moment: datetime | None = (await self._rows(SQL["next_due"], {}))[0][0]
-        return moment
+        found = await self._pool.each(_read("next_due"))
+        return min((rows[0][0] for rows in found if rows[0][0] is not None), default=None)
 
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
+        org, name = parted(lane)
+        if org is not None:
+            return await self._claim(org, name, limit, lease)
+        owners = await self._pool.each(_read("orgs_of_lane", lane=name))
+        claimed: list[ClaimedJob] = []
+        for org in sorted({row[0] for rows in owners for row in rows}):
+            claimed += await self._claim(org, name, limit, lease)
+        return claimed
+
+    async def _claim(self, org: str, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
         """Take due jobs of the lane, oldest first, unless another worker holds some of it; attempts rise by one.
 
         Lock and claim go in one message: a worker that is frozen between two would keep the lane from everybody.
         """
-        params = {"lock": lock_number("lane", lane), "lane": lane, "limit": limit, "lease": lease}
-        async with self._pool.system() as link, AsyncClientCursor(link.connection) as cursor:
+        params = {"lock": lock_number("lane", lane), "org": org, "lane": lane, "limit": limit, "lease": lease}
+        async with self._pool.home(org) as link, AsyncClientCursor(link.connection) as cursor:
             await cursor.execute(SQL["lock_lane"] + ";" + SQL["claim"], params)
             cursor.nextset()
             rows = sorted(await cursor.fetchall())
@@ -90,22 +123,26 @@ class PostgresDispatch:
         ]
 
     async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
-        return await self._count(SQL["renew"], _of(job) | {"lease": lease}) == 1
+        return await self._pool.run(job.tenant, SQL["renew"], _of(job) | {"lease": lease}) == 1
 
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
-        await self._count(SQL["put_off"], _of(job) | {"run_at": run_at})
-        await self._count("NOTIFY " + CHANNEL, {})
+        await self._pool.run(job.tenant, SQL["put_off"], _of(job) | {"run_at": run_at})
+        await self._pool.run(job.tenant, "NOTIFY " + CHANNEL, {})
 
     async def reset_dispatched(self) -> None:
-        await self._count(SQL["reset_dispatched"], {})
+        await self._pool.each(_reset)
 
-    async def _rows(self, sql: Any, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(sql, values)
-            rows: list[tuple[Any, ...]] = await cursor.fetchall()
-            return rows
 
-    async def _count(self, sql: Any, values: dict[str, Any]) -> int:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(sql, values)
-            return int(cursor.rowcount)
+async def _reset(link: PooledConnection) -> None:
+    cursor = await link.cursor.execute(link.here(SQL["dispatched"]))
+    if orgs := [org for (org,) in await cursor.fetchall()]:
+        await link.cursor.execute(SQL["reset_dispatched"], {"orgs": orgs})
+
+
+def _read(name: str, **values: Any) -> Work[list[tuple[Any, ...]]]:
+    """What the statement reads of the jobs that lie on a node."""
+
+    async def read(link: PooledConnection) -> list[tuple[Any, ...]]:
+        return await (await link.cursor.execute(link.here(SQL[name]), values)).fetchall()
+
+    return read

@@ -1,198 +1,301 @@
-"""Connections: a last-in-first-out pool whose connections remember their tenant, so that row-level security costs nothing twice."""
+"""Connections to where things are: a tenant's to the node that holds it, others to one node, to any, or to each."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from hashlib import blake2b
 from types import TracebackType
+from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
+from psycopg import errors
 
-from adapters.postgres.connecting import Connection, connect
-from adapters.postgres.errors import translate, translated
-from adapters.postgres.privileges import APP, SYSTEM
+from adapters.postgres.connecting import connect
+from adapters.postgres.errors import StaleRoute, is_stale, may_be_stale, translate, translated
+from adapters.postgres.node_pool import NodePool, PooledConnection
+from adapters.postgres.placement import COORDINATOR, CataloguePlacement, Node, Placement
+from adapters.postgres.router import Router
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
-APPLICATION = "joinery"
-"""What connections of the pool are called in pg_stat_activity."""
-
-_IDLE = psycopg.pq.TransactionStatus.IDLE
-_TENANT = (
-    f"SELECT set_config('role', '{APP}', false), set_config('joinery.org', %b, false), "
-    "set_config('joinery.livemode', %b, false)"
-).encode()
-_SYSTEM = f"SELECT set_config('role', '{SYSTEM}', false)".encode()
-_KNOWN = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
-
-
-def key_lock(key: str) -> int:
-    """The number of the lock that is shared by all connections of processes that know the secret of that id.
-
-    It lies below those by which writers of events hold the high watermark back (ADR 3).
-    """
-    return int.from_bytes(blake2b(f"secret\0{key}".encode(), digest_size=8).digest(), "big") >> 4
-
-
-class PooledConnection:
-    """One connection in autocommit mode, its kept cursor and its scope: the tenant that its session is set to.
-
-    The scope None spans tenants. Its role goes with the scope, in the same statement: of `joinery_app` the policies show the
-    tenant's rows alone, whatever is set, and of `joinery_system` all.
-    """
-
-    __slots__ = ("connection", "cursor", "entered", "scope", "staged")
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.cursor = connection.cursor(binary=True)
-        self.scope: Tenant | None = None
-        self.entered = False
-        self.staged: set[object] = set()
-        """Which temporary tables this connection has made."""
-
-    async def enter(self, scope: Tenant | None) -> None:
-        """Set the session to a tenant, or to all of them, unless it is already."""
-        if self.entered and self.scope == scope:
-            return
-        self.entered = False
-        if scope is None:
-            await self.cursor.execute(_SYSTEM)
-        else:
-            await self.cursor.execute(_TENANT, (scope.org, "t" if scope.livemode else "f"))
-        self.scope, self.entered = scope, True
+T = TypeVar("T")
+Cursor = psycopg.AsyncCursor[tuple[Any, ...]]
+Work = Callable[[PooledConnection], Awaitable[T]]
+LOG: Final = logging.getLogger("joinery.nodes")
 
 
 class Lease:
     """A connection for as long as the context lasts; its errors leave as the domain's."""
 
-    __slots__ = ("_link", "_pool", "_scope")
+    __slots__ = ("_link", "_node", "_route", "_scope")
 
-    def __init__(self, pool: "Pool", scope: Tenant | None) -> None:
-        self._pool, self._scope = pool, scope
+    def __init__(self, route: Callable[[], Awaitable[NodePool]], scope: Tenant | None) -> None:
+        self._route, self._scope = route, scope
 
     async def __aenter__(self) -> PooledConnection:
         """Take one. Raises Unavailable."""
-        self._link = await self._pool.take(self._scope)
+        self._node = await self._route()
+        self._link = await self._node.take(self._scope)
         return self._link
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Give it back; drivers' errors are translated."""
-        await self._pool.give_back(self._link)
+        await self._node.give_back(self._link)
         if error is not None and (known := translate(error)) is not error:
             raise known from error
 
 
-class Pool:
-    """At most `size` connections; whoever finds none waits up to `patience` seconds, then hears Unavailable.
+class AnyLease(Lease):
+    """A connection to the first of several nodes that answers."""
 
-    `known` are the ids of the secrets that this process knows: each connection shows them by locks that it shares.
-    """
+    __slots__ = ("_routes",)
 
-    def __init__(self, conninfo: str, size: int = 8, patience: float = 5.0, known: Sequence[str] = ()) -> None:
-        self._conninfo, self._patience = conninfo, patience
-        self._known = [key_lock(key) for key in known]
-        self._idle: list[PooledConnection] = []
-        self._slots = asyncio.Semaphore(size)
-        self.waiting = 0
-        self._closed = False
+    def __init__(self, routes: Callable[[], Awaitable[Sequence[NodePool]]]) -> None:
+        self._routes, self._scope = routes, None
 
-    async def _connect(self) -> PooledConnection:
-        connection = await connect(self._conninfo, APPLICATION)
-        await connection.execute("SET ROLE " + APP)
-        await connection.execute(
-            "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '60s'"
-        )
-        if self._known:
-            await connection.execute(_KNOWN, (self._known,))
-        connection.prepare_threshold = 3
-        return PooledConnection(connection)
+    async def __aenter__(self) -> PooledConnection:
+        """Take one. Raises Unavailable."""
+        missed: Unavailable | None = None
+        for node in await self._routes():
+            try:
+                self._link, self._node = await node.take(None), node
+            except Unavailable as error:
+                missed = error
+            else:
+                return self._link
+        raise missed or Unavailable("The database is out of reach.", retry_after=2)
 
-    async def _acquire(self, scope: Tenant | None) -> PooledConnection:
-        """The link last used for this scope if there is one, else the last used, else a new one."""
-        for index in range(len(self._idle) - 1, -1, -1):
-            if self._idle[index].scope == scope:
-                return self._idle.pop(index)
-        if self._idle:
-            return self._idle.pop()
-        return await self._connect()
 
-    async def take(self, scope: Tenant | None) -> PooledConnection:
-        await self._take_slot()
-        try:
-            return await self._ready(scope)
-        except BaseException as error:
-            self._slots.release()
-            raise translate(error) from error
+class TenantLease(Lease):
+    """A tenant's connection, on its node. Raises StaleRoute when that turns out to be another by now."""
 
-    async def give_back(self, link: PooledConnection) -> None:
-        """Have it again, unless it broke or was left in a transaction."""
-        self._slots.release()
-        connection = link.connection
-        idle = connection.info.transaction_status == _IDLE
-        if self._closed or connection.closed or not idle:
-            if connection.closed:
-                self._drop_idle()  # what ended this connection has ended those that wait here as well
-            await connection.close()
-        else:
-            self._idle.append(link)
+    __slots__ = ("_org", "_pool")
 
-    async def _ready(self, scope: Tenant | None) -> PooledConnection:
-        """A usable link; one that the server closed meanwhile is replaced once."""
-        link = await self._acquire(scope)
-        try:
-            await link.enter(scope)
-        except psycopg.OperationalError:
-            self._drop_idle()
-            link = await self._connect()
-            await link.enter(scope)
+    def __init__(self, pool: "Pool", tenant: Tenant) -> None:
+        self._pool, self._scope, self._org = pool, tenant, tenant.org
+
+    async def __aenter__(self) -> PooledConnection:
+        """Take one. Raises Unavailable."""
+        self._node = self._pool.known_home(self._org) or await self._pool.home_of(self._org)
+        self._link = await self._node.take(self._scope)
+        return self._link
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give it back; drivers' errors are translated."""
+        await self._node.give_back(self._link)
+        if error is None:
+            return
+        if may_be_stale(error) and not self._link.connection.closed:
+            if await self._pool.moved(self._org, self._node) or is_stale(error):
+                raise StaleRoute from error
+        elif (known := translate(error)) is not error:
+            raise known from error
+
+    async def again(self) -> PooledConnection:
+        """A connection where the tenant is by now, instead of the one taken. Raises StaleRoute if nobody knows better."""
+        if not await self._pool.moved(self._org, self._node):
+            raise StaleRoute
+        node = await self._pool.home_of(self._org)
+        link = await node.take(self._scope)
+        await self._node.give_back(self._link)
+        self._node, self._link = node, link
         return link
 
-    async def _take_slot(self) -> None:
-        if self._slots.locked():
-            self.waiting += 1
-            try:
-                async with asyncio.timeout(self._patience):
-                    await self._slots.acquire()
-            except TimeoutError as error:
-                raise Unavailable("No database connection came free.", retry_after=2) from error
-            finally:
-                self.waiting -= 1
-        else:
-            await self._slots.acquire()
 
-    def _drop_idle(self) -> None:
-        """Forget every idle connection: the server that they belonged to is gone."""
-        for link in self._idle:
-            link.connection.pgconn.finish()
-        self._idle.clear()
+class Pool:
+    """Every node's connections: up to `size` to each. What every store holds.
 
-    def tenant(self, tenant: Tenant) -> "Lease":
-        """A connection set to that tenant, as an async context. Raises Unavailable."""
-        return Lease(self, tenant)
+    `conninfo` names the coordinator, which holds what lies in one place; `placement` tells of the others, and is the
+    coordinator's own catalogue unless one is given.
+    """
 
-    def system(self) -> "Lease":
-        """A connection that sees every tenant: for operators, scheduler and relay only. Raises Unavailable."""
-        return Lease(self, None)
+    def __init__(
+        self,
+        conninfo: str,
+        size: int = 8,
+        patience: float = 5.0,
+        known: Sequence[str] = (),
+        placement: Placement | None = None,
+    ) -> None:
+        self._coordinator = Node(COORDINATOR, conninfo)
+        self._size, self._patience, self._known = size, patience, known
+        self._pools: dict[Node, NodePool] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._router = Router(placement or CataloguePlacement(self._coordinator, self._ask), self._only_these)
 
-    async def dedicated(self) -> PooledConnection:
-        """A connection beside the pool that sees every tenant, for whoever holds locks in its session. Raises Unavailable."""
-        with translated():
-            link = await self._connect()
-            await link.enter(None)
-            return link
+    @property
+    def waiting(self) -> int:
+        """How many wait for a connection."""
+        return sum(node.waiting for node in self._pools.values())
+
+    def tenant(self, tenant: Tenant) -> TenantLease:
+        """A connection set to that tenant, on its node, as an async context. Raises Unavailable."""
+        return TenantLease(self, tenant)
+
+    def home(self, org: str) -> Lease:
+        """A connection that spans tenants, on the organisation's node. Raises Unavailable."""
+        return Lease(lambda: self.home_of(org), None)
+
+    def at(self, node: Node) -> Lease:
+        """A connection that spans tenants, on that node. Raises Unavailable."""
+
+        async def route() -> NodePool:
+            return self._pool_of(node)
+
+        return Lease(route, None)
+
+    def system(self) -> Lease:
+        """A connection that spans tenants, to the coordinator: for what lies in one place. Raises Unavailable."""
+        return Lease(self._first, None)
+
+    def reference(self) -> Lease:
+        """A connection that spans tenants, to any node that answers: for reading what lies on every one. Raises Unavailable."""
+        return AnyLease(self._every)
 
     @asynccontextmanager
-    async def owner(self) -> AsyncIterator[PooledConnection]:
+    async def owner(self, node: Node | None = None) -> AsyncIterator[PooledConnection]:
         """A connection of its own with the login's full rights, across tenants: for operators and maintenance only."""
         with translated():
-            connection = await connect(self._conninfo, "joinery maintenance")
+            connection = await connect((node or self._coordinator).conninfo, "joinery maintenance")
             async with connection:
                 yield PooledConnection(connection)
 
+    async def dedicated(self, node: Node, scope: Tenant | None = None) -> PooledConnection:
+        """A connection to the node beside the pool, for whoever holds locks in its session. Raises Unavailable."""
+        return await self._pool_of(node).dedicated(scope)
+
+    async def rows(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """What one statement answers that works for a tenant; it is done at its new node when it has just been moved."""
+        async with self._done(tenant, statement, values) as cursor:
+            return await cursor.fetchall()
+
+    async def run(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> int:
+        """The same of a statement that answers nothing; how many rows it touched."""
+        async with self._done(tenant, statement, values) as cursor:
+            return cursor.rowcount
+
+    @asynccontextmanager
+    async def _done(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> AsyncIterator[Cursor]:
+        lease = self.tenant(tenant)
+        async with lease as link:
+            try:
+                cursor = await link.cursor.execute(statement, values)
+            except psycopg.Error as error:
+                if not may_be_stale(error) or link.connection.closed:
+                    raise
+                cursor = await (await lease.again()).cursor.execute(statement, values)
+            yield cursor
+
+    async def nodes(self) -> Sequence[Node]:
+        """Every node, the coordinator first. Raises Unavailable."""
+        return await self._router.nodes()
+
+    async def homes(self, tenants: Iterable[Tenant]) -> Mapping[Node, Sequence[Tenant]]:
+        """The tenants by the node that holds them. Raises Unavailable."""
+        wanted = list(tenants)
+        homes = await self._router.homes({tenant.org for tenant in wanted})
+        found: dict[Node, list[Tenant]] = {}
+        for tenant in wanted:
+            found.setdefault(homes[tenant.org], []).append(tenant)
+        return found
+
+    async def each(self, work: Work[T]) -> list[T]:
+        """Do something on each node that holds tenants; a node out of reach is left out. Raises Unavailable when all are."""
+        nodes = await self._holding()
+        outcomes = await asyncio.gather(*(self._on(node, work) for node in nodes), return_exceptions=True)
+        found: list[T] = []
+        missed: list[Unavailable] = []
+        for node, outcome in zip(nodes, outcomes, strict=True):
+            if isinstance(outcome, Unavailable):
+                missed.append(outcome)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            else:
+                found.append(outcome)
+            self._tell(node, outcome)
+        if missed and not found:
+            raise missed[0]
+        return found
+
+    async def every(self, work: Work[T]) -> list[T]:
+        """Do something on every node that holds tenants. Raises Unavailable when one of them is out of reach."""
+        return [await self._on(node, work) for node in await self._holding()]
+
     async def close(self) -> None:
-        self._closed = True
-        while self._idle:
-            await self._idle.pop().connection.close()
+        await self._router.close()
+        for node in self._pools.values():
+            await node.close()
+        await asyncio.gather(*self._closing)
+
+    def known_home(self, org: str) -> NodePool | None:
+        """The connections to the organisation's node, unless it must be asked for."""
+        node = self._router.known(org)
+        return self._pool_of(node) if node is not None else None
+
+    async def home_of(self, org: str) -> NodePool:
+        """The connections to the organisation's node. Raises Unavailable."""
+        return self._pool_of((await self._router.homes([org]))[org])
+
+    async def moved(self, org: str, from_node: NodePool) -> bool:
+        """Whether the organisation is on another node by now. Raises Unavailable."""
+        return await self._router.moved(org, from_node.node)
+
+    async def _holding(self) -> list[Node]:
+        return [node for node in await self.nodes() if node in self._router.parts]
+
+    async def _on(self, node: Node, work: Work[T]) -> T:
+        """Of what was divided anew in the meantime, the parts are looked up again."""
+        try:
+            return await self._once(node, work)
+        except errors.UndefinedTable:
+            if self._router.parts.get(node) is None:
+                raise
+            await self._router.refresh()
+            return await self._once(node, work)
+
+    async def _once(self, node: Node, work: Work[T]) -> T:
+        async with self.at(node) as link:
+            link.parts = self._router.parts.get(node)
+            return await work(link)
+
+    def _tell(self, node: Node, outcome: object) -> None:
+        """Once that a node is away, and once that it is back."""
+        pool, missed = self._pool_of(node), isinstance(outcome, Unavailable)
+        if missed and not pool.missed:
+            LOG.warning("%s is out of reach, and left out: %s", node.name, outcome)
+        elif pool.missed and not missed:
+            LOG.info("%s is back", node.name)
+        pool.missed = missed
+
+    def _pool_of(self, node: Node) -> NodePool:
+        pool = self._pools.get(node)
+        if pool is None:
+            pool = self._pools[node] = NodePool(node, self._size, self._patience, self._known)
+        return pool
+
+    async def _first(self) -> NodePool:
+        return self._pool_of((await self.nodes())[0])
+
+    async def _every(self) -> Sequence[NodePool]:
+        return [self._pool_of(node) for node in await self.nodes()]
+
+    async def _ask(self, statement: str, values: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
+        """Ask whichever node answers what the catalogue says."""
+
+        async def known() -> Sequence[NodePool]:
+            return [self._pool_of(node) for node in self._router.known_nodes or (self._coordinator,)]
+
+        async with AnyLease(known) as link:
+            cursor = await link.connection.execute(statement.encode(), values)
+            return await cursor.fetchall()
+
+    def _only_these(self, nodes: Sequence[Node]) -> None:
+        """Let go of the connections to nodes that are none any more."""
+        for node in self._pools.keys() - set(nodes):
+            task = asyncio.create_task(self._pools.pop(node).close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapters.postgres.pool import APPLICATION, Pool, key_lock
+from adapters.postgres.node_pool import APPLICATION, key_lock
+from adapters.postgres.pool import Pool
 from adapters.postgres.sqlfile import statements
 from domain.kernel.tenancy import Tenant
 from domain.secrets.model import SealedKind, SealedValue

@@ -1,15 +1,17 @@
 """What every store works through: one connection, set to one tenant, and what the unit of work recorded."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
+import psycopg
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.pool import PooledConnection
+from adapters.postgres.errors import may_be_stale
+from adapters.postgres.node_pool import PooledConnection
 from domain.kernel.tenancy import AuditContext, Tenant
 from ports.unit_of_work import Recorded
 
@@ -18,13 +20,19 @@ Fetched = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Session:
-    """A tenant's connection. Every statement is given `org` and `livemode`; security policies stand behind it."""
+    """A tenant's connection. Every statement is given `org` and `livemode`; security policies stand behind it.
+
+    `again` gives the connection to go on with when the tenant turns out to be elsewhere: between any two statements, or,
+    `once`, before the first of a transaction is done.
+    """
 
     link: PooledConnection
     tenant: Tenant
     context: AuditContext
     now: datetime
     recorded: Recorded
+    again: Callable[[], Awaitable[PooledConnection]] | None = None
+    once: bool = False
 
     def params(self, **values: Any) -> dict[str, Any]:
         """The values with the tenant added."""
@@ -32,21 +40,36 @@ class Session:
 
     async def run(self, sql: Any, **values: Any) -> int:
         """Execute; answers how many rows it touched."""
-        cursor = await self.link.cursor.execute(sql, self.params(**values))
-        return cursor.rowcount
+        return (await self._execute(sql, values)).rowcount
 
     async def one(self, sql: Any, **values: Any) -> Fetched | None:
         """The first row, or None."""
-        cursor = await self.link.cursor.execute(sql, self.params(**values))
-        return await cursor.fetchone()
+        return await (await self._execute(sql, values)).fetchone()
 
     async def all(self, sql: Any, **values: Any) -> list[Fetched]:
         """Every row."""
-        cursor = await self.link.cursor.execute(sql, self.params(**values))
-        return await cursor.fetchall()
+        return await (await self._execute(sql, values)).fetchall()
+
+    def settle(self) -> None:
+        """Something was done in the transaction: from here on it goes on where it is, or not at all."""
+        if self.once:
+            self.again = None
+
+    async def _execute(self, sql: Any, values: Mapping[str, Any]) -> psycopg.AsyncCursor[Fetched]:
+        params = self.params(**values)
+        try:
+            cursor = await self.link.cursor.execute(sql, params)
+        except psycopg.Error as error:
+            if self.again is None or not may_be_stale(error) or self.link.connection.closed:
+                raise
+            self.link = await self.again()
+            cursor = await self.link.cursor.execute(sql, params)
+        self.settle()
+        return cursor
 
     async def stage(self, tables: Any) -> None:
         """Make the temporary tables of `tables` (statements without parameters) unless this connection has them."""
+        self.settle()
         if tables not in self.link.staged:
             await self.link.connection.execute(tables, prepare=False)
             self.link.staged.add(tables)

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import psycopg
 
-from adapters.postgres.pool import Pool, PooledConnection
+from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.pool import Pool
 from domain.kernel.errors import LeaseLost
 
 _SPACE: Final = 721_590_844
@@ -34,7 +35,7 @@ class PostgresShards:
 
     async def _opened(self) -> PooledConnection:
         if self._link is None:
-            self._link = await self._pool.dedicated()
+            self._link = await self._pool.dedicated((await self._pool.nodes())[0])
             await self._link.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_SPACE, _MEMBER))
         return self._link
 

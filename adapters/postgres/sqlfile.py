@@ -1,12 +1,14 @@
 """Named SQL: each area's statements stand in sql/<area>.sql, each under a line `-- name --`."""
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, LiteralString, cast
 
 _HEADING: Final = re.compile(r"^-- ([a-z0-9_]+) --$", re.MULTILINE)
 _OPTION: Final = re.compile(r"\s*--\? ([a-z0-9_ ]+)$")
+_HERE: Final = re.compile(r"\bhere\.([a-z_]+)")
 
 
 @cache
@@ -40,3 +42,17 @@ def _chosen(statement: LiteralString, names: frozenset[str]) -> LiteralString:
         elif option and names.issuperset(option[1].split()):
             lines.append(line[: option.start()])
     return "\n".join(lines)
+
+
+def here(statement: LiteralString, parts: Mapping[str, Sequence[str]] | None) -> LiteralString:
+    """The statement with each `here.<table>` made what of the table lies on a node.
+
+    Parts are read by name, which no router of the database stands in the way of: so they are for reading only.
+    """
+    return _HERE.sub(lambda found: _of_parts(found[1], parts), statement)
+
+
+def _of_parts(table: str, parts: Mapping[str, Sequence[str]] | None) -> str:
+    if parts is None:
+        return table
+    return "(" + " UNION ALL ".join(f"SELECT * FROM {part}" for part in parts[table]) + ")"

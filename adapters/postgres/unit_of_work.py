@@ -1,7 +1,7 @@
 """The transaction and the stores inside it."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property
 from types import TracebackType
 from typing import TypeVar
@@ -9,12 +9,13 @@ from typing import TypeVar
 from adapters.postgres.access import PostgresKeyStore
 from adapters.postgres.audit import PostgresAuditLog
 from adapters.postgres.catalogue import PostgresCatalogueStore
-from adapters.postgres.errors import translated
+from adapters.postgres.errors import StaleRoute, translated
 from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
+from adapters.postgres.node_pool import PooledConnection
 from adapters.postgres.orgs import PostgresOrgStore
-from adapters.postgres.pool import Pool, PooledConnection
+from adapters.postgres.pool import Pool, TenantLease
 from adapters.postgres.pushes import PostgresPushStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
 from adapters.postgres.runs import RUNS, PostgresRunStore
@@ -33,6 +34,7 @@ from ports.unit_of_work import Recorded, Tx, refuse_special
 
 _READER = AuditContext(Actor("service", "reader"), "read")
 R = TypeVar("R")
+Again = Callable[[], Awaitable[PooledConnection]]
 
 
 class PostgresTx:
@@ -50,6 +52,7 @@ class PostgresTx:
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
+        self.session.settle()
         before = self.recorded.lengths()
         link = self.session.link
         try:
@@ -87,6 +90,36 @@ class _Undone(Exception):
     """Ends a dry transaction without committing."""
 
 
+class _Transaction:
+    """A unit of work's; begun anew where its tenant is by now, as long as nothing was done in it."""
+
+    def __init__(self, lease: TenantLease, link: PooledConnection) -> None:
+        self._lease = lease
+        self._open: AbstractAsyncContextManager[object] | None = link.connection.transaction()
+
+    async def __aenter__(self) -> None:
+        if self._open is not None:
+            await self._open.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Commit, or roll back after an error."""
+        if self._open is not None:
+            await self._open.__aexit__(kind, error, trace)
+
+    async def again(self) -> PooledConnection:
+        """Roll back, and begin where the tenant is. Raises StaleRoute if nobody knows better."""
+        stale = StaleRoute()
+        await self.__aexit__(StaleRoute, stale, None)
+        self._open = None
+        link = await self._lease.again()
+        begun = link.connection.transaction()
+        await begun.__aenter__()
+        self._open = begun
+        return link
+
+
 class PostgresUnitOfWork:
     """Units of work on one pool."""
 
@@ -96,18 +129,20 @@ class PostgresUnitOfWork:
 
     @asynccontextmanager
     async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
-        async with self._pool.tenant(tenant) as link:
-            tx = self.assemble(link, tenant, context)
+        lease = self._pool.tenant(tenant)
+        async with lease as link:
+            transaction = _Transaction(lease, link)
+            tx = self.assemble(link, tenant, context, transaction.again, once=True)
             try:
-                async with link.connection.transaction():
+                async with transaction:
                     yield tx
                     if tx.dry:
                         raise _Undone  # noqa: TRY301  leaving by an exception is what rolls back
                 await tx.committed()
             except _Undone:
-                link.staged.clear()
+                tx.session.link.staged.clear()
             except BaseException:
-                link.staged.clear()
+                tx.session.link.staged.clear()
                 raise
 
     @asynccontextmanager
@@ -119,9 +154,11 @@ class PostgresUnitOfWork:
     def read(self, tenant: Tenant) -> "Reading":
         return Reading(self, self._pool, tenant)
 
-    def assemble(self, link: PooledConnection, tenant: Tenant, context: AuditContext) -> PostgresTx:
-        """The stores of a tenant on a connection that is set to it."""
-        session = Session(link, tenant, context, self._clock.now(), Recorded())
+    def assemble(
+        self, link: PooledConnection, tenant: Tenant, context: AuditContext, again: Again, *, once: bool = False
+    ) -> PostgresTx:
+        """The stores of a tenant on a connection that is set to it; `again` and `once` as of Session."""
+        session = Session(link, tenant, context, self._clock.now(), Recorded(), again, once)
         return PostgresTx(session, self._rendering, self._event_rendering)
 
 
@@ -137,7 +174,8 @@ class Reading:
 
     async def __aenter__(self) -> Tx:
         """Raises Unavailable."""
-        return self._uow.assemble(await self._lease.__aenter__(), self._tenant, _READER)
+        lease = self._lease
+        return self._uow.assemble(await lease.__aenter__(), self._tenant, _READER, lease.again)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

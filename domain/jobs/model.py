@@ -7,8 +7,20 @@ from typing import Any, Final
 
 from domain.kernel.tenancy import Tenant
 
+_OF: Final = "/"
 LANES_OF_ONE: Final = 16
 """How many lanes of one organisation are under way at a time, so that it leaves room for others."""
+
+
+def lane_of(org: str, lane: str) -> str:
+    """What queue and workers call an organisation's lane: it says whose it is, so that its jobs are looked for where they are."""
+    return f"{org}{_OF}{lane}"
+
+
+def parted(lane: str) -> tuple[str | None, str]:
+    """Whose lane it is, and what its jobs call it; None for whoever's, as a queue may still name it after an upgrade."""
+    org, of, name = lane.partition(_OF)
+    return (org, name) if of else (None, lane)
 
 
 @dataclass(frozen=True, slots=True)

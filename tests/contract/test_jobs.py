@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob
+from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob, lane_of, parted
 from domain.kernel.errors import LeaseLost
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -29,6 +29,11 @@ async def _add(backend: Backend, *jobs: NewJob) -> list[str]:
         async with backend.uow.begin(job.tenant, CALL) as tx:
             ids.append(await tx.jobs.add(job))
     return ids
+
+
+async def _due(backend: Backend, limit: int) -> list[str]:
+    """The due lanes as their jobs call them."""
+    return [parted(lane)[1] for lane in await backend.dispatch.lanes_due(limit)]
 
 
 async def _finish(backend: Backend, job: ClaimedJob) -> None:
@@ -89,11 +94,11 @@ async def test_a_job_waits_for_its_time(backend: Backend, tenant: Tenant) -> Non
     lane = _lane()
     await _add(backend, NewJob("a", lane, tenant, run_at=backend.now() + SHORT))
     assert list(await backend.dispatch.claim(lane, 1, LEASE)) == []
-    assert lane not in await backend.dispatch.lanes_due(10_000)
+    assert lane not in await _due(backend, 10_000)
     due = await backend.dispatch.next_due()
     assert due is not None and due <= backend.now() + SHORT
     await backend.pass_time(PAST_IT)
-    assert lane in await backend.dispatch.lanes_due(10_000)
+    assert lane in await _due(backend, 10_000)
     assert len(await backend.dispatch.claim(lane, 1, LEASE)) == 1
 
 
@@ -173,33 +178,33 @@ async def test_release(backend: Backend, tenant: Tenant) -> None:
 async def test_a_due_lane_is_told_once(backend: Backend, tenant: Tenant) -> None:
     lane = _lane()
     await _add(backend, NewJob("a", lane, tenant), NewJob("b", lane, tenant))
-    assert list(await backend.dispatch.lanes_due(10_000)).count(lane) == 1
-    assert lane not in await backend.dispatch.lanes_due(10_000)
+    assert list(await _due(backend, 10_000)).count(lane) == 1
+    assert lane not in await _due(backend, 10_000)
     await backend.dispatch.reset_dispatched()
-    assert lane in await backend.dispatch.lanes_due(10_000)
+    assert lane in await _due(backend, 10_000)
 
 
 async def test_a_lane_whose_worker_died_is_told_again(backend: Backend, tenant: Tenant) -> None:
     lane = _lane()
     await _add(backend, NewJob("a", lane, tenant))
-    assert lane in await backend.dispatch.lanes_due(10_000)
+    assert lane in await _due(backend, 10_000)
     await backend.dispatch.claim(lane, 1, SHORT)
-    assert lane not in await backend.dispatch.lanes_due(10_000)
+    assert lane not in await _due(backend, 10_000)
     await backend.pass_time(PAST_IT)
-    assert lane in await backend.dispatch.lanes_due(10_000)
+    assert lane in await _due(backend, 10_000)
 
 
 async def test_a_released_or_put_off_job_is_told_again(backend: Backend, tenant: Tenant) -> None:
     lane = _lane()
     await _add(backend, NewJob("a", lane, tenant))
-    await backend.dispatch.lanes_due(10_000)
+    await _due(backend, 10_000)
     [job] = await backend.dispatch.claim(lane, 1, LEASE)
     await backend.dispatch.release(job, backend.now() - LEASE)
-    assert lane in await backend.dispatch.lanes_due(10_000)
+    assert lane in await _due(backend, 10_000)
     [job] = await backend.dispatch.claim(lane, 1, LEASE)
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx.jobs.put_off(job, backend.now() - LEASE)
-    assert lane in await backend.dispatch.lanes_due(10_000)
+    assert lane in await _due(backend, 10_000)
 
 
 async def test_no_organisation_takes_all_lanes(backend: Backend, tenant: Tenant) -> None:
@@ -210,13 +215,13 @@ async def test_no_organisation_takes_all_lanes(backend: Backend, tenant: Tenant)
     own = [_lane(), _lane()]
     for lane in own:
         await _add(backend, NewJob("a", lane, modest))
-    first = [lane for lane in await backend.dispatch.lanes_due(1000) if lane in {*many, *own}]
+    first = [lane for lane in await _due(backend, 1000) if lane in {*many, *own}]
     assert first[:4] in ([many[0], own[0], many[1], own[1]], [own[0], many[0], own[1], many[1]])
     assert sorted(first) == sorted([*many[:LANES_OF_ONE], *own])
-    assert not {*many, *own} & set(await backend.dispatch.lanes_due(1000))
+    assert not {*many, *own} & set(await _due(backend, 1000))
     for job in await backend.dispatch.claim(many[0], 10, LEASE):
         await _finish(backend, job)
-    assert [lane for lane in await backend.dispatch.lanes_due(1000) if lane in many] == [many[LANES_OF_ONE]]
+    assert [lane for lane in await _due(backend, 1000) if lane in many] == [many[LANES_OF_ONE]]
 
 
 async def test_an_attempt_that_let_its_lease_lapse_is_told(backend: Backend, tenant: Tenant) -> None:
@@ -228,3 +233,22 @@ async def test_an_attempt_that_let_its_lease_lapse_is_told(backend: Backend, ten
     await backend.dispatch.release(second, backend.now())
     [third] = await backend.dispatch.claim(lane, 1, LEASE)
     assert [job.lapsed for job in (first, second, third)] == [False, True, False]
+
+
+async def test_a_due_lane_says_whose_it_is(backend: Backend, tenant: Tenant) -> None:
+    """Two organisations may have lanes of one name; each is told, and claimed, by itself."""
+    lane, other = _lane(), await backend.tenant()
+    mine, theirs = await _add(backend, NewJob("a", lane, tenant), NewJob("a", lane, other))
+    told = await backend.dispatch.lanes_due(10_000)
+    assert {lane_of(tenant.org, lane), lane_of(other.org, lane)} <= set(told)
+    [claimed] = await backend.dispatch.claim(lane_of(tenant.org, lane), 10, LEASE)
+    assert (claimed.id, claimed.lane, claimed.tenant) == (mine, lane, tenant)
+    [claimed] = await backend.dispatch.claim(lane_of(other.org, lane), 10, LEASE)
+    assert (claimed.id, claimed.tenant) == (theirs, other)
+
+
+async def test_a_lane_named_by_the_release_before_is_claimed(backend: Backend, tenant: Tenant) -> None:
+    """A queue may still hold names that do not say whose they are."""
+    lane = _lane()
+    [id] = await _add(backend, NewJob("a", lane, tenant))
+    assert [job.id for job in await backend.dispatch.claim(lane, 10, LEASE)] == [id]

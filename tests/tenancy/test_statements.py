@@ -21,8 +21,11 @@ ACROSS = {
     "idempotency.purge_expired": "upkeep by age alone",
     "jobs.lanes_due": "the relay serves every organisation's jobs",
     "jobs.next_due": "the relay serves every organisation's jobs",
-    "jobs.claim": "a worker serves every organisation's jobs; each claimed job names its tenant",
-    "jobs.reset_dispatched": "the relay serves every organisation's jobs",
+    "jobs.orgs_of_lane": "whose a lane is that an earlier release named",
+    "jobs.mark_dispatched": "the relay serves every organisation's jobs; each is named, in both modes",
+    "jobs.claim": "a lane is an organisation's in both modes; each claimed job names its tenant",
+    "jobs.dispatched": "the relay serves every organisation's jobs",
+    "jobs.reset_dispatched": "the relay serves every organisation's jobs; each is named, in both modes",
     "orgs.of_user": "a person's own organisations, by their memberships",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
     "secrets.counts": "operators ask how much is sealed under which secret, over all organisations",
@@ -41,7 +44,7 @@ ACROSS = {
     "sources.next_due": "the scheduler serves every organisation's sources",
 }
 WITHOUT_MODE = {"members"}
-_TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?([a-z_]+)\b", re.IGNORECASE)
+_TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?(?:here\.)?([a-z_]+)\b", re.IGNORECASE)
 _RENAMED = re.compile(r"^ALTER TABLE ([a-z_]+) RENAME TO ([a-z_]+);", re.MULTILINE)
 _CREATED = re.compile(r"^CREATE TABLE ([a-z_]+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
 

@@ -1,0 +1,200 @@
+"""Connections to one node, last in, first out, which remember their tenant: so row-level security costs nothing twice."""
+
+import asyncio
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final, LiteralString
+
+import psycopg
+
+from adapters.postgres.connecting import Connection, connect
+from adapters.postgres.errors import translate, translated
+from adapters.postgres.placement import Node, Parts
+from adapters.postgres.privileges import APP, SYSTEM
+from adapters.postgres.sqlfile import here
+from domain.kernel.errors import Unavailable
+from domain.kernel.tenancy import Tenant
+
+APPLICATION: Final = "joinery"
+"""What connections of the pool are called in pg_stat_activity."""
+SLOW: Final = 0.5
+"""Seconds: who could not connect for so long is asked by nobody else for a while; a server that refuses at once may be."""
+PAUSE: Final = 1.0
+"""Seconds between two attempts to reach such a server, by one at a time."""
+
+_IDLE: Final = psycopg.pq.TransactionStatus.IDLE
+_TENANT: Final = (
+    f"SELECT set_config('role', '{APP}', false), set_config('joinery.org', %b, false), "
+    "set_config('joinery.livemode', %b, false)"
+).encode()
+_SYSTEM: Final = f"SELECT set_config('role', '{SYSTEM}', false)".encode()
+_KNOWN: Final = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
+
+
+def key_lock(key: str) -> int:
+    """The number of the lock that is shared by all connections of processes that know the secret of that id.
+
+    It lies below those by which writers of events hold the high watermark back (ADR 3).
+    """
+    return int.from_bytes(blake2b(f"secret\0{key}".encode(), digest_size=8).digest(), "big") >> 4
+
+
+class PooledConnection:
+    """One connection in autocommit mode, its kept cursor and its scope: the tenant that its session is set to.
+
+    The scope None spans tenants. Its role goes with the scope, in the same statement: of `joinery_app` the policies show the
+    tenant's rows alone, whatever is set, and of `joinery_system` all.
+    """
+
+    __slots__ = ("connection", "cursor", "entered", "parts", "scope", "staged")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.cursor = connection.cursor(binary=True)
+        self.scope: Tenant | None = None
+        self.entered = False
+        self.parts: Parts | None = None
+        """What of tenants' tables lies on the node; None for the tables themselves."""
+        self.staged: set[object] = set()
+        """Which temporary tables this connection has made."""
+
+    def here(self, statement: LiteralString) -> LiteralString:
+        """The statement with each `here.<table>` made what of the table lies on this node."""
+        return here(statement, self.parts)
+
+    async def enter(self, scope: Tenant | None) -> None:
+        """Set the session to a tenant, or to all of them, unless it is already."""
+        if self.entered and self.scope == scope:
+            return
+        self.entered = False
+        if scope is None:
+            await self.cursor.execute(_SYSTEM)
+        else:
+            await self.cursor.execute(_TENANT, (scope.org, "t" if scope.livemode else "f"))
+        self.scope, self.entered = scope, True
+
+
+class NodePool:
+    """At most `size` connections; whoever finds none waits up to `patience` seconds, then hears Unavailable.
+
+    `known` are the ids of the secrets that this process knows: each connection shows them by locks that it shares. A node
+    that is out of reach keeps the connections of no other from anybody.
+    """
+
+    def __init__(self, node: Node, size: int, patience: float, known: Sequence[str]) -> None:
+        self.node, self._patience = node, patience
+        self._known = [key_lock(key) for key in known]
+        self._idle: list[PooledConnection] = []
+        self._slots = asyncio.Semaphore(size)
+        self._away_until = 0.0
+        self._closed = False
+        self._waiting = 0
+        self.missed = False
+        """Whether it was said that the node is out of reach."""
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a connection; those of a node that is away press nobody."""
+        return 0 if self._away_until else self._waiting
+
+    async def take(self, scope: Tenant | None) -> PooledConnection:
+        """A connection of that scope. Raises Unavailable."""
+        await self._take_slot()
+        try:
+            return await self._ready(scope)
+        except BaseException as error:
+            self._slots.release()
+            raise translate(error) from error
+
+    async def give_back(self, link: PooledConnection) -> None:
+        """Have it again, unless it broke or was left in a transaction."""
+        self._slots.release()
+        connection = link.connection
+        idle = connection.info.transaction_status == _IDLE
+        if self._closed or connection.closed or not idle:
+            if connection.closed:
+                self._drop_idle()  # what ended this connection has ended those that wait here as well
+            await connection.close()
+        else:
+            self._idle.append(link)
+
+    async def dedicated(self, scope: Tenant | None) -> PooledConnection:
+        """A connection beside the pool, for whoever holds locks in its session. Raises Unavailable."""
+        with translated():
+            link = await self._connect()
+            await link.enter(scope)
+            return link
+
+    async def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            await self._idle.pop().connection.close()
+
+    async def _connect(self) -> PooledConnection:
+        connection = await self._reached()
+        await connection.execute("SET ROLE " + APP)
+        await connection.execute(
+            "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '60s'"
+        )
+        if self._known:
+            await connection.execute(_KNOWN, (self._known,))
+        connection.prepare_threshold = 3
+        return PooledConnection(connection)
+
+    async def _reached(self) -> Connection:
+        """A new connection. While the node does not even refuse one, all but one hear at once that it is away."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        if began < self._away_until:
+            raise Unavailable("The database is out of reach.", retry_after=2)
+        if self._away_until:
+            self._away_until = float("inf")
+        try:
+            connection = await connect(self.node.conninfo, APPLICATION)
+        except psycopg.OperationalError:
+            self._away_until = clock() + PAUSE if clock() - began >= SLOW else 0.0
+            raise
+        except BaseException:
+            self._away_until = 0.0
+            raise
+        self._away_until = 0.0
+        return connection
+
+    async def _acquire(self, scope: Tenant | None) -> PooledConnection:
+        """The link last used for this scope if there is one, else the last used, else a new one."""
+        for index in range(len(self._idle) - 1, -1, -1):
+            if self._idle[index].scope == scope:
+                return self._idle.pop(index)
+        if self._idle:
+            return self._idle.pop()
+        return await self._connect()
+
+    async def _ready(self, scope: Tenant | None) -> PooledConnection:
+        """A usable link; one that the server closed meanwhile is replaced once."""
+        link = await self._acquire(scope)
+        try:
+            await link.enter(scope)
+        except psycopg.OperationalError:
+            self._drop_idle()
+            link = await self._connect()
+            await link.enter(scope)
+        return link
+
+    async def _take_slot(self) -> None:
+        if self._slots.locked():
+            self._waiting += 1
+            try:
+                async with asyncio.timeout(self._patience):
+                    await self._slots.acquire()
+            except TimeoutError as error:
+                raise Unavailable("No database connection came free.", retry_after=2) from error
+            finally:
+                self._waiting -= 1
+        else:
+            await self._slots.acquire()
+
+    def _drop_idle(self) -> None:
+        """Forget every idle connection: the server that they belonged to is gone."""
+        for link in self._idle:
+            link.connection.pgconn.finish()
+        self._idle.clear()
