@@ -41,6 +41,7 @@ from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from entrypoints.up.postgres import Postgres
 from tests.support.backend import Backend
+from tests.support.citus import cluster_database, drop
 
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "max_connections": "60"}
 _OFFER = """
@@ -86,6 +87,9 @@ async def _server() -> str:
 
 async def database(where: str = "embedded") -> str:
     """The address of a migrated database that this process has for itself."""
+    if where == "citus" and where not in _made:
+        _made[where] = address = await cluster_database("test")
+        atexit.register(lambda: asyncio.run(drop(address)))
     if where not in _made:
         server = MACHINES_OWN if where == "server" else await _server()
         name = f"joinery_test_{os.getpid()}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, LiteralString
 
 from adapters.postgres.cluster.coordinator import ClusterError, Coordinator, must_have_workers
-from adapters.postgres.pool import APPLICATION
+from adapters.postgres.node_pool import APPLICATION
 from adapters.postgres.privileges import APP, SYSTEM
 
 REFERENCE: Final = ("plans", "organisations", "members", "api_keys", "licences")
