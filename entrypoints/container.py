@@ -22,6 +22,7 @@ from adapters.memory.clock import SystemClock
 from adapters.memory.limits import MemoryLimits
 from adapters.pluggy.host import connect
 from adapters.postgres.access import PostgresCredentials
+from adapters.postgres.delivery_places import PostgresDeliveryPlaces
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
@@ -143,7 +144,7 @@ class Container(containers.DeclarativeContainer):
     maintenance = providers.Singleton(PostgresMaintenance, pool)
     storage = providers.Singleton(PostgresStorageUpkeep, pool)
     event_reader = providers.Singleton(PostgresEventReader, pool)
-    signals = providers.Singleton(PostgresSignals, settings.provided.database_url)
+    signals = providers.Singleton(PostgresSignals, pool)
     tailer = providers.Singleton(LogTailer, event_reader, event_rendering, signals)
     limits = providers.Singleton(limits_of, settings)
     objects = providers.Singleton(objects_of, settings, keys)
@@ -159,6 +160,7 @@ class Container(containers.DeclarativeContainer):
     sender = providers.Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
     shards = providers.Singleton(PostgresShards, pool, SHARDS)
     delivery_log = providers.Singleton(PostgresDeliveryLog, pool, shards, clock)
+    delivery_places = providers.Singleton(PostgresDeliveryPlaces, pool, SHARDS, clock)
     payloads = providers.Singleton(
         Payloads,
         codec,
@@ -197,7 +199,7 @@ class Container(containers.DeclarativeContainer):
         maintenance=maintenance,
         storage=storage,
         delivery_log=delivery_log,
-        shards=shards,
+        delivery_places=delivery_places,
         sender=sender,
         waiting=providers.Singleton(waiting_of, pool),
         readiness=providers.Singleton(readiness_of, pool),

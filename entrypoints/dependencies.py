@@ -28,7 +28,7 @@ from ports.signals import Signals
 from ports.sources import SourceSchedule
 from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
-from ports.webhooks import DeliveryLog, Sender, Shards
+from ports.webhooks import DeliveryLog, DeliveryPlaces, Sender
 from ports.workspaces import Workspaces
 
 Readiness = Callable[[], Awaitable[bool]]
@@ -73,7 +73,7 @@ class Dependencies:
     maintenance: Maintenance
     storage: StorageUpkeep
     delivery_log: DeliveryLog
-    shards: Shards
+    delivery_places: DeliveryPlaces
     sender: Sender
     waiting: Callable[[], int] = nobody_waits
     readiness: Mapping[str, Readiness] = field(default_factory=dict)

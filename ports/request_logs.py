@@ -22,6 +22,6 @@ class RequestLogStore(Protocol):
 class RequestLogSink(Protocol):
     """Across tenants: where finished requests are written, many at a time."""
 
-    async def write(self, logs: Sequence[RequestLog]) -> None:
-        """Keep them all or raise."""
+    async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
+        """Keep them; answers those whose own store is out of reach. Raises, and keeps none, when all of them are."""
         ...

@@ -182,6 +182,27 @@ class Shards(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class DeliveryPlace:
+    """Where endpoints lie: which of them this worker serves, and what became of their deliveries."""
+
+    name: str
+    shards: Shards
+    log: DeliveryLog
+
+
+class DeliveryPlaces(Protocol):
+    """Every place is served by itself, so that one that is out of reach holds up no other."""
+
+    async def current(self) -> Sequence[DeliveryPlace]:
+        """The places that there are now; each the same as long as its name is. Raises Unavailable."""
+        ...
+
+    async def members(self) -> int:
+        """How many workers take part, where most do. Raises Unavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """How one POST ended. `failure` is None when an answer came."""
 

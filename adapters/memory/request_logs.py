@@ -45,6 +45,7 @@ class MemoryRequestLogSink:
     def __init__(self, store: MemoryDatabase) -> None:
         self._store = store
 
-    async def write(self, logs: Sequence[RequestLog]) -> None:
+    async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
         for log in logs:
             self._store.write(REQUEST_LOGS, log.tenant, KeptLog(self._store.next_number(), log))
+        return []

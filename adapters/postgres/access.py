@@ -7,6 +7,7 @@ from adapters.postgres.pool import Pool
 from adapters.postgres.session import Fetched, Session
 from adapters.postgres.sqlfile import statements
 from domain.access.model import ApiKey, Principal, effective_scopes
+from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Actor, Tenant
 
 SQL = statements("access")
@@ -19,22 +20,24 @@ class PostgresKeyStore:
         self._session = session
 
     async def add(self, key: ApiKey) -> None:
-        await self._session.run(
-            SQL["add"],
-            id=key.id,
-            name=key.name,
-            digest=key.digest,
-            last4=key.last4,
-            restricted=key.restricted,
-            scopes=sorted(key.scopes),
-            member=key.member,
-            networks=list(key.networks),
-            expires_at=key.expires_at,
-            created_at=key.created_at,
-        )
+        async with self._session.owning():
+            await self._session.run(
+                SQL["add"],
+                id=key.id,
+                name=key.name,
+                digest=key.digest,
+                last4=key.last4,
+                restricted=key.restricted,
+                scopes=sorted(key.scopes),
+                member=key.member,
+                networks=list(key.networks),
+                expires_at=key.expires_at,
+                created_at=key.created_at,
+            )
 
     async def revoke(self, id: str) -> bool:
-        return await self._session.run(SQL["revoke"], id=id, now=self._session.now) == 1
+        async with self._session.owning():
+            return await self._session.run(SQL["revoke"], id=id, now=self._session.now) == 1
 
 
 class PostgresCredentials:
@@ -47,15 +50,19 @@ class PostgresCredentials:
         return (await self.keys([digest])).get(digest)
 
     async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
-        async with self._pool.system() as link:
+        async with self._pool.reference() as link:
             cursor = await link.cursor.execute(SQL["keys"], {"digests": list(digests)})
             proofs = [_proof(row) for row in await cursor.fetchall() if not row[14]]
         return {proof[0].digest: proof for proof in proofs}
 
     async def pin_version(self, org: str, version: str) -> str:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["pin"], {"org": org, "version": version})
-            row = await cursor.fetchone()
+        """While a node is out of reach nothing that lies on all of them can be changed: a later request pins it."""
+        try:
+            async with self._pool.system() as link, link.connection.transaction(), link.owning():
+                cursor = await link.cursor.execute(SQL["pin"], {"org": org, "version": version})
+                row = await cursor.fetchone()
+        except Unavailable:
+            return version
         return str(row[0]) if row else version
 
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from adapters.postgres.node_pool import PooledConnection
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
@@ -54,6 +55,12 @@ class PostgresIdempotencyMaintenance:
         self._pool = pool
 
     async def purge_expired(self) -> int:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["purge_expired"], {"since": datetime.now(UTC) - IDEMPOTENT_ANSWERS})
-            return int(cursor.rowcount)
+        since = datetime.now(UTC) - IDEMPOTENT_ANSWERS
+
+        async def purge(link: PooledConnection) -> int:
+            cursor = await link.cursor.execute(link.here(SQL["expired"]), {"since": since})
+            orgs = [org for (org,) in await cursor.fetchall()]
+            cursor = await link.cursor.execute(SQL["purge_expired"], {"orgs": orgs, "since": since})
+            return cursor.rowcount
+
+        return sum(await self._pool.each(purge))

@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import AsyncClientCursor
 
 from adapters.postgres.node_pool import PooledConnection
-from adapters.postgres.pool import Pool, Work
+from adapters.postgres.pool import Pool, reading
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
 from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob, lane_of, parted
@@ -72,7 +72,7 @@ class PostgresDispatch:
         self._pool = pool
 
     async def lanes_due(self, limit: int) -> Sequence[str]:
-        found = await self._pool.each(_read("lanes_due", limit=limit, most=LANES_OF_ONE))
+        found = await self._pool.each(reading(SQL["lanes_due"], limit=limit, most=LANES_OF_ONE))
         chosen = sorted(row for rows in found for row in rows)[:limit]
         if not chosen:
             return []
@@ -94,14 +94,14 @@ class PostgresDispatch:
         return marked
 
     async def next_due(self) -> datetime | None:
-        found = await self._pool.each(_read("next_due"))
+        found = await self._pool.each(reading(SQL["next_due"]))
         return min((rows[0][0] for rows in found if rows[0][0] is not None), default=None)
 
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
         org, name = parted(lane)
         if org is not None:
             return await self._claim(org, name, limit, lease)
-        owners = await self._pool.each(_read("orgs_of_lane", lane=name))
+        owners = await self._pool.each(reading(SQL["orgs_of_lane"], lane=name))
         claimed: list[ClaimedJob] = []
         for org in sorted({row[0] for rows in owners for row in rows}):
             claimed += await self._claim(org, name, limit, lease)
@@ -137,12 +137,3 @@ async def _reset(link: PooledConnection) -> None:
     cursor = await link.cursor.execute(link.here(SQL["dispatched"]))
     if orgs := [org for (org,) in await cursor.fetchall()]:
         await link.cursor.execute(SQL["reset_dispatched"], {"orgs": orgs})
-
-
-def _read(name: str, **values: Any) -> Work[list[tuple[Any, ...]]]:
-    """What the statement reads of the jobs that lie on a node."""
-
-    async def read(link: PooledConnection) -> list[tuple[Any, ...]]:
-        return await (await link.cursor.execute(link.here(SQL[name]), values)).fetchall()
-
-    return read

@@ -1,7 +1,8 @@
 """Connections to one node, last in, first out, which remember their tenant: so row-level security costs nothing twice."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from hashlib import blake2b
 from typing import Final, LiteralString
 
@@ -61,6 +62,14 @@ class PooledConnection:
     def here(self, statement: LiteralString) -> LiteralString:
         """The statement with each `here.<table>` made what of the table lies on this node."""
         return here(statement, self.parts)
+
+    @asynccontextmanager
+    async def owning(self) -> AsyncIterator[None]:
+        """What is written inside, in a transaction, the login writes itself: tables that lie on every node, which are operators'."""
+        role = APP if self.scope else SYSTEM
+        await self.connection.execute("SET LOCAL ROLE NONE")
+        yield  # an error inside undoes this, too
+        await self.connection.execute("SET LOCAL ROLE " + role)
 
     async def enter(self, scope: Tenant | None) -> None:
         """Set the session to a tenant, or to all of them, unless it is already."""

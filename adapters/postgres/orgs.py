@@ -38,14 +38,15 @@ class PostgresOrgStore:
         return organisation_of(row)
 
     async def add_member(self, member: Member) -> None:
-        await self._session.run(
-            SQL["add_member"],
-            user=member.user,
-            email=member.email,
-            email_key=member.email.casefold(),
-            role=member.role,
-            created_at=member.created_at,
-        )
+        async with self._session.owning():
+            await self._session.run(
+                SQL["add_member"],
+                user=member.user,
+                email=member.email,
+                email_key=member.email.casefold(),
+                role=member.role,
+                created_at=member.created_at,
+            )
 
     async def member(self, email: str) -> Member | None:
         row = await self._session.one(SQL["member"], email_key=email.casefold())
@@ -63,7 +64,7 @@ class PostgresMemberships:
 
     async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
         statement = rendered(SQL["of_user"], page_names(page_request), page_request.limit + 1)
-        async with self._pool.system() as link:
+        async with self._pool.reference() as link:
             cursor = await link.cursor.execute(statement, {"user": user, **page_params(page_request)})
             rows = await cursor.fetchall()
         return page_of([organisation_of(row) for row in rows], page_request, lambda organisation: organisation.id)
@@ -90,7 +91,7 @@ class PostgresOrgRegistry:
             await link.cursor.execute(SQL["add"], values)
 
     async def find(self, id_or_name: str) -> Organisation | None:
-        async with self._pool.system() as link:
+        async with self._pool.reference() as link:
             cursor = await link.cursor.execute(SQL["own"], {"id": id_or_name})
             row = await cursor.fetchone()
             if row is None:
@@ -103,7 +104,7 @@ class PostgresOrgRegistry:
             return organisation_of(row) if row else None
 
     async def plan(self, code: str) -> Plan | None:
-        async with self._pool.system() as link:
+        async with self._pool.reference() as link:
             cursor = await link.cursor.execute(SQL["plan"], {"code": code})
             row = await cursor.fetchone()
             return plan_of(row) if row else None

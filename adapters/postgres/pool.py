@@ -24,6 +24,15 @@ Work = Callable[[PooledConnection], Awaitable[T]]
 LOG: Final = logging.getLogger("joinery.nodes")
 
 
+def reading(statement: LiteralString, **values: Any) -> Work[list[tuple[Any, ...]]]:
+    """What the statement reads of the tenants on a node, for `each` and `every`."""
+
+    async def read(link: PooledConnection) -> list[tuple[Any, ...]]:
+        return await (await link.cursor.execute(link.here(statement), values)).fetchall()
+
+    return read
+
+
 class Lease:
     """A connection for as long as the context lasts; its errors leave as the domain's."""
 
@@ -194,10 +203,13 @@ class Pool:
         """Every node, the coordinator first. Raises Unavailable."""
         return await self._router.nodes()
 
-    async def homes(self, tenants: Iterable[Tenant]) -> Mapping[Node, Sequence[Tenant]]:
-        """The tenants by the node that holds them. Raises Unavailable."""
+    async def homes(self, tenants: Iterable[Tenant], *, anew: bool = False) -> Mapping[Node, Sequence[Tenant]]:
+        """The tenants by the node that holds them; `anew`: not as remembered. Raises Unavailable."""
         wanted = list(tenants)
-        homes = await self._router.homes({tenant.org for tenant in wanted})
+        orgs = {tenant.org for tenant in wanted}
+        if anew:
+            self._router.forget(orgs)
+        homes = await self._router.homes(orgs)
         found: dict[Node, list[Tenant]] = {}
         for tenant in wanted:
             found.setdefault(homes[tenant.org], []).append(tenant)
@@ -205,8 +217,8 @@ class Pool:
 
     async def each(self, work: Work[T]) -> list[T]:
         """Do something on each node that holds tenants; a node out of reach is left out. Raises Unavailable when all are."""
-        nodes = await self._holding()
-        outcomes = await asyncio.gather(*(self._on(node, work) for node in nodes), return_exceptions=True)
+        nodes = await self.holding()
+        outcomes = await asyncio.gather(*(self.on(node, work) for node in nodes), return_exceptions=True)
         found: list[T] = []
         missed: list[Unavailable] = []
         for node, outcome in zip(nodes, outcomes, strict=True):
@@ -221,9 +233,9 @@ class Pool:
             raise missed[0]
         return found
 
-    async def every(self, work: Work[T]) -> list[T]:
-        """Do something on every node that holds tenants. Raises Unavailable when one of them is out of reach."""
-        return [await self._on(node, work) for node in await self._holding()]
+    async def every(self, work: Work[T], nodes: Sequence[Node] | None = None) -> list[T]:
+        """Do something on every node (mostly that holds tenants). Raises Unavailable when one of them is out of reach."""
+        return [await self.on(node, work) for node in nodes or await self.holding()]
 
     async def close(self) -> None:
         await self._router.close()
@@ -244,11 +256,15 @@ class Pool:
         """Whether the organisation is on another node by now. Raises Unavailable."""
         return await self._router.moved(org, from_node.node)
 
-    async def _holding(self) -> list[Node]:
+    async def holding(self) -> list[Node]:
+        """The nodes that hold tenants. Raises Unavailable."""
         return [node for node in await self.nodes() if node in self._router.parts]
 
-    async def _on(self, node: Node, work: Work[T]) -> T:
-        """Of what was divided anew in the meantime, the parts are looked up again."""
+    async def on(self, node: Node, work: Work[T]) -> T:
+        """Do something on one node. Of what was divided anew in the meantime, the parts are looked up again.
+
+        Raises Unavailable.
+        """
         try:
             return await self._once(node, work)
         except errors.UndefinedTable:

@@ -23,10 +23,10 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "plans": _READ,
     "licences": _READ,
     "event_low_watermark": _READ,
-    # organisations are made by operators, and none may choose another plan for itself
+    # so are organisations, members and keys: none chooses another plan for itself, or lets others in
     "organisations": _READ,
-    "members": _APPEND,
-    "api_keys": _CHANGE,
+    "members": _READ,
+    "api_keys": _READ,
     # resources of plain stores, which can also remove
     "sources": _ALL,
     "runs": _ALL,
@@ -54,7 +54,7 @@ policies stand."""
 SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     # whose credentials they are, and whom a person belongs to
     "plans": _READ,
-    "organisations": "SELECT, UPDATE (api_version)",
+    "organisations": _READ,
     "members": _READ,
     "api_keys": _READ,
     "licences": _READ,
@@ -64,8 +64,7 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     # relay and workers: what is added or finished, a tenant adds or finishes
     "jobs": "SELECT, UPDATE",
     "sources": _READ,
-    "webhook_endpoints": "SELECT, UPDATE",
-    "webhook_deliveries": _CHANGE,
+    "webhook_endpoints": _READ,
     # upkeep: what is due, and what is gone by age alone
     "idempotency_keys": "SELECT, DELETE",
     "stored_objects": _READ,

@@ -27,13 +27,14 @@ class PostgresPushStore:
         return RUNS.row_of(row) if row else None
 
     async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
-        """One statement, because most writes of vendors' own systems are these."""
         part = {"run": run, "sequence": sequence, "records": records, "bytes": len(records) + 1, "meter": METER}
-        if free_after is None:
-            return await self._session.run(SQL["add_part"], **part) == 1
-        key = push_key(self._session.tenant, run)
-        entry = {"key": key, "kind": StoredKind.PUSH, "free_after": free_after, "now": self._session.now}
-        return await self._session.run(SQL["add_part_of_batch"], **part, **entry) == 1
+        if await self._session.run(SQL["add_part"], **part) != 1:
+            return False
+        if free_after is not None:
+            key = push_key(self._session.tenant, run)
+            entry = {"key": key, "kind": StoredKind.PUSH, "free_after": free_after, "now": self._session.now}
+            await self._session.run(SQL["keep_batch"], run=run, **entry)
+        return True
 
     async def part(self, run: str, sequence: int) -> bytes | None:
         row = await self._session.one(SQL["part"], run=run, sequence=sequence)

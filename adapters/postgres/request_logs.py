@@ -12,6 +12,7 @@ from adapters.postgres.listing import page_names, page_of, page_params
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Fetched, Session
 from adapters.postgres.sqlfile import rendered, statements
+from domain.kernel.errors import Unavailable
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
 from domain.request_logs.model import RequestLog
@@ -84,12 +85,23 @@ def _json(log: RequestLog) -> dict[str, Any]:
 
 
 class PostgresRequestLogSink:
-    """Across tenants: one statement for many finished requests, the rows as one JSON parameter."""
+    """Across tenants: one statement for many finished requests of a node, the rows as one JSON parameter."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def write(self, logs: Sequence[RequestLog]) -> None:
-        body = _ENCODE([_json(log) for log in logs]).decode()
-        async with self._pool.system() as link:
-            await link.cursor.execute(SQL["write"], {"logs": body})
+    async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
+        homes = await self._pool.homes({log.tenant for log in logs})
+        missed: list[RequestLog] = []
+        for node, tenants in homes.items():
+            own = set(tenants)
+            theirs = [log for log in logs if log.tenant in own]
+            body = _ENCODE([_json(log) for log in theirs]).decode()
+            try:
+                async with self._pool.at(node) as link:
+                    await link.cursor.execute(SQL["write"], {"logs": body})
+            except Unavailable:
+                missed += theirs
+                if len(missed) == len(logs):
+                    raise
+        return missed

@@ -63,9 +63,14 @@ class Router:
 
     async def moved(self, org: str, from_node: Node) -> bool:
         """Ask anew where the organisation is; whether it is elsewhere by now. Raises Unavailable."""
-        self._homes.pop(org, None)
+        self.forget([org])
         await self.refresh()
         return (await self.homes([org])).get(org) != from_node
+
+    def forget(self, orgs: Iterable[str]) -> None:
+        """Have these asked for again."""
+        for org in orgs:
+            self._homes.pop(org, None)
 
     async def refresh(self) -> None:
         """Ask for the nodes, and what lies on them. Raises Unavailable."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from adapters.postgres.node_pool import APPLICATION, key_lock
-from adapters.postgres.pool import Pool
+from adapters.postgres.pool import Pool, reading
 from adapters.postgres.sqlfile import statements
 from domain.kernel.tenancy import Tenant
 from domain.secrets.model import SealedKind, SealedValue
@@ -35,20 +35,18 @@ class PostgresKeyRings:
             return cursor.rowcount == 1
 
     async def has_api_keys(self) -> bool:
-        async with self._pool.system() as link:
+        async with self._pool.reference() as link:
             cursor = await link.cursor.execute(SQL["has_api_keys"])
             row = await cursor.fetchone()
         return bool(row and row[0])
 
     async def lacking(self, key: str) -> int:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["lacking"], {"application": APPLICATION, "lock": key_lock(key)})
-            row = await cursor.fetchone()
-        return int(row[0]) if row else 0
+        counting = reading(SQL["lacking"], application=APPLICATION, lock=key_lock(key))
+        return sum(rows[0][0] for rows in await self._pool.every(counting, await self._pool.nodes()))
 
 
 class PostgresSealedValues:
-    """What is sealed in the tables of every organisation."""
+    """What is sealed in the tables of every organisation: a node out of reach may hold more, so without it nothing is told."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -61,24 +59,19 @@ class PostgresSealedValues:
         if kind is SealedKind.ANSWERS:
             values["heads"] = HEADS
         values |= {"stamp": stamp, "length": len(stamp), "limit": limit}
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL[f"stale_{kind}"], values)
-            rows = await cursor.fetchall()
-        return [SealedValue(kind, Tenant(org, livemode), *rest) for org, livemode, *rest in rows]
+        found = await self._pool.every(reading(SQL[f"stale_{kind}"], **values))
+        first = sorted((row for rows in found for row in rows), key=lambda row: row[:3])[:limit]
+        return [SealedValue(kind, Tenant(org, livemode), *rest) for org, livemode, *rest in first]
 
     async def replace(self, value: SealedValue, fresh: bytes) -> bool:
         place = {"org": value.tenant.org, "livemode": value.tenant.livemode, "owner": value.owner}
-        async with self._pool.tenant(value.tenant) as link:
-            cursor = await link.cursor.execute(
-                SQL[f"replace_{value.kind}"], {**place, "fresh": fresh, "sealed": value.sealed}
-            )
-            return cursor.rowcount == 1
+        values = {**place, "fresh": fresh, "sealed": value.sealed}
+        return await self._pool.run(value.tenant, SQL[f"replace_{value.kind}"], values) == 1
 
     async def counts(self) -> Mapping[str, Mapping[str, int]]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["counts"], {"heads": HEADS})
-            rows = await cursor.fetchall()
         found: dict[str, dict[str, int]] = {}
-        for key, kind, count in rows:
-            found.setdefault(key, {})[kind] = count
+        for rows in await self._pool.every(reading(SQL["counts"], heads=HEADS)):
+            for key, kind, count in rows:
+                kinds = found.setdefault(key, {})
+                kinds[kind] = kinds.get(kind, 0) + count
         return found

@@ -1,6 +1,7 @@
 """What every store works through: one connection, set to one tenant, and what the unit of work recorded."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -66,6 +67,13 @@ class Session:
             cursor = await self.link.cursor.execute(sql, params)
         self.settle()
         return cursor
+
+    @asynccontextmanager
+    async def owning(self) -> AsyncIterator[None]:
+        """What is run inside writes tables that lie on every node, which tenants' role may not."""
+        self.settle()
+        async with self.link.owning():
+            yield
 
     async def stage(self, tables: Any) -> None:
         """Make the temporary tables of `tables` (statements without parameters) unless this connection has them."""

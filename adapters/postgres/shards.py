@@ -9,6 +9,7 @@ from typing import Any, Final
 import psycopg
 
 from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.placement import Node
 from adapters.postgres.pool import Pool
 from domain.kernel.errors import LeaseLost
 
@@ -23,19 +24,26 @@ WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND grante
 
 
 class PostgresShards:
-    """One a process. Its connection holds the locks, and records deliveries, so that who lost the one cannot do the other."""
+    """One a process and node. Its connection holds the locks, and records deliveries, so that who lost the one cannot do the other.
 
-    def __init__(self, pool: Pool, shards: int) -> None:
-        self._pool, self._shards = pool, shards
+    The node is the coordinator unless one is named.
+    """
+
+    def __init__(self, pool: Pool, shards: int, node: Node | None = None) -> None:
+        self._pool, self._shards, self._node = pool, shards, node
         self._link: PooledConnection | None = None
         self._using = asyncio.Lock()
         self._held: set[int] = set()
         self._fair = shards
         self._lost = False
 
+    async def node(self) -> Node:
+        """The node whose endpoints are shared out. Raises Unavailable."""
+        return self._node or (await self._pool.nodes())[0]
+
     async def _opened(self) -> PooledConnection:
         if self._link is None:
-            self._link = await self._pool.dedicated((await self._pool.nodes())[0])
+            self._link = await self._pool.dedicated(await self.node())
             await self._link.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_SPACE, _MEMBER))
         return self._link
 
@@ -46,7 +54,7 @@ class PostgresShards:
                 raise LeaseLost  # others may have served them in between: whoever holds them again begins anew
             try:
                 link = await self._opened()
-                taken, members = await self._standing(link)
+                taken, members = await _standing(link)
                 self._fair = -(-self._shards // max(1, members))
                 free = [shard for shard in range(self._shards) if shard not in taken]
                 random.shuffle(free)
@@ -58,13 +66,6 @@ class PostgresShards:
                 raise LeaseLost from error
             return frozenset(self._held)
 
-    @staticmethod
-    async def _standing(link: PooledConnection) -> tuple[set[int], int]:
-        """The shards that anybody holds, and how many take part."""
-        rows: list[tuple[Any, ...]] = await (await link.cursor.execute(_STANDING, (_SPACE,))).fetchall()
-        members = sum(mode == "ShareLock" for _, mode in rows)
-        return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, members
-
     async def _take(self, link: PooledConnection, shard: int) -> None:
         cursor = await link.cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", (_SPACE, shard))
         row = await cursor.fetchone()
@@ -72,8 +73,8 @@ class PostgresShards:
             self._held.add(shard)
 
     async def members(self) -> int:
-        async with self._pool.system() as link:
-            return (await self._standing(link))[1]
+        async with self._pool.at(await self.node()) as link:
+            return await members_at(link)
 
     async def surplus(self) -> frozenset[int]:
         return frozenset(sorted(self._held)[self._fair :])
@@ -110,8 +111,21 @@ class PostgresShards:
                 async with self._link.connection.transaction():
                     yield self._link
             except BaseException as error:
-                self._link.staged.clear()  # what the transaction made is gone with it
+                self._link.staged.clear()  # what the transaction made is gone with it, as is whom it worked for
+                self._link.entered = False
                 if isinstance(error, psycopg.Error) and self._link.connection.closed:
                     self._lose()
                     raise LeaseLost from error
                 raise
+
+
+async def members_at(link: PooledConnection) -> int:
+    """How many workers take part on the connection's node."""
+    return (await _standing(link))[1]
+
+
+async def _standing(link: PooledConnection) -> tuple[set[int], int]:
+    """The shards that anybody holds, and how many take part."""
+    rows: list[tuple[Any, ...]] = await (await link.cursor.execute(_STANDING, (_SPACE,))).fetchall()
+    members = sum(mode == "ShareLock" for _, mode in rows)
+    return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, members

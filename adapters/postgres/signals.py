@@ -2,14 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import LiteralString
+from typing import Final, LiteralString
 
 import psycopg
 
 from adapters.postgres import events, jobs, webhooks
 from adapters.postgres.connecting import connect
+from adapters.postgres.placement import Node
+from adapters.postgres.pool import Pool
+from domain.kernel.errors import Unavailable
 from ports.signals import Channel, SignalListener
 
 _CHANNELS: dict[Channel, LiteralString] = {
@@ -18,12 +21,17 @@ _CHANNELS: dict[Channel, LiteralString] = {
     Channel.WEBHOOKS: webhooks.CHANNEL,
 }
 
+LOOK: Final = 5.0
+"""Seconds between two looks at which nodes there are."""
+RETRY: Final = 1.0
+"""Seconds between two attempts to listen to a node that is out of reach."""
+
 
 class PostgresSignals:
-    """One listening connection a subscription; a lost connection is taken up again and counts as a signal."""
+    """For each subscription a listening connection to every node; a lost one is taken up again and counts as a signal."""
 
-    def __init__(self, conninfo: str) -> None:
-        self._conninfo = conninfo
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     @asynccontextmanager
     async def subscribe(self, channel: Channel) -> AsyncIterator[SignalListener]:
@@ -39,14 +47,45 @@ class PostgresSignals:
             await asyncio.wait((task,))
 
     async def _listen(self, channel: LiteralString, listener: SignalListener, listening: asyncio.Event) -> None:
-        while True:
-            try:
-                connection = await connect(self._conninfo, "joinery signals")
-                async with connection:
-                    await connection.execute("LISTEN " + channel)
+        """On each node that there is; `listening` once each was reached, or is known not to be."""
+        tasks: dict[Node, asyncio.Task[None]] = {}
+        try:
+            while True:
+                nodes = await self._nodes()
+                for node in tasks.keys() - set(nodes):
+                    tasks.pop(node).cancel()
+                tried: list[asyncio.Event] = []
+                for node in nodes:
+                    if node not in tasks:
+                        tried.append(asyncio.Event())
+                        tasks[node] = asyncio.create_task(_listen_at(node, channel, listener, tried[-1]))
+                for event in tried:
+                    await event.wait()
+                if nodes:
                     listening.set()
-                    listener.hear("")
-                    async for notice in connection.notifies():
-                        listener.hear(notice.payload)
-            except psycopg.Error:
-                await asyncio.sleep(1)
+                await asyncio.sleep(LOOK if nodes else RETRY)
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    async def _nodes(self) -> Sequence[Node]:
+        try:
+            return await self._pool.nodes()
+        except Unavailable:
+            return ()
+
+
+async def _listen_at(node: Node, channel: LiteralString, listener: SignalListener, tried: asyncio.Event) -> None:
+    while True:
+        try:
+            connection = await connect(node.conninfo, "joinery signals")
+            async with connection:
+                await connection.execute("LISTEN " + channel)
+                listener.hear("")
+                tried.set()
+                async for notice in connection.notifies():
+                    listener.hear(notice.payload)
+        except psycopg.Error:
+            tried.set()
+            await asyncio.sleep(RETRY)

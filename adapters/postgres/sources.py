@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.pool import Pool, reading
 from adapters.postgres.session import lock_number
 from adapters.postgres.sqlfile import statements
 from adapters.postgres.table import Table, TableStore
@@ -45,12 +45,10 @@ class PostgresSourceSchedule:
         self._pool = pool
 
     async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str, str]]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["due"], {"now": now, "limit": limit})
-            return [(Tenant(row[0], row[1]), row[2], row[3]) for row in await cursor.fetchall()]
+        found = await self._pool.each(reading(SQL["due"], now=now, limit=limit))
+        due = sorted(row for rows in found for row in rows)[:limit]
+        return [(Tenant(org, livemode), id, stream) for _, org, livemode, id, stream in due]
 
     async def next_due(self) -> datetime | None:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["next_due"])
-            row = await cursor.fetchone()
-            return row[0] if row else None
+        found = await self._pool.each(reading(SQL["next_due"]))
+        return min((rows[0][0] for rows in found if rows[0][0] is not None), default=None)

@@ -3,9 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
+from heapq import merge
+from itertools import islice
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.pool import Pool, reading
 from adapters.postgres.session import Fetched, Session
 from adapters.postgres.sqlfile import statements
 from domain.kernel import retention
@@ -15,11 +17,11 @@ from domain.storage.model import METER, RECENT, Holding, StoredKind, StoredObjec
 
 _NEEDED: Final[LiteralString] = """
     (SELECT true FROM runs r
-     WHERE r.org = s.org AND r.livemode = s.livemode AND r.id = s.run AND r.status = ANY(%(open)s)) IS NOT NULL
+     WHERE r.org = %(org)s AND r.livemode = %(livemode)s AND r.id = s.run AND r.status = ANY(%(open)s)) IS NOT NULL
     OR (SELECT true FROM runs r
-        WHERE r.org = s.org AND r.livemode = s.livemode AND r.snapshot COLLATE "C" = s.key
+        WHERE r.org = %(org)s AND r.livemode = %(livemode)s AND r.snapshot COLLATE "C" = s.key
             AND (r.status = ANY(%(open)s) OR (r.status = ANY(%(replayable)s) AND (
-                SELECT true FROM runs n WHERE n.org = r.org AND n.livemode = r.livemode AND n.source = r.source
+                SELECT true FROM runs n WHERE n.org = %(org)s AND n.livemode = %(livemode)s AND n.source = r.source
                     AND n.stream = r.stream AND n.status = r.status AND n.snapshot IS NOT NULL AND n.id > r.id
                 LIMIT 1) IS NULL))
         LIMIT 1) IS NOT NULL
@@ -31,6 +33,8 @@ Subqueries of one row: for EXISTS the planner goes through all runs (making room
 _ENTRY: Final = ", ".join(field.name for field in fields(StoredObject))
 SQL = statements("storage", needed=_NEEDED, entry=_ENTRY)
 _BATCH: Final = 200
+BATCHES: Final = 100
+"""Open batches that operators are shown."""
 _NEEDING: Final = {"open": sorted(OPEN), "replayable": sorted(REPLAYABLE)}
 
 
@@ -119,46 +123,47 @@ class PostgresStorageLedger:
 
 
 class PostgresStorageUpkeep:
-    """Across tenants, for the scheduler and for operators."""
+    """Across tenants, for the scheduler and for operators, who are told of every node or of none."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def due(self, kinds: Collection[StoredKind], now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        rows = await self._all("due", kinds=sorted(kinds), now=now, limit=limit)
-        return [(Tenant(row[0], row[1]), row[2]) for row in rows]
+        found = await self._pool.each(reading(SQL["due"], kinds=sorted(kinds), now=now, limit=limit))
+        return [(Tenant(org, livemode), key) for _, org, livemode, key in _first(found, limit)]
 
     async def freed(self, after: str, limit: int) -> Sequence[tuple[Tenant, str]]:
-        rows = await self._all("freed", after=after, limit=limit)
-        return [(Tenant(row[0], row[1]), row[2]) for row in rows]
+        found = await self._pool.each(reading(SQL["freed"], after=after, limit=limit))
+        return [(Tenant(org, livemode), key) for key, org, livemode in _first(found, limit)]
 
     async def forget(self, tenant: Tenant, keys: Collection[str]) -> None:
-        async with self._pool.tenant(tenant) as link:
-            of = {"org": tenant.org, "livemode": tenant.livemode, "keys": list(keys)}
-            await link.cursor.execute(SQL["forget"], of)
+        of = {"org": tenant.org, "livemode": tenant.livemode, "keys": list(keys)}
+        await self._pool.run(tenant, SQL["forget"], of)
 
     async def orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
         found: set[str] = set()
         for tenant, own in keys.items():
             of = {"org": tenant.org, "livemode": tenant.livemode, "keys": list(own), "open": sorted(OPEN)}
-            async with self._pool.tenant(tenant) as link:
-                cursor = await link.cursor.execute(SQL["orphans"], of)
-                found |= {row[0] for row in await cursor.fetchall()}
+            found |= {row[0] for row in await self._pool.rows(tenant, SQL["orphans"], of)}
         return found
 
     async def holdings(self, now: datetime) -> Sequence[Holding]:
-        rows = await self._all("holdings", now=now, push=StoredKind.PUSH)
-        return [Holding(StoredKind(row[0]), row[1], int(row[2]), row[3], int(row[4])) for row in rows]
+        sums: dict[str, list[int]] = {}
+        for rows in await self._pool.every(reading(SQL["holdings"], now=now, push=StoredKind.PUSH)):
+            for kind, *numbers in rows:
+                sums[kind] = [a + int(b) for a, b in zip(sums.get(kind, [0] * len(numbers)), numbers, strict=True)]
+        return [Holding(StoredKind(kind), *numbers) for kind, numbers in sorted(sums.items())]
 
     async def waiting(self) -> tuple[int, int]:
-        [(count, bytes)] = await self._all("waiting")
-        return count, int(bytes)
+        found = [rows[0] for rows in await self._pool.every(reading(SQL["waiting"]))]
+        return sum(count for count, _ in found), sum(int(bytes) for _, bytes in found)
 
     async def batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:
-        rows = await self._all("batches", kind=StoredKind.PUSH)
-        return [(Tenant(row[0], row[1]), row[2], int(row[3]), row[4]) for row in rows]
+        found = await self._pool.every(reading(SQL["batches"], kind=StoredKind.PUSH))
+        oldest = _first(found, BATCHES)
+        return [(Tenant(org, livemode), run, int(bytes), made) for made, org, livemode, run, bytes in oldest]
 
-    async def _all(self, statement: str, **values: Any) -> list[Fetched]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL[statement], values)
-            return await cursor.fetchall()
+
+def _first(found: Sequence[Sequence[Fetched]], limit: int) -> Sequence[Fetched]:
+    """The least rows of those that several nodes answered, each in order."""
+    return list(islice(merge(*found), limit))

@@ -1,20 +1,26 @@
 """The worker's side of webhooks in PostgreSQL: whom to serve, what is open, and many outcomes in one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 import msgspec
+import psycopg
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.errors import StaleRoute, is_stale
+from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.pool import Pool, reading
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.sqlfile import statements
 from adapters.postgres.webhooks import ENDPOINTS, attempts_json
+from adapters.postgres.webhooks import SQL as SQL_OF_ENDPOINTS
 from domain.catalogue.search import category_term
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import OPEN, Delivery, DeliveryStatus, EndpointStatus, SealedSecrets
+from domain.webhooks.model import Delivery, DeliveryStatus, EndpointStatus, SealedSecrets
 from ports.clock import Clock
+from ports.signals import Signal
 from ports.webhooks import Progress, Subscriber
 
 SQL = statements("webhook_deliveries", endpoint=ENDPOINTS.columns("e"))
@@ -22,12 +28,6 @@ _TYPES: Final = (
     "text", "bool", "text", "text", "text", "text", "text", "int8[]", "text", "bytea", "jsonb", "int4", "int4",
     "timestamptz", "timestamptz", "timestamptz",
 )  # fmt: skip
-_STATUSES: Final = {
-    "enabled": EndpointStatus.ENABLED,
-    "open": list(OPEN),
-    "failed": DeliveryStatus.FAILED,
-    "succeeded": DeliveryStatus.SUCCEEDED,
-}
 _ENCODE: Final = msgspec.json.Encoder().encode
 _NONE: Final = Jsonb([], dumps=_ENCODE)
 
@@ -48,7 +48,7 @@ def _row(tenant: Tenant, delivery: Delivery) -> tuple[Any, ...]:
 
 
 class PostgresDeliveryLog:
-    """Across tenants; it records on the connection that holds the shards' locks."""
+    """Across tenants of one node; it records on the connection that holds the shards' locks there, as each tenant."""
 
     def __init__(self, pool: Pool, shards: PostgresShards, clock: Clock) -> None:
         self._pool, self._shards, self._clock = pool, shards, clock
@@ -56,11 +56,12 @@ class PostgresDeliveryLog:
     async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
         if not shards:
             return []
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["subscribers"], {"shards": list(shards)})
-            return [_subscriber(row) for row in await cursor.fetchall()]
+        rows = await self._pool.on(await self._shards.node(), reading(SQL["subscribers"], shards=list(shards)))
+        return [_subscriber(row) for row in rows]
 
     async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
+        if await self._shards.node() not in await self._pool.homes([tenant], anew=True):
+            return None
         rows = await self._rows(SQL["subscriber"], tenant, endpoint=endpoint, enabled=EndpointStatus.ENABLED)
         return _subscriber(rows[0]) if rows else None
 
@@ -87,45 +88,87 @@ class PostgresDeliveryLog:
         return frozenset(row[0] for row in rows)
 
     async def lapsed_rotations(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        async with self._pool.system() as link:
-            cursor = await link.cursor.execute(SQL["lapsed_rotations"], {"now": now, "limit": limit})
-            return [(Tenant(org, livemode), id_) for org, livemode, id_ in await cursor.fetchall()]
+        found = await self._pool.each(reading(SQL["lapsed_rotations"], now=now, limit=limit))
+        first = sorted(row for rows in found for row in rows)[:limit]
+        return [(Tenant(org, livemode), id_) for _, org, livemode, id_ in first]
 
-    async def _rows(self, sql: Any, tenant: Tenant, **values: Any) -> list[tuple[Any, ...]]:
-        async with self._pool.tenant(tenant) as link:
-            cursor = await link.cursor.execute(sql, {"org": tenant.org, "livemode": tenant.livemode, **values})
-            rows: list[tuple[Any, ...]] = await cursor.fetchall()
-            return rows
+    async def _rows(self, sql: LiteralString, tenant: Tenant, **values: Any) -> list[tuple[Any, ...]]:
+        return await self._pool.rows(tenant, sql, {"org": tenant.org, "livemode": tenant.livemode, **values})
 
     async def record(self, progress: Progress) -> None:
-        rows = [_row(tenant, delivery) for tenant, delivery in progress.deliveries]
-        health = _health(progress)
-        async with self._shards.fenced() as link:
-            if rows:
-                if SQL["staging"] not in link.staged:
-                    await link.connection.execute(SQL["staging"], prepare=False)
-                    link.staged.add(SQL["staging"])
-                async with link.cursor.copy(SQL["copy"]) as copy:
-                    copy.set_types(_TYPES)
-                    for row in rows:
-                        await copy.write_row(row)
-                await link.cursor.execute(SQL["hold"])  # before their deliveries, as everybody who changes an endpoint
-                await link.cursor.execute(SQL["record"], {**_STATUSES, "now": self._clock.now()})
-            if health["ids"]:
-                await link.cursor.execute(SQL["progress"], health)
+        """What was moved to another node is dropped, and its new node hears of it: whoever serves it there begins anew."""
+        outcomes = _by_tenant(progress)
+        while outcomes:
+            moved = await self._recorded(outcomes)
+            if moved is None:
+                return
+            for endpoint in outcomes.pop(moved).endpoints:
+                await self._pool.run(moved, SQL_OF_ENDPOINTS["notify"], {"payload": Signal(moved, endpoint).payload})
+
+    async def _recorded(self, outcomes: Mapping[Tenant, "_Outcomes"]) -> Tenant | None:
+        """In one transaction; answers a tenant that is not here any more, and then kept nothing."""
+        recording: Tenant | None = None
+        try:
+            async with self._shards.fenced() as link:
+                for tenant in sorted(outcomes, key=lambda one: (one.org, one.livemode)):
+                    recording = tenant
+                    await link.enter(tenant)
+                    await self._record(link, tenant, outcomes[tenant])
+        except psycopg.Error as error:
+            if recording is None or not is_stale(error):
+                raise
+            if await self._shards.node() in await self._pool.homes([recording], anew=True):
+                raise StaleRoute from error
+            return recording
+        return None
+
+    async def _record(self, link: PooledConnection, tenant: Tenant, outcomes: "_Outcomes") -> None:
+        of = {"org": tenant.org, "livemode": tenant.livemode}
+        if outcomes.rows:
+            if SQL["staging"] not in link.staged:
+                await link.connection.execute(SQL["staging"], prepare=False)
+                link.staged.add(SQL["staging"])
+            async with link.cursor.copy(SQL["copy"]) as copy:
+                copy.set_types(_TYPES)
+                for row in outcomes.rows:
+                    await copy.write_row(row)
+            # endpoints before their deliveries, as everybody who changes an endpoint
+            cursor = await link.cursor.execute(SQL["hold"], of | {"ids": sorted({row[3] for row in outcomes.rows})})
+            found: dict[str, str] = dict(await cursor.fetchall())
+            disabled = [id_ for id_, status in found.items() if status != EndpointStatus.ENABLED]
+            values = {"known": list(found), "disabled": disabled, "now": self._clock.now()}
+            await link.cursor.execute(SQL["record"], of | values)
+        if outcomes.health["ids"]:
+            await link.cursor.execute(SQL["progress"], of | outcomes.health)
 
 
-def _health(progress: Progress) -> dict[str, list[Any]]:
-    keys = sorted(
-        progress.checkpoint.keys() | progress.succeeded.keys() | progress.failing.keys(),
-        key=lambda key: (key[0].org, key[0].livemode, key[1]),
-    )
+@dataclass(slots=True)
+class _Outcomes:
+    """One tenant's."""
+
+    rows: list[tuple[Any, ...]]
+    health: dict[str, list[Any]]
+
+    @property
+    def endpoints(self) -> list[str]:
+        return sorted({row[3] for row in self.rows} | set(self.health["ids"]))
+
+
+def _by_tenant(progress: Progress) -> dict[Tenant, _Outcomes]:
+    rows: dict[Tenant, list[tuple[Any, ...]]] = {}
+    for tenant, delivery in progress.deliveries:
+        rows.setdefault(tenant, []).append(_row(tenant, delivery))
+    keys = progress.checkpoint.keys() | progress.succeeded.keys() | progress.failing.keys()
+    tenants = rows.keys() | {tenant for tenant, _ in keys}
+    return {tenant: _Outcomes(rows.get(tenant, []), _health(progress, tenant, keys)) for tenant in tenants}
+
+
+def _health(progress: Progress, tenant: Tenant, keys: Iterable[tuple[Tenant, str]]) -> dict[str, list[Any]]:
+    own = sorted((key for key in keys if key[0] == tenant), key=lambda key: key[1])
     return {
-        "orgs": [tenant.org for tenant, _ in keys],
-        "livemodes": [tenant.livemode for tenant, _ in keys],
-        "ids": [endpoint for _, endpoint in keys],
-        "checkpoint": [progress.checkpoint.get(key, 0) for key in keys],
-        "succeeded": [progress.succeeded.get(key) for key in keys],
-        "health": [key in progress.failing for key in keys],
-        "failing": [progress.failing.get(key) for key in keys],
+        "ids": [endpoint for _, endpoint in own],
+        "checkpoint": [progress.checkpoint.get(key, 0) for key in own],
+        "succeeded": [progress.succeeded.get(key) for key in own],
+        "health": [key in progress.failing for key in own],
+        "failing": [progress.failing.get(key) for key in own],
     }

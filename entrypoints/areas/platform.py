@@ -19,7 +19,7 @@ from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext
 from ports.events import EventReader
 from ports.jobs import Dispatch
-from ports.webhooks import Shards
+from ports.webhooks import DeliveryPlaces
 
 Reading: TypeAlias = ReadContext[PlatformService]
 LATE: Final = timedelta(minutes=2)
@@ -31,7 +31,7 @@ async def read_status(call: Reading) -> Reply:
     return call.one(wire.STATUS, await call.service.status())
 
 
-def probes(dispatch: Dispatch, events: EventReader, shards: Shards, api: str) -> Mapping[str, Probe]:
+def probes(dispatch: Dispatch, events: EventReader, places: DeliveryPlaces, api: str) -> Mapping[str, Probe]:
     """What can be looked at in this release; `api` is the address that the API listens on."""
 
     async def answers() -> ComponentState:
@@ -48,7 +48,7 @@ def probes(dispatch: Dispatch, events: EventReader, shards: Shards, api: str) ->
         return ComponentState.OPERATIONAL
 
     async def delivers() -> ComponentState:
-        return ComponentState.OPERATIONAL if await shards.members() else ComponentState.DOWN
+        return ComponentState.OPERATIONAL if await places.members() else ComponentState.DOWN
 
     return {"api": answers, "ingestion": ingests, "feed": feeds, "webhooks": delivers}
 
@@ -56,7 +56,10 @@ def probes(dispatch: Dispatch, events: EventReader, shards: Shards, api: str) ->
 def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
     settings = dependencies.settings
     looks = probes(
-        dependencies.dispatch, dependencies.events, dependencies.shards, f"http://{settings.host}:{settings.port}"
+        dependencies.dispatch,
+        dependencies.events,
+        dependencies.delivery_places,
+        f"http://{settings.host}:{settings.port}",
     )
     service = PlatformService(dependencies.platform_checks, dependencies.clock, looks)
     sweeper = StorageSweeper(dependencies.uow, dependencies.storage, dependencies.objects, dependencies.clock)

@@ -1,9 +1,10 @@
 """Finished requests wait here to be written many at a time, so that no request waits for its own log entry."""
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Final
 
 from domain.kernel.errors import Unavailable
@@ -23,6 +24,8 @@ OVERFLOW: Final = 50_000
 BACKOFF: Final = (0.5, 1.0, 2.0, 5.0)
 AWAY: Final = (Unavailable, OSError)
 """The store cannot be asked now; any other error is about what it was given."""
+APART: Final = 5.0
+"""Seconds after which entries are tried again whose own part of the store was out of reach; more than FULL of them are lost."""
 LAST_TRY: Final = 10.0
 """Seconds that a clean stop gives the database."""
 
@@ -37,11 +40,13 @@ class RequestLogQueue:
         self._room = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        self._apart: deque[RequestLog] = deque()
+        self._again = 0.0
         self.lost = 0
 
     def __len__(self) -> int:
         """How many entries wait."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._apart)
 
     def put(self, entry: RequestLog) -> Awaitable[None] | None:
         """Add an entry. Answers an awaitable only while the database is behind: wait for it, it takes a moment at most."""
@@ -78,19 +83,36 @@ class RequestLogQueue:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
             self._task = None
-        if self._waiting:
-            log.error("request logs lost at stop", extra={"count": len(self._waiting)})
+        if len(self):
+            log.error("request logs lost at stop", extra={"count": len(self)})
 
     async def _run(self) -> None:
         while True:
-            await self._wake.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(APART if self._apart else None):
+                    await self._wake.wait()
             self._wake.clear()
+            self._join_apart()
             while self._waiting:
                 if not self._stopping and len(self._waiting) < BATCH:
                     await self._gather()
                 await self._write()
             if self._stopping:
                 return
+
+    def _join_apart(self) -> None:
+        """Have those tried again that were set apart, now and then."""
+        if self._apart and (self._stopping or asyncio.get_running_loop().time() >= self._again):
+            self._waiting.extend(self._apart)
+            self._apart.clear()
+
+    def _set_apart(self, entries: Sequence[RequestLog]) -> None:
+        """They hold up no others."""
+        self._apart.extend(entries)
+        self._again = asyncio.get_running_loop().time() + APART
+        while len(self._apart) > FULL:
+            self._apart.popleft()
+            self.lost += 1
 
     async def _gather(self) -> None:
         """Give more entries time to come, until the interval is over or a batch is full."""
@@ -119,7 +141,8 @@ class RequestLogQueue:
 
     async def _refusal(self, batch: list[RequestLog]) -> Exception | None:
         try:
-            await self._sink.write(batch)
+            if apart := await self._sink.write(batch):
+                self._set_apart(apart)
         except Exception as error:
             log.warning("request logs not written", extra={"count": len(batch), "cause": repr(error)})
             return error

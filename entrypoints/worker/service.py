@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from functools import partial
 from typing import Final
 
 from adapters.arq.worker import ArqWorker, quiet
@@ -10,11 +11,13 @@ from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.worker import Failover, Worker
 from domain.webhooks.usecases.deliverer import Deliverer
 from domain.webhooks.usecases.posting import Posting
+from domain.webhooks.usecases.serving import Serving
 from entrypoints.areas import webhooks
 from entrypoints.areas.registry import AREAS
 from entrypoints.container import Container, product_version
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
+from ports.webhooks import DeliveryPlace
 
 WARM_AFTER: Final = 2.0
 """Seconds after its start that a worker makes readers ready, unless a file comes before."""
@@ -56,7 +59,7 @@ async def _warm(container: Container) -> None:
 async def _deliver(container: Container, _settings: Settings, stop: asyncio.Event) -> None:
     tailing = asyncio.create_task(container.tailer().run(), name="tailing the log")
     try:
-        await deliverer_of(container).run(stop)
+        await Serving(container.assembled().delivery_places, partial(deliverer_of, container)).run(stop)
     finally:
         tailing.cancel()
         await asyncio.gather(tailing, return_exceptions=True)
@@ -65,12 +68,12 @@ async def _deliver(container: Container, _settings: Settings, stop: asyncio.Even
 _DUTIES: Final = {"runs": _run_runs, "webhooks": _deliver}
 
 
-def deliverer_of(container: Container) -> Deliverer:
-    """The process's deliverer; its log tailer must be run beside it."""
+def deliverer_of(container: Container, place: DeliveryPlace) -> Deliverer:
+    """The process's deliverer of a place; its log tailer must be run beside it."""
     given = container.assembled()
     posting = Posting(
         given.tailer.log,
-        given.delivery_log,
+        place.log,
         given.sender,
         container.payloads(),
         given.vault,
@@ -79,6 +82,4 @@ def deliverer_of(container: Container) -> Deliverer:
         f"Joinery/{product_version()}",
     )
     service = webhooks.service(given)
-    return Deliverer(
-        given.tailer, given.delivery_log, given.shards, posting, service, given.uow, given.signals, given.clock
-    )
+    return Deliverer(given.tailer, place.log, place.shards, posting, service, given.uow, given.signals, given.clock)

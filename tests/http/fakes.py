@@ -214,7 +214,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "maintenance": nothing,
         "storage": nothing,
         "delivery_log": nothing,
-        "shards": nothing,
+        "delivery_places": nothing,
         "sender": nothing,
         "waiting": lambda: world.waiting,
     }

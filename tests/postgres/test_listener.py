@@ -57,7 +57,7 @@ async def running(idle: float) -> AsyncIterator[Log]:
     async with database_alone("listener") as address:
         pool = Pool(address, size=4)
         rendering = WireEventRendering()
-        tailer = LogTailer(PostgresEventReader(pool), rendering, PostgresSignals(address), idle=idle)
+        tailer = LogTailer(PostgresEventReader(pool), rendering, PostgresSignals(pool), idle=idle)
         uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), rendering)
         task = asyncio.create_task(tailer.run())
         try:

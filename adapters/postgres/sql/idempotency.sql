@@ -1,5 +1,8 @@
 -- hold --
-SELECT pg_try_advisory_xact_lock(%(lock)s)
+-- Asked for over a table of the tenant's, so that it is asked for where the tenant is, or fails.
+SELECT pg_try_advisory_xact_lock(%(lock)s) FROM (
+    SELECT count(*) FROM storage_usage WHERE org = %(org)s AND livemode = %(livemode)s
+) AS own
 
 -- stored --
 SELECT fingerprint, status, headers, body FROM idempotency_keys
@@ -13,5 +16,8 @@ VALUES (%(org)s, %(livemode)s, %(key)s, %(fingerprint)s, %(status)s, %(headers)s
 DELETE FROM idempotency_keys
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND created_at <= %(since)s
 
+-- expired --
+SELECT DISTINCT k.org FROM here.idempotency_keys AS k WHERE k.created_at <= %(since)s
+
 -- purge_expired --
-DELETE FROM idempotency_keys WHERE created_at <= %(since)s
+DELETE FROM idempotency_keys WHERE org = ANY(%(orgs)s) AND created_at <= %(since)s

@@ -8,19 +8,10 @@ WITH room AS (
 INSERT INTO push_parts (org, livemode, run, sequence, records)
 SELECT org, livemode, %(run)s, %(sequence)s, %(records)s FROM room
 
--- add_part_of_batch --
-WITH room AS (
-    UPDATE storage_usage u SET bytes = u.bytes + %(bytes)s FROM organisations o, plans p
-    WHERE u.org = %(org)s AND u.livemode = %(livemode)s AND o.id = u.org AND p.code = o.plan
-        AND u.bytes + %(bytes)s <= coalesce((p.meters -> %(meter)s ->> 'included')::bigint, u.bytes + %(bytes)s)
-    RETURNING u.org, u.livemode
-), entry AS (
-    INSERT INTO stored_objects AS s (org, livemode, key, kind, bytes, run, free_after, created_at)
-    SELECT org, livemode, %(key)s, %(kind)s, 0, %(run)s, %(free_after)s, %(now)s FROM room
-    ON CONFLICT (org, livemode, key) DO UPDATE SET free_after = excluded.free_after
-)
-INSERT INTO push_parts (org, livemode, run, sequence, records)
-SELECT org, livemode, %(run)s, %(sequence)s, %(records)s FROM room
+-- keep_batch --
+INSERT INTO stored_objects AS s (org, livemode, key, kind, bytes, run, free_after, created_at)
+VALUES (%(org)s, %(livemode)s, %(key)s, %(kind)s, 0, %(run)s, %(free_after)s, %(now)s)
+ON CONFLICT (org, livemode, key) DO UPDATE SET free_after = excluded.free_after
 
 -- part --
 SELECT records FROM push_parts

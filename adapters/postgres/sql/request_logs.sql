@@ -16,3 +16,4 @@ SELECT org, livemode, position, id, method, path, route, query, status, error_co
 FROM json_to_recordset(%(logs)s::json) AS log (org text, livemode boolean, position text, id text, method text, path text,
     route text, query text, status smallint, error_code text, duration_ms integer, actor jsonb, via text, api_version text,
     idempotency_key text, ip text, user_agent text, created_at timestamptz)
+ON CONFLICT DO NOTHING

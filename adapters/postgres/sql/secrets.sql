@@ -19,31 +19,31 @@ WHERE a.datname = current_database() AND a.application_name = %(application)s AN
 
 -- counts --
 SELECT encode(substring(sealed FROM 3 FOR 16), 'escape') AS key, kind, count(*) FROM (
-    SELECT 'source_credentials' AS kind, credentials AS sealed FROM sources WHERE credentials IS NOT NULL
-    UNION ALL SELECT 'webhook_secrets', secret FROM webhook_endpoints
-    UNION ALL SELECT 'former_webhook_secrets', previous_secret FROM webhook_endpoints WHERE previous_secret IS NOT NULL
-    UNION ALL SELECT 'answers', body FROM idempotency_keys WHERE substring(body FROM 1 FOR 2) = ANY(%(heads)s)
+    SELECT 'source_credentials' AS kind, credentials AS sealed FROM here.sources AS s WHERE credentials IS NOT NULL
+    UNION ALL SELECT 'webhook_secrets', secret FROM here.webhook_endpoints AS e
+    UNION ALL SELECT 'former_webhook_secrets', previous_secret FROM here.webhook_endpoints AS f WHERE previous_secret IS NOT NULL
+    UNION ALL SELECT 'answers', body FROM here.idempotency_keys AS k WHERE substring(body FROM 1 FOR 2) = ANY(%(heads)s)
 ) kept GROUP BY key, kind
 
 -- stale_source_credentials --
-SELECT org, livemode, id, credentials, connector, config FROM sources
+SELECT org, livemode, id, credentials, connector, config FROM here.sources AS s
 WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND credentials IS NOT NULL
   AND substring(credentials FROM 1 FOR %(length)s) <> %(stamp)s
 ORDER BY org, livemode, id LIMIT %(limit)s
 
 -- stale_webhook_secrets --
-SELECT org, livemode, id, secret FROM webhook_endpoints
+SELECT org, livemode, id, secret FROM here.webhook_endpoints AS e
 WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND substring(secret FROM 1 FOR %(length)s) <> %(stamp)s
 ORDER BY org, livemode, id LIMIT %(limit)s
 
 -- stale_former_webhook_secrets --
-SELECT org, livemode, id, previous_secret FROM webhook_endpoints
+SELECT org, livemode, id, previous_secret FROM here.webhook_endpoints AS e
 WHERE (org, livemode, id) > (%(org)s, %(livemode)s, %(owner)s) AND previous_secret IS NOT NULL
   AND substring(previous_secret FROM 1 FOR %(length)s) <> %(stamp)s
 ORDER BY org, livemode, id LIMIT %(limit)s
 
 -- stale_answers --
-SELECT org, livemode, key, body FROM idempotency_keys
+SELECT org, livemode, key, body FROM here.idempotency_keys AS k
 WHERE (org, livemode, key) > (%(org)s, %(livemode)s, %(owner)s) AND substring(body FROM 1 FOR 2) = ANY(%(heads)s)
   AND substring(body FROM 1 FOR %(length)s) <> %(stamp)s
 ORDER BY org, livemode, key LIMIT %(limit)s

@@ -77,11 +77,12 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND key = ANY(%(keys)s) AND free
 RETURNING bytes
 
 -- due --
-SELECT org, livemode, key FROM stored_objects
-WHERE kind = ANY(%(kinds)s) AND free_after <= %(now)s AND NOT freed ORDER BY free_after LIMIT %(limit)s
+SELECT s.free_after, s.org, s.livemode, s.key FROM here.stored_objects AS s
+WHERE s.kind = ANY(%(kinds)s) AND s.free_after <= %(now)s AND NOT s.freed ORDER BY s.free_after LIMIT %(limit)s
 
 -- freed --
-SELECT org, livemode, key FROM stored_objects WHERE freed AND key > %(after)s ORDER BY key LIMIT %(limit)s
+SELECT s.key, s.org, s.livemode FROM here.stored_objects AS s
+WHERE s.freed AND s.key > %(after)s ORDER BY s.key LIMIT %(limit)s
 
 -- forget --
 DELETE FROM stored_objects WHERE org = %(org)s AND livemode = %(livemode)s AND key = ANY(%(keys)s) AND freed
@@ -100,22 +101,22 @@ WHERE EXISTS (SELECT FROM organisations o WHERE o.id = %(org)s)
 -- holdings --
 SELECT kind, count(*), coalesce(sum(bytes), 0), count(*) FILTER (WHERE free_after <= %(now)s),
        coalesce(sum(bytes) FILTER (WHERE free_after <= %(now)s), 0)
-FROM stored_objects WHERE NOT freed AND kind <> %(push)s GROUP BY kind
+FROM here.stored_objects AS o WHERE NOT freed AND kind <> %(push)s GROUP BY kind
 UNION ALL
 SELECT %(push)s, count(*), coalesce(sum(p.bytes), 0), count(*) FILTER (WHERE s.free_after <= %(now)s),
        coalesce(sum(p.bytes) FILTER (WHERE s.free_after <= %(now)s), 0)
 FROM (
-    SELECT org, livemode, run, sum(octet_length(records) + 1) AS bytes FROM push_parts
+    SELECT org, livemode, run, sum(octet_length(records) + 1) AS bytes FROM here.push_parts AS q
     WHERE counted GROUP BY org, livemode, run
-) p LEFT JOIN stored_objects s ON s.org = p.org AND s.livemode = p.livemode AND s.run = p.run AND s.kind = %(push)s
+) p LEFT JOIN here.stored_objects AS s ON s.org = p.org AND s.livemode = p.livemode AND s.run = p.run AND s.kind = %(push)s
 HAVING count(*) > 0
 ORDER BY kind
 
 -- waiting --
-SELECT count(*), coalesce(sum(bytes), 0) FROM stored_objects WHERE freed
+SELECT count(*), coalesce(sum(s.bytes), 0) FROM here.stored_objects AS s WHERE s.freed
 
 -- batches --
-SELECT s.org, s.livemode, s.run, (
-    SELECT coalesce(sum(octet_length(p.records) + 1), 0) FROM push_parts p
-    WHERE p.org = s.org AND p.livemode = s.livemode AND p.run = s.run AND p.counted), s.created_at
-FROM stored_objects s WHERE s.kind = %(kind)s AND NOT s.freed ORDER BY s.created_at LIMIT 100
+SELECT s.created_at, s.org, s.livemode, s.run, (
+    SELECT coalesce(sum(octet_length(p.records) + 1), 0) FROM here.push_parts AS p
+    WHERE p.org = s.org AND p.livemode = s.livemode AND p.run = s.run AND p.counted)
+FROM here.stored_objects AS s WHERE s.kind = %(kind)s AND NOT s.freed ORDER BY s.created_at LIMIT 100

@@ -3,7 +3,7 @@
 
 -- subscribers --
 SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
-FROM webhook_endpoints e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
+FROM here.webhook_endpoints AS e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
 WHERE e.status = 'enabled' AND e.shard = ANY(%(shards)s)
 
 -- subscriber --
@@ -33,7 +33,8 @@ SELECT DISTINCT product FROM product_terms
 WHERE org = %(org)s AND livemode = %(livemode)s AND term = ANY(%(terms)s) AND product = ANY(%(products)s)
 
 -- lapsed_rotations --
-SELECT org, livemode, id FROM webhook_endpoints WHERE rotation_expires_at <= %(now)s ORDER BY rotation_expires_at LIMIT %(limit)s
+SELECT e.rotation_expires_at, e.org, e.livemode, e.id FROM here.webhook_endpoints AS e
+WHERE e.rotation_expires_at <= %(now)s ORDER BY e.rotation_expires_at LIMIT %(limit)s
 
 -- staging --
 CREATE TEMPORARY TABLE IF NOT EXISTS reported_deliveries (org text, livemode boolean, id text, endpoint text, event text,
@@ -45,31 +46,30 @@ COPY reported_deliveries (org, livemode, id, endpoint, event, type, subject, pos
     next_attempt_at, created_at, completed_at) FROM STDIN (FORMAT binary)
 
 -- hold --
-SELECT FROM webhook_endpoints e
-WHERE (e.org, e.livemode, e.id) IN (SELECT n.org, n.livemode, n.endpoint FROM reported_deliveries n)
-ORDER BY e.org, e.livemode, e.id FOR NO KEY UPDATE
+SELECT id, status FROM webhook_endpoints
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
 
 -- record --
+-- No table of tenants is joined, and what follows ON CONFLICT has no parameters: so it is done by the node alone that has both.
 INSERT INTO webhook_deliveries AS d (org, livemode, id, endpoint, event, type, subject, positions, status, body, attempts,
     tries, next_attempt_at, created_at, completed_at)
-SELECT n.org, n.livemode, n.id, n.endpoint, n.event, n.type, n.subject, n.positions,
-    CASE WHEN e.status <> %(enabled)s AND n.status = ANY(%(open)s) THEN %(failed)s ELSE n.status END, n.body,
-    n.attempts, n.tries, CASE WHEN e.status = %(enabled)s THEN n.next_attempt_at END, n.created_at,
-    CASE WHEN e.status <> %(enabled)s THEN coalesce(n.completed_at, %(now)s) ELSE n.completed_at END
-FROM reported_deliveries n JOIN webhook_endpoints e ON e.org = n.org AND e.livemode = n.livemode AND e.id = n.endpoint
+SELECT %(org)s, %(livemode)s, n.id, n.endpoint, n.event, n.type, n.subject, n.positions,
+    CASE WHEN n.endpoint = ANY(%(disabled)s) AND n.status IN ('pending', 'sending') THEN 'failed' ELSE n.status END, n.body,
+    n.attempts, n.tries, CASE WHEN n.endpoint <> ALL(%(disabled)s) THEN n.next_attempt_at END, n.created_at,
+    CASE WHEN n.endpoint = ANY(%(disabled)s) THEN coalesce(n.completed_at, %(now)s) ELSE n.completed_at END
+FROM reported_deliveries n WHERE n.org = %(org)s AND n.livemode = %(livemode)s AND n.endpoint = ANY(%(known)s)
 ON CONFLICT (org, livemode, id) DO UPDATE SET event = excluded.event, type = excluded.type,
     positions = excluded.positions, status = excluded.status, body = coalesce(excluded.body, d.body),
     attempts = CASE WHEN jsonb_array_length(d.attempts) + jsonb_array_length(excluded.attempts) <= (
         SELECT n.made FROM reported_deliveries n WHERE n.org = d.org AND n.livemode = d.livemode AND n.id = d.id
     ) THEN d.attempts || excluded.attempts ELSE d.attempts END,
     tries = excluded.tries, next_attempt_at = excluded.next_attempt_at, completed_at = excluded.completed_at
-WHERE d.status = ANY(%(open)s) OR excluded.status = %(succeeded)s
+WHERE d.status IN ('pending', 'sending') OR excluded.status = 'succeeded'
 
 -- progress --
 UPDATE webhook_endpoints e SET checkpoint = greatest(e.checkpoint, n.checkpoint),
     last_success_at = coalesce(n.succeeded, e.last_success_at),
     failing_since = CASE WHEN n.health THEN n.failing ELSE e.failing_since END
-FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[], %(ids)s::text[], %(checkpoint)s::bigint[],
-    %(succeeded)s::timestamptz[], %(health)s::boolean[], %(failing)s::timestamptz[])
-    AS n (org, livemode, id, checkpoint, succeeded, health, failing)
-WHERE e.org = n.org AND e.livemode = n.livemode AND e.id = n.id
+FROM unnest(%(ids)s::text[], %(checkpoint)s::bigint[], %(succeeded)s::timestamptz[], %(health)s::boolean[],
+    %(failing)s::timestamptz[]) AS n (id, checkpoint, succeeded, health, failing)
+WHERE e.org = %(org)s AND e.livemode = %(livemode)s AND e.id = n.id

@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 from domain.changes.usecases.tailing import LogTailer
-from domain.kernel.errors import LeaseLost
+from domain.kernel.errors import LeaseLost, Unavailable
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import shard_of
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue
@@ -54,6 +54,7 @@ class Deliverer:
         self._intakes: dict[Key, asyncio.Task[None]] = {}
         self._held: frozenset[int] = frozenset()
         self._calm = False
+        self._away = False
         self._shaken = asyncio.Event()
         self._serving = asyncio.Lock()
 
@@ -90,10 +91,16 @@ class Deliverer:
             except LeaseLost:
                 self._lost()
                 await asyncio.sleep(RETRY)
+            except Unavailable as error:
+                if not self._away:
+                    LOG.warning("endpoints cannot be shared out, and are asked for again: %s", error)
+                self._away = True
+                await asyncio.sleep(RETRY)
             except Exception:
                 LOG.exception("endpoints could not be shared out, again in %.0f s", RETRY)
                 await asyncio.sleep(RETRY)
             else:
+                self._away = False
                 self._shaken.clear()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(REBALANCE if self._held and self._calm else RETRY):

@@ -1,0 +1,30 @@
+"""A place to deliver from for each node: endpoints are shared out, and their deliveries kept, where their tenants are."""
+
+from collections.abc import Sequence
+
+from adapters.postgres.placement import Node
+from adapters.postgres.pool import Pool
+from adapters.postgres.shards import PostgresShards, members_at
+from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
+from ports.clock import Clock
+from ports.webhooks import DeliveryPlace
+
+
+class PostgresDeliveryPlaces:
+    """One a process."""
+
+    def __init__(self, pool: Pool, shards: int, clock: Clock) -> None:
+        self._pool, self._shards, self._clock = pool, shards, clock
+        self._made: dict[Node, DeliveryPlace] = {}
+
+    async def current(self) -> Sequence[DeliveryPlace]:
+        nodes = await self._pool.holding()
+        self._made = {node: self._made.get(node) or self._place(node) for node in nodes}
+        return list(self._made.values())
+
+    async def members(self) -> int:
+        return max(await self._pool.each(members_at), default=0)
+
+    def _place(self, node: Node) -> DeliveryPlace:
+        shards = PostgresShards(self._pool, self._shards, node)
+        return DeliveryPlace(node.name, shards, PostgresDeliveryLog(self._pool, shards, self._clock))
