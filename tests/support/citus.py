@@ -17,7 +17,7 @@ from adapters.postgres.cluster.distributing import distribute
 from adapters.postgres.migrate import migrate
 
 GIVEN = os.environ.get("JOINERY_TEST_CITUS_URL")
-SHARDS = 8
+SHARDS = 4
 
 
 async def nodes() -> list[tuple[str, int]]:
