@@ -14,6 +14,7 @@ from psycopg import sql
 
 from adapters.postgres.cluster.coordinator import is_distributed
 from adapters.postgres.connecting import Connection, connect
+from adapters.postgres.epochs import BEGIN_EPOCHS
 from adapters.postgres.errors import translated
 from adapters.postgres.migrate import apply
 from adapters.postgres.partitions import attachment, days_of
@@ -177,12 +178,14 @@ class Loader:
     async def finish(self, sequences: Mapping[str, int]) -> None:
         """Go on counting behind what was given out, bring the schema to this release's, and give processes their rights.
 
-        Positions that were given out after the backup are given out again: here the log becomes another one.
+        Positions that were given out after the backup are given out again: here every event log begins a new epoch.
         """
         for name, last in sequences.items():
             if last > 0:
                 await self._connection.execute("SELECT setval(%s::regclass, %s)", (name, last))
         await apply(self._connection)
+        await self._connection.execute(BEGIN_EPOCHS)
+        await self._connection.execute("DELETE FROM log_server")
         await grant(self._connection)
 
 

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 from adapters.wire import changes as wire
 from adapters.wire import schema
 from adapters.wire.cursors import FeedCursors
-from domain.changes.model import EventFilter
+from domain.changes.model import EventFilter, FeedPosition
 from domain.changes.usecases.service import ChangesService
 from domain.kernel.errors import FieldError, InvalidRequest
 from entrypoints.areas.area import Area
@@ -34,16 +34,16 @@ def _filter(call: Context) -> EventFilter:
     return EventFilter(frozenset(types) if types else None, frozenset(catalogues) if catalogues else None)
 
 
-async def _position(call: Context, text: str | None, field: str) -> int:
+async def _position(call: Context, text: str | None, field: str) -> FeedPosition:
     """The position that a cursor means. Raises InvalidRequest with code invalid_cursor, or CursorExpired."""
-    feed = call.service
+    feed, tenant = call.service, call.principal.tenant
     if text == wire.NOW:
-        return await feed.changes.now()
-    after = feed.cursors.open(call.principal.tenant, text) if text is not None else None
+        return await feed.changes.now(tenant)
+    after = feed.cursors.open(tenant, text) if text is not None else None
     if text is not None and after is None:
         detail = "This is no cursor of your change feed in this mode."
         raise InvalidRequest(detail, fields=(FieldError(field, "invalid_cursor", detail),))
-    return await feed.changes.start(after)
+    return await feed.changes.start(tenant, after)
 
 
 async def page(call: DetachedContext[Feed]) -> Reply:
@@ -113,7 +113,7 @@ OPERATIONS: Final = (
         description="The change feed as server-sent events. It goes on from `Last-Event-ID`, or from `cursor`, or starts now; "
         "`Service-Stream-From` tells the position before the first event. It ends with `stream.end` when you read too slowly "
         "(`slow_consumer`), when the credential ends (`credential`), after an hour (`lifetime`) and when the server stops "
-        "(`shutdown`): connect again and nothing is missed.",
+        "(`shutdown`): connect again and nothing is missed. `cursor_expired` ends it when you would miss something.",
         handler=stream,
         scope="products:read",
         feature="stream",

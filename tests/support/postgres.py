@@ -24,6 +24,7 @@ from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.migrate import migrate
+from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
@@ -132,6 +133,7 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
             maintenance=PostgresIdempotencyMaintenance(pool),
             storage=PostgresStorageUpkeep(pool),
             events=PostgresEventReader(pool),
+            network=PostgresNetworkLog(pool, clock),
             signals=PostgresSignals(pool),
             delivery_log=PostgresDeliveryLog(pool, shards, clock),
             sealed_values=PostgresSealedValues(pool),

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from typing import Final
 
+from domain.changes.model import FeedPosition, LogPosition
 from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import COMBINED, QUEUE_BYTES
 from domain.kernel.tenancy import Tenant
@@ -76,6 +77,23 @@ class _Lowest:
         return self._heap[0] if self._heap else None
 
 
+class _Track:
+    """How far one log was taken in, and what of it is on its way."""
+
+    def __init__(self, position: LogPosition) -> None:
+        self.taken = position
+        self.open, self.unrecorded = _Lowest(), _Lowest()
+
+    def add(self, position: int) -> None:
+        """An event there has become part of a delivery."""
+        self.open.add(position)
+        self.unrecorded.add(position)
+
+    def before(self, lowest: int | None) -> LogPosition:
+        """Right before that position, or how far everything was taken in."""
+        return self.taken if lowest is None else self.taken.at(lowest - 1)
+
+
 class EndpointQueue:
     """The open deliveries of one subscriber: which is next, what the store does not know yet, and how far it has come.
 
@@ -89,8 +107,8 @@ class EndpointQueue:
         self._ready: deque[Item] = deque()
         self._fresh: deque[Item] = deque()
         self._changed: dict[str, Item] = {}
-        self._open, self._unrecorded = _Lowest(), _Lowest()
-        self._taken_up_to = subscriber.checkpoint
+        self._tracks = (_Track(subscriber.checkpoint.own), _Track(subscriber.checkpoint.network))
+        """Of its organisation's own log, and of the network's."""
         self._failures = self._in_flight = self._unsent = self._at_hand = 0
         self._finished: set[str] | None = None
         self._served, self._lost, self._probing = True, False, False
@@ -118,20 +136,19 @@ class EndpointQueue:
         return self._lost
 
     @property
-    def taken_up_to(self) -> int:
-        """The position in the log up to which events have been looked at."""
-        return self._taken_up_to
+    def taken_up_to(self) -> FeedPosition:
+        """The position in the logs up to which events have been looked at."""
+        return FeedPosition(*(track.taken for track in self._tracks))
 
     @property
-    def lowest_open(self) -> int | None:
-        """The position of the first event that is not delivered yet, of those taken in."""
-        return self._open.value()
+    def delivered_up_to(self) -> FeedPosition:
+        """Up to where everything is delivered, of what was taken in."""
+        return FeedPosition(*(track.before(track.open.value()) for track in self._tracks))
 
     @property
-    def checkpoint(self) -> int:
+    def checkpoint(self) -> FeedPosition:
         """Up to where everything is in the store, or needs nothing."""
-        lowest = self._unrecorded.value()
-        return self._taken_up_to if lowest is None else lowest - 1
+        return FeedPosition(*(track.before(track.unrecorded.value()) for track in self._tracks))
 
     # The endpoint
 
@@ -203,8 +220,7 @@ class EndpointQueue:
         """
         window = self._subscriber.endpoint.coalesce_seconds
         waiting = self._subjects.get(event.subject)
-        self._open.add(event.position)
-        self._unrecorded.add(event.position)
+        self._tracks[event.of_network].add(event.position)
         if window and waiting and _joins(waiting[-1], event):
             item = waiting[-1]
             waits = timedelta(seconds=max(0.0, item.due - now))
@@ -236,9 +252,10 @@ class EndpointQueue:
         self._at_hand -= weight_of(item.events)
         item.events = ()
 
-    def passed(self, position: int) -> None:
+    def passed(self, position: FeedPosition) -> None:
         """Everything up to there has been looked at."""
-        self._taken_up_to = max(self._taken_up_to, position)
+        for track, reached in zip(self._tracks, (position.own, position.network), strict=True):
+            track.taken = reached
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
@@ -255,7 +272,7 @@ class EndpointQueue:
             return None
         item = Item(delivery, now, due, recorded=True, stored_body=delivery.made > 0 or not delivery.positions)
         for position in delivery.positions:
-            self._open.add(position)
+            self._tracks[delivery.network].open.add(position)
         self._put(item)
         return item
 
@@ -340,7 +357,7 @@ class EndpointQueue:
         del self._items[item.delivery.id]
         if self._finished is not None:
             self._finished.add(item.delivery.id)
-        self._open.discard(item.delivery.positions)
+        self._tracks[item.delivery.network].open.discard(item.delivery.positions)
         if not waiting:
             del self._subjects[item.delivery.subject]
             return None
@@ -366,7 +383,7 @@ class EndpointQueue:
         """The store has these; the events that they stand for are safe."""
         for item, stored in snapshots:
             delivery = item.delivery
-            self._unrecorded.discard(stored.positions)
+            self._tracks[delivery.network].unrecorded.discard(stored.positions)
             item.recorded = delivery.positions == stored.positions
             if (stored.attempts or stored.body is not None) and (delivery is not stored or delivery.is_open):
                 body = delivery.body if item.sending or stored.body is None else None
