@@ -167,6 +167,7 @@ async def _make(connection: Connection, table: str, day: date) -> None:
         await connection.execute(
             sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING ALL)").format(sql.Identifier(name), sql.Identifier(table))
         )
+        await connection.execute("SELECT expect_large_tenants(%s)", (name,))
         await close(connection, name)
         if await is_distributed(connection, table):  # before it is attached: nobody waits for it meanwhile
             await connection.execute("SELECT create_distributed_table(%s, 'org', colocate_with => %s)", (name, table))
