@@ -1,5 +1,6 @@
 """The one seam where PostgreSQL's errors become the domain's."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,8 @@ CONFLICTS = {
     "push_parts_pkey": "The batch has that part already.",
 }
 """What breaking a unique index means; tables add theirs."""
+_OF_A_SHARD = re.compile(r"_\d+$")
+"""What a cluster adds to the name of a constraint."""
 _RESTARTING = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.TooManyConnections)
 
 
@@ -52,7 +55,7 @@ def translate(error: BaseException) -> BaseException:
 
 
 def _violation(error: errors.UniqueViolation) -> DomainError | errors.UniqueViolation:
-    constraint = error.diag.constraint_name or ""
+    constraint = _OF_A_SHARD.sub("", error.diag.constraint_name or "")
     if constraint == "idempotency_keys_pkey":
         return RequestInProgress(retry_after=1)
     if constraint in CONFLICTS:
