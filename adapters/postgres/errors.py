@@ -16,6 +16,8 @@ CONFLICTS = {
 """What breaking a unique index means; tables add theirs."""
 _OF_A_SHARD = re.compile(r"_\d+$")
 """What a cluster adds to the name of a constraint."""
+_NAMED = re.compile('"([^"]+)"$')
+"""Of an error that another node heard of, only the words come along."""
 _RESTARTING = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.TooManyConnections)
 
 
@@ -55,7 +57,8 @@ def translate(error: BaseException) -> BaseException:
 
 
 def _violation(error: errors.UniqueViolation) -> DomainError | errors.UniqueViolation:
-    constraint = _OF_A_SHARD.sub("", error.diag.constraint_name or "")
+    named = error.diag.constraint_name or "".join(_NAMED.findall(error.diag.message_primary or ""))
+    constraint = _OF_A_SHARD.sub("", named)
     if constraint == "idempotency_keys_pkey":
         return RequestInProgress(retry_after=1)
     if constraint in CONFLICTS:
