@@ -7,6 +7,7 @@ started in a directory of its own.
 import asyncio
 import atexit
 import os
+import random
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
@@ -36,6 +37,7 @@ from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from domain.kernel.plain import plain
+from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Plan
 from domain.webhooks.model import SHARDS
 from adapters.wire.catalogue import WireRendering
@@ -110,7 +112,11 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
     """Everything in PostgreSQL, on the machine's clock."""
     address = await database(where)
     pool, clock = Pool(address, size=10), SystemClock()
-    shards = PostgresShards(pool, SHARDS)
+    node = random.choice(await pool.holding())
+    shards = PostgresShards(pool, SHARDS, node)
+
+    async def served(org: str) -> bool:
+        return list(await pool.homes([Tenant(org, True)])) == [node]
 
     async def pass_time(by: timedelta) -> None:
         await asyncio.sleep(by.total_seconds())
@@ -141,6 +147,7 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
             now=lambda: datetime.now(UTC),
             pass_time=pass_time,
             offer=offer,
+            served=served,
         )
     finally:
         await shards.close()
