@@ -17,6 +17,8 @@ from domain.kernel.ids import encode, uuid7
 DAYS: Final = 20
 """Over so many days rows are spread, up to yesterday."""
 SOURCES: Final = 8
+CATEGORIES: Final = ("ctg_0000000000000000000001", "ctg_0000000000000000000002")
+"""One that all products are filed under, and one that a single product is."""
 RARE: Final = SOURCES
 """The number of the source that has one offer, one product and one run; of the endpoint that has one delivery."""
 _OF_PRODUCT, _OF_VARIANT = 5, 2
@@ -53,7 +55,7 @@ FROM generate_series(0, {SOURCES}) n""",
 INSERT INTO products (org, livemode, id, catalogue, source, key, status, version, visibility, brand_key, data, created_at, updated_at)
 SELECT %(org)s, true, {_id("prod", "n", _PRODUCTS)}, %(catalogue)s, {_source("n", "n = 0")}, 'P' || n,
     CASE WHEN n = 0 THEN 'discontinued' WHEN n %% 20 = 0 THEN 'probably_discontinued' ELSE 'active' END, 1, 'listed',
-    CASE WHEN n = 0 THEN 'alone' ELSE 'brand ' || n %% 100 END, {_JSON.format(length=600)}, %(first)s,
+    CASE WHEN n = 0 THEN 'alone' ELSE 'brand' || n %% 100 END, {_JSON.format(length=600)}, %(first)s,
     {_UPDATED.format(n="n", of=_PRODUCTS)}
 FROM generate_series(0, {_PRODUCTS} - 1) n""",
     "product_documents": f"""
@@ -63,7 +65,7 @@ FROM generate_series(0, {_PRODUCTS} - 1) n""",
     "product_terms": f"""
 INSERT INTO product_terms (org, livemode, term, product)
 SELECT %(org)s, true, term, {_id("prod", "n", _PRODUCTS)} FROM generate_series(0, {_PRODUCTS} - 1) n,
-    unnest(ARRAY['w:halden', 'w:sofa', 'w:' || n, 'c:furniture', CASE WHEN n = 0 THEN 'c:alone' ELSE 'c:c' || n %% 30 END,
+    unnest(ARRAY['w:halden', 'w:sofa', 'w:' || n, 'c:' || (%(categories)s::text[])[1], CASE WHEN n = 0 THEN 'c:' || (%(categories)s::text[])[2] ELSE 'c:c' || n %% 30 END,
         CASE WHEN n = 0 THEN 'w:alone' WHEN n %% 3 = 0 THEN 'w:walnut' ELSE 'w:oak' END,
         CASE WHEN n = 0 THEN 'a:preorder' WHEN n %% 5 = 0 THEN 'a:low_stock' ELSE 'a:in_stock' END]) term""",
     "variants": f"""
@@ -107,7 +109,7 @@ SELECT %(org)s, true, {_id("dlv", "n")},
     {_ENDPOINT.format(n=f"CASE WHEN n = 1 THEN {RARE} WHEN n %% 10 < 9 THEN 0 ELSE n %% {SOURCES} END")}, {_id("evt", "n")},
     CASE WHEN n = 0 THEN 'source.blocked' WHEN n %% 10 = 0 THEN 'product.updated' ELSE 'offer.changed' END, {_id("ofr", "n")},
     ARRAY[n::bigint], CASE WHEN n = 0 THEN 'failed' ELSE 'succeeded' END,
-    '[{{"at": "2026-11-20T13:08:00.123+00:00", "status": 200, "duration_ms": 12}}]', 1, {_TIME.format(n="n")}, {_TIME.format(n="n")}
+    '[{{"at": "2026-11-20T13:08:00.123+00:00", "status": "succeeded", "duration_ms": 12}}]', 1, {_TIME.format(n="n")}, {_TIME.format(n="n")}
 FROM generate_series(0, %(rows)s - 1) n""",
     "request_logs": f"""
 INSERT INTO request_logs (org, livemode, position, id, method, path, route, status, duration_ms, actor, via, api_version, created_at)
@@ -131,10 +133,25 @@ def _days(today: date) -> list[str]:
     return [encode(uuid7(int(noon.timestamp()) * 1000, 0))[:8] for noon in noons]
 
 
+def made_id(kind: str, number: int, today: date, of: int | None = None) -> str:
+    """The id that a row of that number has, of so many; sources and endpoints are all of the first day."""
+    days = _days(today)
+    day = days[number * len(days) // of] if of else days[0]
+    return f"{kind}_{day}{number:014d}"
+
+
 async def fill(connection: Connection, org: str, catalogue: str, rows: int, today: date) -> dict[str, Any]:
     """So many offers, events, deliveries, request logs and runs of the organisation's live data; answers what they were made of."""
     first = datetime(today.year, today.month, today.day, tzinfo=UTC) - timedelta(days=DAYS)
-    values = {"org": org, "catalogue": catalogue, "rows": rows, "days": _days(today), "first": first, "today": datetime.now(UTC)}
+    values = {
+        "org": org,
+        "catalogue": catalogue,
+        "rows": rows,
+        "days": _days(today),
+        "categories": list(CATEGORIES),
+        "first": first,
+        "today": datetime.now(UTC),
+    }
     async with AsyncClientCursor(connection) as cursor:
         for statement in _STATEMENTS.values():
             await cursor.execute(statement.encode(), values)

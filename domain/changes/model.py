@@ -73,6 +73,11 @@ class LogPosition:
         """Behind an event of the same log."""
         return LogPosition(self.epoch, event.position, event.time)
 
+    def differs(self, other: "LogPosition") -> bool:
+        """Whether the same number is another place there."""
+        known = self.time is not None and other.time is not None
+        return self.position == other.position and known and self.time != other.time
+
     def at(self, position: int) -> "LogPosition":
         """At another position of the same log, of which nothing else is known."""
         return self if position == self.position else LogPosition(self.epoch, position)
@@ -136,6 +141,10 @@ class LogBounds:
         lost = position.epoch not in (0, self.epoch)
         return LogPosition(self.epoch, max(self.low, min(position.position, self.began if lost else self.last)))
 
+    def named(self, position: LogPosition) -> LogPosition:
+        """The position with this epoch, if it was given out while the log had none, or by the first releases."""
+        return position if position.epoch else LogPosition(self.epoch, position.position, position.time)
+
     def holds(self, position: LogPosition) -> bool:
         """Whether one can go on from there without missing anything."""
         if not self.low <= position.position <= self.last:
@@ -144,8 +153,7 @@ class LogBounds:
             return True
         if position.epoch != self.epoch and (position.epoch or self.began):
             return False
-        known = position.position == self.last and position.time is not None and self.time is not None
-        return not known or position.time == self.time
+        return not position.differs(self.end)
 
     def beyond(self, position: LogPosition) -> bool:
         """Whether a position of this very epoch lies beyond the end, so that the log must have lost something."""

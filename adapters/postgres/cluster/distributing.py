@@ -41,6 +41,15 @@ _UNREACHED: Final = """
 SELECT from_nodename || ':' || from_nodeport, to_nodename || ':' || to_nodeport
 FROM citus_check_cluster_node_health() WHERE result IS NOT TRUE
 """
+_SERVER: Final = """
+SELECT nodename || ':' || nodeport, result FROM run_command_on_workers($each$
+    DO $$ BEGIN
+        PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
+        CREATE TABLE IF NOT EXISTS public.log_server (id boolean PRIMARY KEY DEFAULT true CHECK (id), identity text COLLATE "C" NOT NULL);
+    END $$
+$each$) WHERE NOT success
+"""
+"""Each node tells by one of its own that it was restored or promoted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +93,8 @@ async def distribute(found: Coordinator, shards: int, tell: Callable[[str], None
     if planned.missing:
         await _nobody_must_be_at_work(found)
     await _let_roles_pass(found)
+    for name, said in await found.rows(_SERVER):
+        raise ClusterError(f"{name} could not be made ready: {said}")
     for name in planned.reference:
         tell(f"{name}: to every node")
         await found.rows("SELECT create_reference_table(%(name)s::text::regclass)", name=name)

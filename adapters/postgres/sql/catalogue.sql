@@ -20,20 +20,20 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s)
 -- product_sizes --
 -- How many products pass each filter, counted no further than it matters: a list walks along the rarest.
 SELECT '' AS filter, {counted} + 1 AS size
-UNION ALL SELECT 'word0', (SELECT count(*) FROM (SELECT FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word0)s LIMIT {counted}) n) --? word0
-UNION ALL SELECT 'word1', (SELECT count(*) FROM (SELECT FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word1)s LIMIT {counted}) n) --? word1
-UNION ALL SELECT 'word2', (SELECT count(*) FROM (SELECT FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word2)s LIMIT {counted}) n) --? word2
-UNION ALL SELECT 'word3', (SELECT count(*) FROM (SELECT FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word3)s LIMIT {counted}) n) --? word3
-UNION ALL SELECT 'word4', (SELECT count(*) FROM (SELECT FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word4)s LIMIT {counted}) n) --? word4
-UNION ALL SELECT 'word5', (SELECT count(*) FROM (SELECT FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word5)s LIMIT {counted}) n) --? word5
-UNION ALL SELECT 'word6', (SELECT count(*) FROM (SELECT FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word6)s LIMIT {counted}) n) --? word6
-UNION ALL SELECT 'word7', (SELECT count(*) FROM (SELECT FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word7)s LIMIT {counted}) n) --? word7
-UNION ALL SELECT 'category', (SELECT count(*) FROM (SELECT FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(category)s LIMIT {counted}) n) --? category
-UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(availability)s LIMIT {counted}) n) --? availability
-UNION ALL SELECT 'brand', (SELECT count(*) FROM (SELECT FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND brand_key = %(brand)s LIMIT {counted}) n) --? brand
-UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {counted}) n) --? source
-UNION ALL SELECT 'status', (SELECT count(*) FROM (SELECT FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND status = %(status)s LIMIT {counted}) n) --? status
-UNION ALL SELECT 'updated_since', (SELECT count(*) FROM (SELECT FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {counted}) n) --? updated_since
+UNION ALL SELECT 'word0', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word0)s LIMIT {counted}) n) --? word0
+UNION ALL SELECT 'word1', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word1)s LIMIT {counted}) n) --? word1
+UNION ALL SELECT 'word2', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word2)s LIMIT {counted}) n) --? word2
+UNION ALL SELECT 'word3', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word3)s LIMIT {counted}) n) --? word3
+UNION ALL SELECT 'word4', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word4)s LIMIT {counted}) n) --? word4
+UNION ALL SELECT 'word5', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word5)s LIMIT {counted}) n) --? word5
+UNION ALL SELECT 'word6', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word6)s LIMIT {counted}) n) --? word6
+UNION ALL SELECT 'word7', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word7)s LIMIT {counted}) n) --? word7
+UNION ALL SELECT 'category', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(category)s LIMIT {counted}) n) --? category
+UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(availability)s LIMIT {counted}) n) --? availability
+UNION ALL SELECT 'brand', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND brand_key = %(brand)s LIMIT {counted}) n) --? brand
+UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {counted}) n) --? source
+UNION ALL SELECT 'status', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND status = %(status)s LIMIT {counted}) n) --? status
+UNION ALL SELECT 'updated_since', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {counted}) n) --? updated_since
 
 -- products_walked --
 -- The one index that a page of products is walked along, in the list's order; the latest changes, which are few, are sorted.
@@ -147,9 +147,9 @@ SELECT CASE WHEN %(livemode)s THEN live_catalogue ELSE test_catalogue END FROM o
 
 -- offer_sizes --
 SELECT '' AS filter, {counted} + 1 AS size
-UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {counted}) n) --? source
-UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND availability = %(availability)s LIMIT {counted}) n) --? availability
-UNION ALL SELECT 'updated_since', (SELECT count(*) * {counted} / {products} FROM (SELECT FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {products}) n) --? updated_since
+UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {counted}) n) --? source
+UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND availability = %(availability)s LIMIT {counted}) n) --? availability
+UNION ALL SELECT 'updated_since', (SELECT count(*) * {counted} / {products} FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {products}) n) --? updated_since
 
 -- offers_walked --
 SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s

@@ -57,12 +57,25 @@ class ChangesService:
         if after is None:
             return FeedPosition(ends.own.start, ends.network.start if ends.network else BEGINNING)
         await self._refuse_lost(tenant, after.own, ends.own)
+        after = replace(after, own=ends.own.named(after.own))
         if ends.network is None or ends.network.holds(after.network):
             return after
         if not ends.licensed:  # who sees nothing of it has missed nothing
             return replace(after, network=ends.network.end)
         await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
         return after
+
+    async def resume(self, tenant: Tenant, after: FeedPosition) -> FeedPosition:
+        """The same, having looked whether the events that it stands behind are those it was given for. Raises CursorExpired.
+
+        A page finds that out by itself; a stream must not begin only to end, for its client would come again with the same.
+        """
+        position = await self.start(tenant, after)
+        ends = await self._ends(tenant)
+        await self._log.read_batch(View.own(tenant), position.own, ends.own.end, 1)
+        if ends.network and ends.licensed:
+            await self._log.read_batch(View.network(tenant), position.network, ends.network.end, 1)
+        return position
 
     async def _refuse_lost(self, log: Tenant, after: LogPosition, bounds: LogBounds) -> None:
         if bounds.beyond(after):
@@ -101,7 +114,11 @@ class ChangesService:
         until = loop.time() + (PATIENCE if patient else 0)
         ends = await self._ends(tenant)
         await self._refuse_lost(tenant, after.own, ends.own)
-        if ends.network and not ends.licensed:
+        page.position = replace(after, own=ends.own.named(after.own))
+        if ends.network and ends.licensed:
+            await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
+            page.position = replace(page.position, network=ends.network.named(after.network))
+        elif ends.network:
             page.position = replace(page.position, network=ends.network.end)
         while True:
             if ends.network and ends.licensed:

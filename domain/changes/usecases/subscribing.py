@@ -126,11 +126,14 @@ class LogChannel:
             self.learn(await self.reading.licensed([self.view.tenant]))
         if not self.shown:
             return EventBatch((), self.position, caught_up=True)
-        if after.position >= self.position.position:
-            return EventBatch((), after, caught_up=True)
-        return await self.reading.read_batch(
-            self.view, after, self.position, limit, subscription.wanted, most_bytes=most_bytes
-        )
+        if after.differs(self.position):
+            raise CursorExpired
+        if after.position == self.position.position:
+            return EventBatch((), self.position, caught_up=True)
+        end = self.position
+        if after.position > end.position:  # the channel may not have come so far, or the log have gone back
+            self.dirty, end = True, LogPosition(end.epoch, OPEN_END)
+        return await self.reading.read_batch(self.view, after, end, limit, subscription.wanted, most_bytes=most_bytes)
 
     async def read_on(self, limit: int, most_bytes: int) -> bool:
         """Read what is new, and hand it out; answers whether there is more. Raises CursorExpired."""

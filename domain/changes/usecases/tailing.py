@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from domain.changes.model import ALL, EventFilter, FeedBatch, FeedPosition, LogPosition, View, network_of
-from domain.changes.usecases.high_watermark import HighWatermarks
+from domain.changes.usecases.high_watermark import LATELY, MOST_KNOWN, HighWatermarks
 from domain.changes.usecases.reading import LogReading
 from domain.changes.usecases.subscribing import LogChannel, LogSubscription
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES, READ_BYTES
@@ -92,6 +92,8 @@ class LogTailer:
         self._followed: set[Subscription] = set()
         self._kick = asyncio.Event()
         self._swept = 0.0
+        self._said: dict[Tenant, float] = {}
+        """When something was last said of each log, as far as bounds that are remembered may be older."""
         self.closing = False
         """The process is about to stop: whoever waits should come to an end."""
 
@@ -120,6 +122,7 @@ class LogTailer:
         if channel is None:
             bounds = await self.high_watermarks.lately(view.log)
             channel = self._channels.setdefault(view, LogChannel(self.log, view, bounds.end if bounds else after))
+            channel.dirty = self._said.get(view.log, 0.0) >= self.high_watermarks.looked(view.log)
         return channel.join(after, wanted, most, news)
 
     def _leave(self, part: LogSubscription) -> None:
@@ -174,8 +177,12 @@ class LogTailer:
             await asyncio.gather(heard, kicked, return_exceptions=True)
 
     def _mark(self, logs: frozenset[Tenant]) -> None:
+        now = asyncio.get_running_loop().time()
+        self._said.update(dict.fromkeys(logs, now))
+        if len(self._said) > MOST_KNOWN:
+            self._said = {log: said for log, said in self._said.items() if said > now - LATELY}
         for channel in self._channels.values():
-            if channel.view.log in logs and channel.shown:
+            if channel.view.log in logs and channel.shown is not False:
                 channel.dirty = True
 
     async def _sweep(self) -> None:
