@@ -260,13 +260,9 @@ async def _first_with_events(connection: Connection, day: date) -> sql.Identifie
 async def _forget_aged(connection: Connection, table: str, before: date) -> None:
     """Delete what the default partition has of earlier days; of events only what the log has left behind as well."""
     aged = PARTITIONED[table].before(before)
-<<<<<<< HEAD
     any_aged = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT 1) AS aged").format(
         default_of(table), aged
     )
-=======
-    any_aged = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT 1) AS aged").format(default_of(table), aged)
->>>>>>> log
     if not await _number(connection, any_aged):
         return
     if table == "events":
@@ -274,7 +270,9 @@ async def _forget_aged(connection: Connection, table: str, before: date) -> None
         aged += sql.SQL(" AND {}").format(_LEFT_BEHIND)
     batch = deletion(default_of(table), aged)
     if await is_distributed(connection, table):  # a batch of all organisations' rows is none that a cluster could take
-        batch = sql.SQL("WITH gone AS (DELETE FROM {} AS e WHERE {} RETURNING 1) SELECT 0").format(default_of(table), aged)
+        batch = sql.SQL("WITH gone AS (DELETE FROM {} AS e WHERE {} RETURNING 1) SELECT 0").format(
+            default_of(table), aged
+        )
     while await _number(connection, batch) == BATCH:
         pass
 
