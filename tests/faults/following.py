@@ -215,7 +215,7 @@ class Tailing(Follower):
 def followers(tenancy: Tenancy, books: Mapping[Any, Book]) -> list[Follower]:
     """One of each kind."""
     return [
-        Pages("pages", tenancy, books, query={"limit": "17"}),
+        Pages("pages", tenancy, books, query={"limit": "50"}),
         Pages("pages of few", tenancy, books, query={"limit": "17", "types": "offer.created"}),
         Pages("long polls", tenancy, books, query={"limit": "100", "wait": "5"}),
         Stream("stream", tenancy, books),

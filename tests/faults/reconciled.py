@@ -1,7 +1,7 @@
 """Holds what writers, followers and receivers know against the logs: one line for everything that is wrong."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from benchmarks.receiving import Receiving
@@ -31,8 +31,9 @@ def faults(
     followers: Sequence[Follower],
     hooks: Mapping[str, Sequence[Hook]],
     at: Receiving,
+    lost: Collection[str] = (),
 ) -> list[str]:
-    """What is wrong; some of it may only be late."""
+    """What is wrong; some of it may only be late. `lost` are events that were there before the database went back."""
     logs: dict[str, list[Logged]] = {org: [] for org in (*hooks, NETWORK)}
     for one in log:
         logs[one.org].append(one)
@@ -41,7 +42,7 @@ def faults(
     found = [*_of_logs(logs, lasts), *_of_writers(logs, writers), *_of_network(logs, publishers)]
     for one in followers:
         found += _of_follower(one, wanted[one.tenancy.tenant.org])
-    return found + _of_receivers(wanted, hooks, at)
+    return found + _of_receivers(wanted, hooks, at, lost)
 
 
 def _seen_by(org: str, logs: Mapping[str, Sequence[Logged]], publishers: set[str], holder: str) -> list[Logged]:
@@ -94,14 +95,29 @@ def _of_follower(follower: Follower, wanted: Sequence[Logged]) -> list[str]:
     return [f"{follower.kind} of {org}: {one}" for one in found]
 
 
+def mixed(follower: Follower, before: Sequence[Logged]) -> list[str]:
+    """Lives that ended when the database had gone back, and had been told anything else than the log of before."""
+    org = follower.tenancy.tenant.org
+    ids = {True: [one.id for one in before if one.org == org], False: [one.id for one in before if one.org == NETWORK]}
+    if follower.kind == "pages of few":
+        few = {one.id for one in before if one.type == "offer.created"}
+        ids = {own: [id_ for id_ in some if id_ in few] for own, some in ids.items()}
+    return [
+        f"{follower.kind} of {org}: a life before the last was told of events that were never in one log"
+        for life in follower.lives[:-1]
+        for own, expected in ids.items()
+        if (told := [one.id for one in life if (one.org == org) == own]) != expected[: len(told)]
+    ]
+
+
 def _part(follower: Follower, org: str, *, own: bool = True) -> list[Told]:
     return [one for one in follower.told if (one.org == org) == own]
 
 
 def _of_receivers(
-    wanted: Mapping[str, Sequence[Logged]], hooks: Mapping[str, Sequence[Hook]], at: Receiving
+    wanted: Mapping[str, Sequence[Logged]], hooks: Mapping[str, Sequence[Hook]], at: Receiving, lost: Collection[str]
 ) -> list[str]:
-    """Whatever was received before the database went back is left out: others came in its place."""
+    """They got everything in order, and what was lost later perhaps."""
     paths = {hook.path: [one.id for one in wanted[org]] for org, some in hooks.items() for hook in some}
-    report = reconcile(paths, at.deliveries(*paths))
+    report = reconcile(paths, [one for one in at.deliveries(*paths) if one.id not in lost])
     return [] if report.good else [f"receivers: {report}"]

@@ -11,11 +11,11 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from adapters.postgres.migrate import migrate
 from benchmarks.receiving import Receiving
@@ -31,7 +31,13 @@ _LOG: Final = """
 SELECT org, position, id, type, subject, version, coalesce(owner, org) FROM events WHERE NOT livemode ORDER BY org, position
 """
 _LIVING: Final = ("api", "worker", "scheduler")
-_BEHAVIOURS: Final = ({}, {"status": 500, "times": 1, "share": 0.02}, {"do": "close", "times": 1, "share": 0.02})
+CALM: Final = 45.0
+"""Seconds for which nothing comes any more, once nothing is struck: what is missing then does not come."""
+DOING_BADLY: Final[Sequence[Mapping[str, Any]]] = (
+    {},
+    {"status": 500, "times": 1, "share": 0.02},
+    {"do": "close", "times": 1, "share": 0.02},
+)
 
 
 @dataclass
@@ -44,11 +50,12 @@ class Scene:
     living: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     struck: Counter[str] = field(default_factory=Counter)
     hooks: dict[str, list[Hook]] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    """Events that were in a log before the database went back."""
 
-    def begin(self, at: Receiving) -> None:
+    def begin(self, at: Receiving, behaviours: Sequence[Mapping[str, Any]]) -> None:
         """Start the service, and make the organisations."""
-        self.living = {name: self.stage.start(name) for name in ("worker", "scheduler")}
-        self.living["api"] = self.stage.api()
+        self.start_processes()
         self.tenancies = [self.stage.organisation(livemode=False) for _ in range(3)]
         _, publisher, reader = self.tenancies
         self.server.rows(
@@ -57,7 +64,7 @@ class Scene:
             groups=sorted(NETWORK_GROUPS),
         )  # fmt: skip
         self.hooks = {
-            one.tenant.org: [hook(one.api, at, does=dict(kind)) for kind in _BEHAVIOURS] for one in self.tenancies
+            one.tenant.org: [hook(one.api, at, does=dict(kind)) for kind in behaviours] for one in self.tenancies
         }
         self.writers = Writers(self.tenancies, frozenset({publisher.tenant}), self.stage.env, seed=1)
         self.followers: list[Follower] = [
@@ -66,6 +73,15 @@ class Scene:
         self.reading = Reading(self.followers, self.stage.env, self.stage.port)
         self.at = at
 
+    def start_processes(self) -> None:
+        """Start the service."""
+        self.living = {name: self.stage.start(name) for name in ("worker", "scheduler")}
+        self.living["api"] = self.stage.api()
+
+    def end_processes(self) -> None:
+        """Stop the service, as an operator does."""
+        self.stage.stop(*self.living.values())
+
     def log(self) -> list[Logged]:
         """Every event of every log, in its order."""
         return [Logged(*row) for row in self.server.rows(_LOG)]
@@ -73,14 +89,22 @@ class Scene:
     def faults(self) -> list[str]:
         """What is wrong by now; what is only late goes away by itself."""
         lasts = dict(self.server.rows("SELECT org, last FROM event_logs WHERE NOT livemode"))
-        return faults(self.log(), lasts, self.writers, self.followers, self.hooks, self.at)
+        return faults(self.log(), lasts, self.writers, self.followers, self.hooks, self.at, self.lost)
 
-    def in_the_end(self, within: float) -> list[str]:
-        """The same, once all had time to get everything."""
-        until = time.monotonic() + within
-        while (found := self.faults()) and time.monotonic() < until and not self.reading.strange:
+    def in_the_end(self) -> list[str]:
+        """The same, once all had time to get everything: as long as anything comes, one waits."""
+        heard, until = -1, 0.0
+        while True:
+            found = self.faults()
+            if (now := self._heard()) != heard:
+                heard, until = now, time.monotonic() + CALM
+            if not found or time.monotonic() > until or self.reading.strange:
+                return found + self.writers.strange + self.reading.strange
             time.sleep(1)
-        return found + self.writers.strange + self.reading.strange
+
+    def _heard(self) -> int:
+        """How much was told so far."""
+        return self.at.count() + sum(len(life) for one in self.followers for life in one.lives)
 
     def strike(self, dice: random.Random) -> None:
         """Something happens to the database, and now and then to one of the service's processes."""
@@ -143,6 +167,25 @@ class Scene:
             )
         yield f"receivers: {self.at.count():,} deliveries"
 
+    @contextmanager
+    def frozen(self, *names: str) -> Iterator[None]:
+        """These processes do nothing meanwhile."""
+        for name in names:
+            self.living[name].send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for name in names:
+                self.living[name].send_signal(signal.SIGCONT)
+
+    def gone_back(self, before: Sequence[Logged]) -> None:
+        """The database is what it was once: the writers, at rest, go on from there, and others' books are corrected."""
+        log = self.log()
+        self.lost |= {one.id for one in before} - {one.id for one in log}
+        for tenancy in self.tenancies:
+            own = [(one.id, one.subject, one.version) for one in log if one.org == tenancy.tenant.org]
+            self.writers.begin_anew(tenancy.tenant, own)
+
     def goes_on(self, count: int, within: float = 60) -> None:
         """Wait until so many more events of each organisation are acknowledged."""
         before = self.writers.acknowledged
@@ -154,8 +197,8 @@ class Scene:
 
 
 @contextmanager
-def scene() -> Iterator[Scene]:
-    """All of it, with nobody writing or reading yet."""
+def scene(behaviours: Sequence[Mapping[str, Any]] = DOING_BADLY) -> Iterator[Scene]:
+    """All of it, with nobody writing or reading yet; each organisation has receivers that behave so."""
     home = Path(tempfile.mkdtemp(prefix="jk", dir="/tmp"))
     home.chmod(0o755)
     server = Server(home)
@@ -165,7 +208,7 @@ def scene() -> Iterator[Scene]:
         made = Scene(server, Stage(server.url, home, {"JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS}))
         try:
             with receiver(made.stage) as at:
-                made.begin(at)
+                made.begin(at, behaviours)
                 yield made
         finally:
             made.stage.stop(number=signal.SIGKILL)

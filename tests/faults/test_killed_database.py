@@ -12,8 +12,6 @@ import pytest
 from tests.faults.scene import Scene, scene
 
 BLOWS = int(os.environ.get("FAULT_BLOWS", "30"))
-CALM = 120.0
-"""Seconds within which everybody has everything once nothing is struck any more."""
 
 
 def _struck(struck: Scene, blows: int, dice: random.Random) -> list[str]:
@@ -25,7 +23,7 @@ def _struck(struck: Scene, blows: int, dice: random.Random) -> list[str]:
             struck.strike(dice)
         struck.goes_on(20)
         struck.writers.pause()
-        return struck.in_the_end(CALM)
+        return struck.in_the_end()
 
 
 @pytest.mark.soak

@@ -108,7 +108,7 @@ class Writers:
         while not self._stop.is_set():
             if self._going.is_set():
                 await self._transaction(container, publisher, dice)
-                await asyncio.sleep(dice.random() * 0.1)
+                await asyncio.sleep(dice.random() * 0.3)
             else:
                 self._at_rest.add(number)
                 await asyncio.sleep(0.02)
@@ -117,7 +117,7 @@ class Writers:
 
     async def _transaction(self, container: Container, publisher: Publisher, dice: random.Random) -> None:
         """Some are large, some slow, some are rolled back."""
-        events = publisher.next(dice.choice((1, 1, 2, 3, 5, 8, 60)))
+        events = publisher.next(dice.choice((1, 1, 1, 2, 2, 3, 3, 5, 8, 50)))
         for event in events:
             event.network = publisher.tenant in self.publishers
         ids, book = [event.id for event in events], self.books[publisher.tenant]
