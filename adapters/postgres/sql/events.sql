@@ -130,14 +130,17 @@ SELECT true, position, id, type, subject, product, source, catalogue, version, t
 
 -- network --
 -- Of the network's log those events that the reader's licences show, with the groups shown. So many are looked at in one
--- go; `reached` is the last of them, `scanned` their number.
-SELECT begun.same, begun.reached, begun.scanned, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue,
+-- go; `reached` is the last of them, dated `dated`, and `scanned` their number.
+SELECT begun.same, begun.reached, begun.dated, begun.scanned, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue,
     e.version, e.time, e.body, e.groups
 FROM (
     SELECT count(*) AS scanned,
         EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s) AS same, --? forwards
-        max(looked.position) AS reached --? forwards
-        true AS same, min(looked.position) AS reached --? backwards
+        max(looked.position) AS reached, --? forwards
+        (SELECT time FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = max(looked.position) --? forwards
+            AND time >= %(since)s --? since
+        ) AS dated --? forwards
+        true AS same, min(looked.position) AS reached, NULL::timestamptz AS dated --? backwards
     FROM (SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
         AND position > %(after)s --? after
         AND position <= %(up_to)s --? up_to
