@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from benchmarks import feeds
+from benchmarks import feeds, lists
 from benchmarks.ingest import line
 from benchmarks.load import Figures, load
 from benchmarks.stack import CALL, Stack, stack
@@ -149,8 +149,21 @@ async def wait_for(port: int) -> None:
     sys.exit(f"nothing answers on port {port}")
 
 
+async def long_lists(rows: int) -> None:
+    """Lists of an organisation with so many rows of each kind."""
+    async with stack(port=OURS) as parts:
+        large = await lists.prepare(parts, rows)
+        api = parts.process("api")
+        try:
+            await wait_for(OURS)
+            await lists.list_figures(parts, f"http://127.0.0.1:{OURS}", large)
+        finally:
+            api.terminate()
+            api.wait(20)
+
+
 async def main(products: int, seconds: float, rounds: int, deep: int) -> None:
-    """Every figure of the command."""
+    """The catalogue's figures, beside a bare app."""
     async with stack(port=OURS) as parts:
         started = time.perf_counter()
         tenant, secret = await prepare(parts, products)
@@ -203,5 +216,10 @@ if __name__ == "__main__":
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--deep", type=int, default=900)
+    options.add_argument("--rows", type=int, default=100_000, help="of the long lists (default: 100,000)")
+    options.add_argument("--only", nargs="+", default=["catalogue", "lists"], choices=("catalogue", "lists"))
     told = options.parse_args()
-    asyncio.run(main(told.products, told.seconds, told.rounds, told.deep))
+    if "catalogue" in told.only:
+        asyncio.run(main(told.products, told.seconds, told.rounds, told.deep))
+    if "lists" in told.only:
+        asyncio.run(long_lists(told.rows))

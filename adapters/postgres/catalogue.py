@@ -8,10 +8,9 @@ from typing import Any
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
 from adapters.postgres.catalogue_batch import BatchWriter, stage_fingerprints
-from adapters.postgres.catalogue_query import offers_query, products_query
+from adapters.postgres.catalogue_query import SQL, ListQuery, offers_query, products_query, walked_along
 from adapters.postgres.listing import page_of
 from adapters.postgres.session import Fetched, Session, texts
-from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS, Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
@@ -30,8 +29,6 @@ from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.paging import Page, PageRequest
 from ports.catalogue import Rendering
 
-SQL = statements("catalogue")
-
 
 class PostgresCatalogueStore:
     """The tenant's catalogue."""
@@ -43,11 +40,26 @@ class PostgresCatalogueStore:
     async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         if filter.catalogue is not None and not await self._sees(filter.catalogue):
             return Page((), False, None)
-        sql, values = products_query(filter, page_request)
-        found = await self._session.all(sql, **values)
+        found, end = await self._found(products_query(filter, page_request))
         if any(body is None for _, body, _ in found):
             found, page_request = await self._weighed(found, page_request)
-        return page_of(list(map(Document._make, found)), page_request, _id)
+        return page_of(list(map(Document._make, found)), page_request, _id, end)
+
+    async def _found(self, query: ListQuery) -> tuple[list[Fetched], str | None]:
+        """A page's rows, with one more when there are more; and where it ends when it looked at as much as it may before."""
+        sizes: dict[str, int] = {}
+        if (counting := query.sizes) is not None:
+            sizes = dict(await self._session.all(counting, **query.values))
+        walked = walked_along(query.name, query.names, sizes)
+        found = await self._session.all(query.statement(walked), **query.values)
+        if len(found) > query.page_request.limit or (looking := query.end(walked)) is None:
+            return found, None
+        row = await self._session.one(looking, **query.values)
+        if row is None:
+            return found, None
+        backwards = query.page_request.backwards
+        within = [one for one in found if (one[0] <= row[0] if backwards else one[0] >= row[0])]
+        return within, row[0]
 
     async def _weighed(self, found: list[Fetched], page_request: PageRequest) -> tuple[list[Fetched], PageRequest]:
         """A page with large documents, as far as its bytes go, and one row more when there is more."""
@@ -63,9 +75,8 @@ class PostgresCatalogueStore:
         return Document(*row) if row else None
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
-        sql, values = offers_query(filter, page_request)
-        found = await self._session.all(sql, **values)
-        page = page_of(found, page_request, lambda row: str(row[0]))
+        found, end = await self._found(offers_query(filter, page_request))
+        page = page_of(found, page_request, lambda row: str(row[0]), end)
         large = sorted({row[2] for row in page.items if row[21] is None})
         titles: dict[str, str] = dict(await self._session.all(SQL["titles"], ids=large)) if large else {}
         return Page(tuple(_line(row, titles) for row in page.items), page.has_more, page.next_key)

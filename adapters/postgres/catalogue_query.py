@@ -1,40 +1,123 @@
-"""Lists of products and offers: which lines of their statements a request keeps, and their parameters."""
+"""Lists of products and offers: which lines of their statements a request keeps, and their parameters (ADR 24)."""
 
-from collections.abc import Iterable
-from typing import Any, Final, LiteralString
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, LiteralString, NamedTuple
 
-from adapters.postgres.listing import page_names, page_params
+from adapters.postgres.listing import LOOKED, page_names, page_params
 from adapters.postgres.sqlfile import rendered, statements
 from domain.catalogue import search
 from domain.catalogue.model import OfferFilter, ProductFilter
 from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.paging import PageRequest
 
-SQL: Final = statements("catalogue")
+_PROBED: Final = 4_000
+"""LOOKED, where each row is looked up in another index: some three microseconds each."""
+_COUNTED: Final = 500
+"""Up to which the rows of a filter are counted, to find the rarest."""
+_PRODUCTS: Final = 300
+"""Products that changed lately whose offers are sorted for a page."""
 _SHARE: Final = 16 << 10
 """Bytes up to which a product's or variant's data is read for the one name in it: nearly all are smaller."""
-Query = tuple[LiteralString, dict[str, Any]]
+_PARTS: Final = statements("catalogue")
+SQL: Final = statements(
+    "catalogue",
+    products_walked=_PARTS["products_walked"],
+    offers_walked=_PARTS["offers_walked"],
+    looked=str(LOOKED),
+    probed=str(_PROBED),
+    counted=str(_COUNTED),
+    products=str(_PRODUCTS),
+)
 FILTERS: Final = {
     "products": ("updated_since", "status", "brand", "category", "availability", "source", "q"),
     "offers": ("variant", "product", "source", "availability", "updated_since"),
 }
 """The filters of each list that its statement knows."""
+_WORDS: Final = tuple(f"word{n}" for n in range(search.QUERY_WORDS))
+_TERMS: Final = frozenset((*_WORDS, "category", "availability"))
+_WALKED: Final = {
+    "products": ("brand", *_WORDS, "category", "source", "availability", "status", ""),
+    "offers": ("variant", "product", "source", "availability", ""),
+}
+"""What a list can be walked along, the likely rarest first; nothing is the list itself."""
+_UPDATED: Final = "updated_since"
+_COLUMNS: Final = frozenset({"brand", "source", "status", _UPDATED})
+"""Filters of products that their own rows hold."""
+_FEW: Final = frozenset({"variant", "product"})
+"""Filters that so few offers pass that a page looks at all of them."""
 
 
-def list_sql(name: str, filters: Iterable[str], page_request: PageRequest) -> LiteralString:
-    """The statement of the list (of FILTERS) with these filters given, for that page.
+class ListQuery(NamedTuple):
+    """A list that is asked for: its name, its filters as columns and terms hold them, what its page needs beside them.
 
-    A query is looked for word by word: `word0` to `word7` as well as `q`, or `no_word` when it holds none.
+    `names` are the lines that it keeps of its statement, but for those that depend on what is walked along.
     """
-    names = page_names(page_request).union(filters)
-    names |= {"some" if names & {*FILTERS["products"]} else "all"} if name == "products" else set()
-    return rendered(SQL[name], names, page_request.limit + 1)
+
+    name: str
+    names: frozenset[str]
+    values: dict[str, Any]
+    page_request: PageRequest
+
+    @property
+    def sizes(self) -> LiteralString | None:
+        """The statement that counts what passes each filter, if what is walked along depends on that."""
+        known = self.names & {*_WALKED[self.name], _UPDATED}
+        if known & _FEW or (len(known) < 2 and _UPDATED not in known):
+            return None
+        return rendered(SQL["product_sizes" if self.name == "products" else "offer_sizes"], self.names)
+
+    def statement(self, walked: str) -> LiteralString:
+        """The list's statement."""
+        return list_sql(self.name, self.names, self.page_request, walked)
+
+    def end(self, walked: str) -> LiteralString | None:
+        """The statement that finds where a page ends that is not full; None when all that there is was looked at."""
+        others = self.names - {walked, "q"}
+        if walked == _UPDATED or walked in _FEW or not others or "no_word" in others:
+            return None
+        return list_sql(self.name, self.names, self.page_request, walked, of=f"{self.name}_end")
 
 
-def products_query(filter: ProductFilter, page_request: PageRequest) -> Query:
-    """The statement of GET /v1/products and its parameters: each as the columns and terms hold it."""
+def list_sql(
+    name: str, filters: Iterable[str], page_request: PageRequest, walked: str | None = None, of: str | None = None
+) -> LiteralString:
+    """The statement of the list (of FILTERS) with these filters given, for that page, `walked` along one of them.
+
+    A query is looked for word by word: `word0` to `word7` as well as `q`, or `no_word` when it holds none. `of` names
+    another statement that walks as this one does.
+    """
+    given = frozenset(filters)
+    walked = walked_along(name, given, {}) if walked is None else walked
+    others = given - {walked}
+    names = page_names(page_request) | others | {f"by_{walked}"}
+    if name == "products":
+        names |= {f"given_{filter}" for filter in given} | ({"some", _way(walked)} if given else {"all"})
+        if others & _COLUMNS:
+            names |= {"row" if _way(walked) == "by_column" else "probe"}
+    return rendered(SQL[of or name], names, page_request.limit + 1)
+
+
+def walked_along(name: str, filters: Collection[str], sizes: Mapping[str, int]) -> str:
+    """Which filter's index a page of the list is walked along: the rarest, or without sizes the likely rarest.
+
+    The latest changes have no index in the list's order: they are sorted, when all of them have been counted.
+    """
+    ways = [one for one in _WALKED[name] if not one or one in filters]
+    if not sizes:
+        return ways[0]
+    if sizes.get(_UPDATED, _COUNTED) < _COUNTED:
+        ways.append(_UPDATED)
+    return min(ways, key=sizes.__getitem__)
+
+
+def _way(walked: str) -> str:
+    """The lines of `products_walked` that serve it."""
+    return "by_term" if walked in _TERMS else "" if walked == _UPDATED else "by_column"
+
+
+def products_query(filter: ProductFilter, page_request: PageRequest) -> ListQuery:
+    """What GET /v1/products asks for."""
     values: dict[str, Any] = {}
-    share = {"share": LIST_BYTES // page_request.limit}
     if filter.updated_since is not None:
         values["updated_since"] = filter.updated_since
     if filter.status is not None:
@@ -52,10 +135,12 @@ def products_query(filter: ProductFilter, page_request: PageRequest) -> Query:
         words = {f"word{n}": search.word_term(word) for n, word in enumerate(search.query_words(filter.q))}
         values |= words | {"code": search.code(filter.q)}
         names |= {"q", *(words or ("no_word",))}
-    return list_sql("products", names, page_request), values | share | page_params(page_request)
+    values |= {"share": LIST_BYTES // page_request.limit, **page_params(page_request)}
+    return ListQuery("products", frozenset(names), values, page_request)
 
 
-def offers_query(filter: OfferFilter, page_request: PageRequest) -> Query:
-    """The statement of GET /v1/offers and its parameters."""
+def offers_query(filter: OfferFilter, page_request: PageRequest) -> ListQuery:
+    """What GET /v1/offers asks for."""
     values = {name: value for name in FILTERS["offers"] if (value := getattr(filter, name)) is not None}
-    return list_sql("offers", values, page_request), values | {"share": _SHARE} | page_params(page_request)
+    names = frozenset(values)
+    return ListQuery("offers", names, values | {"share": _SHARE, **page_params(page_request)}, page_request)

@@ -9,7 +9,7 @@ from adapters.postgres.node_pool import PooledConnection
 from adapters.postgres.pool import Pool
 from adapters.postgres.sqlfile import rendered
 from adapters.postgres.weighing import fetched, weighed
-from domain.changes.model import EventBatch, EventFilter, LogPosition
+from domain.changes.model import OPEN_END, EventBatch, EventFilter, LogPosition
 from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
@@ -30,11 +30,13 @@ class FilteredReading:
     ) -> tuple[bool, EventBatch]:
         """EventReader.page, and whether the event behind which it begins stands where it stood."""
         names, values = narrowed(wanted, after)
-        values |= {"after": after.position, "up_to": end.position}
         found: list[LoggedEvent] = []
         reached = after.position
         async with self._pool.tenant(log) as link:
-            same = await self._same(link, log, after)
+            same, last = await self._same(link, log, after), end.position
+            if last >= OPEN_END:
+                last = (await fetched(link, log, SQL["high_watermark"], {}) or [(0,)])[0][0]
+            values |= {"after": after.position, "up_to": last}
             for most in _LOOKS:
                 blocks = await self._blocks(link, log, wanted, reached // BLOCK, most, "forwards")
                 values["after"] = reached
@@ -48,7 +50,7 @@ class FilteredReading:
         position = after.behind(found[-1]) if found else after
         if full:
             return same, EventBatch(found, position, caught_up=False)
-        if whole or reached >= end.position:
+        if whole or reached >= last:
             return same, EventBatch(found, furthest(position, end, whole=True), caught_up=True)
         return same, EventBatch(found, position.at(reached), caught_up=False)
 

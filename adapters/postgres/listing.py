@@ -1,11 +1,13 @@
 """Keyset pages: which lines of a list's statement a page needs, and the page made of one row more than was asked."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from domain.kernel.paging import Page, PageRequest
 
 T = TypeVar("T")
+LOOKED: Final = 10_000
+"""Rows that a page of a list with several filters looks at before it ends although it is not full."""
 
 
 def page_names(page_request: PageRequest) -> frozenset[str]:
@@ -21,11 +23,14 @@ def page_params(page_request: PageRequest) -> dict[str, Any]:
     return {"page_key": page_request.key}
 
 
-def page_of(rows: list[T], page_request: PageRequest, key: Callable[[T], str]) -> Page[T]:
-    """The page in list order; its next key continues in the direction asked."""
+def page_of(rows: list[T], page_request: PageRequest, key: Callable[[T], str], end: str | None = None) -> Page[T]:
+    """The page in list order; its next key continues in the direction asked.
+
+    `end` is the key of the last row that was looked at, when a page ends before it is full.
+    """
     more = len(rows) > page_request.limit
     rows = rows[: page_request.limit]
-    next_key = key(rows[-1]) if more else None
+    next_key = key(rows[-1]) if more else end
     if page_request.backwards:
         rows.reverse()
-    return Page(tuple(rows), more, next_key)
+    return Page(tuple(rows), next_key is not None, next_key)

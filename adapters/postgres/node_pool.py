@@ -45,10 +45,10 @@ class PooledConnection:
     tenant's rows alone, whatever is set, and of `joinery_system` all.
     """
 
-    __slots__ = ("connection", "cursor", "entered", "noted", "parts", "scope", "staged")
+    __slots__ = ("connection", "cursor", "entered", "node", "noted", "parts", "scope", "staged")
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: Connection, node: Node) -> None:
+        self.connection, self.node = connection, node
         self.cursor = connection.cursor(binary=True)
         self.scope: Tenant | None = None
         self.entered = False
@@ -148,7 +148,7 @@ class NodePool:
         if self._known:
             await connection.execute(_KNOWN, (self._known,))
         connection.prepare_threshold = 3
-        return PooledConnection(connection)
+        return PooledConnection(connection, self.node)
 
     async def _reached(self) -> Connection:
         """A new connection. While the node does not even refuse one, all but one hear at once that it is away."""

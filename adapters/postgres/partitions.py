@@ -154,7 +154,7 @@ async def _make(connection: Connection, table: str, day: date) -> None:
     name, days = partition_name(table, day), PARTITIONED[table]
     if day in await days_of(connection, table):
         return
-    strays = sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} LIMIT {}) AS strays").format(
+    strays = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT {}) AS strays").format(
         default_of(table), days.within(day), sql.Literal(MOST_MOVED + 1)
     )
     if await _number(connection, strays) > MOST_MOVED:
@@ -166,6 +166,7 @@ async def _make(connection: Connection, table: str, day: date) -> None:
         await connection.execute(
             sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING ALL)").format(sql.Identifier(name), sql.Identifier(table))
         )
+        await connection.execute("SELECT expect_large_tenants(%s)", (name,))
         await close(connection, name)
         await _move(connection, table, name, days.within(day))
         await connection.execute(_HOLD)
@@ -247,7 +248,7 @@ async def _first_with_events(connection: Connection, day: date) -> sql.Identifie
     """The partition of that day, or of the next that has any events; None without one."""
     for later, name in (await days_of(connection, "events")).items():
         if later >= day:
-            found = sql.SQL("SELECT count(*) FROM (SELECT FROM {} LIMIT 1) AS found").format(sql.Identifier(name))
+            found = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT 1) AS found").format(sql.Identifier(name))
             if await _number(connection, found):
                 return sql.Identifier(name)
     return None
@@ -256,7 +257,7 @@ async def _first_with_events(connection: Connection, day: date) -> sql.Identifie
 async def _forget_aged(connection: Connection, table: str, before: date) -> None:
     """Delete what the default partition has of earlier days; of events only what the log has left behind as well."""
     aged = PARTITIONED[table].before(before)
-    any_aged = sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} LIMIT 1) AS aged").format(default_of(table), aged)
+    any_aged = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT 1) AS aged").format(default_of(table), aged)
     if not await _number(connection, any_aged):
         return
     if table == "events":

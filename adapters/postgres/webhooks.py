@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Spread
+from adapters.postgres.listing import LOOKED, page_of
 from adapters.postgres.session import Session, lock_number
-from adapters.postgres.sqlfile import statements
+from adapters.postgres.sqlfile import rendered, statements
 from adapters.postgres.table import Table, TableStore
 from domain.catalogue.search import category_term
 from domain.changes.model import FeedPosition
@@ -30,7 +31,6 @@ from domain.webhooks.model import (
 from domain.webhooks.subscription import FILED, OF_A_SOURCE, ON_REQUEST, WEBHOOKS_ONLY
 from ports.signals import Signal
 
-SQL = statements("webhooks")
 CHANNEL: Final = "joinery_webhooks"
 ENDPOINTS: Final = Table(
     Endpoint,
@@ -49,6 +49,14 @@ ENDPOINTS: Final = Table(
     },
 )
 DELIVERIES: Final = Table(Delivery, "webhook_deliveries", computed={"made": "jsonb_array_length(attempts)"})
+SQL = statements(
+    "webhooks",
+    delivery=DELIVERIES.columns(),
+    deliveries_walked=statements("webhooks")["deliveries_walked"],
+    looked=str(LOOKED),
+)
+_BEYOND: Final = "~"
+"""Greater than any id."""
 _ATTEMPT_NAMES: Final = tuple(field.name for field in fields(Attempt))
 _CATALOGUES: Final[LiteralString] = " AND (e.catalogue = ANY(%(catalogues)s) OR e.type = ANY(%(webhooks_only)s))"
 _SOURCES: Final[LiteralString] = " AND (NOT (e.type ^@ ANY(%(of_a_source)s)) OR e.source = ANY(%(sources)s))"
@@ -128,7 +136,16 @@ class PostgresWebhookStore:
         return found if found and found.endpoint == endpoint else None
 
     async def deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
-        return await self._deliveries.page(page_request, wanted)
+        if wanted.endpoint is None or wanted.event is not None:
+            return await self._deliveries.page(page_request, wanted)
+        key = page_request.key or ("" if page_request.backwards else _BEYOND)
+        values = {**wanted.given(), "page_key": key}
+        rows = await self._session.all(deliveries_sql("deliveries", wanted, page_request), **values)
+        end = None
+        if len(rows) <= page_request.limit and wanted.status is not None and wanted.type is not None:
+            row = await self._session.one(deliveries_sql("deliveries_end", wanted, page_request), **values)
+            end = row[0] if row else None
+        return page_of([DELIVERIES.row_of(row) for row in rows], page_request, _id, end)
 
     async def add_delivery(self, delivery: Delivery) -> None:
         await self._deliveries.add(delivery)
@@ -164,6 +181,22 @@ class PostgresWebhookStore:
 
     async def _notify(self, endpoint: str) -> None:
         await self._session.run(SQL["notify"], payload=Signal(self._session.tenant, endpoint).payload)
+
+
+def _id(delivery: Delivery) -> str:
+    return delivery.id
+
+
+def deliveries_sql(name: str, wanted: DeliveryFilter, page_request: PageRequest) -> LiteralString:
+    """The statement `deliveries`, or `deliveries_end`, for an endpoint's deliveries of a status, a type, both or any.
+
+    Of both the likely rarer one is walked along: most deliveries have succeeded.
+    """
+    by_status = wanted.status is not None and (wanted.type is None or wanted.status != DeliveryStatus.SUCCEEDED)
+    walked = "by_status" if by_status else "by_type" if wanted.type is not None else "by_endpoint"
+    cut = wanted.status is not None and wanted.type is not None
+    names = {walked, "cut" if cut else "whole", "backwards" if page_request.backwards else "forwards", *wanted.given()}
+    return rendered(SQL[name], frozenset(names), page_request.limit + 1)
 
 
 def forecast_query(endpoint: Endpoint, since: datetime) -> tuple[LiteralString, LiteralString, dict[str, Any]]:

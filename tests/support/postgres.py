@@ -101,43 +101,50 @@ async def database(where: str = "embedded") -> str:
     return _made[where]
 
 
-@asynccontextmanager
-async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
-    """Everything in PostgreSQL, on the machine's clock."""
-    address = await database(where)
-    pool, clock = Pool(address, size=10), SystemClock()
-    shards = PostgresShards(pool, SHARDS)
+def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
+    """Everything in PostgreSQL, on the machine's clock; a plan is put on offer at every address."""
+    clock = SystemClock()
 
     async def pass_time(by: timedelta) -> None:
         await asyncio.sleep(by.total_seconds())
 
     async def offer(plan: Plan) -> None:
-        async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
-            values = {**plain(plan), "meters": Jsonb(plain(plan.meters)), "features": sorted(plan.features)}
-            await owner.execute(_OFFER, values)
+        for address in addresses:
+            async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+                values = {**plain(plan), "meters": Jsonb(plain(plan.meters)), "features": sorted(plan.features)}
+                await owner.execute(_OFFER, values)
 
+    return Backend(
+        name="postgres",
+        uow=PostgresUnitOfWork(pool, clock, WireRendering(), WireEventRendering()),
+        registry=PostgresOrgRegistry(pool),
+        memberships=PostgresMemberships(pool),
+        credentials=PostgresCredentials(pool),
+        dispatch=PostgresDispatch(pool),
+        schedule=PostgresSourceSchedule(pool),
+        sink=PostgresRequestLogSink(pool),
+        maintenance=PostgresIdempotencyMaintenance(pool),
+        storage=PostgresStorageUpkeep(pool),
+        events=PostgresEventReader(pool),
+        network=PostgresNetworkLog(pool, clock),
+        signals=PostgresSignals(pool),
+        delivery_log=PostgresDeliveryLog(pool, shards, clock),
+        sealed_values=PostgresSealedValues(pool),
+        shards=lambda: shards,
+        now=lambda: datetime.now(UTC),
+        pass_time=pass_time,
+        offer=offer,
+    )
+
+
+@asynccontextmanager
+async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
+    """Everything in one database."""
+    address = await database(where)
+    pool = Pool(address, size=10)
+    shards = PostgresShards(pool, SHARDS)
     try:
-        yield Backend(
-            name="postgres",
-            uow=PostgresUnitOfWork(pool, clock, WireRendering(), WireEventRendering()),
-            registry=PostgresOrgRegistry(pool),
-            memberships=PostgresMemberships(pool),
-            credentials=PostgresCredentials(pool),
-            dispatch=PostgresDispatch(pool),
-            schedule=PostgresSourceSchedule(pool),
-            sink=PostgresRequestLogSink(pool),
-            maintenance=PostgresIdempotencyMaintenance(pool),
-            storage=PostgresStorageUpkeep(pool),
-            events=PostgresEventReader(pool),
-            network=PostgresNetworkLog(pool, clock),
-            signals=PostgresSignals(pool),
-            delivery_log=PostgresDeliveryLog(pool, shards, clock),
-            sealed_values=PostgresSealedValues(pool),
-            shards=lambda: shards,
-            now=lambda: datetime.now(UTC),
-            pass_time=pass_time,
-            offer=offer,
-        )
+        yield assembled(pool, shards, address)
     finally:
         await shards.close()
         await pool.close()

@@ -17,9 +17,61 @@ SELECT product, body, etag FROM (
 SELECT id, convert_from(data, 'UTF8')::json ->> 'title' FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s)
 
+-- product_sizes --
+-- How many products pass each filter, counted no further than it matters: a list walks along the rarest.
+SELECT '' AS filter, {counted} + 1 AS size
+UNION ALL SELECT 'word0', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word0)s LIMIT {counted}) n) --? word0
+UNION ALL SELECT 'word1', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word1)s LIMIT {counted}) n) --? word1
+UNION ALL SELECT 'word2', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word2)s LIMIT {counted}) n) --? word2
+UNION ALL SELECT 'word3', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word3)s LIMIT {counted}) n) --? word3
+UNION ALL SELECT 'word4', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word4)s LIMIT {counted}) n) --? word4
+UNION ALL SELECT 'word5', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word5)s LIMIT {counted}) n) --? word5
+UNION ALL SELECT 'word6', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word6)s LIMIT {counted}) n) --? word6
+UNION ALL SELECT 'word7', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word7)s LIMIT {counted}) n) --? word7
+UNION ALL SELECT 'category', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(category)s LIMIT {counted}) n) --? category
+UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(availability)s LIMIT {counted}) n) --? availability
+UNION ALL SELECT 'brand', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND brand_key = %(brand)s LIMIT {counted}) n) --? brand
+UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {counted}) n) --? source
+UNION ALL SELECT 'status', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND status = %(status)s LIMIT {counted}) n) --? status
+UNION ALL SELECT 'updated_since', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {counted}) n) --? updated_since
+
+-- products_walked --
+-- The one index that a page of products is walked along, in the list's order; the latest changes, which are few, are sorted.
+SELECT product AS id FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s --? by_term
+    AND term = %(word0)s --? by_word0
+    AND term = %(word1)s --? by_word1
+    AND term = %(word2)s --? by_word2
+    AND term = %(word3)s --? by_word3
+    AND term = %(word4)s --? by_word4
+    AND term = %(word5)s --? by_word5
+    AND term = %(word6)s --? by_word6
+    AND term = %(word7)s --? by_word7
+    AND term = %(category)s --? by_category
+    AND term = %(availability)s --? by_availability
+    AND product < %(page_key)s --? by_term after
+    AND product > %(page_key)s --? by_term before
+ORDER BY product DESC LIMIT {probed} --? by_term forwards
+ORDER BY product ASC LIMIT {probed} --? by_term backwards
+SELECT id, status, brand_key, source, updated_at FROM products WHERE org = %(org)s AND livemode = %(livemode)s --? by_column
+    AND brand_key = %(brand)s --? by_brand
+    AND source = %(source)s --? by_source
+    AND status = %(status)s --? by_status
+    AND id < %(page_key)s --? by_column after
+    AND id > %(page_key)s --? by_column before
+ORDER BY id DESC LIMIT {looked} --? by_column forwards
+ORDER BY id ASC LIMIT {looked} --? by_column backwards
+SELECT id FROM ( --? by_updated_since
+    SELECT id FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s --? by_updated_since
+    ORDER BY updated_at DESC LIMIT {counted} --? by_updated_since
+) latest WHERE true --? by_updated_since
+    AND id < %(page_key)s --? by_updated_since after
+    AND id > %(page_key)s --? by_updated_since before
+
 -- products --
--- Without filters documents alone are read; with a query two ordered halves are, products whose words hold it and those
--- of which a variant has it as SKU or MPN. A document that is larger than its share stays where it is (`documents`).
+-- Without filters documents alone are read. Else one index is walked, that of the rarest filter (product_sizes), and each product
+-- looked at is held against the others: scalar sub-selects, because the planner would take a semi-join the wrong way round
+-- when it knows no word. With a query two ordered halves are read, products whose words hold it and those of which a variant
+-- has it as SKU or MPN. A document that is larger than its share stays where it is (`documents`).
 SELECT d.product, CASE WHEN octet_length(d.body) <= %(share)s THEN d.body END, d.etag
 FROM product_documents d --? all
 WHERE d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' --? all
@@ -29,26 +81,32 @@ ORDER BY d.product DESC LIMIT {limit} --? all forwards
 ORDER BY d.product ASC LIMIT {limit} --? all backwards
 FROM ( --? some
     ( --? q
-    SELECT p.id FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s --? some
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(word0)s) --? word0
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(word1)s) --? word1
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(word2)s) --? word2
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(word3)s) --? word3
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(word4)s) --? word4
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(word5)s) --? word5
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(word6)s) --? word6
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(word7)s) --? word7
+    SELECT w.id FROM ( --? some
+{products_walked}
+    ) w WHERE true --? some
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(word0)s) --? word0
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(word1)s) --? word1
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(word2)s) --? word2
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(word3)s) --? word3
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(word4)s) --? word4
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(word5)s) --? word5
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(word6)s) --? word6
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(word7)s) --? word7
         AND false --? no_word
-        AND p.updated_at >= %(updated_since)s --? updated_since
-        AND p.status = %(status)s --? status
-        AND p.brand_key = %(brand)s --? brand
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(category)s) --? category
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(availability)s) --? availability
-        AND p.source = %(source)s --? source
-        AND p.id < %(page_key)s --? some after
-        AND p.id > %(page_key)s --? some before
-    ORDER BY p.id DESC LIMIT {limit} --? some forwards
-    ORDER BY p.id ASC LIMIT {limit} --? some backwards
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(category)s) --? category
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(availability)s) --? availability
+        AND w.updated_at >= %(updated_since)s --? row updated_since
+        AND w.status = %(status)s --? row status
+        AND w.brand_key = %(brand)s --? row brand
+        AND w.source = %(source)s --? row source
+        AND (SELECT true FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = w.id --? probe
+            AND p.updated_at >= %(updated_since)s --? probe updated_since
+            AND p.status = %(status)s --? probe status
+            AND p.brand_key = %(brand)s --? probe brand
+            AND p.source = %(source)s --? probe source
+        ) --? probe
+    ORDER BY w.id DESC LIMIT {limit} --? some forwards
+    ORDER BY w.id ASC LIMIT {limit} --? some backwards
     ) UNION ( --? q
     SELECT p.id FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s --? q
         AND p.id IN ( --? q
@@ -56,12 +114,12 @@ FROM ( --? some
             UNION ALL --? q
             SELECT v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.mpn_code = %(code)s --? q
         ) --? q
-        AND p.updated_at >= %(updated_since)s --? q updated_since
-        AND p.status = %(status)s --? q status
-        AND p.brand_key = %(brand)s --? q brand
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(category)s) --? q category
-        AND EXISTS (SELECT FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(availability)s) --? q availability
-        AND p.source = %(source)s --? q source
+        AND p.updated_at >= %(updated_since)s --? q given_updated_since
+        AND p.status = %(status)s --? q given_status
+        AND p.brand_key = %(brand)s --? q given_brand
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(category)s) --? q given_category
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(availability)s) --? q given_availability
+        AND p.source = %(source)s --? q given_source
         AND p.id < %(page_key)s --? q after
         AND p.id > %(page_key)s --? q before
     ORDER BY p.id DESC LIMIT {limit} --? q forwards
@@ -74,25 +132,64 @@ JOIN product_documents d ON d.org = %(org)s AND d.livemode = %(livemode)s AND d.
 ORDER BY d.product DESC --? some forwards
 ORDER BY d.product ASC --? some backwards
 
+-- products_end --
+-- Where a page ends that looked at as much as it may before it was full.
+SELECT id FROM (
+{products_walked}
+) w
+ORDER BY id DESC OFFSET {probed} - 1 LIMIT 1 --? by_term forwards
+ORDER BY id ASC OFFSET {probed} - 1 LIMIT 1 --? by_term backwards
+ORDER BY id DESC OFFSET {looked} - 1 LIMIT 1 --? by_column forwards
+ORDER BY id ASC OFFSET {looked} - 1 LIMIT 1 --? by_column backwards
+
 -- own_catalogue --
 SELECT CASE WHEN %(livemode)s THEN live_catalogue ELSE test_catalogue END FROM organisations WHERE id = %(org)s
 
+-- offer_sizes --
+SELECT '' AS filter, {counted} + 1 AS size
+UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {counted}) n) --? source
+UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND availability = %(availability)s LIMIT {counted}) n) --? availability
+UNION ALL SELECT 'updated_since', (SELECT count(*) * {counted} / {products} FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {products}) n) --? updated_since
+
+-- offers_walked --
+SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s
+    AND variant = %(variant)s --? by_variant
+    AND product = %(product)s --? by_product
+    AND source = %(source)s --? by_source
+    AND availability = %(availability)s --? by_availability
+    AND product = ANY (ARRAY(SELECT id FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {products})) --? by_updated_since
+    AND id < %(page_key)s --? after
+    AND id > %(page_key)s --? before
+ORDER BY id DESC LIMIT {looked} --? forwards
+ORDER BY id ASC LIMIT {looked} --? backwards
+
 -- offers --
+-- What changed lately is found through the products, which move with their offers: offers.updated_at has no index.
 SELECT o.id, o.variant, o.product, o.source, o.location, o.currency, o.cost, o.msrp, o.map, o.price, o.compare_at,
        o.quantity, o.incoming, o.availability, o.lead_time_days, o.version, o.stated, o.observed_at, o.updated_at,
        o.withdrawn_at, p.catalogue, CASE WHEN octet_length(p.data) <= %(share)s THEN p.data END,
        CASE WHEN octet_length(v.data) <= %(share)s THEN v.data
            ELSE convert_to(json_build_object('sku', convert_from(v.data, 'UTF8')::json ->> 'sku')::text, 'UTF8') END
-FROM offers o
-JOIN products p ON p.org = o.org AND p.livemode = o.livemode AND p.id = o.product
-JOIN variants v ON v.org = o.org AND v.livemode = o.livemode AND v.id = o.variant
-WHERE o.org = %(org)s AND o.livemode = %(livemode)s
-    AND o.variant = %(variant)s --? variant
-    AND o.product = %(product)s --? product
-    AND o.source = %(source)s --? source
-    AND o.availability = %(availability)s --? availability
-    AND o.updated_at >= %(updated_since)s AND p.updated_at >= %(updated_since)s --? updated_since
-    AND o.id < %(page_key)s --? after
-    AND o.id > %(page_key)s --? before
-ORDER BY o.id DESC LIMIT {limit} --? forwards
-ORDER BY o.id ASC LIMIT {limit} --? backwards
+FROM (
+    SELECT w.* FROM (
+{offers_walked}
+    ) w WHERE true
+        AND w.variant = %(variant)s --? variant
+        AND w.product = %(product)s --? product
+        AND w.source = %(source)s --? source
+        AND w.availability = %(availability)s --? availability
+        AND w.updated_at >= %(updated_since)s --? updated_since
+    ORDER BY w.id DESC LIMIT {limit} --? forwards
+    ORDER BY w.id ASC LIMIT {limit} --? backwards
+) o
+JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = o.product
+JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = o.variant
+ORDER BY o.id DESC --? forwards
+ORDER BY o.id ASC --? backwards
+
+-- offers_end --
+SELECT id FROM (
+{offers_walked}
+) w
+ORDER BY id DESC OFFSET {looked} - 1 LIMIT 1 --? forwards
+ORDER BY id ASC OFFSET {looked} - 1 LIMIT 1 --? backwards

@@ -17,6 +17,45 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 -- notify --
 SELECT pg_notify('joinery_webhooks', %(payload)s)
 
+-- deliveries_walked --
+-- Comparing the whole key leaves no choice but the index that begins with it: with a plain equality and thirty partitions
+-- the planner reads and sorts everything as soon as it expects less than a page. The sub-select keeps the endpoint from it,
+-- which it would take for the first of all, with nothing before it.
+SELECT * FROM webhook_deliveries WHERE org = %(org)s AND livemode = %(livemode)s
+    AND (endpoint, id) < ((SELECT %(endpoint)s), %(page_key)s) --? by_endpoint forwards
+    AND (endpoint, id) > ((SELECT %(endpoint)s), %(page_key)s) --? by_endpoint backwards
+    AND (endpoint, status, id) < ((SELECT %(endpoint)s), %(status)s, %(page_key)s) --? by_status forwards
+    AND (endpoint, status, id) > ((SELECT %(endpoint)s), %(status)s, %(page_key)s) --? by_status backwards
+    AND (endpoint, type, id) < ((SELECT %(endpoint)s), %(type)s, %(page_key)s) --? by_type forwards
+    AND (endpoint, type, id) > ((SELECT %(endpoint)s), %(type)s, %(page_key)s) --? by_type backwards
+ORDER BY endpoint DESC, id DESC --? by_endpoint forwards
+ORDER BY endpoint ASC, id ASC --? by_endpoint backwards
+ORDER BY endpoint DESC, status DESC, id DESC --? by_status forwards
+ORDER BY endpoint ASC, status ASC, id ASC --? by_status backwards
+ORDER BY endpoint DESC, type DESC, id DESC --? by_type forwards
+ORDER BY endpoint ASC, type ASC, id ASC --? by_type backwards
+
+-- deliveries --
+-- What is walked runs over into the next endpoint, status or type, and is cut off there.
+SELECT {delivery} FROM (
+    {deliveries_walked}
+    LIMIT {limit} --? whole
+    LIMIT {looked} --? cut
+) w WHERE endpoint = %(endpoint)s
+    AND status = %(status)s --? status
+    AND type = %(type)s --? type
+ORDER BY id DESC LIMIT {limit} --? forwards
+ORDER BY id ASC LIMIT {limit} --? backwards
+
+-- deliveries_end --
+-- Where a page ends that looked at as much as it may before it was full.
+SELECT id FROM (
+    {deliveries_walked}
+    OFFSET {looked} - 1 LIMIT 1
+) w WHERE endpoint = %(endpoint)s
+    AND status = %(status)s --? by_status
+    AND type = %(type)s --? by_type
+
 -- resend --
 UPDATE webhook_deliveries SET status = %(pending)s, tries = 0, next_attempt_at = %(at)s, completed_at = NULL
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s

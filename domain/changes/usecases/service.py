@@ -65,6 +65,18 @@ class ChangesService:
         await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
         return after
 
+    async def resume(self, tenant: Tenant, after: FeedPosition) -> FeedPosition:
+        """The same, having looked whether the events that it stands behind are those it was given for. Raises CursorExpired.
+
+        A page finds that out by itself; a stream must not begin only to end, for its client would come again with the same.
+        """
+        position = await self.start(tenant, after)
+        ends = await self._ends(tenant)
+        await self._log.read_batch(View.own(tenant), position.own, ends.own.end, 1)
+        if ends.network and ends.licensed:
+            await self._log.read_batch(View.network(tenant), position.network, ends.network.end, 1)
+        return position
+
     async def _refuse_lost(self, log: Tenant, after: LogPosition, bounds: LogBounds) -> None:
         if bounds.beyond(after):
             await self._events.begin_epoch(log, after.epoch)

@@ -1,0 +1,246 @@
+"""What pages of long lists cost: each list, each filter, the first page and the ten-thousandth (`make bench-read`)."""
+
+import statistics
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import aiohttp
+
+from adapters.postgres.connecting import Connection
+from adapters.wire.cursors import Cursors, context_of
+from benchmarks.filling import CATEGORIES, RARE, fill, made_id, make_past_days
+from benchmarks.ingest import line
+from benchmarks.stack import CALL, Stack
+from domain.access.usecases import KeyRequest
+from domain.kernel.tenancy import Tenant
+
+SMALL, OTHERS = 1_000, 50
+"""Rows of each of the other organisations, and how many there are: half of them older than the large one."""
+PAGE, DEEP = 20, 10_000
+_TRIES: Final = 25
+Filters = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A list: its operation, its path and the ids in it, the table that its keys come from, and what to filter it by."""
+
+    operation: str
+    path: str
+    table: str
+    filters: Filters = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)
+    key: str = "id"
+
+
+@dataclass(frozen=True)
+class Large:
+    """The organisation with many rows, and its key."""
+
+    tenant: Tenant
+    secret: str
+    rows: int
+    today: datetime
+
+
+async def prepare(parts: Stack, rows: int) -> Large:
+    """An organisation with so many offers, events, deliveries, request logs and runs among fifty small ones."""
+    today = datetime.now(UTC)
+    large = await parts.organisation("Large")
+    made = [await parts.organisation(f"Small {number}") for number in range(OTHERS)]
+    async with parts.container.pool().owner() as link:
+        await link.connection.execute("SET synchronous_commit = off")
+        await make_past_days(link.connection, today.date())
+        for number, organisation in enumerate([*made[: OTHERS // 2], large, *made[OTHERS // 2 :]]):
+            started = time.perf_counter()
+            count = rows if organisation is large else SMALL
+            await fill(link.connection, organisation.id, organisation.catalogue(True), count, today.date())
+            if organisation is large:
+                line(
+                    f"{rows:,} rows of one organisation",
+                    f"{time.perf_counter() - started:.1f} s, after {number} small ones",
+                )
+        await link.connection.execute("VACUUM ANALYZE")
+    tenant = Tenant(large.id, True)
+    async with parts.container.uow().begin(tenant, CALL) as tx:
+        _, secret = await parts.container.access().issue_key(tx, KeyRequest("bench"))
+    return Large(tenant, secret, rows, today)
+
+
+def lists(large: Large) -> Iterator[Asked]:
+    """Each list with each of its filters: a value that many rows have, and one that a single row has, or none."""
+    day, now = large.today.date(), large.today.replace(microsecond=0)
+    sources = {"frequent": made_id("src", 0, day), "rare": made_id("src", RARE, day)}
+    endpoint = made_id("whe", 0, day)
+    since = {
+        "updated_since, all": {"updated_since": now - timedelta(days=100)},
+        "updated_since, one": {"updated_since": now - timedelta(hours=6)},
+        "updated_since, the oldest tenth": {"updated_since": now - timedelta(hours=36)},
+    }
+    by_source = {f"source, {name}": {"source": id} for name, id in sources.items()}
+    stock = {
+        "availability, frequent": {"availability": "in_stock"},
+        "availability, rare": {"availability": "preorder"},
+        "availability, none": {"availability": "discontinued"},
+    }
+    yield Asked(
+        "catalogue.list_offers",
+        "/v1/offers",
+        "offers",
+        {
+            **by_source,
+            **stock,
+            **since,
+            "variant": {"variant": made_id("var", 9, day, large.rows // 2)},
+            "product": {"product": made_id("prod", 9, day, large.rows // 5)},
+            "source and availability": {"source": sources["frequent"], "availability": "preorder"},
+        },
+    )
+    yield Asked(
+        "catalogue.list_products",
+        "/v1/products",
+        "products",
+        {
+            **by_source,
+            **stock,
+            **since,
+            "status, frequent": {"status": "active"},
+            "status, rare": {"status": "discontinued"},
+            "brand": {"brand": "brand7"},
+            "brand, rare": {"brand": "alone"},
+            "category": {"category": CATEGORIES[0]},
+            "category, rare": {"category": CATEGORIES[1]},
+            "q=sofa": {"q": "sofa"},
+            "q=walnut sofa": {"q": "walnut sofa"},
+            "q=halden alone sofa": {"q": "halden alone sofa"},
+            "q, a SKU": {"q": "sku77"},
+            "category and brand": {"category": CATEGORIES[0], "brand": "brand7"},
+        },
+    )
+    for name, id in sources.items():
+        yield Asked("runs.list", f"/v1/sources/{id}/runs", f"runs of a {name} source", ids={"id": id})
+    yield Asked(
+        "webhooks.list_deliveries",
+        f"/v1/webhook-endpoints/{endpoint}/deliveries",
+        "webhook_deliveries",
+        {
+            "status, frequent": {"status": "succeeded"},
+            "status, rare": {"status": "failed"},
+            "status, none": {"status": "pending"},
+            "type, frequent": {"type": "offer.changed"},
+            "type, rare": {"type": "source.blocked"},
+            "type, none": {"type": "product.merged"},
+            "event": {"event": made_id("evt", 7, day, large.rows)},
+            "status and type": {"status": "failed", "type": "offer.changed"},
+        },
+        ids={"id": endpoint},
+    )
+    yield Asked("request_logs.list", "/v1/request-logs", "request_logs", key="position")
+    yield Asked("sources.list", "/v1/sources", "sources")
+    yield Asked("webhooks.list", "/v1/webhook-endpoints", "webhook_endpoints")
+
+
+class Pages:
+    """Asks for pages over one kept connection, and tells the median of their times."""
+
+    def __init__(self, base: str, large: Large, cursors: Cursors, looking: Connection) -> None:
+        self._base, self._large, self._cursors, self._looking = base, large, cursors, looking
+        self._headers = {"Authorization": f"Bearer {large.secret}"}
+
+    async def all(self) -> None:
+        """Every figure: milliseconds of the first page and of the deep one, and how that compares with the plain first page."""
+        async with aiohttp.ClientSession(headers=self._headers) as session:
+            for asked in lists(self._large):
+                key = await self._deep(asked)
+                plain, _ = await self._figure(session, asked, "plain", {}, key, None)
+                for name, query in asked.filters.items():
+                    await self._figure(session, asked, name, query, key, plain)
+            await self._events(session)
+
+    async def _deep(self, asked: Asked) -> str | None:
+        """The key at which the ten-thousandth page of the plain list begins, or the last page of a shorter one."""
+        table = asked.table.partition(" ")[0]
+        own = f"FROM {table} WHERE org = %s" + (" AND source = %s" if table == "runs" else "")
+        values = (self._large.tenant.org, *(asked.ids.values() if table == "runs" else ()))
+        [count] = await self._row(f"SELECT count(*) {own}", values)
+        if count <= PAGE:
+            return None
+        offset = min(PAGE * DEEP, count - PAGE) - 1
+        [key] = await self._row(f"SELECT {asked.key} {own} ORDER BY {asked.key} DESC OFFSET {offset} LIMIT 1", values)
+        return str(key)
+
+    async def _row(self, statement: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        row = await (await self._looking.execute(statement.encode(), values)).fetchone()
+        assert row is not None
+        return row
+
+    async def _figure(
+        self,
+        session: aiohttp.ClientSession,
+        asked: Asked,
+        name: str,
+        query: Mapping[str, Any],
+        key: str | None,
+        plain: float | None,
+    ) -> tuple[float, int]:
+        given = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in query.items()}
+        first, count = await self._median(session, f"{asked.path}?{urlencode(given)}")
+        told = f"first {first:6.2f} ms, {count:>2} rows"
+        if key is not None:
+            cursor = self._cursors.sign(context_of(asked.operation, self._large.tenant, asked.ids, query), key)
+            deep, found = await self._median(session, f"{asked.path}?{urlencode({**given, 'starting_after': cursor})}")
+            told += f"   deep {deep:6.2f} ms, {found:>2} rows"
+            told += f"   ratio {max(first, deep) / (plain or first):5.2f}"
+        line(f"{asked.table}: {name}", told)
+        return first, count
+
+    async def _median(self, session: aiohttp.ClientSession, path: str) -> tuple[float, int]:
+        """Of as many answers as have the database settle on a plan, and as many again."""
+        times, rows = [], 0
+        for _ in range(_TRIES):
+            began = time.perf_counter()
+            async with session.get(self._base + path) as answer:
+                answer.raise_for_status()
+                body = await answer.json()
+            times.append((time.perf_counter() - began) * 1000)
+            rows = len(body["data"])
+        return statistics.median(times[_TRIES // 2 :]), rows
+
+    async def _events(self, session: aiohttp.ClientSession) -> None:
+        """The log, from its beginning and from as far as ten thousand pages reach; and its newest events."""
+        for name, query in {
+            "plain": {},
+            "type, frequent": {"types": "offer.changed"},
+            "type, rare": {"types": "source.blocked"},
+        }.items():
+            for path, size in (("/v1/changes", 1000), ("/v1/changes/recent", PAGE)):
+                first, count = await self._median(session, f"{path}?{urlencode({**query, 'limit': size})}")
+                deep = await self._walked(session, path, query)
+                took, found = await self._median(session, f"{path}?{urlencode({**query, 'limit': size, **deep})}")
+                line(
+                    f"{path}: {name}, pages of {size}",
+                    f"first {first:6.2f} ms, {count:>4} rows   deep {took:6.2f} ms, {found:>4} rows",
+                )
+
+    async def _walked(self, session: aiohttp.ClientSession, path: str, query: Mapping[str, str]) -> dict[str, str]:
+        """The cursor that stands behind so many events, or where they end."""
+        way, limit = ("cursor", 1000) if path == "/v1/changes" else ("starting_after", 100)
+        at: dict[str, str] = {}
+        for _ in range(PAGE * DEEP // limit):
+            async with session.get(f"{self._base}{path}?{urlencode({**query, 'limit': limit, **at})}") as answer:
+                answer.raise_for_status()
+                page = await answer.json()
+            if not page["next_cursor"] or not page["data"]:
+                break
+            at = {way: page["next_cursor"]}
+        return at
+
+
+async def list_figures(parts: Stack, base: str, large: Large) -> None:
+    """Every figure of the lists."""
+    async with parts.container.pool().owner() as link:
+        await Pages(base, large, Cursors(parts.container.keys().cursors), link.connection).all()

@@ -1,0 +1,329 @@
+"""Tenants' tables can be spread over servers by organisation, and every statement finds its way to one of them.
+
+Nothing here needs such a cluster. Each statement is planned on plain PostgreSQL as the owner, for any parameters and without row
+security: whatever reads a tenant's table must be bound to `org` by the statement itself. What plans cannot show holds by rule.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from importlib.resources import files
+from pkgutil import iter_modules
+from typing import Any, Final
+
+import psycopg
+import pytest
+
+import adapters.postgres
+from adapters.postgres.catalogue_query import FILTERS, list_sql
+from adapters.postgres.scatters import SCATTERS
+from adapters.postgres.sqlfile import here, rendered, statements
+from adapters.postgres.tables import TABLES
+from domain.kernel.paging import PageRequest
+from tests.support.postgres import database
+
+REFERENCE: Final = frozenset({"plans", "organisations", "members", "api_keys", "licences"})
+"""Tables that are on every server whole."""
+_OPTION: Final = re.compile(r"--\? ([a-z0-9_ ]+)$", re.MULTILINE)
+_NAMED: Final = re.compile(r"%\((\w+)\)s")
+_INSERT: Final = re.compile(r"INSERT INTO ([a-z_]+)(?: AS \w+)? \(([^)]*)\)\s*(?:VALUES \(|SELECT )(.*)", re.DOTALL)
+_TO_END: Final = r"(?:(?!INSERT INTO).)*"
+PAGES: Final = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True))
+
+
+def _loaded() -> dict[str, str]:
+    """Every statement of the SQL files as its module has it, with the columns of its table."""
+    found: dict[str, str] = {}
+    for module in iter_modules(adapters.postgres.__path__):
+        made = import_module(f"adapters.postgres.{module.name}").__dict__.get("SQL")
+        if isinstance(made, dict):
+            found |= {f"{_area(made)}.{name}": text for name, text in made.items()}
+    return found
+
+
+def _area(made: Mapping[str, str]) -> str:
+    [area] = [name for name in AREAS if statements(name).keys() == made.keys()]
+    return area
+
+
+AREAS: Final = [
+    entry.name.removesuffix(".sql")
+    for entry in files("adapters.postgres").joinpath("sql").iterdir()
+    if ".sql" in entry.name
+]
+LOADED: Final = _loaded()
+
+
+def _choices(statement: str) -> Iterator[str]:
+    """The statement with its optional lines: forwards and backwards, with all that can be kept beside each other."""
+    names = frozenset(name for line in _OPTION.findall(statement) for name in line.split())
+    ways = [name for name in names if name.startswith("by_")] or [""]
+    for way in ways:
+        for left in ({"backwards", "before", "cut"}, {"forwards", "after", "whole"}):
+            yield rendered(statement, names - left - {*ways} | {way}, 3)  # type: ignore[arg-type]
+
+
+def every_statement() -> Iterator[tuple[str, str]]:
+    """(name, statement) of all that can be sent; of fragments, what they are parts of."""
+    for name, text in LOADED.items():
+        if name.partition(".")[2] in LISTED or "staging" in name or "copy" in name:
+            continue
+        whole = FRAGMENTS[name](text) if name in FRAGMENTS else text
+        yield from ((name, one) for one in (_choices(whole) if "--?" in whole else (whole,)))
+    for listed, filters in FILTERS.items():
+        words = ("word0", "word1") if "q" in filters else ()
+        for page in PAGES:
+            for walked in ("", *(name for name in (*filters, *words) if name not in ("q", "updated_since"))):
+                yield f"catalogue.{listed}", list_sql(listed, (*filters, *words), page, walked)
+                if walked:
+                    yield f"catalogue.{listed}_end", list_sql(listed, (*filters, *words), page, walked, f"{listed}_end")
+    for table in TABLES:
+        for made in ("select", "get", "get_locked", "insert", "remove"):
+            yield f"{table.name}.{made}", getattr(table, made)
+        yield f"{table.name}.update", table.update()
+        yield from ((f"{table.name}.list", one) for one in _choices(table.list))
+
+
+LISTED: Final = frozenset(
+    {"products", "offers", "products_end", "offers_end", "products_walked", "offers_walked", "deliveries_walked"}
+)
+"""Made whole by list_sql; or parts that stand in others."""
+
+
+def _forecast(text: str) -> str:
+    wanted = LOADED["webhooks.wanted"]
+    return f"WITH wanted AS ({wanted}), near AS (SELECT *, true AS close FROM wanted) {text}"
+
+
+FRAGMENTS: Final[Mapping[str, Callable[[str], str]]] = {
+    "webhooks.totals": _forecast,
+    "webhooks.bursts": _forecast,
+    "events.weighed": lambda text: text + ") AS page) AS ordered) AS weighed",
+    "events.licensed": lambda text: text + ") AS event",
+    "events.licensed_stride": lambda text: text + ") AS seen) AS stride",
+    "events.weighed_licensed": lambda text: text + ") AS event) AS page) AS ordered) AS weighed",
+}
+"""What code makes of statements that are parts only."""
+
+
+def test_every_statement_is_looked_at() -> None:
+    named = {f"{area}.{name}" for area in AREAS for name in statements(area)}
+    assert named == LOADED.keys()
+
+
+def org_parameter(statement: str) -> tuple[str, str]:
+    """The statement with numbered parameters, and the number of the organisation's."""
+    names = list(dict.fromkeys(_NAMED.findall(statement)))
+    numbered = _NAMED.sub(lambda found: f"${names.index(found[1]) + 1}", statement).replace("%%", "%")
+    return numbered, f"${names.index('org') + 1}" if "org" in names else "none"
+
+
+async def planned(connection: psycopg.AsyncConnection[Any], statement: str) -> tuple[dict[str, Any], str]:
+    """Its plan for any parameters, and the organisation's parameter."""
+    numbered, org = org_parameter(here(statement, None))  # type: ignore[arg-type]
+    count = len(set(re.findall(r"\$\d+", numbered)))
+    await connection.execute(f"PREPARE looked_at AS {numbered}".encode())
+    try:
+        given = f"({', '.join(['NULL'] * count)})" if count else ""
+        cursor = await connection.execute(f"EXPLAIN (FORMAT json, COSTS off) EXECUTE looked_at{given}".encode())
+        row = await cursor.fetchone()
+    finally:
+        await connection.execute("DEALLOCATE looked_at")
+    assert row is not None
+    [told] = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    return told["Plan"], org
+
+
+def unbound(plan: Mapping[str, Any], org: str, tenants: frozenset[str]) -> set[str]:
+    """The tenants' tables that the plan reads without being bound to the organisation."""
+    found = {table for part in plan.get("Plans", ()) for table in unbound(part, org, tenants)}
+    table = re.sub(r"_(default|\d{8})$", "", plan.get("Relation Name", ""))
+    if table in tenants and plan["Node Type"] != "ModifyTable":
+        below = [part.get("Index Cond", "") for part in plan.get("Plans", ())]
+        conditions = " ".join([plan.get(key, "") for key in ("Index Cond", "Filter", "Recheck Cond")] + below)
+        if not re.search(
+            rf"\borg = \({re.escape(org)}\)::text|\borg = {re.escape(org)}\b|\({re.escape(org)}\)::text = org\b",
+            conditions,
+        ):
+            found.add(table)
+    return found
+
+
+def _tables(statement: str) -> list[str]:
+    return re.findall(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?(?:here\.)?([a-z_]+)\b", statement)
+
+
+def _inserts(statement: str) -> list[str]:
+    """Each INSERT of the statement, to its end."""
+    return re.findall(rf"INSERT INTO{_TO_END}", statement, re.DOTALL)
+
+
+def _value(listed: str, place: int) -> str:
+    """Of values beside each other, with whatever in brackets, the one at a place."""
+    depth, values = 0, [""]
+    for letter in listed:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0 or len(values) > place + 1:
+            break
+        if letter == "," and not depth:
+            values.append("")
+        else:
+            values[-1] += letter
+    return values[place].split(" FROM ")[0].strip()
+
+
+def _of_insert(insert: str, tenants: frozenset[str], parts: frozenset[str]) -> list[str]:
+    """The same of one INSERT into a tenant's table; `parts` are the names of a WITH."""
+    found = _INSERT.match(insert)
+    if found is None or found[1] not in tenants:
+        return []
+    told = []
+    columns = [column.strip() for column in found[2].split(",")]
+    value = _value(found[3], columns.index("org")) if "org" in columns else ""
+    if not re.fullmatch(r"%\(org\)s|(?:\w+\.)?org", value):
+        told.append(f"a row of {found[1]} has no organisation, or one that is made up")
+    read = frozenset(_tables(insert)[1:])
+    if not re.search(r"\)\s*SELECT\b", insert):
+        return told
+    if re.search(r"\b(nextval|random|clock_timestamp|gen_random_uuid)\(", insert):
+        told.append("an INSERT … SELECT calls a volatile function")
+    if not read & (tenants | parts) and "ON CONFLICT" not in insert:
+        told.append(
+            "an INSERT … SELECT from what is no tenant's table has no ON CONFLICT: policies would not be checked"
+        )
+    if any(re.match("new_|reported_", table) for table in read) and read & tenants:
+        told.append("an INSERT … SELECT joins a temporary table with a tenant's")
+    if "%(" in insert.partition("DO UPDATE")[2]:
+        told.append("a parameter stands in DO UPDATE of an INSERT … SELECT")
+    return told
+
+
+def broken_rules(statement: str, tenants: frozenset[str]) -> list[str]:
+    """What a plan does not show, and a cluster would refuse or do wrongly."""
+    if not tenants & {*_tables(statement)}:
+        return []
+    parts = frozenset(re.findall(r"\b(\w+) AS \(", statement))
+    told = [fault for insert in _inserts(statement) for fault in _of_insert(insert, tenants, parts)]
+    if re.search(r"(?<!EXISTS )\(\s*SELECT\s+FROM\b", statement):
+        told.append("a sub-select in FROM selects nothing")
+    if "SKIP LOCKED" in statement and "org = %(org)s" not in statement:
+        told.append("rows of several organisations are locked")
+    if "WITH RECURSIVE" in statement and "here." not in statement:
+        told.append("a recursive query spans servers")
+    if len(re.findall(r"\bAS \(\s*(?:UPDATE|INSERT|DELETE)\b", statement)) > 1 and re.search(
+        r"\)\s*INSERT\b", statement
+    ):
+        told.append("two parts of a WITH write beside an INSERT")
+    correlated = re.findall(r"\(\s*SELECT\b[^()]*\bFROM (\w+)[^()]*\bWHERE\s+\w+\.org = (?!%)\w+\.org", statement)
+    if "here." not in statement and tenants & {*correlated}:
+        told.append("a sub-select is bound to the organisation of what is around it, and not to the parameter")
+    if "here." in statement and re.search(r"\b(?:INSERT|UPDATE|DELETE|FOR (?:NO KEY )?UPDATE)\b", statement):
+        told.append("what is read over all organisations of a server is written to as well")
+    return told
+
+
+_TENANT_TABLES: Final = """
+SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace
+"""
+_UNIQUE: Final = """
+SELECT i.indexrelid::regclass::text, c.relname, EXISTS (
+    SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org' AND a.attnum = ANY(i.indkey))
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+WHERE i.indisunique AND c.relnamespace = 'public'::regnamespace AND NOT c.relispartition
+"""
+
+
+async def _connected() -> tuple[psycopg.AsyncConnection[Any], frozenset[str]]:
+    """A superuser's session, which plans for any parameters, and the tables that are spread."""
+    connection = await psycopg.AsyncConnection.connect(await database(), autocommit=True)
+    cursor = await connection.execute(_TENANT_TABLES)
+    tenants = frozenset(name for (name,) in await cursor.fetchall()) - REFERENCE
+    await connection.execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")
+    for name, text in LOADED.items():
+        if name.endswith("staging"):
+            await connection.execute(text.encode())
+    return connection, tenants
+
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_every_statement_finds_its_way_to_one_server() -> None:
+    connection, tenants = await _connected()
+    async with connection:
+        spanning: dict[str, set[str]] = {}
+        for name, statement in every_statement():
+            plan, org = await planned(connection, statement)
+            assert broken_rules(statement, tenants) == [], (name, statement)
+            if found := unbound(plan, org, tenants):
+                spanning.setdefault(name, set()).update(found)
+    assert spanning.keys() == SCATTERS.keys(), "scatters.py names those that span organisations, and no others"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "SELECT id FROM offers WHERE livemode = %(livemode)s ORDER BY id LIMIT 3",
+        "SELECT o.id FROM offers o JOIN products p ON p.id = o.product WHERE o.org = %(org)s AND o.livemode = %(livemode)s",
+        "SELECT id FROM offers WHERE org = %(variant)s AND variant = %(org)s",
+        "UPDATE offers SET price = 1 WHERE id = %(id)s",
+        "DELETE FROM jobs WHERE run_at < now()",
+        "SELECT (SELECT count(*) FROM runs r WHERE r.source = s.id) FROM sources s WHERE s.org = %(org)s",
+    ],
+)
+async def test_a_statement_that_spans_organisations_is_found(wrong: str) -> None:
+    connection, tenants = await _connected()
+    async with connection:
+        plan, org = await planned(connection, wrong)
+    assert unbound(plan, org, tenants)
+
+
+_INTO = "INSERT INTO sources (org, livemode, id) "
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "INSERT INTO jobs (id, livemode) VALUES (%(id)s, true)",
+        "INSERT INTO jobs (org, id) VALUES (%(id)s, %(org)s)",
+        "INSERT INTO jobs (id, org) SELECT n, 'org_1' FROM unnest(%(ids)s) n ON CONFLICT DO NOTHING",
+        _INTO + "SELECT %(org)s, true, id FROM unnest(%(ids)s::text[]) id",
+        _INTO + "SELECT %(org)s, true, random() FROM runs WHERE org = %(org)s",
+        _INTO + "SELECT %(org)s, true, n.id FROM new_products n JOIN runs r ON r.org = %(org)s ON CONFLICT DO NOTHING",
+        _INTO + "SELECT %(org)s, true, id FROM new_products ON CONFLICT (id) DO UPDATE SET name = %(name)s",
+        "SELECT count(*) FROM (SELECT FROM offers WHERE org = %(org)s) n",
+        "SELECT id FROM jobs WHERE run_at < now() FOR UPDATE SKIP LOCKED",
+        "WITH RECURSIVE o AS (SELECT org FROM jobs) SELECT * FROM o",
+        "WITH a AS (UPDATE runs SET id = ''), b AS (DELETE FROM jobs) INSERT INTO uploads (org) SELECT org FROM a",
+        "SELECT (SELECT r.id FROM runs r WHERE r.org = s.org LIMIT 1) FROM sources s WHERE s.org = %(org)s",
+        "DELETE FROM jobs WHERE id IN (SELECT j.id FROM here.jobs AS j)",
+    ],
+)
+async def test_what_a_cluster_refuses_is_found(wrong: str) -> None:
+    tenants = frozenset({"jobs", "sources", "runs", "offers", "uploads"})
+    assert len(broken_rules(wrong, tenants)) == 1
+
+
+async def test_unique_keys_hold_the_organisation() -> None:
+    connection, tenants = await _connected()
+    async with connection:
+        rows = await (await connection.execute(_UNIQUE)).fetchall()
+    assert {index for index, table, holds in rows if table in tenants and not holds} == set()
+    assert any(table in tenants and holds for _, table, holds in rows)
+
+
+async def test_policies_are_carried_out_where_the_rows_are() -> None:
+    """No sub-select, which a cluster refuses, and no function but the one that tells whose the session is."""
+    connection, tenants = await _connected()
+    async with connection:
+        cursor = await connection.execute(
+            "SELECT tablename, coalesce(qual, ''), coalesce(with_check, '') FROM pg_policies"
+        )
+        policies = await cursor.fetchall()
+    assert tenants <= {table for table, _, _ in policies}
+    for table, *conditions in policies:
+        for condition in conditions:
+            assert "select" not in condition.lower(), (table, condition)
+            assert set(re.findall(r"(\w+)\(", condition)) <= {"current_setting", "AND"}, (table, condition)

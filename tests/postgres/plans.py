@@ -1,0 +1,37 @@
+"""Plans as PostgreSQL tells them: of a statement with named parameters, made for its values or for any."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+
+_NAMED: Final = re.compile(r"%\((\w+)\)s")
+
+
+async def plan(
+    connection: psycopg.AsyncConnection[Any], statement: str, values: Mapping[str, Any], *options: str
+) -> dict[str, Any]:
+    """The plan of the prepared statement, by `plan_cache_mode` of the session; `options` are EXPLAIN's."""
+    names = list(dict.fromkeys(_NAMED.findall(statement)))
+    numbered = _NAMED.sub(lambda found: f"${names.index(found[1]) + 1}", statement).replace("%%", "%")
+    await connection.execute(f"PREPARE looked_at AS {numbered}".encode())
+    try:
+        explained = f"EXPLAIN ({', '.join((*options, 'FORMAT json'))}) EXECUTE looked_at"
+        given = sql.SQL(", ").join(sql.Literal(values[name]) for name in names)
+        called = sql.SQL("({})").format(given) if names else sql.SQL("")
+        cursor = await connection.execute(sql.SQL("{}{}").format(sql.SQL(explained), called))  # type: ignore[arg-type]
+        row = await cursor.fetchone()
+    finally:
+        await connection.execute("DEALLOCATE looked_at")
+    assert row is not None
+    [told] = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    found: dict[str, Any] = told["Plan"]
+    return found
+
+
+def nodes(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Every node of the plan."""
+    return [plan, *(node for part in plan.get("Plans", ()) for node in nodes(part))]

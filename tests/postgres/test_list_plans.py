@@ -1,0 +1,212 @@
+"""Every list with every filter that it takes looks at little more than its page, whatever plan PostgreSQL makes of it.
+
+The lists are those of the operation table. Each is asked over HTTP, over tables that hold much and have been analysed; the
+statements that it sends are explained as they ran, planned for their values and planned for any.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from adapters.postgres.connecting import connect
+from adapters.postgres.listing import LOOKED
+from benchmarks.filling import CATEGORIES, RARE, fill, made_id, make_past_days
+from domain.access.usecases import KeyRequest
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from entrypoints.areas.registry import AREAS
+from entrypoints.container import Container
+from entrypoints.http.operation import Operation
+from tests.http.client import Client
+from tests.postgres.databases import database_alone
+from tests.postgres.plans import nodes, plan
+from tests.support import builders
+from tests.tenancy.world import serving, target
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+ROWS, FEW, OTHERS = 20_000, 200, 6
+LIMIT = 5
+ELSEWHERE = {"changes", "orgs"}
+"""Areas whose lists are no tenant's pages: the log is read by windows of positions, memberships across organisations."""
+LISTS = {
+    operation.id: operation
+    for area in AREAS
+    if area.name not in ELSEWHERE
+    for operation in area.operations
+    if operation.paging in ("both", "forward")
+}
+ROUTINE = 400
+"""Rows that a page of a list with one filter or none may look at: its own, with what hangs on them, in each partition."""
+SORTED = 5_000
+"""Rows that may be sorted of what changed lately, which has no index in the lists' order."""
+
+
+def _values(operation: str, filter: str, today: datetime) -> tuple[str, ...]:
+    """Of each filter a value that many rows have, one that a single row has, the oldest, and one that none has."""
+    day = today.date()
+    known = {
+        "catalogue.list_products status": ("active", "discontinued"),
+        "webhooks.list_deliveries status": ("succeeded", "failed", "pending"),
+        "availability": ("in_stock", "preorder", "discontinued"),
+        "brand": ("brand7", "alone", "none"),
+        "category": CATEGORIES,
+        "catalogue": (CATALOGUE,),
+        "q": ("sofa", "walnut sofa", "halden alone sofa", "sku77", "nothing"),
+        "type": ("offer.changed", "source.blocked", "product.merged"),
+        "event": (made_id("evt", 7, day, ROWS),),
+        "variant": (made_id("var", 9, day, ROWS // 2),),
+        "product": (made_id("prod", 9, day, ROWS // 5),),
+        "source": (made_id("src", 0, day), made_id("src", RARE, day)),
+        "updated_since": tuple((today - timedelta(hours=hours)).isoformat() for hours in (24 * 100, 36, 6, -24)),
+    }
+    return known.get(f"{operation} {filter}") or known[filter]
+
+
+@dataclass
+class Ground:
+    """The service on a database with one large organisation among small ones, and a session of the large one's for looking."""
+
+    client: Client
+    tenant: Tenant
+    today: datetime
+    looking: psycopg.AsyncConnection[Any]
+    sent: list[tuple[str, Any]] = field(default_factory=list)
+
+    @contextmanager
+    def recorded(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        """Keep what is sent meanwhile."""
+        self.sent.clear()
+        execute = psycopg.AsyncCursor.execute
+
+        async def kept(cursor: Any, query: Any, params: Any = None, **more: Any) -> Any:
+            if isinstance(query, str) and isinstance(params, dict) and "livemode" in params:
+                self.sent.append((query, params))
+            return await execute(cursor, query, params, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(psycopg.AsyncCursor, "execute", kept)
+            yield
+
+
+CATALOGUE = "cat_0000000000000000000001"
+
+
+@asynccontextmanager
+async def _filled(folder: Path) -> AsyncIterator[Ground]:
+    today = datetime.now(UTC)
+    async with (
+        database_alone("list_plans") as address,
+        serving(folder, JOINERY_DATABASE_URL=address) as world,
+        await connect(address, "filling") as owner,
+    ):
+        await make_past_days(owner, today.date())
+        tenant = await _organisation(world.container, owner, CATALOGUE, ROWS, today)
+        for number in range(1, OTHERS):
+            await _organisation(world.container, owner, f"cat_x{number:021d}", FEW, today)
+        await owner.execute("VACUUM ANALYZE")
+        async with world.container.uow().begin(tenant, AuditContext(Actor("service", "tests"), "tests")) as tx:
+            _, secret = await world.container.access().issue_key(tx, KeyRequest("plans"))
+        await owner.execute("SET ROLE joinery_app")
+        scope = "SELECT set_config('joinery.org', %s, false), set_config('joinery.livemode', 't', false)"
+        await owner.execute(scope, (tenant.org,))
+        yield Ground(Client(world.app, secret), tenant, today, owner)
+
+
+async def _organisation(container: Container, owner: Any, catalogue: str, rows: int, today: datetime) -> Tenant:
+    plan = await container.registry().plan("max")
+    organisation = builders.organisation(plan=plan, catalogues=(catalogue, catalogue + "t"))
+    await container.registry().create(organisation)
+    await fill(owner, organisation.id, catalogue, rows, today.date())
+    return Tenant(organisation.id, True)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
+    async with _filled(tmp_path_factory.mktemp("plans")) as made:
+        yield made
+
+
+def _queries(operation: Operation, today: datetime) -> Iterator[dict[str, str]]:
+    """No filter, each with each of its values, and two at a time with those that differ most."""
+    yield {}
+    values = {name: _values(operation.id, name, today) for name in operation.query}
+    for name, known in values.items():
+        yield from ({name: value} for value in known)
+    for one, other in combinations(values, 2):
+        yield {one: values[one][0], other: values[other][-1]}
+        yield {one: values[one][-1], other: values[other][0]}
+
+
+async def _pages(ground: Ground, operation: Operation, query: Mapping[str, str]) -> None:
+    """The first page, the next, and back from there."""
+    path = target(
+        operation, {"src": made_id("src", 0, ground.today.date()), "whe": made_id("whe", 0, ground.today.date())}
+    )
+    way = "starting_after"
+    cursor: str | None = None
+    for _ in range(3):
+        page = {"limit": str(LIMIT), **query, **({way: cursor} if cursor else {})}
+        answer = await ground.client.send("GET", f"{path}?{urlencode(page)}")
+        assert answer.status == 200, answer.body
+        cursor = answer.json()["next_cursor"]
+        if cursor is None:
+            return
+        way = "ending_before" if operation.paging == "both" and "starting_after" in page else "starting_after"
+
+
+def faults(found: Mapping[str, Any], most: int, sorted_: int) -> list[str]:
+    """What of a plan that was carried out is not as a page of a list should be."""
+    told = []
+    looked = 0
+    for node in nodes(found):
+        rows = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        if "Relation Name" in node and node["Node Type"] != "Bitmap Index Scan":
+            looked += rows
+            if node["Node Type"] == "Seq Scan" and rows > FEW:
+                told.append(f"all of {node['Relation Name']} is read")
+        if "Sort" in node["Node Type"]:
+            given = sum(part["Actual Rows"] * part["Actual Loops"] for part in node["Plans"])
+            if given > sorted_:
+                told.append(f"{given} rows are sorted by {node['Sort Key']}")
+    return [*told, f"{looked} rows are looked at"] if looked > most else told
+
+
+@pytest.mark.parametrize("operation", LISTS.values(), ids=LISTS)
+async def test_a_page_costs_a_page(ground: Ground, operation: Operation, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set()
+    for query in _queries(operation, ground.today):
+        with ground.recorded(monkeypatch):
+            await _pages(ground, operation, query)
+        narrow = len(query.get("q", "").split()) + len(query) - ("q" in query) > 1 or "updated_since" in query
+        for statement, values in ground.sent:
+            for mode in ("force_custom_plan", "force_generic_plan"):
+                if (mode, statement, str(values)) in seen:
+                    continue
+                seen.add((mode, statement, str(values)))
+                await ground.looking.execute(f"SET plan_cache_mode = {mode}".encode())
+                found = await plan(ground.looking, statement, values, "ANALYZE", "TIMING off")
+                most = LOOKED + ROUTINE + SORTED if narrow else ROUTINE
+                told = faults(found, most, SORTED if "updated_since" in query else LIMIT + 1)
+                assert not told, (operation.id, query, mode, told, statement)
+    assert seen
+
+
+async def test_walking_through_a_table_would_be_noticed(ground: Ground) -> None:
+    """A list without an index in its order, and one that reads all of its table."""
+    values = {"org": ground.tenant.org}
+    await ground.looking.execute("SET plan_cache_mode = force_custom_plan")
+    for wrong, word in {
+        "SELECT id FROM offers WHERE org = %(org)s ORDER BY price DESC LIMIT 6": "sorted",
+        "SELECT id FROM offers WHERE org = %(org)s AND currency = 'eur' ORDER BY id LIMIT 6": "looked at",
+        "SELECT count(*) FROM offers WHERE org = %(org)s AND price > 0": "is read",
+    }.items():
+        told = faults(await plan(ground.looking, wrong, values, "ANALYZE"), ROUTINE, LIMIT + 1)
+        assert any(word in one for one in told), (wrong, told)

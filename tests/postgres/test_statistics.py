@@ -1,0 +1,78 @@
+"""What the planner is told of tables: looked at anew when a good part has changed, and every organisation taken for the largest."""
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+
+from adapters.postgres.connecting import connect
+from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.partitions import make_days
+from adapters.postgres.pool import Pool
+from tests.postgres.databases import database_alone
+
+pytestmark = pytest.mark.asyncio
+_OFFERS = """
+INSERT INTO offers (org, livemode, id, variant, product, source, location, availability, version, stated, observed_at, updated_at)
+SELECT 'org_' || n %% 10, true, 'ofr_' || %s || n, 'v' || %s || n, 'p', 's', 'main', 'in_stock', 1, 1, now(), now()
+FROM generate_series(1, %s) n
+"""
+_LOOKED = "SELECT relname FROM pg_stat_user_tables WHERE analyze_count > %s"
+
+
+async def _add(owner: psycopg.AsyncConnection[Any], label: str, rows: int) -> None:
+    """Add offers, and have the server count them as changed at once."""
+    await psycopg.AsyncClientCursor(owner).execute(_OFFERS, (label, label, rows))
+    await owner.execute("SELECT pg_stat_force_next_flush()")
+    await owner.execute("SELECT 1")
+
+
+async def _looked_at(owner: psycopg.AsyncConnection[Any], more_than: int) -> set[str]:
+    """The tables that have been looked at more often than that."""
+    await asyncio.sleep(0.3)
+    await owner.execute("SELECT pg_stat_clear_snapshot()")
+    return {name for (name,) in await (await owner.execute(_LOOKED, (more_than,))).fetchall()}
+
+
+async def test_only_what_has_changed_much_is_looked_at_anew() -> None:
+    async with database_alone("statistics") as address, await connect(address, "test") as owner:
+        pool = Pool(address, size=1)
+        try:
+            maintenance = PostgresMaintenance(pool)
+            await owner.execute("ALTER TABLE offers SET (autovacuum_enabled = off)")
+            await _add(owner, "first", 1000)
+            await maintenance.statistics()
+            assert {"offers", "products", "variants"} <= await _looked_at(owner, 0)
+            await _add(owner, "few", 50)
+            await maintenance.statistics()
+            assert "offers" not in await _looked_at(owner, 1)
+            await _add(owner, "many", 500)
+            await maintenance.statistics()
+            assert "offers" in await _looked_at(owner, 1)
+        finally:
+            await pool.close()
+
+
+async def test_plans_are_made_for_the_largest_organisation() -> None:
+    """Of every tenant's table, those of days to come, too."""
+    async with database_alone("largest") as address, await connect(address, "test") as owner:
+        await make_days(owner, (await _today(owner)))
+        cursor = await owner.execute(
+            "SELECT c.relname, a.attoptions FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org' "
+            "WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace "
+            "AND EXISTS (SELECT FROM pg_attribute m WHERE m.attrelid = c.oid AND m.attname = 'livemode')"
+        )
+        found = dict(await cursor.fetchall())
+        assert {name for name, options in found.items() if not options} == {"api_keys", "licences"}
+        assert any(name.startswith("events_2") for name in found)
+        await _add(owner, "any", 300)
+        await owner.execute("ANALYZE offers")
+        cursor = await owner.execute("SELECT n_distinct FROM pg_stats WHERE tablename = 'offers' AND attname = 'org'")
+        assert await cursor.fetchall() == [(1.0,)]
+
+
+async def _today(owner: psycopg.AsyncConnection[Any]) -> Any:
+    row = await (await owner.execute("SELECT current_date")).fetchone()
+    assert row is not None
+    return row[0]

@@ -1,0 +1,66 @@
+"""A backend on several nodes. What lies on every node is copied as soon as it was written, as a cluster does by itself."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from adapters.postgres.orgs import PostgresOrgRegistry
+from adapters.postgres.pool import Pool
+from adapters.postgres.shards import PostgresShards
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from domain.kernel.tenancy import AuditContext, Tenant
+from domain.orgs.model import Organisation
+from domain.webhooks.model import SHARDS
+from ports.unit_of_work import Tx
+from tests.support.backend import Backend
+from tests.support.postgres import assembled
+from tests.topology.two_servers import Servers
+
+
+class ReplicatedRegistry(PostgresOrgRegistry):
+    """Organisations are on every node once they are made."""
+
+    def __init__(self, pool: Pool, servers: Servers) -> None:
+        super().__init__(pool)
+        self._servers = servers
+
+    async def create(self, organisation: Organisation) -> None:
+        """Keep it, everywhere."""
+        await super().create(organisation)
+        await self._servers.replicate(self._servers.all[0])
+
+
+class ReplicatedUnitOfWork(PostgresUnitOfWork):
+    """So are keys and members."""
+
+    servers: Servers
+
+    @asynccontextmanager
+    async def begin(self, tenant: Tenant, context: AuditContext) -> AsyncIterator[Tx]:
+        """A transaction; what of it lies on every node is there afterwards."""
+        async with super().begin(tenant, context) as tx:
+            yield tx
+        if {"keys", "orgs"} & vars(tx).keys():
+            await self.servers.replicate(self.servers.home(tenant.org))
+
+
+def replicated(uow: Any, servers: Servers) -> ReplicatedUnitOfWork:
+    """The same units of work, replicated."""
+    made = ReplicatedUnitOfWork(uow._pool, uow._clock, uow._rendering, uow._event_rendering)
+    made.servers = servers
+    return made
+
+
+@asynccontextmanager
+async def nodes_backend(servers: Servers) -> AsyncIterator[Backend]:
+    """Everything in PostgreSQL, on those servers."""
+    addresses = [node.conninfo for node in servers.all]
+    pool = Pool(addresses[0], size=6, placement=servers)
+    shards = PostgresShards(pool, SHARDS)
+    made = assembled(pool, shards, *addresses)
+    try:
+        yield replace(made, uow=replicated(made.uow, servers), registry=ReplicatedRegistry(pool, servers))
+    finally:
+        await shards.close()
+        await pool.close()

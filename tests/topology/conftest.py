@@ -1,0 +1,38 @@
+"""Every suite here runs on two servers."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
+from tests.support.backend import Backend
+from tests.topology.backend import nodes_backend
+from tests.topology.two_servers import Servers, shared_servers, two_servers
+
+
+@pytest_asyncio.fixture
+async def servers() -> AsyncIterator[Servers]:
+    """Two servers, each with an empty database."""
+    async with two_servers() as made:
+        yield made
+
+
+@pytest_asyncio.fixture
+async def backend() -> AsyncIterator[Backend]:
+    """Everything in PostgreSQL, organisations by their name on the one server or the other."""
+    async with nodes_backend(await shared_servers()) as made:
+        yield made
+
+
+@pytest.fixture
+def uow(backend: Backend) -> UnitOfWork:
+    """The backend's units of work."""
+    return backend.uow
+
+
+@pytest_asyncio.fixture
+async def tenant(backend: Backend) -> Tenant:
+    """The live data of a new organisation."""
+    return await backend.tenant()

@@ -1,0 +1,188 @@
+"""A tenant's work goes to its node; where it is not any more, it is neither read nor written."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+
+from adapters.memory.clock import SystemClock
+from adapters.postgres.errors import StaleRoute
+from adapters.postgres.pool import Pool, reading
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.wire.catalogue import WireRendering
+from adapters.wire.events import WireEventRendering
+from domain.kernel.errors import Unavailable
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from domain.sources.model import Source
+from tests.support import builders
+from tests.topology.two_servers import Servers
+
+pytestmark = pytest.mark.asyncio
+HERE = Tenant("org_here", True)
+COUNT = "SELECT count(*) FROM sources WHERE org = %(org)s AND livemode = %(livemode)s"
+
+
+@dataclass
+class Work:
+    """Units of work on two servers; `HERE` begins on the first."""
+
+    servers: Servers
+    pool: Pool
+    uow: PostgresUnitOfWork
+
+    async def add(self, tenant: Tenant = HERE) -> Source:
+        """A new source of the tenant."""
+        source = builders.source()
+        async with self.uow.begin(tenant, builders.CALL) as tx:
+            await tx.sources.add(source)
+        return source
+
+    async def sources(self, number: int, org: str = HERE.org) -> int:
+        """How many sources of the organisation lie on a node, whoever may see them."""
+        return len((await self.servers.rows(number, org))["sources"])
+
+
+@pytest_asyncio.fixture
+async def work(servers: Servers) -> AsyncIterator[Work]:
+    """The organisation is on the first server, and the pool knows it."""
+    servers.place(HERE.org, 0)
+    pool = Pool(servers.all[0].conninfo, size=3, placement=servers)
+    made = Work(servers, pool, PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering()))
+    await made.add()
+    try:
+        yield made
+    finally:
+        await pool.close()
+
+
+async def test_each_tenant_is_kept_on_its_node_alone(work: Work) -> None:
+    other = Tenant("org_there", True)
+    work.servers.place(other.org, 1)
+    await work.add(other)
+    assert [await work.sources(number) for number in (0, 1)] == [1, 0]
+    assert [await work.sources(number, other.org) for number in (0, 1)] == [0, 1]
+    assert await work.pool.homes([HERE, other]) == {work.servers.all[0]: [HERE], work.servers.all[1]: [other]}
+
+
+async def test_where_a_tenant_is_is_asked_once(work: Work) -> None:
+    asked = work.servers.asked
+    for _ in range(5):
+        await work.add()
+    assert work.servers.asked == asked
+
+
+async def test_what_spans_tenants_is_asked_of_each_node(work: Work) -> None:
+    other = Tenant("org_there", True)
+    work.servers.place(other.org, 1)
+    await work.add(other)
+    found = await work.pool.each(reading("SELECT s.org FROM here.sources AS s"))
+    assert found == [[("org_here",)], [("org_there",)]]
+    assert await work.pool.every(reading("SELECT s.org FROM here.sources AS s")) == found
+
+
+async def test_a_read_goes_on_where_the_tenant_is_by_now(work: Work) -> None:
+    async with work.uow.read(HERE) as tx:
+        [source] = (await tx.sources.page(PageRequest())).items
+        await work.servers.move(HERE.org, 1)
+        assert await tx.sources.get(source.id) == source
+        later = await work.add()
+        assert await tx.sources.get(later.id) == later
+    assert [await work.sources(number) for number in (0, 1)] == [1, 2]
+    of = {"org": HERE.org, "livemode": True}
+    await work.servers.move(HERE.org, 0)
+    assert await work.pool.rows(HERE, COUNT, of) == [(2,)]
+
+
+async def test_a_unit_of_work_begins_anew_where_the_tenant_is_by_now(work: Work) -> None:
+    async with work.uow.read(HERE) as tx:
+        [source] = (await tx.sources.page(PageRequest())).items
+    await work.servers.move(HERE.org, 1)
+    left = await work.servers.rows(0, HERE.org)
+    async with work.uow.begin(HERE, builders.CALL) as tx:
+        found = await tx.sources.get(source.id, lock=True)
+        assert found == source
+        await tx.sources.add(builders.source())
+    assert await work.sources(1) == 2 and await work.servers.rows(0, HERE.org) == left
+
+
+@pytest.mark.parametrize("first", ["add", "hold"])
+async def test_whatever_a_unit_of_work_does_first(work: Work, first: str) -> None:
+    await work.servers.move(HERE.org, 1)
+    left = await work.servers.rows(0, HERE.org)
+    async with work.uow.begin(HERE, builders.CALL) as tx:
+        if first == "hold":
+            assert await tx.idempotency.hold("once") is None
+        await tx.sources.add(builders.source())
+    assert await work.sources(1) == 2 and await work.servers.rows(0, HERE.org) == left
+
+
+async def test_what_was_begun_where_the_tenant_was_is_undone(work: Work) -> None:
+    """It cannot go on elsewhere by itself: a client hears when to come back, and then it is done once."""
+    with pytest.raises(StaleRoute) as caught:
+        async with work.uow.begin(HERE, builders.CALL) as tx:
+            await tx.session.run("SELECT 1")  # type: ignore[attr-defined]
+            await work.servers.move(HERE.org, 1)
+            left = await work.servers.rows(0, HERE.org)
+            await tx.sources.add(builders.source())
+    assert isinstance(caught.value, Unavailable) and caught.value.retry_after == 1
+    assert await work.servers.rows(0, HERE.org) == left and await work.sources(1) == 1
+    await work.add()
+    assert await work.servers.rows(0, HERE.org) == left and await work.sources(1) == 2
+
+
+async def test_while_nobody_knows_better_nothing_is_done(work: Work) -> None:
+    await work.servers.move(HERE.org, 1)
+    work.servers.place(HERE.org, 0)  # as a catalogue that does not know of the move yet
+    left = await work.servers.rows(0, HERE.org)
+    for attempt in (work.add(), work.pool.rows(HERE, COUNT, {"org": HERE.org, "livemode": True})):
+        with pytest.raises(StaleRoute):
+            await attempt
+    work.servers.place(HERE.org, 1)
+    await work.add()
+    assert await work.servers.rows(0, HERE.org) == left and await work.sources(1) == 2
+
+
+async def test_a_move_under_writers_loses_and_doubles_nothing(work: Work) -> None:
+    done: list[str] = []
+    stopped = asyncio.Event()
+
+    async def write() -> None:
+        while not stopped.is_set():
+            try:
+                done.append((await work.add()).id)
+            except StaleRoute:
+                await asyncio.sleep(0)
+
+    writers = [asyncio.create_task(write()) for _ in range(3)]
+    for number in (1, 0, 1):
+        count = len(done)
+        while len(done) < count + 5:
+            await asyncio.sleep(0.01)
+        await work.servers.move(HERE.org, number)
+    left = await work.servers.rows(0, HERE.org)
+    count = len(done)
+    while len(done) < count + 5:
+        await asyncio.sleep(0.01)
+    stopped.set()
+    await asyncio.gather(*writers)
+    async with work.uow.read(HERE) as tx:
+        found = {id for id in done if await tx.sources.get(id)}
+    assert found == set(done) and await work.sources(1) == len(done) + 1
+    assert await work.servers.rows(0, HERE.org) == left
+
+
+async def test_nodes_come_and_go(work: Work) -> None:
+    other = Tenant("org_there", True)
+    first, second = work.servers.all
+    work.servers.all = [first]
+    await work.pool._router.refresh()
+    assert await work.pool.nodes() == (first,)
+    work.servers.all = [first, second]
+    work.servers.place(other.org, 1)
+    await work.pool._router.refresh()
+    await work.add(other)
+    assert await work.sources(1, other.org) == 1
+    assert len(await work.pool.each(reading("SELECT 1"))) == 2

@@ -1,0 +1,247 @@
+"""Two plain PostgreSQL servers as the nodes of a cluster, and a placement of the tests' own.
+
+What lies on every node of a cluster is copied from the one to the other here; a tenant is moved by copying its rows, and from
+then on its statements fail on the node that it left, as Citus has them fail.
+"""
+
+import atexit
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from adapters.postgres.migrate import migrate
+from adapters.postgres.placement import COORDINATOR, Node, Parts
+from entrypoints.up.postgres import Postgres
+from entrypoints.up.process import Process
+
+SETTINGS = {"fsync": "off", "shared_buffers": "32MB", "max_connections": "80"}
+REFERENCE = {
+    "plans": ["code"],
+    "organisations": ["id"],
+    "members": ["org", "user"],
+    "api_keys": ["org", "livemode", "id"],
+    "licences": ["org", "livemode", "catalogue", "holder"],
+}
+"""What lies on every node, by its key; those that others refer to first."""
+_TENANT_TABLES = """
+SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum) FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+    AND c.relname <> ALL(%s) AND EXISTS (SELECT FROM pg_attribute o WHERE o.attrelid = c.oid AND o.attname = 'org')
+GROUP BY c.relname ORDER BY c.relname
+"""
+
+
+class Server:
+    """One server; it may be killed, and come back with what it had."""
+
+    def __init__(self) -> None:
+        self._home = Path(tempfile.mkdtemp(prefix="jn", dir="/tmp"))
+        atexit.register(shutil.rmtree, self._home, ignore_errors=True)
+        self._postgres = Postgres(self._home, SETTINGS)
+        self._process: Process | None = None
+
+    async def start(self) -> None:
+        """Start it, or start it again."""
+        self._process = await self._postgres.start()
+        atexit.register(self._process.kill)
+
+    async def kill(self) -> None:
+        """Like a machine that lost its power, but for its clients, who notice."""
+        assert self._process is not None
+        await self._process.stop(signal.SIGQUIT, 30)
+
+    @property
+    def running(self) -> bool:
+        """Whether it was not killed."""
+        return self._process is not None and self._process.ended() is None
+
+    def url(self, database: str = "postgres") -> str:
+        """The address of one of its databases."""
+        return self._postgres.url(database, "postgres")
+
+
+class Servers:
+    """The placement: who is on which node is told here, for others it goes by their name. `asked` counts look-ups."""
+
+    def __init__(self, servers: Sequence[Server], addresses: Sequence[str]) -> None:
+        self.servers = servers
+        names = [COORDINATOR, *(f"node {number}" for number in range(1, len(addresses)))]
+        self.all = [Node(name, address) for name, address in zip(names, addresses, strict=True)]
+        self.told: dict[str, Node] = {}
+        self.asked = 0
+
+    async def nodes(self) -> Sequence[Node]:
+        return list(self.all)
+
+    async def homes(self, orgs: Sequence[str]) -> Mapping[str, Node]:
+        self.asked += 1
+        return {org: self.home(org) for org in orgs}
+
+    async def parts(self) -> Mapping[Node, Parts | None]:
+        return dict.fromkeys(self.all)
+
+    def home(self, org: str) -> Node:
+        """The organisation's node."""
+        number = blake2b(org.encode(), digest_size=1).digest()[0] % len(self.all)
+        return self.told.get(org) or self.all[number]
+
+    def place(self, org: str, number: int) -> None:
+        """Let an organisation that has no rows yet be on that node."""
+        self.told[org] = self.all[number]
+
+    async def replicate(self, source: Node) -> None:
+        """Have what lies on every node lie on all that run, as it is on the one where it was written."""
+        for node, server in zip(self.all, self.servers, strict=True):
+            if node != source and server.running:
+                await _replicate(source, node)
+
+    async def move(self, org: str, number: int) -> None:
+        """Move the organisation while it is used: whoever writes waits, and then fails where it was."""
+        source, target = self.home(org), self.all[number]
+        async with _connected(source) as old, _connected(target) as new:
+            tables = await (await old.execute(_TENANT_TABLES, (list(REFERENCE),))).fetchall()
+            async with old.transaction(), new.transaction():
+                for table, columns in tables:
+                    await _leave(old, table, org)
+                    await _welcome(new, table, org)
+                    await _copy(old, new, table, columns, sql.SQL("org = {}").format(sql.Literal(org)))
+                self.told[org] = target
+
+    async def rows(self, number: int, org: str) -> dict[str, list[Any]]:
+        """Every row of the organisation that lies on that node, by table, as text."""
+        async with _connected(self.all[number]) as connection:
+            tables = await (await connection.execute(_TENANT_TABLES, (list(REFERENCE),))).fetchall()
+            found: dict[str, list[Any]] = {}
+            for table, _ in tables:
+                statement = sql.SQL("SELECT t::text FROM {} t WHERE org = {} ORDER BY 1")
+                cursor = await connection.execute(statement.format(sql.Identifier(table), sql.Literal(org)))
+                found[table] = [row for (row,) in await cursor.fetchall()]
+            return found
+
+
+@asynccontextmanager
+async def _connected(node: Node) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    async with await psycopg.AsyncConnection.connect(node.conninfo, autocommit=True) as connection:
+        yield connection
+
+
+async def _leave(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
+    """From now on tenants' statements for the organisation fail, as those that Citus passes on; others find nothing of it."""
+    await _welcome(connection, table, org)
+    asked = "current_setting('joinery.org')"
+    gone = "org = CASE " + asked + " WHEN {} THEN current_setting('joinery.gone') ELSE " + asked + " END"
+    name = sql.Identifier(f"left_{org}")
+    leaving = sql.SQL("CREATE POLICY {} ON {} AS RESTRICTIVE TO joinery_app USING (" + gone + ")")
+    await connection.execute(leaving.format(name, sql.Identifier(table), sql.Literal(org)))
+
+    hidden = sql.SQL("CREATE POLICY {} ON {} AS RESTRICTIVE TO joinery_system USING (org <> {})")
+    gone_name = sql.Identifier(f"hidden_{org}")
+    await connection.execute(hidden.format(gone_name, sql.Identifier(table), sql.Literal(org)))
+
+
+async def _welcome(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
+    """It is here again, if it ever left."""
+    for kind in ("left", "hidden"):
+        name = sql.Identifier(f"{kind}_{org}")
+        await connection.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(name, sql.Identifier(table)))
+
+
+async def _copy(
+    source: psycopg.AsyncConnection[Any],
+    target: psycopg.AsyncConnection[Any],
+    table: str,
+    columns: Sequence[str],
+    where: sql.Composed,
+) -> None:
+    listed, name = sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier(table)
+    reading = sql.SQL("COPY (SELECT {} FROM {} WHERE {}) TO STDOUT (FORMAT binary)").format(listed, name, where)
+    writing = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(name, listed)
+    # what an earlier stay left behind is no tenant's any more
+    await target.execute(sql.SQL("DELETE FROM {} WHERE {}").format(name, where))
+    async with source.cursor() as reader, target.cursor() as writer:
+        async with reader.copy(reading) as given, writer.copy(writing) as taken:
+            async for block in given:
+                await taken.write(block)
+
+
+async def _replicate(source: Node, target: Node) -> None:
+    async with _connected(source) as old, _connected(target) as new:
+        for table, keys in REFERENCE.items():
+            cursor = await old.execute(sql.SQL("SELECT to_jsonb(t) FROM {} t").format(sql.Identifier(table)))
+            rows = [row for (row,) in await cursor.fetchall()]
+            others = sorted({column for row in rows for column in row} - set(keys))
+            kept = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in others)
+            statement = sql.SQL(
+                "INSERT INTO {0} SELECT * FROM jsonb_populate_recordset(NULL::{0}, {1}) ON CONFLICT ({2}) DO UPDATE SET {3}"
+            )
+            given, key = sql.Literal(psycopg.types.json.Jsonb(rows)), sql.SQL(", ").join(map(sql.Identifier, keys))
+            if rows:
+                await new.execute(statement.format(sql.Identifier(table), given, key, kept))
+
+
+_MIGRATED = "joinery_migrated"
+_SERVERS: list[Server] = []
+_SHARED: list[Servers] = []
+_NUMBERS = count()
+
+
+async def _servers(number: int) -> list[Server]:
+    """The test process's servers, all of them running."""
+    while len(_SERVERS) < number:
+        server = Server()
+        await server.start()
+        await _maintain(server, f'CREATE DATABASE "{_MIGRATED}"')
+        await migrate(_address(server, _MIGRATED))
+        _SERVERS.append(server)
+    for server in _SERVERS[:number]:
+        if not server.running:
+            await server.start()
+    return _SERVERS[:number]
+
+
+@asynccontextmanager
+async def two_servers() -> AsyncIterator[Servers]:
+    """Two servers with a fresh database each, migrated."""
+    made = await _made()
+    try:
+        yield made
+    finally:
+        for server in await _servers(2):
+            name = urlsplit(made.all[0].conninfo).path[1:]
+            await _maintain(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+async def shared_servers() -> Servers:
+    """Two servers with databases that all tests of the process share who make organisations of their own."""
+    if not _SHARED:
+        _SHARED.append(await _made())
+    await _servers(2)
+    return Servers(_SERVERS, [node.conninfo for node in _SHARED[0].all])
+
+
+async def _made() -> Servers:
+    servers = await _servers(2)
+    name = f"joinery_nodes_{next(_NUMBERS)}"
+    for server in servers:
+        await _maintain(server, f'CREATE DATABASE "{name}" TEMPLATE "{_MIGRATED}"')
+    return Servers(servers, [_address(server, name) for server in servers])
+
+
+def _address(server: Server, database: str) -> str:
+    return urlunsplit(urlsplit(server.url())._replace(path=f"/{database}"))
+
+
+async def _maintain(server: Server, statement: str) -> None:
+    async with await psycopg.AsyncConnection.connect(server.url(), autocommit=True) as connection:
+        await connection.execute(statement.encode())
