@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.ingest import line
 from benchmarks.load import Figures, load
 from benchmarks.publishing import Publisher
-from benchmarks.read import OURS, best, request, tell
+from benchmarks.read import best, request, tell
 from benchmarks.readers import Seen, Stream, judged
 from benchmarks.receiving import Receiving, receiving
 from benchmarks.relaying import relay_figures
@@ -26,6 +26,7 @@ from domain.webhooks.model import EndpointSettings
 from entrypoints.areas import webhooks
 from ports.events import Published
 
+PORT = 18_988
 PUBLISHERS, AT_A_TIME = 100, 4
 FEW, MANY = 10, 10_000
 EVENTS, PAGE, BATCH = 20_000, 1_000, 500
@@ -52,12 +53,12 @@ class TimedStream(Stream):
 
 async def network_figures(rounds: int, seconds: float, rate: float, during: float) -> None:
     """Every figure, each in a fresh database."""
-    async with stack(port=OURS) as parts:
+    async with stack(port=PORT) as parts:
         await relay_figures(parts, rounds)
-    async with stack(port=OURS) as parts:
+    async with stack(port=PORT) as parts:
         await page_figures(parts, rounds, seconds)
     settings = {"track_commit_timestamp": "on"}
-    async with stack(port=OURS, postgres_settings=settings, JOINERY_ALLOW_PRIVATE_HOSTS="127.0.0.1") as parts:
+    async with stack(port=PORT, postgres_settings=settings, JOINERY_ALLOW_PRIVATE_HOSTS="127.0.0.1") as parts:
         with receiving() as (receiver, _):
             await lag_figures(parts, receiver, rate, during)
 
@@ -72,8 +73,8 @@ async def lag_figures(parts: Stack, receiver: Receiving, rate: float, seconds: f
     await _endpoint(parts, reader, receiver)
     processes = {name: parts.process(name) for name in ("api", "worker", "scheduler")}
     try:
-        await ready(OURS, 60)
-        stream = TimedStream(f"http://127.0.0.1:{OURS}", reader.secret)
+        await ready(PORT, 60)
+        stream = TimedStream(f"http://127.0.0.1:{PORT}", reader.secret)
         task = asyncio.create_task(stream.run())
         count = await _warm(parts, licensors, stream, receiver)
         pids = {name: process.pid for name, process in processes.items()} | {"postgres": parts.postgres}
@@ -171,7 +172,7 @@ async def page_figures(parts: Stack, rounds: int, seconds: float) -> None:
     api = parts.process("api")
     pids = {"app": api.pid, "pg": parts.postgres}
     try:
-        await ready(OURS, 60)
+        await ready(PORT, 60)
         told = f"{FEW} vendors publish, page of {PAGE:,}"
         await _compare(f"{told}: {FEW} licences, as many", few, again, pids, rounds, seconds)
         await _compare(f"{told}: {FEW} licences, {MANY:,}", few, many, pids, rounds, seconds)
@@ -207,8 +208,8 @@ async def _compare(name: str, one: Shop, other: Shop, pids: dict[str, int], roun
     for _ in range(rounds):
         for reader in (one, other):
             wanted = [request(f"/v1/changes?limit={PAGE}", reader.secret)]
-            await load(OURS, wanted, connections=4, seconds=0.3, pids=pids)
-            asked[reader.tenant].append(await load(OURS, wanted, connections=4, seconds=seconds, pids=pids))
+            await load(PORT, wanted, connections=4, seconds=0.3, pids=pids)
+            asked[reader.tenant].append(await load(PORT, wanted, connections=4, seconds=seconds, pids=pids))
     ratios = sorted(b.total / a.total for a, b in zip(*asked.values(), strict=True))
     tell(name, best(asked[one.tenant]))
     tell("  the other", best(asked[other.tenant]))

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.placing import Placement, loads_of, zipf
 from benchmarks.queueing import Arrivals, Hold, Relay, RelayCosts, Relayed, quantiles, waits_for_rows
+from benchmarks.reckoning import Assumed, Measured, needed
 from domain.changes.usecases.network import AT_ONCE
 
 NODES = 3
@@ -43,6 +44,7 @@ CLASSES = {
 PUBLISHED = (20, 200, 500, 1_000, 2_000, 4_000, 8_000)
 """Published events a second of all publishers."""
 PUBLISHERS = (10, 100, 1_000, 10_000)
+OFFERS = (1e6, 1e8, 1e10)
 SEED = 9
 STATEMENTS = 3
 """Of a look and its commit, aside from those for each publisher: the question, the insert, the commit."""
@@ -144,6 +146,39 @@ def _relayed(name: str, found: Relayed) -> None:
     line(name, f"{_told(found.lags)}   busy {found.utilisation:4.0%}   most waiting {found.most_waiting:,}{end}")
 
 
+def size_figures() -> None:
+    """What a million, a hundred million and ten billion offers need (reckoning.py)."""
+    measured, assumed = Measured(), Assumed()
+    for offers in OFFERS:
+        need = needed(offers, measured, assumed)
+        name = f"{offers / 1e6:,.0f} million offers"
+        parts = (need.catalogue, need.events, need.network, need.request_logs, need.deliveries)
+        line(
+            f"{name}: data, GiB",
+            f"{need.data:12,.0f}   catalogue, events, network, request logs, deliveries "
+            + " ".join(f"{part:,.0f}" for part in parts),
+        )
+        line("  snapshots in the object store, GiB", f"{need.snapshots:12,.0f}")
+        line("  memory that is wanted, GiB", f"{need.memory:12,.0f}")
+        line(
+            "  events a second, at the peak",
+            f"{need.event_rate:12,.0f}   published {need.event_rate * assumed.published:,.0f}",
+        )
+        line(
+            "  cores at the peak",
+            f"{need.database:12,.1f} PostgreSQL   {need.workers:,.1f} workers   {need.api:,.1f} API",
+        )
+        line(
+            "  nodes",
+            f"{need.nodes:12,}   of {need.node[0]:.0f} cores, {need.node[1]:.0f} GiB, for {need.by}; with standbys {need.nodes * assumed.copies:,.0f}",
+        )
+        line(
+            "  processes, connections to each node",
+            f"{need.processes:12,}   {need.open:,.0f} of {assumed.connections:,.0f}",
+        )
+        line("  money a month, US dollars", f"{need.money:12,.0f}")
+
+
 def main(told: argparse.Namespace) -> None:
     """Every figure of the command."""
     began = time.perf_counter()
@@ -152,6 +187,7 @@ def main(told: argparse.Namespace) -> None:
     trip = told.round_trip / 1e3
     costs = RelayCosts(told.relay / 1e3 + trip * STATEMENTS, told.relay_owner / 1e3 + trip, told.relay_event / 1e6)
     relay_figures(costs, told.events)
+    size_figures()
     line("the simulation took", f"{time.perf_counter() - began:8.1f} s")
 
 
