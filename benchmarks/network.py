@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.holding import hold_figures
 from benchmarks.ingest import line
 from benchmarks.load import Figures, load
 from benchmarks.publishing import Publisher
@@ -54,6 +55,7 @@ class TimedStream(Stream):
 async def network_figures(rounds: int, seconds: float, rate: float, during: float) -> None:
     """Every figure, each in a fresh database."""
     async with stack(port=PORT) as parts:
+        await hold_figures(parts)
         await relay_figures(parts, rounds)
     async with stack(port=PORT) as parts:
         await page_figures(parts, rounds, seconds)
