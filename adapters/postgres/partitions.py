@@ -257,7 +257,9 @@ async def _first_with_events(connection: Connection, day: date) -> sql.Identifie
 async def _forget_aged(connection: Connection, table: str, before: date) -> None:
     """Delete what the default partition has of earlier days; of events only what the log has left behind as well."""
     aged = PARTITIONED[table].before(before)
-    any_aged = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT 1) AS aged").format(default_of(table), aged)
+    any_aged = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT 1) AS aged").format(
+        default_of(table), aged
+    )
     if not await _number(connection, any_aged):
         return
     if table == "events":
