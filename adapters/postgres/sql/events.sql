@@ -138,7 +138,7 @@ FROM (
         EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s) AS same, --? forwards
         max(looked.position) AS reached, --? forwards
         (SELECT time FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = max(looked.position) --? forwards
-            AND time >= %(since)s --? since
+            AND time >= %(since)s --? forwards since
         ) AS dated --? forwards
         true AS same, min(looked.position) AS reached, NULL::timestamptz AS dated --? backwards
     FROM (SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
