@@ -1,4 +1,4 @@
-"""What the log's promises cost its writers: appending as it is beside the same inserts without lock and signal."""
+"""What the logs' promises cost their writers: appending as it is beside the same inserts numbered by a plain sequence."""
 
 # ruff: noqa: SLF001  it takes the log's own statements apart
 
@@ -19,12 +19,13 @@ from benchmarks.publishing import Publisher
 from benchmarks.stack import CALL, Stack
 from domain.events.model import Event
 from domain.kernel.tenancy import Tenant
-from entrypoints.container import opened
+from entrypoints.container import Container, opened
 from entrypoints.settings import from_environment
-from ports.signals import Signal
 from ports.unit_of_work import Tx
 
 WRITERS = 8
+MANY = 64
+"""Organisations that write at a time, from as many processes as otherwise."""
 BATCH = 100
 PLAIN = """
 CREATE SEQUENCE plain_position AS bigint CACHE 1;
@@ -34,35 +35,29 @@ SELECT protect_tenant_table('plain_events');
 GRANT SELECT, INSERT ON plain_events TO joinery_app;
 GRANT SELECT, USAGE, UPDATE ON SEQUENCE plain_position TO joinery_app;
 """
+_PLAINLY = """
+INSERT INTO plain_events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, owner, body)
+SELECT nextval('plain_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(now)s,
+    network, owner, body
+FROM new_events
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to append: to the log or to its plain twin, behind the lock or not, bodies rendered or ready.
-
-    `tell` says when NOTIFY is sent: inside the transaction, after it, or never.
-    """
+    """One way to append: to the log or to its plain twin, bodies rendered or ready, `tell` whether NOTIFY is sent."""
 
     name: str
     twin: bool = False
-    lock: bool = True
-    tell: str = "after"
+    tell: bool = True
     ready: bool = False
 
 
 OURS = Way("as it is")
-PLAINLY = Way("plain sequence, identical table", twin=True, lock=False, tell="never")
+PLAINLY = Way("plain sequence, identical table", twin=True, tell=False)
 OURS_READY = Way("as it is, bodies ready", ready=True)
-PLAINLY_READY = Way("plain, bodies ready", twin=True, lock=False, tell="never", ready=True)
-WAYS = (
-    OURS,
-    PLAINLY,
-    Way("as it is, without NOTIFY", tell="never"),
-    Way("as it is, NOTIFY inside the transaction", tell="inside"),
-    Way("as it is, without the lock", lock=False),
-    OURS_READY,
-    PLAINLY_READY,
-)
+PLAINLY_READY = Way("plain, bodies ready", twin=True, tell=False, ready=True)
+WAYS = (OURS, PLAINLY, Way("as it is, without NOTIFY", tell=False), OURS_READY, PLAINLY_READY)
 
 
 class ReadyBodies(WireEventRendering):
@@ -81,48 +76,56 @@ class Taken(PostgresEventLog):
     """The log's own statements, with those left out that a way does not have."""
 
     async def append_by(self, way: Way, events: Sequence[Event]) -> None:
-        """As `append` does for a batch that is staged."""
-        await self._stage(events)
-        if way.lock:
-            await self._session.run(SQL["lock"])
-        insert: str = SQL["insert_staged"]
-        if way.twin:
-            insert = insert.replace("event_position", "plain_position").replace("INTO events", "INTO plain_events")
-        await self._session.run(insert, now=self._session.now)
-        if way.tell == "inside":
-            await self._session.run(SQL["notify"], payload=Signal(self._session.tenant).payload)
+        """Append, and write it as right before the commit."""
+        if not way.twin:
+            await self.append(events)
+            await self.flush()
+            self._session.recorded.events.clear()
+        else:
+            await self._stage(events)
+            await self._session.run(_PLAINLY, now=self._session.now)
 
 
-async def _append(tx: Tx, way: Way, events: Sequence[Event], rendering: WireEventRendering) -> None:
+async def _append(tx: Tx, way: Way, events: Sequence[Event], rendering: WireEventRendering) -> Taken | None:
     if way == OURS:
         await tx.events.append(events)
-    else:
-        assert isinstance(tx.events, PostgresEventLog)
-        await Taken(tx.events._session, rendering).append_by(way, events)
+        return None
+    assert isinstance(tx.events, PostgresEventLog)
+    taken = Taken(tx.events._session, rendering)
+    await taken.append_by(way, events)
+    return taken
 
 
-async def _writer(env: Mapping[str, str], tenant: Tenant, catalogue: str, pipe: Connection) -> None:
+async def _publish(
+    container: Container, publisher: Publisher, way: Way, until: float, rendering: WireEventRendering
+) -> int:
+    uow, count = container.uow(), 0
+    while time.perf_counter() < until:
+        events = publisher.next(BATCH)
+        async with uow.begin(publisher.tenant, CALL) as tx:
+            taken = await _append(tx, way, events, rendering)
+        if way.tell and taken is not None:
+            async with container.pool().tenant(publisher.tenant) as link:
+                payload = f"{publisher.tenant.org} t"
+                await link.cursor.execute(SQL["notify"], {"payload": payload})
+        count += BATCH
+    return count
+
+
+async def _writer(env: Mapping[str, str], owners: Sequence[tuple[Tenant, str]], pipe: Connection) -> None:
     """Append by the ways that are asked for, for as long as is asked for; tell how many events were committed."""
-    publisher = Publisher(tenant, catalogue)
+    publishers = [Publisher(tenant, catalogue) for tenant, catalogue in owners]
     async with opened(from_environment(env)) as container:
-        uow, rendered = container.uow(), WireEventRendering()
+        rendered = WireEventRendering()
         while (asked := pipe.recv()) is not None:
             way, until = asked
             rendering = ReadyBodies() if way.ready else rendered
-            count = 0
-            while time.perf_counter() < until:
-                events = publisher.next(BATCH)
-                async with uow.begin(tenant, CALL) as tx:
-                    await _append(tx, way, events, rendering)
-                if way.tell == "after" and way != OURS:
-                    async with container.pool().tenant(tenant) as link:
-                        await link.cursor.execute(SQL["notify"], {"payload": Signal(tenant).payload})
-                count += BATCH
-            pipe.send(count)
+            writing = (_publish(container, publisher, way, until, rendering) for publisher in publishers)
+            pipe.send(sum(await asyncio.gather(*writing)))
 
 
-def _start(env: Mapping[str, str], tenant: Tenant, catalogue: str, pipe: Connection) -> None:
-    asyncio.run(_writer(env, tenant, catalogue, pipe))
+def _start(env: Mapping[str, str], owners: Sequence[tuple[Tenant, str]], pipe: Connection) -> None:
+    asyncio.run(_writer(env, owners, pipe))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +144,16 @@ class Writers:
 
 
 @asynccontextmanager
-async def writers(parts: Stack, count: int = WRITERS) -> AsyncIterator[Writers]:
-    """As many processes, each with an organisation of its own."""
+async def writers(parts: Stack, organisations: int = WRITERS) -> AsyncIterator[Writers]:
+    """WRITERS processes that write the logs of so many organisations between them; all of them that of a single one."""
+    owners: list[tuple[Tenant, str]] = []
+    for number in range(organisations):
+        made = await parts.organisation(f"Writer {organisations}-{number}")
+        owners.append((Tenant(made.id, True), made.catalogue(True)))
     spawn, pipes, processes = multiprocessing.get_context("spawn"), [], []
-    for number in range(count):
-        organisation = await parts.organisation(f"Writer {number}")
+    for number in range(WRITERS):
         ours, theirs = spawn.Pipe()
-        tenant = Tenant(organisation.id, True)
-        process = spawn.Process(target=_start, args=(parts.env, tenant, organisation.catalogue(True), theirs))
+        process = spawn.Process(target=_start, args=(parts.env, owners[number::WRITERS] or owners, theirs))
         process.start()
         pipes.append(ours)
         processes.append(process)
@@ -162,21 +167,36 @@ async def writers(parts: Stack, count: int = WRITERS) -> AsyncIterator[Writers]:
 
 
 async def append_figures(parts: Stack, rounds: int, seconds: float) -> None:
-    """Events a second by every way, taken in turn, and the ratio of ours to plain."""
+    """Events a second by every way, taken in turn, and the ratio of ours to plain; then one log, and many."""
     async with parts.container.pool().owner() as link:
         await link.connection.execute(PLAIN)
-    rates: dict[Way, list[float]] = {way: [] for way in WAYS}
     async with writers(parts) as together:
-        for way in WAYS:
-            together.rate(way, 0.5)
-        for _ in range(rounds):
-            for way in WAYS:
-                rates[way].append(together.rate(way, seconds))
+        rates = _measured(together, WAYS, rounds, seconds)
     for way in WAYS:
         line(f"append, {WRITERS} writers, {way.name}", f"{statistics.median(rates[way]):9,.0f} events/s")
-    for name, ours, plain in (("", OURS, PLAINLY), (", bodies ready", OURS_READY, PLAINLY_READY)):
-        ratios = sorted(a / b for a, b in zip(rates[ours], rates[plain], strict=True))
-        line(
-            f"append, as it is to plain{name}",
-            f"{statistics.median(ratios):9.2f}   {rounds} rounds, {ratios[0]:.2f} to {ratios[-1]:.2f}",
-        )
+    _compare("", rates[OURS], rates[PLAINLY])
+    _compare(", bodies ready", rates[OURS_READY], rates[PLAINLY_READY])
+    for organisations, name in ((1, "one organisation's log"), (MANY, f"{MANY} organisations")):
+        async with writers(parts, organisations) as together:
+            rates = _measured(together, (OURS, PLAINLY), rounds, seconds)
+        for way in (OURS, PLAINLY):
+            line(f"append, {WRITERS} writers of {name}, {way.name}", f"{statistics.median(rates[way]):9,.0f} events/s")
+        _compare(f", {name}", rates[OURS], rates[PLAINLY])
+
+
+def _measured(together: Writers, ways: Sequence[Way], rounds: int, seconds: float) -> Mapping[Way, list[float]]:
+    rates: dict[Way, list[float]] = {way: [] for way in ways}
+    for way in ways:
+        together.rate(way, 0.5)
+    for _ in range(rounds):
+        for way in ways:
+            rates[way].append(together.rate(way, seconds))
+    return rates
+
+
+def _compare(name: str, ours: Sequence[float], plain: Sequence[float]) -> None:
+    ratios = sorted(a / b for a, b in zip(ours, plain, strict=True))
+    line(
+        f"append, as it is to plain{name}",
+        f"{statistics.median(ratios):9.2f}   {len(ratios)} rounds, {ratios[0]:.2f} to {ratios[-1]:.2f}",
+    )

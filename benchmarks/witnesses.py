@@ -14,7 +14,7 @@ from benchmarks.readers import LongPolls, Seen, Stream, judged
 from benchmarks.stack import CALL, Stack
 from benchmarks.write import ready
 from domain.access.usecases import KeyRequest
-from domain.changes.model import ALL, Reader
+from domain.changes.model import ALL, BEGINNING, View
 from domain.kernel.tenancy import Tenant
 from entrypoints.container import Container, opened
 from entrypoints.settings import from_environment
@@ -61,18 +61,16 @@ def _writer(
     asyncio.run(run())
 
 
-async def _by_horizon(container: Container, tenant: Tenant, found: list[Seen]) -> None:
-    """Page after page up to the horizon, until cancelled."""
-    reader, after = container.event_reader(), 0
+async def _by_bounds(container: Container, tenant: Tenant, found: list[Seen]) -> None:
+    """Page after page up to the log's end, until cancelled."""
+    reader, after = container.event_reader(), BEGINNING
     while True:
-        high_watermark = await reader.high_watermark()
-        page = await reader.page(Reader(tenant), after, high_watermark, PAGE, ALL)
-        found += [Seen(event.id, event.subject, event.version) for event in page]
-        if len(page) < PAGE:
-            after = max(after, high_watermark)
+        end = (await reader.bounds([tenant]))[tenant].end
+        page = await reader.page(View.own(tenant), after, end, PAGE, ALL)
+        found += [Seen(event.id, event.subject, event.version) for event in page.events]
+        after = page.position
+        if page.caught_up:
             await asyncio.sleep(0.005)
-        else:
-            after = page[-1].position
 
 
 async def witness_figures(parts: Stack, seconds: float, rate: float) -> None:
@@ -89,7 +87,7 @@ async def witness_figures(parts: Stack, seconds: float, rate: float) -> None:
         polls, stream = LongPolls(base, secret), Stream(base, secret)
         readers = [
             asyncio.create_task(work)
-            for work in (_by_horizon(parts.container, tenant, paged), polls.run(), stream.run())
+            for work in (_by_bounds(parts.container, tenant, paged), polls.run(), stream.run())
         ]
         await asyncio.sleep(1)
         committed = await _written(parts.env, (tenant, catalogue), rate, seconds)
@@ -101,7 +99,7 @@ async def witness_figures(parts: Stack, seconds: float, rate: float) -> None:
             task.cancel()
         table = await _table(parts, tenant)
         line(f"{WRITERS} writers, {seconds:.0f} s", f"{len(table) / seconds:9,.0f} events/s")
-        for name, seen in (("horizon and page", paged), ("long polls", polls.events), ("stream", stream.events)):
+        for name, seen in (("bounds and page", paged), ("long polls", polls.events), ("stream", stream.events)):
             line(f"  reader by {name}", judged(seen, table))
     finally:
         api.terminate()

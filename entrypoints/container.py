@@ -27,6 +27,7 @@ from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.platform import PostgresPlatformChecks
 from adapters.postgres.pool import Pool
@@ -143,6 +144,7 @@ class Container(containers.DeclarativeContainer):
     idempotency_maintenance = providers.Singleton(PostgresIdempotencyMaintenance, pool)
     maintenance = providers.Singleton(PostgresMaintenance, pool)
     storage = providers.Singleton(PostgresStorageUpkeep, pool)
+    network_log = providers.Singleton(PostgresNetworkLog, pool, clock)
     event_reader = providers.Singleton(PostgresEventReader, pool)
     signals = providers.Singleton(PostgresSignals, pool)
     tailer = providers.Singleton(LogTailer, event_reader, event_rendering, signals)

@@ -1,115 +1,140 @@
-"""The event log: appended in the transaction, visible up to the high watermark (architecture §5)."""
+"""The event logs, one for each organisation and mode: appended to in the transaction, read in the order of commits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from domain.changes.model import EventFilter, Licence, Reader
+from domain.changes.model import EventBatch, EventFilter, FeedPosition, LogBounds, LogPosition, View
 from domain.events.model import Event, LoggedEvent
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 
 
 @dataclass(frozen=True, slots=True)
-class LogBounds:
-    """How far the log goes: `last` is the highest position taken; up to `high_watermark` nothing can appear any more.
+class Splice:
+    """Events joined by commas, ready to stand in a JSON array; `position` is up to where they are all there is."""
 
-    `low_watermark` is the position up to which events have been dropped by age. What appears above the high watermark
-    from now on carries no time before `since` (see `page`).
-    """
-
-    high_watermark: int
-    last: int
-    low_watermark: int
-    since: datetime | None = None
+    count: int
+    position: LogPosition
+    body: bytes
+    caught_up: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Splice:
-    """Events joined by commas, ready to stand in a JSON array; `position` is the last one's."""
+class Recent:
+    """Events, newest first. Everything asked for from `position` on is among them."""
 
-    count: int
+    events: Sequence[LoggedEvent]
     position: int
-    body: bytes
-
-    @property
-    def full(self) -> bool:
-        """Whether its bytes ended it, so that there may be more."""
-        return len(self.body) >= CHANGES_BYTES
 
 
 class EventLog(Protocol):
     """In a tenant's transaction."""
 
     async def append(self, events: Sequence[Event]) -> None:
-        """Append in this order; events without an id are given one. Subject rows must be locked before."""
+        """Append in this order when the transaction commits; events without an id are given one at once.
+
+        Subject rows must be locked before.
+        """
         ...
 
     async def high_watermark(self) -> int:
-        """The high watermark now: what is appended from here on stands above it."""
+        """The tenant's own high watermark now: what is appended from here on stands above it."""
         ...
 
 
 class EventReader(Protocol):
-    """Across tenants: what feed, stream and webhooks read. Positions are those after `after`, up to `up_to`."""
+    """What feed, stream and webhooks read, and the relay that fills the network logs.
 
-    async def high_watermark(self) -> int:
-        """The position below which no further event can appear; it never goes back."""
+    Whoever reads on from a position that the log does not hold, because it went back in time (a restore, a failover) or
+    has dropped what stood there by age, is told so by CursorExpired.
+    """
+
+    async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
+        """How far these logs go now; those that cannot be asked now are left out. Raises Unavailable if that is all."""
         ...
 
-    async def bounds(self) -> LogBounds:
-        """How far the log goes now."""
+    async def begin_epoch(self, log: Tenant, after: int) -> None:
+        """The log of the epoch `after` has lost what was told of it: what it holds now begins another one, once."""
         ...
 
-    async def licences(self, tenants: Sequence[Tenant]) -> Mapping[Tenant, Sequence[Licence]]:
-        """What each of the tenants may read of others' catalogues; those without are left out."""
-        ...
-
-    async def tenants_with_new_events(
-        self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None
-    ) -> frozenset[Tenant]:
-        """Those of the tenants that have own events after their position, up to `up_to`; `since` as in `page`."""
+    async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
+        """Those of the tenants that may see anything of others' catalogues."""
         ...
 
     async def page(
         self,
-        reader: Reader,
-        after: int,
-        up_to: int,
+        view: View,
+        after: LogPosition,
+        end: LogPosition,
         limit: int,
         wanted: EventFilter,
         *,
-        since: datetime | None = None,
         most_bytes: int = CHANGES_BYTES,
-    ) -> Sequence[LoggedEvent]:
-        """The first `limit` events, oldest first. Others' events carry the groups to be shown, and their whole body.
+    ) -> EventBatch:
+        """The first `limit` events behind `after`, oldest first, as they stand in the log.
 
-        It ends early with the event whose body reaches `most_bytes` in all (`weight_of` tells): none beyond are fetched.
-        `since` spares looking into older days: none of the events asked for may be older (LogBounds has it).
+        `end` is a position that is known to be there: a page that has found everything comes to it, or beyond.
+
+        Of the network log those that licences cover, with the groups to be shown and their whole body. It ends early with
+        the event whose body reaches `most_bytes` in all, and where few are asked for after a bounded look: `position`
+        tells up to where nothing else is to be had. Raises CursorExpired.
         """
         ...
 
-    async def recent(
-        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
-    ) -> Sequence[LoggedEvent]:
-        """The last `limit` events, newest first; it ends early as `page` does, at CHANGES_BYTES."""
+    async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:
+        """The last `limit` events at positions below `before`, newest first; it ends early as `page` does."""
         ...
 
-    async def stride(self, reader: Reader, after: int, up_to: int, rows: int) -> int:
-        """The furthest position, `up_to` at most, before which no source of the reader's events has more than `rows`."""
+    async def splice(
+        self, tenant: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter
+    ) -> Splice:
+        """The bodies of `page`, of the tenant's own log, joined. Raises CursorExpired."""
         ...
 
-    async def splice(self, tenant: Tenant, after: int, up_to: int, limit: int, wanted: EventFilter) -> Splice:
-        """The bodies of the tenant's own first `limit` events, joined; it ends early as `page` does, at CHANGES_BYTES."""
-        ...
-
-    async def at(self, reader: Reader, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+    async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
         """The events at those positions, oldest first; what was dropped, or is hidden by now, is left out."""
         ...
 
     async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
-        """The tenant's own newest `limit` events about the subject after that position, also above the high watermark."""
+        """The tenant's own newest `limit` events about the subject after that position."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Some of a publisher's events, in its order, for the network's log: those between two positions of its own.
+
+    `was` is the checkpoint that they follow, None for the first; `reached` the one that they lead to.
+    """
+
+    owner: Tenant
+    was: LogPosition | None
+    reached: LogPosition
+    events: Sequence[LoggedEvent]
+
+
+class NetworkLog(Protocol):
+    """The network's logs, one for each mode, as the relay fills them."""
+
+    async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
+        """The logs some of whose events others may hear of, all or those among these, and how far they go."""
+        ...
+
+    async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
+        """Up to where each publisher's events stand in the network's log of the mode. Raises Unavailable."""
+        ...
+
+    async def published(self, owner: Tenant, after: int, limit: int) -> Sequence[LoggedEvent]:
+        """The publisher's first `limit` events after the position that others may hear of, oldest first."""
+        ...
+
+    async def append(self, log: Tenant, published: Sequence[Published]) -> bool:
+        """Append to a network's log, and move the checkpoints, in one transaction; then notify.
+
+        Nothing is done, and False answered, when any of the checkpoints is not where it `was`: somebody else was faster.
+        """
         ...
 
 
@@ -128,6 +153,6 @@ class EventRendering(Protocol):
 class FeedCursors(Protocol):
     """Opaque cursors of the change feed, bound to organisation and mode."""
 
-    def sign(self, tenant: Tenant, position: int) -> str:
+    def sign(self, tenant: Tenant, position: FeedPosition) -> str:
         """The cursor of everything after that position."""
         ...

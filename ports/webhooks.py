@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from domain.changes.model import FeedPosition
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import (
@@ -29,12 +30,12 @@ class WebhookStore(Protocol):
         """One endpoint; `lock` keeps others from changing it until the transaction ends."""
         ...
 
-    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
+    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: FeedPosition) -> None:
         """Keep a new endpoint, which gets events after the position `checkpoint`."""
         ...
 
     async def save(
-        self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
+        self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: FeedPosition | None = None
     ) -> None:
         """Keep the new state, and where it goes on from, if given. Raises PreconditionFailed for another version."""
         ...
@@ -94,7 +95,7 @@ class Subscriber:
     tenant: Tenant
     endpoint: Endpoint
     secrets: SealedSecrets
-    checkpoint: int
+    checkpoint: FeedPosition
     fat: bool
     """The plan includes fat payloads."""
 
@@ -108,7 +109,7 @@ class Progress:
     """
 
     deliveries: list[tuple[Tenant, Delivery]] = field(default_factory=list)
-    checkpoint: dict[tuple[Tenant, str], int] = field(default_factory=dict)
+    checkpoint: dict[tuple[Tenant, str], FeedPosition] = field(default_factory=dict)
     succeeded: dict[tuple[Tenant, str], datetime] = field(default_factory=dict)
     failing: dict[tuple[Tenant, str], datetime | None] = field(default_factory=dict)
 
@@ -132,8 +133,8 @@ class DeliveryLog(Protocol):
         """Its open deliveries without bodies and attempts (`made` says how many), by position."""
         ...
 
-    async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
-        """The positions after `after` that have a delivery already."""
+    async def known(self, tenant: Tenant, endpoint: str, after: FeedPosition) -> frozenset[tuple[bool, int]]:
+        """The positions after `after` that have a delivery already; True with those of the network log."""
         ...
 
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:

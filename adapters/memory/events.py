@@ -1,28 +1,31 @@
-"""The event log in memory."""
+"""The event logs in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from adapters.memory.table import MemoryDatabase, Table, Transaction
-from domain.changes.model import NETWORK_GROUPS, EventFilter, Licence, Reader
-from domain.events.model import Event, LoggedEvent, within
+from domain.changes.model import ALL, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogBounds, LogPosition, View
+from domain.events.model import Event, LoggedEvent, weight_of, within
 from domain.kernel.bounds import CHANGES_BYTES
+from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from ports.events import EventRendering, LogBounds, Splice
+from ports.events import EventRendering, Recent, Splice
 from ports.signals import Channel, Signal
 
 
 @dataclass(frozen=True, slots=True)
 class KeptEvent:
-    """An event at its position in the log of all tenants."""
+    """An event at its position in a log. In a network's log, `owner` is whose it is, `told` when that one had it."""
 
     position: int
     tenant: Tenant
     event: Event
     at: datetime
+    owner: Tenant | None = None
+    told: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ def logged(kept: KeptEvent, body: bytes = b"", groups: frozenset[str] | None = N
 
 EVENTS: Final = Table[KeptEvent]("events", lambda kept: f"{kept.position:020d}", descending=False)
 GRANTS: Final = Table[Grant]("licences", lambda grant: f"{grant.catalogue} {grant.holder}")
+FIRST_EPOCH: Final = 1
 
 
 class MemoryEvents:
@@ -66,99 +70,122 @@ class MemoryEvents:
     async def append(self, events: Sequence[Event]) -> None:
         await self._transaction.lock()
         tenant = self._transaction.tenant
-        for event in events:
+        last = await self.high_watermark()
+        for position, event in enumerate(events, start=last + 1):
             event.id = event.id or new_id("evt")
-            position = self._transaction.store.next_number()
             await self._rows.put(KeptEvent(position, tenant, event, self._transaction.now))
             self._transaction.recorded.events.append(event)
         if events:
             self._transaction.channels.add((Channel.EVENTS, Signal(tenant).payload))
 
     async def high_watermark(self) -> int:
-        return _last(self._transaction.store)
+        low = self._transaction.store.low_watermarks.get(self._transaction.tenant, 0)
+        return max(low, last_position(self._rows.where()))
 
 
-def _last(store: MemoryDatabase) -> int:
-    return max((kept.position for _, kept in store.everyone(EVENTS)), default=0)
+def last_position(kept: Collection[KeptEvent]) -> int:
+    """The newest event's, 0 for none."""
+    return max((one.position for one in kept), default=0)
 
 
 class MemoryEventReader:
-    """EventReader. One transaction writes at a time, so everything committed is below the high watermark."""
+    """EventReader. One transaction writes at a time, so positions stand in the order of commits."""
 
     def __init__(self, store: MemoryDatabase, rendering: EventRendering) -> None:
         self._store = store
         self._render = rendering.event
 
-    async def high_watermark(self) -> int:
-        return _last(self._store)
+    async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
+        return {log: self._bounds(log) for log in logs}
 
-    async def bounds(self) -> LogBounds:
-        last = _last(self._store)
-        return LogBounds(last, last, self._store.low_watermark)
+    def _bounds(self, log: Tenant) -> LogBounds:
+        kept = self._store.committed(EVENTS, log).values()
+        epoch, began = self._store.epochs.get(log, (FIRST_EPOCH, 0))
+        low = self._store.low_watermarks.get(log, 0)
+        if not kept and not began and not low:
+            return LogBounds()
+        newest = max(kept, key=lambda one: one.position, default=None)
+        return LogBounds(epoch, newest.position if newest else low, newest.at if newest else None, began, low)
 
-    async def log(self) -> Sequence[KeptEvent]:
-        """Everything that is committed, in order."""
-        return sorted((kept for _, kept in self._store.everyone(EVENTS)), key=lambda kept: kept.position)
+    async def begin_epoch(self, log: Tenant, after: int) -> None:
+        bounds = self._bounds(log)
+        if bounds.epoch == after:
+            self._store.epochs[log] = (after + 1, bounds.last)
 
-    async def licences(self, tenants: Sequence[Tenant]) -> Mapping[Tenant, Sequence[Licence]]:
-        return {tenant: held for tenant in tenants if (held := self._held(tenant))}
-
-    def _held(self, tenant: Tenant) -> Sequence[Licence]:
-        found: dict[tuple[Tenant, str], frozenset[str]] = {}
-        for owner, grant in self._store.everyone(GRANTS):
-            if grant.holder in (tenant.org, "*") and owner.livemode == tenant.livemode and owner.org != tenant.org:
-                key = (owner, grant.catalogue)
-                found[key] = found.get(key, NETWORK_GROUPS) | grant.groups
-        return [Licence(owner, catalogue, groups) for (owner, catalogue), groups in sorted(found.items(), key=repr)]
-
-    async def tenants_with_new_events(
-        self, positions: Mapping[Tenant, int], up_to: int, since: datetime | None
-    ) -> frozenset[Tenant]:
-        events = [kept for _, kept in self._store.everyone(EVENTS) if kept.tenant in positions]
-        return frozenset(kept.tenant for kept in events if positions[kept.tenant] < kept.position <= up_to)
+    async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
+        grants = list(self._store.everyone(GRANTS))
+        return frozenset(
+            tenant
+            for tenant in tenants
+            if any(_opens(grant, owner, tenant) and owner.org != tenant.org for owner, grant in grants)
+        )
 
     async def page(
         self,
-        reader: Reader,
-        after: int,
-        up_to: int,
+        view: View,
+        after: LogPosition,
+        end: LogPosition,
         limit: int,
         wanted: EventFilter,
         *,
-        since: datetime | None = None,
         most_bytes: int = CHANGES_BYTES,
-    ) -> Sequence[LoggedEvent]:
-        found = [event for event in self._visible(reader, wanted) if after < event.position <= up_to]
-        return within(found, limit, most_bytes)
+    ) -> EventBatch:
+        self._refuse_lost(view.log, after)
+        found = [event for event in self._visible(view, wanted) if event.position > after.position]
+        events = within(found, limit, most_bytes)
+        whole = len(events) < limit and weight_of(events) < most_bytes
+        position = after.behind(events[-1]) if events else after
+        newest = self._bounds(view.log).end
+        if whole and newest.position > position.position:
+            position = after.at(newest.position)
+        if whole and position.position <= end.position < OPEN_END:
+            position = end
+        return EventBatch(events, position, caught_up=whole)
 
-    async def recent(
-        self, reader: Reader, after: int, up_to: int, limit: int, wanted: EventFilter
-    ) -> Sequence[LoggedEvent]:
-        found = [event for event in self._visible(reader, wanted) if after < event.position <= up_to]
-        return within(found[::-1], limit, CHANGES_BYTES)
+    def _refuse_lost(self, log: Tenant, after: LogPosition) -> None:
+        kept = self._store.committed(EVENTS, log).get(f"{after.position:020d}")
+        lost = kept is None or kept.at != after.time
+        if after.time is not None and lost and self._bounds(log).low != after.position:
+            raise CursorExpired
 
-    async def stride(self, reader: Reader, after: int, up_to: int, rows: int) -> int:
-        found = await self.page(reader, after, up_to, rows, EventFilter(everything=True))
-        return found[-1].position if len(found) == rows else up_to
+    async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:
+        found = [event for event in self._visible(view, wanted) if event.position < before][::-1]
+        events = within(found, limit, CHANGES_BYTES)
+        whole = len(events) == len(found)
+        return Recent(events, 1 if whole else events[-1].position)
 
-    async def splice(self, tenant: Tenant, after: int, up_to: int, limit: int, wanted: EventFilter) -> Splice:
-        found = await self.page(Reader(tenant), after, up_to, limit, wanted)
-        return Splice(len(found), found[-1].position if found else after, b",".join(event.body for event in found))
+    async def splice(
+        self, tenant: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter
+    ) -> Splice:
+        page = await self.page(View.own(tenant), after, end, limit, wanted)
+        return Splice(len(page.events), page.position, b",".join(event.body for event in page.events), page.caught_up)
 
-    async def at(self, reader: Reader, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        everything = self._visible(reader, EventFilter(everything=True))
-        return [event for event in everything if event.position in positions]
+    async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+        return [event for event in self._visible(view, ALL) if event.position in positions]
 
     async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
-        everything = self._visible(Reader(tenant), EventFilter(everything=True))
+        everything = self._visible(View.own(tenant), ALL)
         return [event for event in everything if event.subject == subject and event.position > after][::-1][:limit]
 
-    def _visible(self, reader: Reader, wanted: EventFilter) -> list[LoggedEvent]:
-        held = {(licence.owner, licence.catalogue): licence.groups for licence in reader.licences}
+    def _visible(self, view: View, wanted: EventFilter) -> list[LoggedEvent]:
         found = []
-        for owner, kept in self._store.everyone(EVENTS):
-            groups = held.get((owner, kept.event.catalogue or ""))
-            if owner == reader.tenant or (groups is not None and kept.event.network):
-                body = self._render(kept.event, kept.tenant, kept.at)
-                found.append(logged(kept, body, None if owner == reader.tenant else groups))
+        for kept in self._store.committed(EVENTS, view.log).values():
+            groups = self._groups(view.tenant, kept) if view.of_network else None
+            if groups is not None or not view.of_network:
+                owner = kept.owner or kept.tenant
+                found.append(logged(kept, self._render(kept.event, owner, kept.told or kept.at), groups))
         return sorted((event for event in found if wanted.matches(event)), key=lambda event: event.position)
+
+    def _groups(self, reader: Tenant, kept: KeptEvent) -> frozenset[str] | None:
+        if kept.owner is None or kept.owner.org == reader.org:
+            return None
+        granted = [
+            grant.groups
+            for owner, grant in self._store.everyone(GRANTS)
+            if owner == kept.owner and grant.catalogue == kept.event.catalogue and _opens(grant, owner, reader)
+        ]
+        return NETWORK_GROUPS.union(*granted) if granted else None
+
+
+def _opens(grant: Grant, owner: Tenant, reader: Tenant) -> bool:
+    return grant.holder in (reader.org, "*") and owner.livemode == reader.livemode

@@ -66,8 +66,10 @@ class MemoryDatabase:
         self._sequence = 0
         self.writer: Transaction | None = None
         self.holds: dict[tuple[Tenant, str], Transaction] = {}
-        self.low_watermark = 0
-        """Up to which number events have been dropped."""
+        self.low_watermarks: dict[Tenant, int] = {}
+        """Up to which position of each log events have been dropped."""
+        self.epochs: dict[Tenant, tuple[int, int]] = {}
+        """Of logs that lost something: their epoch, and behind which position it began."""
         self.listeners: list[Callable[[Channel, str], None]] = []
 
     def next_number(self) -> int:

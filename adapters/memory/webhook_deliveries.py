@@ -9,6 +9,7 @@ from adapters.memory.catalogue import PRODUCTS
 from adapters.memory.orgs import ORGS
 from adapters.memory.table import EVERYWHERE, MemoryDatabase
 from adapters.memory.webhooks import DELIVERIES, ENDPOINTS, KeptEndpoint
+from domain.changes.model import FeedPosition
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery, EndpointStatus, shard_of
@@ -49,9 +50,10 @@ class MemoryDeliveryLog:
         rows = [row for row in self._of(tenant, endpoint) if row.is_open]
         return [replace(row, body=None, attempts=(), made=len(row.attempts)) for row in rows]
 
-    async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
-        positions = (position for row in self._of(tenant, endpoint) for position in row.positions)
-        return frozenset(position for position in positions if position > after)
+    async def known(self, tenant: Tenant, endpoint: str, after: FeedPosition) -> frozenset[tuple[bool, int]]:
+        positions = ((row.network, position) for row in self._of(tenant, endpoint) for position in row.positions)
+        beyond = (after.own.position, after.network.position)
+        return frozenset((network, position) for network, position in positions if position > beyond[network])
 
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
         row = self._store.committed(DELIVERIES, tenant).get(delivery)
@@ -93,7 +95,9 @@ class MemoryDeliveryLog:
             state = replace(state, last_success_at=progress.succeeded[key])
         if key in progress.failing:
             state = replace(state, failing_since=progress.failing[key])
-        checkpoint = max(kept.checkpoint, progress.checkpoint.get(key, 0))
+        checkpoint = progress.checkpoint.get(key, kept.checkpoint)
+        if checkpoint.own.position < kept.checkpoint.own.position:
+            checkpoint = kept.checkpoint
         self._store.write(ENDPOINTS, tenant, replace(kept, endpoint=state, checkpoint=checkpoint))
 
 

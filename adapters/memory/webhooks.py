@@ -8,6 +8,7 @@ from typing import Final
 from adapters.memory.catalogue import PRODUCTS
 from adapters.memory.events import EVENTS, KeptEvent, logged
 from adapters.memory.table import Table, Transaction
+from domain.changes.model import FeedPosition
 from domain.kernel.errors import NotFound, PreconditionFailed
 from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import peak_per_minute, posts
@@ -30,7 +31,7 @@ class KeptEndpoint:
 
     endpoint: Endpoint
     secrets: SealedSecrets
-    checkpoint: int
+    checkpoint: FeedPosition
 
 
 ENDPOINTS: Final = Table[KeptEndpoint]("webhook_endpoints", lambda kept: kept.endpoint.id)
@@ -55,12 +56,12 @@ class MemoryWebhooks:
         kept = self._endpoints.get(id)
         return kept.endpoint if kept else None
 
-    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
+    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: FeedPosition) -> None:
         await self._endpoints.add(KeptEndpoint(endpoint, secrets, checkpoint))
         self._notify(endpoint.id)
 
     async def save(
-        self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
+        self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: FeedPosition | None = None
     ) -> None:
         await self._transaction.lock()
         kept = self._kept(endpoint.id)

@@ -12,7 +12,9 @@ from typing import Final
 
 from psycopg import sql
 
+from adapters.postgres.cluster.coordinator import is_distributed
 from adapters.postgres.connecting import Connection, connect
+from adapters.postgres.epochs import BEGIN_EPOCHS
 from adapters.postgres.errors import translated
 from adapters.postgres.migrate import apply
 from adapters.postgres.partitions import attachment, days_of
@@ -47,6 +49,9 @@ _WHOLE: Final = (
     b"SELECT set_config('joinery.org', '*', false)"
 )
 """A dump takes as long as it takes; as `*` the owner sees every tenant, though row-level security binds it."""
+
+_ONE_MOMENT: Final = b"SET LOCAL citus.max_adaptive_executor_pool_size = 1; SELECT count(*) FROM storage_usage"
+"""Each node of a cluster has its own moment: all rows of it are seen over one connection, and the moments are begun at once."""
 
 
 class DumpError(Exception):
@@ -127,6 +132,8 @@ async def snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
         async with await connect(conninfo, "joinery backup") as connection:
             await connection.execute(_WHOLE)
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            if await is_distributed(connection, "storage_usage"):
+                await connection.execute(_ONE_MOMENT)
             yield Snapshot(connection)
             await connection.execute("ROLLBACK")
 
@@ -171,12 +178,14 @@ class Loader:
     async def finish(self, sequences: Mapping[str, int]) -> None:
         """Go on counting behind what was given out, bring the schema to this release's, and give processes their rights.
 
-        Positions that were given out after the backup are given out again: here the log becomes another one.
+        Positions that were given out after the backup are given out again: here every event log begins a new epoch.
         """
         for name, last in sequences.items():
             if last > 0:
                 await self._connection.execute("SELECT setval(%s::regclass, %s)", (name, last))
         await apply(self._connection)
+        await self._connection.execute(BEGIN_EPOCHS)
+        await self._connection.execute("DELETE FROM log_server")
         await grant(self._connection)
 
 

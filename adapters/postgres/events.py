@@ -1,69 +1,85 @@
-"""The event log in PostgreSQL: a plain sequence, whose high watermark shared advisory locks give (docs/decisions)."""
+"""The event log in PostgreSQL: positions are taken from the log's own row, as a transaction's last step (docs/decisions)."""
 
 import contextlib
+import secrets
 from collections.abc import Sequence
+from typing import Any, Final
 
 import psycopg
 
-from adapters.postgres.node_pool import PooledConnection
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
 from domain.events.model import Event
-from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
-from ports.events import EventRendering, LogBounds
+from domain.kernel.tenancy import Tenant
+from ports.events import EventRendering
 from ports.signals import Signal
 
 SQL = statements("events")
-_TYPES = ("int4", "text", "text", "text", "text", "text", "text", "int4", "bool", "bytea")
-_SMALL = 40
-CHANNEL = "joinery_events"
-
-
-async def bounds_of(link: PooledConnection) -> LogBounds:
-    """How far the log goes.
-
-    Two statements in this order: whoever takes a position below the first answer holds a lock that the second sees, or
-    has committed. In one statement nothing would say which of them is looked at first.
-    """
-    last = await (await link.cursor.execute(SQL["last_position"])).fetchone()
-    oldest = await (await link.cursor.execute(SQL["oldest_writer"])).fetchone()
-    if last is None:
-        raise Unavailable
-    writer = oldest[0] if oldest and oldest[0] is not None else last[0]
-    return LogBounds(min(last[0], writer), last[0], last[1], last[2])
+_TYPES: Final = ("int8", "text", "text", "text", "text", "text", "text", "int4", "bool", "text", "bytea")
+_SMALL: Final = 40
+CHANNEL: Final = "joinery_events"
+BLOCK: Final = 512
+"""Positions of a log that are told apart by what types and catalogues occur among them; sql/events.sql has it, too."""
+_MOST_NOTED: Final = 2_000
 
 
 class PostgresEventLog:
-    """Appends in the tenant's transaction."""
+    """Appends in the tenant's transaction, right before it commits."""
 
     def __init__(self, session: Session, rendering: EventRendering) -> None:
         self._session = session
         self._rendering = rendering
-        self._locked = False
-        self._appended = False
+        self._written = 0
+        """Of the unit's events so many have their rows."""
+        self._noted: dict[tuple[Tenant, str], int] = {}
 
     async def append(self, events: Sequence[Event]) -> None:
-        if not events:
-            return
-        self._session.recorded.events.extend(events)
         for event in events:
             event.id = event.id or new_id("evt")
+        self._session.recorded.events.extend(events)
+
+    async def flush(self) -> None:
+        """Write what was appended, as the last thing before the commit: the log's row is locked from here on.
+
+        Everything slow comes before that; whoever else appends to this log waits until this transaction has ended.
+        """
+        events = self._session.recorded.events[self._written :]
+        if not events:
+            return
         staged = len(events) > _SMALL
         if staged:
             await self._stage(events)
-        if not self._locked:
-            await self._session.run(SQL["lock"])
-            self._locked = True
-        if staged:
-            await self._session.run(SQL["insert_staged"], now=self._session.now)
+            rows: dict[str, Any] = {}
         else:
-            await self._insert(events)
-        self._appended = True
+            rows = self._rows(events)
+        raised = await self._session.one(
+            SQL["raise"],
+            epoch=new_epoch(),
+            count=len(events),
+            now=self._session.now,
+            publishes=any(event.network for event in events),
+        )
+        assert raised is not None, "a log without a row"
+        last, time = raised
+        insert = SQL["insert_staged"] if staged else SQL["insert"]
+        await self._session.run(insert, before=last - len(events), time=time, **rows)
+        await self._note_terms(events, last)
+        self._written += len(events)
 
-    def lock_again(self) -> None:
-        """The lock may be gone: take it before appending anything more."""
-        self._locked = False
+    async def _note_terms(self, events: Sequence[Event], last: int) -> None:
+        """Have it found in which blocks there is something of these types and catalogues, once for each block.
+
+        What this connection has noted before needs no statement: it is remembered with the connection, which does not
+        outlive a database that lost it, and only once it was committed.
+        """
+        terms = {event.type for event in events} | {event.catalogue for event in events if event.catalogue}
+        first, block = (last - len(events)) // BLOCK, (last - 1) // BLOCK
+        noted, tenant = self._session.link.noted, self._session.tenant
+        fresh = sorted(term for term in terms if first != block or noted.get((tenant, term)) != block)
+        if fresh:
+            await self._session.run(SQL["add_terms"], terms=fresh, first=first, last=block)
+            self._noted.update({(tenant, term): block for term in fresh})
 
     async def notify(self) -> None:
         """Once committed: let readers know, if anything was appended.
@@ -72,17 +88,22 @@ class PostgresEventLog:
         lock of the whole server until the log is flushed (docs/decisions). Readers look by themselves now and then, so
         that nothing is lost with a writer that dies right here.
         """
-        if self._appended:
+        if self._noted:
+            noted = self._session.link.noted
+            if len(noted) > _MOST_NOTED:
+                noted.clear()
+            noted.update(self._noted)
+        if self._written:
             with contextlib.suppress(psycopg.Error):
                 await self._session.link.cursor.execute(
                     SQL["notify"], {"payload": Signal(self._session.tenant).payload}
                 )
 
     async def high_watermark(self) -> int:
-        return (await bounds_of(self._session.link)).high_watermark
+        found = await self._session.one(SQL["high_watermark"])
+        return int(found[0]) if found else 0
 
     async def _stage(self, events: Sequence[Event]) -> None:
-        """Everything slow comes before the lock that holds the high watermark back."""
         session, render = self._session, self._rendering.event
         tenant, now = session.tenant, session.now
         await session.stage(SQL["staging"])
@@ -98,24 +119,29 @@ class PostgresEventLog:
                 e.catalogue,
                 e.version,
                 e.network,
+                None,
                 render(e, tenant, now),
             )
-            for n, e in enumerate(events)
+            for n, e in enumerate(events, start=1)
         )
         await session.copy(SQL["copy"], rows, _TYPES)
 
-    async def _insert(self, events: Sequence[Event]) -> None:
+    def _rows(self, events: Sequence[Event]) -> dict[str, Any]:
         session, render = self._session, self._rendering.event
-        await session.run(
-            SQL["insert"],
-            now=session.now,
-            ids=[event.id for event in events],
-            types=[event.type for event in events],
-            subjects=[event.subject for event in events],
-            products=[event.product for event in events],
-            sources=[event.source for event in events],
-            catalogues=[event.catalogue for event in events],
-            versions=[event.version for event in events],
-            networks=[event.network for event in events],
-            bodies=[render(event, session.tenant, session.now) for event in events],
-        )
+        return {
+            "ids": [event.id for event in events],
+            "types": [event.type for event in events],
+            "subjects": [event.subject for event in events],
+            "products": [event.product for event in events],
+            "sources": [event.source for event in events],
+            "catalogues": [event.catalogue for event in events],
+            "versions": [event.version for event in events],
+            "networks": [event.network for event in events],
+            "owners": [None] * len(events),
+            "bodies": [render(event, session.tenant, session.now) for event in events],
+        }
+
+
+def new_epoch() -> int:
+    """Of a log that begins, or goes on after it went back in time: no two lives of a log have the same."""
+    return 1 + secrets.randbelow((1 << 31) - 2)

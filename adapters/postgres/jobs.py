@@ -1,12 +1,14 @@
 """The jobs table in PostgreSQL: queued in the tenant's transaction, claimed by lease, fenced by attempt."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg import AsyncClientCursor
 
 from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.placement import Node
 from adapters.postgres.pool import Pool, reading
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
@@ -62,6 +64,18 @@ class PostgresJobStore:
         await self._session.run("NOTIFY " + CHANNEL)
 
 
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A lane with due jobs, and the node where they were found."""
+
+    node: Node
+    turn: int
+    at: datetime
+    org: str
+    lane: str
+    lapsed: bool
+
+
 class PostgresDispatch:
     """Across tenants, each call a transaction of its own: what relay and workers need.
 
@@ -72,26 +86,24 @@ class PostgresDispatch:
         self._pool = pool
 
     async def lanes_due(self, limit: int) -> Sequence[str]:
-        found = await self._pool.each(reading(SQL["lanes_due"], limit=limit, most=LANES_OF_ONE))
-        chosen = sorted(row for rows in found for row in rows)[:limit]
-        if not chosen:
-            return []
-        lapsed = {(org, lane) for _, _, org, lane, late in chosen if late}
-        given = lapsed | await self._marked([(org, lane) for _, _, org, lane, _ in chosen])
-        ordered = [(org, lane) for _, _, org, lane, _ in chosen if (org, lane) in given]
-        return [lane_of(org, lane) for org, lane in dict.fromkeys([*ordered, *sorted(given)])]
+        async def look(link: PooledConnection) -> list[_Due]:
+            cursor = await link.cursor.execute(link.here(SQL["lanes_due"]), {"limit": limit, "most": LANES_OF_ONE})
+            return [_Due(link.node, *row) for row in await cursor.fetchall()]
 
-    async def _marked(self, lanes: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        found = await self._pool.each(look)
+        chosen = sorted((due for dues in found for due in dues), key=lambda due: (due.turn, due.at))[:limit]
+        given = {(due.org, due.lane) for due in chosen if due.lapsed}
+        for node in {due.node for due in chosen}:
+            given |= await self._mark(node, [due for due in chosen if due.node == node])
+        told = dict.fromkeys((due.org, due.lane) for due in chosen if (due.org, due.lane) in given)
+        return [lane_of(org, lane) for org, lane in told | dict.fromkeys(given)]
+
+    async def _mark(self, node: Node, lanes: Sequence["_Due"]) -> set[tuple[str, str]]:
         """Mark the jobs of these lanes as dispatched; answers those lanes that nobody else was quicker with."""
-        homes = await self._pool.homes({Tenant(org, True) for org, _ in lanes})
-        marked: set[tuple[str, str]] = set()
-        for node, tenants in homes.items():
-            orgs = {tenant.org for tenant in tenants}
-            values = {"orgs": sorted(orgs), "lanes": [lane for org, lane in lanes if org in orgs]}
-            async with self._pool.at(node) as link:
-                cursor = await link.cursor.execute(SQL["mark_dispatched"], values)
-                marked |= {(org, lane) for org, lane in await cursor.fetchall()}
-        return marked
+        values = {"orgs": [due.org for due in lanes], "lanes": [due.lane for due in lanes]}
+        async with self._pool.at(node) as link:
+            cursor = await link.cursor.execute(SQL["mark_dispatched"], values)
+            return {(org, lane) for org, lane in await cursor.fetchall()}
 
     async def next_due(self) -> datetime | None:
         found = await self._pool.each(reading(SQL["next_due"]))
@@ -100,14 +112,15 @@ class PostgresDispatch:
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
         org, name = parted(lane)
         if org is not None:
-            return await self._claim(org, name, limit, lease)
+            claimed = await self._claim(org, name, limit, lease)
+            if not claimed and await self._pool.strayed(org):
+                claimed = await self._claim(org, name, limit, lease)
+            return claimed
         owners = await self._pool.each(reading(SQL["orgs_of_lane"], lane=name))
-        claimed: list[ClaimedJob] = []
-        for org in sorted({row[0] for rows in owners for row in rows}):
-            claimed += await self._claim(org, name, limit, lease)
-        return claimed
+        orgs = sorted({row[0] for rows in owners for row in rows})
+        return [job for org in orgs for job in await self._claim(org, name, limit, lease)]
 
-    async def _claim(self, org: str, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
+    async def _claim(self, org: str, lane: str, limit: int, lease: timedelta) -> list[ClaimedJob]:
         """Take due jobs of the lane, oldest first, unless another worker holds some of it; attempts rise by one.
 
         Lock and claim go in one message: a worker that is frozen between two would keep the lane from everybody.

@@ -9,6 +9,7 @@ from typing import Final, LiteralString
 import psycopg
 
 from adapters.postgres.connecting import Connection, connect
+from adapters.postgres.epochs import confirm_server
 from adapters.postgres.errors import translate, translated
 from adapters.postgres.placement import Node, Parts
 from adapters.postgres.privileges import APP, SYSTEM
@@ -33,10 +34,7 @@ _KNOWN: Final = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
 
 
 def key_lock(key: str) -> int:
-    """The number of the lock that is shared by all connections of processes that know the secret of that id.
-
-    It lies below those by which writers of events hold the high watermark back (ADR 3).
-    """
+    """The number of the lock that is shared by all connections of processes that know the secret of that id."""
     return int.from_bytes(blake2b(f"secret\0{key}".encode(), digest_size=8).digest(), "big") >> 4
 
 
@@ -47,10 +45,10 @@ class PooledConnection:
     tenant's rows alone, whatever is set, and of `joinery_system` all.
     """
 
-    __slots__ = ("connection", "cursor", "entered", "parts", "scope", "staged")
+    __slots__ = ("connection", "cursor", "entered", "node", "noted", "parts", "scope", "staged")
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: Connection, node: Node) -> None:
+        self.connection, self.node = connection, node
         self.cursor = connection.cursor(binary=True)
         self.scope: Tenant | None = None
         self.entered = False
@@ -58,6 +56,8 @@ class PooledConnection:
         """What of tenants' tables lies on the node; None for the tables themselves."""
         self.staged: set[object] = set()
         """Which temporary tables this connection has made."""
+        self.noted: dict[tuple[Tenant, str], int] = {}
+        """The last block of each tenant's log in which it has noted a term (events.py)."""
 
     def here(self, statement: LiteralString) -> LiteralString:
         """The statement with each `here.<table>` made what of the table lies on this node."""
@@ -148,7 +148,7 @@ class NodePool:
         if self._known:
             await connection.execute(_KNOWN, (self._known,))
         connection.prepare_threshold = 3
-        return PooledConnection(connection)
+        return PooledConnection(connection, self.node)
 
     async def _reached(self) -> Connection:
         """A new connection. While the node does not even refuse one, all but one hear at once that it is away."""
@@ -160,6 +160,7 @@ class NodePool:
             self._away_until = float("inf")
         try:
             connection = await connect(self.node.conninfo, APPLICATION)
+            await confirm_server(connection)
         except psycopg.OperationalError:
             self._away_until = clock() + PAUSE if clock() - began >= SLOW else 0.0
             raise

@@ -15,6 +15,7 @@ from typing import Final, LiteralString
 
 from psycopg import errors, sql
 
+from adapters.postgres.cluster.coordinator import is_distributed
 from adapters.postgres.connecting import Connection
 from adapters.postgres.privileges import close
 from domain.kernel import retention
@@ -154,7 +155,7 @@ async def _make(connection: Connection, table: str, day: date) -> None:
     name, days = partition_name(table, day), PARTITIONED[table]
     if day in await days_of(connection, table):
         return
-    strays = sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} LIMIT {}) AS strays").format(
+    strays = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT {}) AS strays").format(
         default_of(table), days.within(day), sql.Literal(MOST_MOVED + 1)
     )
     if await _number(connection, strays) > MOST_MOVED:
@@ -168,6 +169,8 @@ async def _make(connection: Connection, table: str, day: date) -> None:
         )
         await connection.execute("SELECT expect_large_tenants(%s)", (name,))
         await close(connection, name)
+        if await is_distributed(connection, table):  # before it is attached: nobody waits for it meanwhile
+            await connection.execute("SELECT create_distributed_table(%s, 'org', colocate_with => %s)", (name, table))
         await _move(connection, table, name, days.within(day))
         await connection.execute(_HOLD)
         await connection.execute(attachment(sql.SQL("ALTER TABLE {} ATTACH PARTITION {}"), table, day))
@@ -196,68 +199,93 @@ async def _move(connection: Connection, table: str, name: str, rows: sql.Compose
 
 async def _drop(connection: Connection, table: str, day: date) -> None:
     name = sql.Identifier(partition_name(table, day))
-    async with _alone(connection):
-        if table != "events":
+    if table != "events":
+        async with _alone(connection):
             await connection.execute(sql.SQL("DROP TABLE {}").format(name))
-            return
-        limit = sql.Literal(await _reached(connection, day + timedelta(days=2)))
-        await connection.execute(
-            sql.SQL("CREATE TEMPORARY TABLE misdated ON COMMIT DROP AS SELECT * FROM {} WHERE position > {}").format(
-                name, limit
-            )
-        )
-        highest = sql.SQL("SELECT max(position) FROM {} WHERE position > {} IS NOT TRUE").format(name, limit)
-        await connection.execute(_RAISE.format(highest))
+        return
+    await _raise_low_watermarks(connection, name, sql.SQL("true"), day + timedelta(days=2))
+    async with _alone(connection):
+        misdated = sql.SQL("CREATE TEMPORARY TABLE misdated ON COMMIT DROP AS SELECT * FROM {} AS e WHERE NOT {}")
+        await connection.execute(misdated.format(name, _LEFT_BEHIND))
         await connection.execute(sql.SQL("DROP TABLE {}").format(name))
         await connection.execute(sql.SQL("INSERT INTO {} SELECT * FROM misdated").format(default_of(table)))
 
 
-_RAISE: Final = sql.SQL("UPDATE event_low_watermark SET position = greatest(position, ({}))")
+_LEFT_BEHIND: Final = sql.SQL(
+    "EXISTS (SELECT FROM event_logs AS l WHERE l.org = e.org AND l.livemode = e.livemode AND e.position <= l.low)"
+)
 
 
-async def _reached(connection: Connection, day: date) -> int | None:
-    """A position that the log had reached about that day, or on the next that has any; None without one.
+async def _raise_low_watermarks(
+    connection: Connection, partition: sql.Identifier, aged: sql.Composable, later: date
+) -> None:
+    """Have the logs say that they begin behind what is about to be dropped: committed before it is.
 
-    Events are dated by the clock of whoever wrote them. One whose position is far beyond its day was misdated: dropped
-    with that day it would be lost early, and would take everything below its position along from those who read on.
+    Events are dated by the clock of whoever wrote them. One whose position is far beyond those of the days before `later`
+    was misdated: dropped with its day it would be lost early, and would take everything below its position along.
     """
+    reached: sql.Composable = sql.SQL(
+        "SELECT NULL::text AS org, NULL::boolean AS livemode, NULL::bigint AS position WHERE false"
+    )
+    if (found := await _first_with_events(connection, later)) is not None:
+        reached = sql.SQL(
+            "SELECT org, livemode, percentile_disc(0.5) WITHIN GROUP (ORDER BY position) AS position FROM {} "
+            "GROUP BY org, livemode"
+        ).format(found)
+    raised = sql.SQL(
+        "UPDATE event_logs AS l SET low = gone.position FROM (SELECT e.org, e.livemode, max(e.position) AS position "
+        "FROM {} AS e LEFT JOIN ({}) AS reached ON reached.org = e.org AND reached.livemode = e.livemode "
+        "WHERE {} AND (e.position > reached.position) IS NOT TRUE GROUP BY e.org, e.livemode) AS gone "
+        "WHERE l.org = gone.org AND l.livemode = gone.livemode AND l.low < gone.position"
+    )
+    async with connection.transaction():
+        await connection.execute(_WAIT)
+        await connection.execute(raised.format(partition, reached, aged))
+        await connection.execute(
+            "DELETE FROM event_log_terms AS t USING event_logs AS l "
+            "WHERE l.org = t.org AND l.livemode = t.livemode AND t.block < l.low / 512"
+        )
+
+
+async def _first_with_events(connection: Connection, day: date) -> sql.Identifier | None:
+    """The partition of that day, or of the next that has any events; None without one."""
     for later, name in (await days_of(connection, "events")).items():
         if later >= day:
-            middle = sql.SQL("SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY position) FROM {}")
-            row = await (await connection.execute(middle.format(sql.Identifier(name)))).fetchone()
-            if row and row[0] is not None:
-                return int(row[0])
+            found = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT 1) AS found").format(sql.Identifier(name))
+            if await _number(connection, found):
+                return sql.Identifier(name)
     return None
 
 
 async def _forget_aged(connection: Connection, table: str, before: date) -> None:
     """Delete what the default partition has of earlier days; of events only what the log has left behind as well."""
     aged = PARTITIONED[table].before(before)
-    any_aged = sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} LIMIT 1) AS aged").format(default_of(table), aged)
+    any_aged = sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} WHERE {} LIMIT 1) AS aged").format(
+        default_of(table), aged
+    )
     if not await _number(connection, any_aged):
         return
     if table == "events":
-        aged += sql.SQL(" AND position > {} IS NOT TRUE").format(sql.Literal(await _reached(connection, before)))
-        batch = deletion(default_of(table), aged, sql.SQL("position"), _RAISED)
-    else:
-        batch = deletion(default_of(table), aged)
+        await _raise_low_watermarks(connection, default_of(table), aged, before)
+        aged += sql.SQL(" AND {}").format(_LEFT_BEHIND)
+    batch = deletion(default_of(table), aged)
+    if await is_distributed(connection, table):  # a batch of all organisations' rows is none that a cluster could take
+        batch = sql.SQL("WITH gone AS (DELETE FROM {} AS e WHERE {} RETURNING 1) SELECT 0").format(
+            default_of(table), aged
+        )
     while await _number(connection, batch) == BATCH:
         pass
 
 
-_ONE: Final = sql.SQL("1")
-_NOTHING: Final = sql.SQL("")
-_RAISED: Final = sql.SQL(", raised AS ({})").format(_RAISE.format(sql.SQL("SELECT max(position) FROM gone")))
+def deletion(table: sql.Identifier, rows: sql.Composed) -> sql.Composed:
+    """Delete at most a batch of those rows of one partition; answers how many.
 
-
-def deletion(
-    table: sql.Identifier, rows: sql.Composed, returned: sql.SQL = _ONE, also: sql.Composable = _NOTHING
-) -> sql.Composed:
-    """Delete at most a batch of those rows of one partition; answers how many."""
+    Rows of one organisation are told twice, so that a cluster sends all of the statement to where they are.
+    """
     return sql.SQL(
-        "WITH gone AS (DELETE FROM {} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {} WHERE {} LIMIT {})) RETURNING {}){} "
-        "SELECT count(*) FROM gone"
-    ).format(table, table, rows, sql.Literal(BATCH), returned, also)
+        "WITH gone AS (DELETE FROM {} AS e WHERE {} AND e.ctid = ANY (ARRAY(SELECT e.ctid FROM {} AS e WHERE {} LIMIT {})) "
+        "RETURNING 1) SELECT count(*) FROM gone"
+    ).format(table, rows, table, rows, sql.Literal(BATCH))
 
 
 async def _number(connection: Connection, statement: sql.Composed) -> int:

@@ -169,9 +169,9 @@ class Pool:
     async def owner(self, node: Node | None = None) -> AsyncIterator[PooledConnection]:
         """A connection of its own with the login's full rights, across tenants: for operators and maintenance only."""
         with translated():
-            connection = await connect((node or self._coordinator).conninfo, "joinery maintenance")
-            async with connection:
-                yield PooledConnection(connection)
+            at = node or self._coordinator
+            async with await connect(at.conninfo, "joinery maintenance") as connection:
+                yield PooledConnection(connection, at)
 
     async def dedicated(self, node: Node, scope: Tenant | None = None) -> PooledConnection:
         """A connection to the node beside the pool, for whoever holds locks in its session. Raises Unavailable."""
@@ -292,6 +292,17 @@ class Pool:
         if pool is None:
             pool = self._pools[node] = NodePool(node, self._size, self._patience, self._known)
         return pool
+
+    async def strayed(self, org: str) -> bool:
+        """Whether the organisation is elsewhere than it was thought to be; from now on it is thought to be there.
+
+        Raises Unavailable.
+        """
+        before = self._router.known(org)
+        if self._router.alone:
+            return False
+        self._router.forget([org])
+        return (await self._router.homes([org]))[org] != before
 
     async def _first(self) -> NodePool:
         return self._pool_of((await self.nodes())[0])

@@ -19,10 +19,9 @@ _REPLACE: Final = "SELECT, INSERT, DELETE"
 _ALL: Final = "SELECT, INSERT, UPDATE, DELETE"
 
 PRIVILEGES: Final[Mapping[str, LiteralString]] = {
-    # plans, licences and the log's low watermark are operators' and maintenance's, who act as the owner
+    # plans and licences are operators', who act as the owner
     "plans": _READ,
     "licences": _READ,
-    "event_low_watermark": _READ,
     # so are organisations, members and keys: none chooses another plan for itself, or lets others in
     "organisations": _READ,
     "members": _READ,
@@ -36,6 +35,9 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     # what was written down stays as it was; maintenance drops it by age
     "audit_entries": _APPEND,
     "events": _APPEND,
+    "event_logs": _CHANGE,
+    "event_log_terms": _APPEND,
+    "network_checkpoints": _CHANGE,
     "request_logs": _READ,
     "idempotency_keys": "SELECT, INSERT, DELETE, UPDATE (body)",
     "push_parts": _ALL,
@@ -59,7 +61,7 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "api_keys": _READ,
     "licences": _READ,
     # one listener reads the log for every organisation
-    "event_low_watermark": _READ,
+    "event_logs": _READ,
     "events": _READ,
     # relay and workers: what is added or finished, a tenant adds or finishes
     "jobs": "SELECT, UPDATE",
@@ -76,8 +78,8 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "platform_checks": _ALL,
 }
 """Of joinery_system."""
-SEQUENCES: Final[Mapping[str, LiteralString]] = {"event_position": "USAGE, SELECT"}
-SYSTEM_SEQUENCES: Final[Mapping[str, LiteralString]] = {"event_position": _READ}
+SEQUENCES: Final[Mapping[str, LiteralString]] = {}
+SYSTEM_SEQUENCES: Final[Mapping[str, LiteralString]] = {}
 _RIGHTS: Final = ((APP, PRIVILEGES, SEQUENCES), (SYSTEM, SYSTEM_PRIVILEGES, SYSTEM_SEQUENCES))
 _ROLES: Final = sql.SQL(", ").join(map(sql.Identifier, (APP, SYSTEM)))
 

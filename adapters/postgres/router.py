@@ -43,6 +43,11 @@ class Router:
             await self.refresh()
         return self._nodes
 
+    @property
+    def alone(self) -> bool:
+        """Whether there is but one node, which has everything."""
+        return self._only is not None
+
     def known(self, org: str) -> Node | None:
         """The organisation's node, unless it must be asked for."""
         if self._nodes:

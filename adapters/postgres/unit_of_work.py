@@ -62,9 +62,12 @@ class PostgresTx:
         except BaseException:
             link.staged.clear()
             self.recorded.shorten(before)
-            if "events" in self.__dict__:
-                self.events.lock_again()  # a savepoint that is undone gives back the locks taken since
             raise
+
+    async def flush(self) -> None:
+        """What is written last: everything else must have been done, for it holds up whoever else appends events."""
+        if "events" in self.__dict__:
+            await self.events.flush()
 
     async def committed(self) -> None:
         """Let readers of the log know."""
@@ -138,6 +141,7 @@ class PostgresUnitOfWork:
                     yield tx
                     if tx.dry:
                         raise _Undone  # noqa: TRY301  leaving by an exception is what rolls back
+                    await tx.flush()
                 await tx.committed()
             except _Undone:
                 tx.session.link.staged.clear()

@@ -17,6 +17,7 @@ from adapters.postgres.sqlfile import statements
 from adapters.postgres.webhooks import ENDPOINTS, attempts_json
 from adapters.postgres.webhooks import SQL as SQL_OF_ENDPOINTS
 from domain.catalogue.search import category_term
+from domain.changes.model import FeedPosition, LogPosition
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery, DeliveryStatus, EndpointStatus, SealedSecrets
 from ports.clock import Clock
@@ -25,7 +26,7 @@ from ports.webhooks import Progress, Subscriber
 
 SQL = statements("webhook_deliveries", endpoint=ENDPOINTS.columns("e"))
 _TYPES: Final = (
-    "text", "bool", "text", "text", "text", "text", "text", "int8[]", "text", "bytea", "jsonb", "int4", "int4",
+    "text", "bool", "text", "text", "text", "text", "text", "int8[]", "bool", "text", "bytea", "jsonb", "int4", "int4",
     "timestamptz", "timestamptz", "timestamptz",
 )  # fmt: skip
 _ENCODE: Final = msgspec.json.Encoder().encode
@@ -33,7 +34,8 @@ _NONE: Final = Jsonb([], dumps=_ENCODE)
 
 
 def _subscriber(row: tuple[Any, ...]) -> Subscriber:
-    org, livemode, secret, previous, checkpoint, fat = row[ENDPOINTS.width :]
+    org, livemode, secret, previous, own, epoch, network, fat = row[ENDPOINTS.width :]
+    checkpoint = FeedPosition(LogPosition(position=own), LogPosition(epoch, network))
     endpoint = ENDPOINTS.row_of(row)
     return Subscriber(Tenant(org, livemode), endpoint, SealedSecrets(secret, previous), checkpoint, fat)
 
@@ -42,7 +44,7 @@ def _row(tenant: Tenant, delivery: Delivery) -> tuple[Any, ...]:
     attempts = Jsonb(attempts_json(delivery.attempts), dumps=_ENCODE) if delivery.attempts else _NONE
     return (
         tenant.org, tenant.livemode, delivery.id, delivery.endpoint, delivery.event, delivery.type, delivery.subject,
-        list(delivery.positions), delivery.status, delivery.body, attempts, delivery.made, delivery.tries,
+        list(delivery.positions), delivery.network, delivery.status, delivery.body, attempts, delivery.made, delivery.tries,
         delivery.next_attempt_at, delivery.created_at, delivery.completed_at,
     )  # fmt: skip
 
@@ -70,13 +72,15 @@ class PostgresDeliveryLog:
         return [
             Delivery(
                 id_, of, event, type_, subject, tuple(positions), DeliveryStatus(status), created,
-                tries=tries, next_attempt_at=due, made=made,
+                tries=tries, next_attempt_at=due, made=made, network=network,
             )
-            for id_, of, event, type_, subject, positions, status, created, tries, due, made in rows
+            for id_, of, event, type_, subject, positions, network, status, created, tries, due, made in rows
         ]  # fmt: skip
 
-    async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
-        return frozenset(row[0] for row in await self._rows(SQL["known"], tenant, endpoint=endpoint, after=after))
+    async def known(self, tenant: Tenant, endpoint: str, after: FeedPosition) -> frozenset[tuple[bool, int]]:
+        beyond = {"own": after.own.position, "others": after.network.position}
+        rows = await self._rows(SQL["known"], tenant, endpoint=endpoint, **beyond)
+        return frozenset((network, position) for network, position in rows)
 
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
         rows = await self._rows(SQL["body"], tenant, id=delivery)
@@ -165,9 +169,12 @@ def _by_tenant(progress: Progress) -> dict[Tenant, _Outcomes]:
 
 def _health(progress: Progress, tenant: Tenant, keys: Iterable[tuple[Tenant, str]]) -> dict[str, list[Any]]:
     own = sorted((key for key in keys if key[0] == tenant), key=lambda key: key[1])
+    checkpoints = [progress.checkpoint.get(key, FeedPosition()).numbers for key in own]
     return {
         "ids": [endpoint for _, endpoint in own],
-        "checkpoint": [progress.checkpoint.get(key, 0) for key in own],
+        "checkpoint": [checkpoint[0] for checkpoint in checkpoints],
+        "network_epoch": [checkpoint[1] for checkpoint in checkpoints],
+        "network_checkpoint": [checkpoint[2] for checkpoint in checkpoints],
         "succeeded": [progress.succeeded.get(key) for key in own],
         "health": [key in progress.failing for key in own],
         "failing": [progress.failing.get(key) for key in own],

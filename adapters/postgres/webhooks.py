@@ -11,6 +11,7 @@ from adapters.postgres.session import Session, lock_number
 from adapters.postgres.sqlfile import rendered, statements
 from adapters.postgres.table import Table, TableStore
 from domain.catalogue.search import category_term
+from domain.changes.model import FeedPosition
 from domain.kernel.paging import Page, PageRequest
 from domain.webhooks.forecasting import posts
 from domain.webhooks.model import (
@@ -38,7 +39,14 @@ ENDPOINTS: Final = Table(
         "filters": Spread(Filters, {name: name for name in ("sources", "categories", "catalogues")}),
         "rotation": Spread(Rotation, {"expires_at": "rotation_expires_at", "last4": "previous_last4"}),
     },
-    beside={"shard": 0, "secret": b"", "previous_secret": None, "checkpoint": 0},
+    beside={
+        "shard": 0,
+        "secret": b"",
+        "previous_secret": None,
+        "checkpoint": 0,
+        "network_epoch": 0,
+        "network_checkpoint": 0,
+    },
 )
 DELIVERIES: Final = Table(Delivery, "webhook_deliveries", computed={"made": "jsonb_array_length(attempts)"})
 SQL = statements(
@@ -74,6 +82,12 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
     return kept
 
 
+def kept_of(checkpoint: FeedPosition) -> dict[str, int]:
+    """The columns of how far an endpoint has been served."""
+    numbers = checkpoint.numbers
+    return dict(zip(("checkpoint", "network_epoch", "network_checkpoint"), numbers, strict=True))
+
+
 class PostgresWebhookStore:
     """The tenant's endpoints and what was sent to them."""
 
@@ -90,15 +104,15 @@ class PostgresWebhookStore:
     async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
         return await self._endpoints.get(id, lock=lock)
 
-    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: int) -> None:
-        kept = {"secret": secrets.current, "previous_secret": secrets.previous, "checkpoint": checkpoint}
+    async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: FeedPosition) -> None:
+        kept = {"secret": secrets.current, "previous_secret": secrets.previous} | kept_of(checkpoint)
         await self._endpoints.add(endpoint, shard=shard_of(endpoint.id), **kept)
         await self._notify(endpoint.id)
 
     async def save(
-        self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: int | None = None
+        self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: FeedPosition | None = None
     ) -> None:
-        more = {} if checkpoint is None else {"checkpoint": checkpoint}
+        more = {} if checkpoint is None else kept_of(checkpoint)
         await self._endpoints.save(endpoint, expected_version=expected_version, **more)
         await self._notify(endpoint.id)
 

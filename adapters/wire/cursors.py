@@ -3,11 +3,13 @@
 import base64
 import binascii
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, Final
 
+from domain.changes.model import FeedPosition, LogPosition
 from domain.kernel.errors import FieldError, InvalidRequest
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
@@ -83,7 +85,7 @@ def _mac(key: bytes, context: bytes, text: bytes) -> bytes:
 
 
 class FeedCursors:
-    """Cursors of the event log: one position, bound to organisation and mode alone.
+    """Cursors of the change feed: a place in one's own log and in the network's, bound to organisation and mode alone.
 
     So the very same cursor serves the change feed and the stream, whatever the filters, exports and webhook headers.
     """
@@ -92,18 +94,40 @@ class FeedCursors:
         self._cursors = Cursors(keys)
         self._signed = lru_cache(maxsize=_LATELY)(self._sign)
 
-    def sign(self, tenant: Tenant, position: int) -> str:
+    def sign(self, tenant: Tenant, position: FeedPosition) -> str:
         """The cursor of everything after that position."""
         return self._signed(tenant, position)
 
-    def _sign(self, tenant: Tenant, position: int) -> str:
-        return self._cursors.sign(_feed_of(tenant), str(position)) or ""
+    def _sign(self, tenant: Tenant, position: FeedPosition) -> str:
+        text = f"{_written(position.own)} {_written(position.network)}"
+        return self._cursors.sign(_feed_of(tenant), text) or ""
 
-    def open(self, tenant: Tenant, text: str) -> int | None:
+    def open(self, tenant: Tenant, text: str) -> FeedPosition | None:
         """The position inside, or None when the cursor is not this tenant's."""
         key = self._cursors.open(_feed_of(tenant), text)
-        return int(key) if key is not None else None
+        if key is None:
+            return None
+        own, _, network = key.partition(" ")
+        return FeedPosition(_read(own), _read(network))
 
 
 def _feed_of(tenant: Tenant) -> bytes:
     return context_of("changes", tenant, {}, {})
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def _written(position: LogPosition) -> str:
+    """Position, epoch and microseconds, as far as they are known. A position alone is what the first cursors held."""
+    time = "" if position.time is None else f".{(position.time - _EPOCH) // _MICROSECOND:x}"
+    return f"{position.position:x}.{position.epoch:x}{time}"
+
+
+def _read(text: str) -> LogPosition:
+    if "." not in text:
+        return LogPosition(position=int(text or "0"))
+    position, epoch, *time = text.split(".")
+    moment = _EPOCH + int(time[0], 16) * _MICROSECOND if time else None
+    return LogPosition(int(epoch, 16), int(position, 16), moment)

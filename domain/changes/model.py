@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Final
 
 from domain.events.model import OFF_THE_FEED, LoggedEvent
@@ -23,21 +24,140 @@ NETWORK_GROUPS: Final = frozenset({"base", "retail"})
 """What a published catalogue grants to everybody."""
 
 
+NETWORK: Final = "network"
+"""The organisation, in name alone, whose logs hold what publishers' catalogues tell the holders of licences."""
+FURTHEST_BACK: Final = timedelta(days=1)
+"""What stands behind an event in a log is dated at most so much before it: clocks differ, transactions take a while."""
+
+
+def network_of(livemode: bool) -> Tenant:
+    """The network log of a mode."""
+    return Tenant(NETWORK, livemode)
+
+
 @dataclass(frozen=True, slots=True)
-class Licence:
-    """A tenant may read the network's share of another's catalogue, and of its offers these field groups."""
-
-    owner: Tenant
-    catalogue: str
-    groups: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """Reads its own events whole, and those of the catalogues that it holds licences for."""
+class View:
+    """A log as one tenant sees it: its own whole, the network's as its licences show it."""
 
     tenant: Tenant
-    licences: tuple[Licence, ...] = ()
+    log: Tenant
+
+    @classmethod
+    def own(cls, tenant: Tenant) -> "View":
+        """A tenant's view of its own log."""
+        return cls(tenant, tenant)
+
+    @classmethod
+    def network(cls, tenant: Tenant) -> "View":
+        """A tenant's view of the network log of its mode."""
+        return cls(tenant, network_of(tenant.livemode))
+
+    @property
+    def of_network(self) -> bool:
+        """Whether licences decide what is seen."""
+        return self.log != self.tenant
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """A place in a log: behind the event at `position`, which is dated `time` (None where that is not known).
+
+    Whoever went back in time has another event there, or none: so a position tells whether it is of this very log.
+    """
+
+    epoch: int = 0
+    position: int = 0
+    time: datetime | None = None
+
+    def behind(self, event: LoggedEvent) -> "LogPosition":
+        """Behind an event of the same log."""
+        return LogPosition(self.epoch, event.position, event.time)
+
+    def differs(self, other: "LogPosition") -> bool:
+        """Whether the same number is another place there."""
+        known = self.time is not None and other.time is not None
+        return self.position == other.position and known and self.time != other.time
+
+    def at(self, position: int) -> "LogPosition":
+        """At another position of the same log, of which nothing else is known."""
+        return self if position == self.position else LogPosition(self.epoch, position)
+
+    @property
+    def since(self) -> datetime | None:
+        """Nothing behind it is dated before this; None where nothing is known."""
+        return None if self.time is None else self.time - FURTHEST_BACK
+
+
+BEGINNING: Final = LogPosition()
+OPEN_END: Final = 1 << 62
+"""No log goes so far: everything that is committed when it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPosition:
+    """How far a reader has come: in its own log, and in the network's."""
+
+    own: LogPosition = BEGINNING
+    network: LogPosition = BEGINNING
+
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        """What of it changes as a reader goes on: position, and the network's epoch and position."""
+        return self.own.position, self.network.epoch, self.network.position
+
+    def behind(self, event: LoggedEvent) -> "FeedPosition":
+        """With that event read, too."""
+        if event.of_network:
+            return FeedPosition(self.own, self.network.behind(event))
+        return FeedPosition(self.own.behind(event), self.network)
+
+
+@dataclass(frozen=True, slots=True)
+class LogBounds:
+    """How far a log goes: its newest event is at `last`, the high watermark, dated `time`; none up to `low` is kept.
+
+    Positions stand in the order of commits: nothing can appear at or below `last` any more. The present epoch began
+    behind the position `began`: what was told of earlier epochs beyond it has been lost.
+    """
+
+    epoch: int = 0
+    last: int = 0
+    time: datetime | None = None
+    began: int = 0
+    low: int = 0
+
+    @property
+    def end(self) -> LogPosition:
+        """Behind the newest event."""
+        return LogPosition(self.epoch, self.last, self.time)
+
+    @property
+    def start(self) -> LogPosition:
+        """Before the oldest event that is kept."""
+        return LogPosition(self.epoch, self.low)
+
+    def nearest(self, position: LogPosition) -> LogPosition:
+        """Where one goes on who was at that position, and may hear again of what the log has lost and learnt anew."""
+        lost = position.epoch not in (0, self.epoch)
+        return LogPosition(self.epoch, max(self.low, min(position.position, self.began if lost else self.last)))
+
+    def named(self, position: LogPosition) -> LogPosition:
+        """The position with this epoch, if it was given out while the log had none, or by the first releases."""
+        return position if position.epoch else LogPosition(self.epoch, position.position, position.time)
+
+    def holds(self, position: LogPosition) -> bool:
+        """Whether one can go on from there without missing anything."""
+        if not self.low <= position.position <= self.last:
+            return False
+        if position.position == 0:
+            return True
+        if position.epoch != self.epoch and (position.epoch or self.began):
+            return False
+        return not position.differs(self.end)
+
+    def beyond(self, position: LogPosition) -> bool:
+        """Whether a position of this very epoch lies beyond the end, so that the log must have lost something."""
+        return position.epoch == self.epoch and position.position > self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +187,19 @@ ALL: Final = EventFilter(everything=True)
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Every event asked for up to `position`. `caught_up`: the log's high watermark is reached."""
+    """Every event asked for up to `position`, of one log. `caught_up`: the end that was asked for is reached."""
 
     events: Sequence[LoggedEvent]
-    position: int
+    position: LogPosition
+    caught_up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FeedBatch:
+    """The same of everything that a reader sees."""
+
+    events: Sequence[LoggedEvent]
+    position: FeedPosition
     caught_up: bool
 
 
@@ -81,10 +210,16 @@ class ChangePage:
     `caught_up`: at that position nothing more was to be had.
     """
 
-    position: int
+    position: FeedPosition
     count: int = 0
     bodies: list[bytes] = field(default_factory=list)
     caught_up: bool = False
+
+    def add(self, batch: FeedBatch) -> None:
+        """Go on with these."""
+        self.bodies += [event.body for event in batch.events]
+        self.count += len(batch.events)
+        self.position, self.caught_up = batch.position, batch.caught_up
 
     @property
     def full(self) -> bool:

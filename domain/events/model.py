@@ -124,6 +124,11 @@ class LoggedEvent:
     body: bytes
     groups: frozenset[str] | None = None
 
+    @property
+    def of_network(self) -> bool:
+        """Whether it stands in the network log, and is shown as far as licences cover it."""
+        return self.groups is not None
+
 
 def weight_of(events: Sequence[LoggedEvent]) -> int:
     """Bytes of the events' bodies."""

@@ -68,7 +68,7 @@ class NotFound(DomainError):
 
 
 class CursorExpired(DomainError):
-    """The events at this cursor are no longer kept: start without a cursor, or from the changes_cursor of a new export."""
+    """What follows this cursor is kept no longer, or is not what it was: start without a cursor, or from the changes_cursor of a new export."""
 
     code = "cursor_expired"
 

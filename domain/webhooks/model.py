@@ -217,13 +217,15 @@ class Delivery:
     completed_at: datetime | None = None
     made: int = 0
     """Attempts in all, those of earlier schedules too."""
+    network: bool = False
+    """The positions are those of the network log."""
 
     @classmethod
     def of(cls, event: LoggedEvent, endpoint: str, at: datetime, next_attempt_at: datetime | None) -> "Delivery":
         """What an event becomes for an endpoint."""
         return cls(
             new_id("dlv"), endpoint, event.id, event.type, event.subject, (event.position,), DeliveryStatus.PENDING, at,
-            next_attempt_at=next_attempt_at,
+            next_attempt_at=next_attempt_at, network=event.of_network,
         )  # fmt: skip
 
     @property

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 from adapters.wire import changes as wire
 from adapters.wire import schema
 from adapters.wire.cursors import FeedCursors
-from domain.changes.model import EventFilter
+from domain.changes.model import EventFilter, FeedPosition
 from domain.changes.usecases.service import ChangesService
 from domain.kernel.errors import FieldError, InvalidRequest
 from entrypoints.areas.area import Area
@@ -34,23 +34,24 @@ def _filter(call: Context) -> EventFilter:
     return EventFilter(frozenset(types) if types else None, frozenset(catalogues) if catalogues else None)
 
 
-async def _position(call: Context, text: str | None, field: str) -> int:
-    """The position that a cursor means. Raises InvalidRequest with code invalid_cursor, or CursorExpired."""
-    feed = call.service
-    if text == wire.NOW:
-        return await feed.changes.now()
-    after = feed.cursors.open(call.principal.tenant, text) if text is not None else None
+def _opened(call: Context, text: str | None, field: str) -> FeedPosition | None:
+    """The position that a cursor means, None for none. Raises InvalidRequest with code invalid_cursor."""
+    feed, tenant = call.service, call.principal.tenant
+    after = feed.cursors.open(tenant, text) if text is not None else None
     if text is not None and after is None:
         detail = "This is no cursor of your change feed in this mode."
         raise InvalidRequest(detail, fields=(FieldError(field, "invalid_cursor", detail),))
-    return await feed.changes.start(after)
+    return after
 
 
 async def page(call: DetachedContext[Feed]) -> Reply:
     """A page of the feed, now or when there is one."""
     changes, tenant, wanted = call.service.changes, call.principal.tenant, _filter(call)
     limit, wait = call.query.get("limit", LIMIT), call.query.get("wait", 0)
-    after = await _position(call, call.query.get("cursor"), "query.cursor")
+    if call.query.get("cursor") == wire.NOW:
+        after = await changes.now(tenant)
+    else:
+        after = await changes.start(tenant, _opened(call, call.query.get("cursor"), "query.cursor"))
     if wait:
         found = await changes.long_poll(tenant, after, limit, wanted, wait, call.idle)
     else:
@@ -66,12 +67,13 @@ async def recent(call: DetachedContext[Feed]) -> Reply:
 
 async def stream(call: StreamContext[Feed]) -> Reply:
     """The events from some position on, as they come."""
-    tenant, cursors = call.principal.tenant, call.service.cursors
+    tenant, cursors, changes = call.principal.tenant, call.service.cursors, call.service.changes
+    given, field = call.query.get("cursor", wire.NOW), "query.cursor"
     if call.last_event_id:
-        after = await _position(call, call.last_event_id, "header.Last-Event-ID")
-    else:
-        after = await _position(call, call.query.get("cursor", wire.NOW), "query.cursor")
-    made = EventStream(call.service.changes.tailer, tenant, after, _filter(call), cursors)
+        given, field = call.last_event_id, "header.Last-Event-ID"
+    asked = None if given == wire.NOW else _opened(call, given, field)
+    after = await changes.now(tenant) if asked is None else await changes.resume(tenant, asked)
+    made = EventStream(changes.tailer, tenant, after, _filter(call), cursors)
     return Reply(stream=made, headers={"Service-Stream-From": cursors.sign(tenant, after)})
 
 
@@ -113,7 +115,7 @@ OPERATIONS: Final = (
         description="The change feed as server-sent events. It goes on from `Last-Event-ID`, or from `cursor`, or starts now; "
         "`Service-Stream-From` tells the position before the first event. It ends with `stream.end` when you read too slowly "
         "(`slow_consumer`), when the credential ends (`credential`), after an hour (`lifetime`) and when the server stops "
-        "(`shutdown`): connect again and nothing is missed.",
+        "(`shutdown`): connect again and nothing is missed. `cursor_expired` ends it when you would miss something.",
         handler=stream,
         scope="products:read",
         feature="stream",

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 import aiohttp
 
 from adapters.wire import platform as wire
+from domain.changes.model import network_of
 from domain.jobs.usecases.ticks import Tick
 from domain.platform.model import ComponentState
 from domain.platform.usecases import PlatformService, Probe
@@ -44,7 +45,7 @@ def probes(dispatch: Dispatch, events: EventReader, places: DeliveryPlaces, api:
         return ComponentState.DEGRADED if waits > LATE else ComponentState.OPERATIONAL
 
     async def feeds() -> ComponentState:
-        await events.high_watermark()
+        await events.bounds([network_of(True)])
         return ComponentState.OPERATIONAL
 
     async def delivers() -> ComponentState:

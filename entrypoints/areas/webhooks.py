@@ -101,7 +101,11 @@ async def emit_sample(call: Writing) -> Reply:
 def service(dependencies: Dependencies) -> WebhookService:
     """The use cases of endpoints and deliveries."""
     return WebhookService(
-        dependencies.vault, dependencies.event_rendering, wire.described, dependencies.settings.allow_private_hosts
+        dependencies.vault,
+        dependencies.event_rendering,
+        wire.described,
+        dependencies.tailer.high_watermarks,
+        dependencies.settings.allow_private_hosts,
     )
 
 

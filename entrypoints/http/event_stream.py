@@ -1,15 +1,15 @@
 """One open stream of events: what is sent on it, and when it ends."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from adapters.wire import changes as wire
 from adapters.wire.cursors import FeedCursors
-from domain.changes.model import EventFilter
+from domain.changes.model import EventFilter, FeedBatch, FeedPosition
 from domain.changes.usecases.tailing import LogTailer, Subscription
-from domain.events.model import LoggedEvent
 from domain.kernel.bounds import STREAM_BYTES
+from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
 
 HEARTBEAT: Final = 15.0
@@ -25,7 +25,7 @@ class EventStream:
         self,
         tailer: LogTailer,
         tenant: Tenant,
-        after: int,
+        after: FeedPosition,
         wanted: EventFilter,
         cursors: FeedCursors,
     ) -> None:
@@ -48,20 +48,26 @@ class EventStream:
             self._subscription = subscription
             due = loop.time() + HEARTBEAT
             while not self._over(subscription):
-                read_batch = await subscription.next(AT_ONCE, max(0.0, due - loop.time()), STREAM_BYTES)
+                try:
+                    read_batch = await subscription.next(AT_ONCE, max(0.0, due - loop.time()), STREAM_BYTES)
+                except CursorExpired:
+                    self.end("cursor_expired")
+                    break
                 if not read_batch.events and loop.time() < due:
                     continue
-                yield self._written(read_batch.events) or wire.HEARTBEAT
+                yield self._written(read_batch) or wire.HEARTBEAT
                 due = loop.time() + HEARTBEAT
-            yield wire.ending(self._reason or "shutdown", self._cursor(subscription.position))
+            yield wire.ending(self._reason or "shutdown", self._cursors.sign(self._tenant, subscription.position))
 
-    def _written(self, events: Iterable[LoggedEvent]) -> bytes:
-        return b"".join(wire.streamed(event, self._cursor(event.position)) for event in events)
+    def _written(self, batch: FeedBatch) -> bytes:
+        pieces = []
+        for event in batch.events:
+            self._after = self._after.behind(event)
+            pieces.append(wire.streamed(event, self._cursors.sign(self._tenant, self._after)))
+        self._after = batch.position
+        return b"".join(pieces)
 
     def _over(self, subscription: Subscription) -> bool:
         if subscription.overflowed:
             self.end("slow_consumer")
         return self._reason is not None or self._tailer.closing
-
-    def _cursor(self, position: int) -> str:
-        return self._cursors.sign(self._tenant, position)

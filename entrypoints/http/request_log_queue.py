@@ -98,7 +98,10 @@ class RequestLogQueue:
                     await self._gather()
                 await self._write()
             if self._stopping:
-                return
+                if not self._apart:
+                    return
+                await asyncio.sleep(BACKOFF[0])
+                self._wake.set()
 
     def _join_apart(self) -> None:
         """Have those tried again that were set apart, now and then."""

@@ -1,9 +1,10 @@
-"""What the leading scheduler does: wakes workers, and ticks for every area."""
+"""What the leading scheduler does: wakes workers, fills the network's logs, and ticks for every area."""
 
 from functools import partial
 
 from adapters.arq.queue import ArqQueue
 from adapters.postgres.leadership import leadership
+from domain.changes.usecases.network import NetworkRelay
 from domain.jobs.usecases.relay import Relay
 from domain.jobs.usecases.ticks import Duty, Leader, Ticks
 from entrypoints.areas.registry import AREAS
@@ -16,7 +17,8 @@ async def run_scheduler(container: Container, settings: Settings) -> None:
     """Lead, or wait to lead, until SIGTERM or SIGINT."""
     dependencies = container.assembled()
     ticks = Ticks([tick for area in AREAS for tick in area.ticks(dependencies)])
-    duties: list[Duty] = [ticks.run]
+    network = NetworkRelay(container.network_log(), dependencies.signals)
+    duties: list[Duty] = [ticks.run, network.run]
     if settings.redis_url:
         duties.append(Relay(dependencies.dispatch, ArqQueue(settings.redis_url), dependencies.signals).run)
     with stopping_on_signals() as stop:

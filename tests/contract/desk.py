@@ -13,6 +13,8 @@ from typing import Any
 from adapters.wire.codec import JsonCodec
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import WirePayloadRendering, described
+from domain.changes.model import FeedPosition, LogPosition, network_of
+from domain.changes.usecases.high_watermark import HighWatermarks
 from domain.changes.usecases.tailing import LogTailer
 from domain.events.model import Event, Provenance
 from domain.kernel.ids import new_id
@@ -96,12 +98,14 @@ class OneKey:
 class PlainCursors:
     """FeedCursors that can be read."""
 
-    def sign(self, tenant: Tenant, position: int) -> str:
-        """Organisation and position."""
-        return f"{tenant.org}:{position}"
+    def sign(self, tenant: Tenant, position: FeedPosition) -> str:
+        """Organisation and the positions in its own log and in the network's."""
+        return f"{tenant.org}:{position.own.position}:{position.network.position}"
 
 
-SERVICE = WebhookService(OneKey(), WireEventRendering(), described)
+def service_on(backend: Backend) -> WebhookService:
+    """The use cases on a backend."""
+    return WebhookService(OneKey(), WireEventRendering(), described, HighWatermarks(backend.events))
 
 
 @dataclass
@@ -119,8 +123,14 @@ class Desk:
         endpoint = builders.endpoint(**{"url": f"https://{new_id('whe')}.example/", **changes})
         self.receivers.urls.add(endpoint.url)
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), await tx.events.high_watermark())
+            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), await self.now())
         return endpoint
+
+    async def now(self) -> FeedPosition:
+        """How far the logs go that the tenant reads."""
+        network = network_of(self.tenant.livemode)
+        bounds = await self.backend.events.bounds([self.tenant, network])
+        return FeedPosition(LogPosition(position=bounds[self.tenant].last), bounds[network].end)
 
     def changed(self, subject: str, **changes: Any) -> Event:
         """The next change of an offer."""
@@ -161,7 +171,7 @@ class Desk:
     async def disable(self, endpoint: str, reason: DisabledReason) -> None:
         """As a deliverer has it done."""
         async with self.backend.uow.begin(self.tenant, CALL) as tx:
-            await SERVICE.disable(tx, endpoint, reason)
+            await service_on(self.backend).disable(tx, endpoint, reason)
 
     @contextlib.asynccontextmanager
     async def delivering(
@@ -176,7 +186,9 @@ class Desk:
             Payloads(JsonCodec(), WirePayloadRendering(), ObjectsAsOf(backend.uow, backend.events, JsonCodec())),
             OneKey(), PlainCursors(), clock, "Joinery/1", DELAYS,
         )  # fmt: skip
-        deliverer = Deliverer(tailer, log, shards, posting, SERVICE, backend.uow, backend.signals, clock, 0.05)
+        deliverer = Deliverer(
+            tailer, log, shards, posting, service_on(backend), backend.uow, backend.signals, clock, 0.05
+        )
         tasks = [asyncio.create_task(tailer.run()), asyncio.create_task(deliverer.run(asyncio.Event()))]
         try:
             yield deliverer

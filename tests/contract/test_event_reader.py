@@ -1,22 +1,26 @@
-"""Reading the event log (ports/events.py, EventReader): pages, filters, licences, on every backend."""
+"""Reading the event logs (ports/events.py, EventReader): pages, filters, epochs, what is lost, on every backend."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 from random import Random
 from typing import Any
 
 import pytest
 
-from domain.changes.model import ALL, EventFilter, Licence, Reader
+from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, LogBounds, LogPosition, View
 from domain.events.model import LoggedEvent
+from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.contract.grants import grant, revoke
+from tests.contract.losses import forget, raise_low_watermark
 from tests.support import builders
 from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio
-EVERYTHING = 1 << 62
+END = LogPosition(position=OPEN_END)
+EVERYTHING = OPEN_END
 FEED = EventFilter()
 
 
@@ -32,14 +36,25 @@ def ids(events: Sequence[LoggedEvent]) -> list[str]:
     return [event.id for event in events]
 
 
+async def bounds_of(backend: Backend, log: Tenant) -> LogBounds:
+    return (await backend.events.bounds([log]))[log]
+
+
+async def whole(backend: Backend, tenant: Tenant) -> Sequence[LoggedEvent]:
+    """The tenant's own log."""
+    return (await backend.events.page(View.own(tenant), BEGINNING, END, 10_000, ALL)).events
+
+
 async def test_a_page_goes_on_where_the_last_one_ended(backend: Backend, tenant: Tenant) -> None:
     made = await written(backend, tenant, 3) + await written(backend, tenant, 60)
-    reader, position, seen = Reader(tenant), 0, []
-    while page := await backend.events.page(reader, position, EVERYTHING, 7, ALL):
-        assert len(page) == 7 or len(seen) + len(page) == 63
-        assert [event.position for event in page] == sorted(event.position for event in page)
-        seen += ids(page)
-        position = page[-1].position
+    position, seen, caught_up = BEGINNING, [], False
+    while not caught_up:
+        page = await backend.events.page(View.own(tenant), position, END, 7, ALL)
+        assert len(page.events) == 7 or page.caught_up
+        assert [event.position for event in page.events] == sorted(event.position for event in page.events)
+        assert page.position == (position.behind(page.events[-1]) if page.events else position)
+        seen += ids(page.events)
+        position, caught_up = page.position, page.caught_up
     assert seen == made
 
 
@@ -49,57 +64,85 @@ async def test_an_event_is_read_as_it_was_written(backend: Backend, tenant: Tena
         backend, tenant, subject=subject, type="offer.changed", version=3, source=source, catalogue=catalogue,
         data={"id": subject, "product": "prod_x"}, fields=[("price", 1, 2)], facets=["price"],
     )  # fmt: skip
-    [event] = await backend.events.page(Reader(tenant), 0, EVERYTHING, 10, ALL)
+    [event] = await whole(backend, tenant)
     assert (event.subject, event.product, event.source, event.catalogue) == (subject, "prod_x", source, catalogue)
-    assert (event.type, event.version, event.groups) == ("offer.changed", 3, None)
+    assert (event.type, event.version, event.groups, event.of_network) == ("offer.changed", 3, None, False)
     told = json.loads(event.body)
     assert (told["id"], told["tenant_id"], told["livemode"]) == (event.id, tenant.org, True)
     assert told["data"]["previous_version"] == 2
 
 
-async def test_bounds(backend: Backend, tenant: Tenant) -> None:
-    made = await written(backend, tenant, 5)
-    first, *_, last = await backend.events.page(Reader(tenant), 0, EVERYTHING, 10, ALL)
-    assert ids(await backend.events.page(Reader(tenant), first.position, last.position - 1, 10, ALL)) == made[1:-1]
-    assert await backend.events.page(Reader(tenant), last.position, EVERYTHING, 10, ALL) == []
-    assert ids(await backend.events.recent(Reader(tenant), 0, last.position - 1, 2, FEED)) == made[2:-1][::-1]
-    assert ids(await backend.events.recent(Reader(tenant), first.position, EVERYTHING, 9, FEED)) == made[1:][::-1]
+async def test_a_page_begins_behind_one_position_and_reaches_the_end_that_is_known(
+    backend: Backend, tenant: Tenant
+) -> None:
+    made, view = await written(backend, tenant, 5), View.own(tenant)
+    first, *_, last = await whole(backend, tenant)
+    known = (await bounds_of(backend, tenant)).end
+    behind = replace(known, position=0, time=None).behind(first)
+    page = await backend.events.page(view, behind, known, 10, ALL)
+    assert (ids(page.events), page.position, page.caught_up) == (made[1:], known, True)
+    page = await backend.events.page(view, known, END, 10, ALL)
+    assert (list(page.events), page.position, page.caught_up) == ([], known, True)
+    page = await backend.events.page(view, behind, known, 4, ALL)
+    assert (ids(page.events), page.position, page.caught_up) == (made[1:], known, False)
+
+
+async def test_nothing_asked_for_up_to_the_end_moves_on_to_it(backend: Backend, tenant: Tenant) -> None:
+    await written(backend, tenant, 5)
+    known = (await bounds_of(backend, tenant)).end
+    blocked = EventFilter(types=frozenset({"source.blocked"}))
+    page = await backend.events.page(View.own(tenant), BEGINNING, known, 10, blocked)
+    assert (list(page.events), page.position, page.caught_up) == ([], known, True)
+
+
+async def test_the_newest(backend: Backend, tenant: Tenant) -> None:
+    made, view = await written(backend, tenant, 5), View.own(tenant)
+    found = await backend.events.recent(view, EVERYTHING, 9, FEED)
+    assert (ids(found.events), found.position) == (made[::-1], 1)
+    found = await backend.events.recent(view, 5, 2, FEED)
+    assert (ids(found.events), found.position) == ([made[3], made[2]], 3)
+    found = await backend.events.recent(view, found.position, 2, FEED)
+    assert ids(found.events) == [made[1], made[0]]
+    assert list((await backend.events.recent(view, 1, 2, FEED)).events) == []
 
 
 async def test_a_splice_holds_the_very_bodies_of_a_page(backend: Backend, tenant: Tenant) -> None:
     await written(backend, tenant, 12)
-    page = await backend.events.page(Reader(tenant), 0, EVERYTHING, 5, FEED)
-    splice = await backend.events.splice(tenant, 0, EVERYTHING, 5, FEED)
-    assert splice.body == b",".join(event.body for event in page)
-    assert (splice.count, splice.position) == (5, page[-1].position)
-    empty = await backend.events.splice(tenant, EVERYTHING - 1, EVERYTHING, 5, FEED)
-    assert (empty.count, empty.position, empty.body) == (0, EVERYTHING - 1, b"")
+    page = await backend.events.page(View.own(tenant), BEGINNING, END, 5, FEED)
+    splice = await backend.events.splice(tenant, BEGINNING, END, 5, FEED)
+    assert splice.body == b",".join(event.body for event in page.events)
+    assert (splice.count, splice.position, splice.caught_up) == (5, page.position, False)
+    known = (await bounds_of(backend, tenant)).end
+    rest = await backend.events.splice(tenant, splice.position, known, 50, FEED)
+    assert (rest.count, rest.position, rest.caught_up) == (7, known, True)
+    empty = await backend.events.splice(tenant, known, END, 5, FEED)
+    assert (empty.count, empty.position, empty.body, empty.caught_up) == (0, known, b"", True)
 
 
 async def test_at(backend: Backend, tenant: Tenant) -> None:
     made, other = await written(backend, tenant, 4), await backend.tenant()
-    await written(backend, other)
-    page = await backend.events.page(Reader(tenant), 0, EVERYTHING, 9, ALL)
-    [foreign] = await backend.events.page(Reader(other), 0, EVERYTHING, 9, ALL)
-    asked = [page[3].position, page[1].position, foreign.position, EVERYTHING]
-    assert ids(await backend.events.at(Reader(tenant), asked)) == [made[1], made[3]]
+    await written(backend, other, 2)
+    assert ids(await backend.events.at(View.own(tenant), [4, 2, 5, EVERYTHING])) == [made[1], made[3]]
+    assert await backend.events.at(View.own(tenant), []) == []
 
 
-async def test_a_stride_passes_so_many_events(backend: Backend, tenant: Tenant) -> None:
-    await written(backend, tenant, 10)
-    page = await backend.events.page(Reader(tenant), 0, EVERYTHING, 10, ALL)
-    assert await backend.events.stride(Reader(tenant), 0, EVERYTHING, 4) == page[3].position
-    assert await backend.events.stride(Reader(tenant), page[3].position, EVERYTHING, 6) == page[9].position
-    assert await backend.events.stride(Reader(tenant), 0, EVERYTHING, 11) == EVERYTHING
+async def test_later_events_about_a_subject(backend: Backend, tenant: Tenant) -> None:
+    other = await backend.tenant()
+    for log in (other, tenant):
+        made = await written(backend, log, 3, subject="src_1") + await written(backend, log, subject="src_2")
+    made += await written(backend, tenant, 2, subject="src_1")
+    assert ids(await backend.events.later(tenant, "src_1", 1, 10)) == [made[5], made[4], made[2], made[1]]
+    assert ids(await backend.events.later(tenant, "src_1", 1, 2)) == [made[5], made[4]]
+    assert await backend.events.later(tenant, "src_2", 4, 10) == []
 
 
 async def test_filters_agree_with_the_model(backend: Backend, tenant: Tenant) -> None:
-    dice = Random(7)
+    dice, view = Random(7), View.own(tenant)
     types = ["offer.changed", "product.updated", "source.degraded", "credits.low", "export.completed"]
     catalogues = [new_id("cat") for _ in range(3)]
     for _ in range(40):
         await written(backend, tenant, type=dice.choice(types), catalogue=dice.choice([*catalogues, None]))
-    everything = await backend.events.page(Reader(tenant), 0, EVERYTHING, 100, ALL)
+    everything = await whole(backend, tenant)
     assert len(everything) == 40
     for _ in range(20):
         wanted = EventFilter(
@@ -108,98 +151,104 @@ async def test_filters_agree_with_the_model(backend: Backend, tenant: Tenant) ->
             everything=dice.random() < 0.5,
         )
         expected = [event.id for event in everything if wanted.matches(event)]
-        assert ids(await backend.events.page(Reader(tenant), 0, EVERYTHING, 100, wanted)) == expected
-        assert ids(await backend.events.recent(Reader(tenant), 0, EVERYTHING, 100, wanted)) == expected[::-1]
-        assert (await backend.events.splice(tenant, 0, EVERYTHING, 100, wanted)).count == len(expected)
+        known = (await bounds_of(backend, tenant)).end
+        page = await backend.events.page(view, BEGINNING, known, 100, wanted)
+        assert (ids(page.events), page.position, page.caught_up) == (expected, known, True)
+        assert ids((await backend.events.recent(view, known.position + 1, 100, wanted)).events) == expected[::-1]
+        assert (await backend.events.splice(tenant, BEGINNING, known, 100, wanted)).count == len(expected)
+        seen, position, caught_up = list[str](), BEGINNING, False
+        while not caught_up:
+            page = await backend.events.page(view, position, known, 3, wanted)
+            seen, position, caught_up = seen + ids(page.events), page.position, page.caught_up
+        assert seen == expected
 
 
 async def test_nobody_reads_another_tenants_events(backend: Backend, tenant: Tenant) -> None:
     other, sandbox = await backend.tenant(), Tenant(tenant.org, False)
     await written(backend, tenant, network=True, catalogue=new_id("cat"))
+    await backend.relay(tenant)
     for stranger in (other, sandbox):
-        assert await backend.events.page(Reader(stranger), 0, EVERYTHING, 10, ALL) == []
-        assert await backend.events.recent(Reader(stranger), 0, EVERYTHING, 10, ALL) == []
-        assert (await backend.events.splice(stranger, 0, EVERYTHING, 10, ALL)).count == 0
+        for view in (View.own(stranger), View.network(stranger)):
+            page = await backend.events.page(view, BEGINNING, END, 100, ALL)
+            assert [event for event in page.events if event.source or event.catalogue] == []
+            recent = await backend.events.recent(view, EVERYTHING, 100, ALL)
+            assert [event for event in recent.events if event.source or event.catalogue] == []
+        assert (await backend.events.splice(stranger, BEGINNING, END, 10, ALL)).count == 0
+        assert await backend.events.at(View.own(stranger), [1]) == []
+        assert await backend.events.later(stranger, "src_1", 0, 10) == []
 
 
-async def test_licences(backend: Backend, tenant: Tenant) -> None:
-    owner, catalogue, other, foreign = await backend.tenant(), new_id("cat"), new_id("cat"), new_id("cat")
-    sandbox = Tenant(owner.org, False)
-
-    async def held() -> dict[str, Licence]:
-        found = (await backend.events.licences([tenant, owner])).get(tenant, ())
-        return {one.catalogue: one for one in found if one.owner.org in (owner.org, tenant.org)}
-
-    assert await held() == {}
-    await grant(backend, owner, catalogue, tenant.org, "stock")
-    await grant(backend, owner, other, "*")
-    await grant(backend, owner, foreign, new_id("org"), "trade")
-    await grant(backend, sandbox, foreign, "*", "trade")
-    await grant(backend, tenant, foreign, "*")
-    assert await held() == {
-        catalogue: Licence(owner, catalogue, frozenset({"base", "retail", "stock"})),
-        other: Licence(owner, other, frozenset({"base", "retail"})),
-    }
-    await grant(backend, owner, other, tenant.org, "trade")
-    assert (await held())[other].groups == {"base", "retail", "trade"}
-    await revoke(backend, owner, catalogue, tenant.org)
-    await revoke(backend, owner, other, "*")
-    assert await held() == {other: Licence(owner, other, frozenset({"base", "retail", "trade"}))}
+async def test_bounds_of_many_logs_are_told_together(backend: Backend, tenant: Tenant) -> None:
+    other, idle, sandbox = await backend.tenant(), await backend.tenant(), Tenant(tenant.org, False)
+    await written(backend, tenant, 2)
+    await written(backend, other, 3)
+    found = await backend.events.bounds([tenant, other, idle, sandbox])
+    assert {log: bounds.last for log, bounds in found.items()} == {tenant: 2, other: 3, idle: 0, sandbox: 0}
+    assert found[idle] == found[sandbox] == LogBounds()
+    assert await backend.events.bounds([]) == {}
 
 
-async def test_who_has_events_after_a_position(backend: Backend, tenant: Tenant) -> None:
-    other, idle = await backend.tenant(), await backend.tenant()
-    await backend.events.bounds()
-    for owner in (tenant, other):
-        async with backend.uow.begin(owner, builders.CALL) as tx:
-            await tx.events.append([builders.event("src_1")])
-    bounds = await backend.events.bounds()
-    before = dict.fromkeys((tenant, other, idle, Tenant(tenant.org, False)), 0)
-    assert await backend.events.tenants_with_new_events(before, bounds.last, bounds.since) == {tenant, other}
-    assert await backend.events.tenants_with_new_events(before, 0, None) == frozenset()
-    assert await backend.events.tenants_with_new_events({tenant: bounds.last, other: 0}, bounds.last, bounds.since) == {
-        other
-    }
+async def test_an_epoch_begins_once(backend: Backend, tenant: Tenant) -> None:
+    """However many find out at a time that the log has lost something."""
+    await written(backend, tenant, 3)
+    before = await bounds_of(backend, tenant)
+    await backend.events.begin_epoch(tenant, before.epoch)
+    after = await bounds_of(backend, tenant)
+    assert after.epoch not in (0, before.epoch)
+    assert (after.last, after.began, after.time) == (3, 3, before.time)
+    await backend.events.begin_epoch(tenant, before.epoch)
+    assert await bounds_of(backend, tenant) == after
+    made = await written(backend, tenant)
+    later = await bounds_of(backend, tenant)
+    assert (later.epoch, later.last, later.began) == (after.epoch, 4, 3)
+    page = await backend.events.page(View.own(tenant), after.end, END, 10, ALL)
+    assert ids(page.events) == made
 
 
-async def test_days_before_the_bound_are_not_looked_into(backend: Backend, tenant: Tenant) -> None:
-    async with backend.uow.begin(tenant, builders.CALL) as tx:
-        await tx.events.append([builders.event("src_1")])
-    bounds = await backend.events.bounds()
-    found = await backend.events.page(Reader(tenant), 0, bounds.last, 10, ALL, since=bounds.since)
-    assert [event.subject for event in found] == ["src_1"]
+async def test_a_position_whose_event_is_another_one_now_is_refused(backend: Backend, tenant: Tenant) -> None:
+    """The log went back in time, and has come as far again before anybody asked."""
+    await written(backend, tenant, 5)
+    view, old = View.own(tenant), (await bounds_of(backend, tenant)).end
+    kept = replace(old, position=0, time=None).behind((await whole(backend, tenant))[1])
+    await forget(backend, tenant, 3)
+    await backend.pass_time(timedelta(milliseconds=20))
+    made = await written(backend, tenant, 6)
+    assert (await bounds_of(backend, tenant)).last == 8
+    for position in (old, replace(old, position=4)):
+        with pytest.raises(CursorExpired):
+            await backend.events.page(view, position, END, 10, ALL)
+        with pytest.raises(CursorExpired):
+            await backend.events.page(view, position, END, 10, EventFilter(types=frozenset({"source.blocked"})))
+        with pytest.raises(CursorExpired):
+            await backend.events.splice(tenant, position, END, 10, FEED)
+    assert ids((await backend.events.page(view, kept, END, 10, ALL)).events) == made
 
 
-async def test_a_holder_reads_the_networks_share_among_its_own(backend: Backend, tenant: Tenant) -> None:
-    owner, catalogue, second = await backend.tenant(), new_id("cat"), new_id("cat")
-    licences = (
-        Licence(owner, catalogue, frozenset({"base", "retail"})),
-        Licence(owner, second, frozenset({"base", "retail", "stock"})),
-    )
-    reader = Reader(tenant, licences)
-    own = await written(backend, tenant, catalogue=catalogue)
-    first = await written(backend, owner, 2, catalogue=catalogue, network=True)
-    await written(backend, owner, catalogue=catalogue)
-    await written(backend, owner, catalogue=new_id("cat"), network=True)
-    await written(backend, Tenant(owner.org, False), catalogue=catalogue, network=True)
-    last = await written(backend, owner, catalogue=second, network=True) + await written(backend, tenant)
-    expected = [*own, *first, *last]
-    page = await backend.events.page(reader, 0, EVERYTHING, 100, FEED)
-    assert ids(page) == expected
-    groups = [None, licences[0].groups, licences[0].groups, licences[1].groups, None]
-    assert [event.groups for event in page] == groups
-    seen, position = [], 0
-    while found := await backend.events.page(reader, position, EVERYTHING, 2, FEED):
-        seen += ids(found)
-        position = found[-1].position
-    assert seen == expected
-    assert ids(await backend.events.recent(reader, 0, EVERYTHING, 4, FEED)) == expected[::-1][:4]
-    only = EventFilter(catalogues=frozenset({catalogue}))
-    assert ids(await backend.events.page(reader, 0, EVERYTHING, 100, only)) == [*own, *first]
-    assert 0 < await backend.events.stride(reader, 0, EVERYTHING, 2) <= page[2].position
+async def test_a_position_beyond_the_end_is_refused(backend: Backend, tenant: Tenant) -> None:
+    await written(backend, tenant, 5)
+    old = (await bounds_of(backend, tenant)).end
+    await forget(backend, tenant, 3)
+    with pytest.raises(CursorExpired):
+        await backend.events.page(View.own(tenant), old, END, 10, ALL)
+    with pytest.raises(CursorExpired):
+        await backend.events.splice(tenant, old, END, 10, FEED)
 
 
-async def test_reach_tells_what_was_dropped(backend: Backend, tenant: Tenant) -> None:
-    await written(backend, tenant)
-    bounds = await backend.events.bounds()
-    assert 0 <= bounds.low_watermark <= bounds.high_watermark <= bounds.last
+async def test_what_was_dropped_by_age_is_behind_the_low_watermark(backend: Backend, tenant: Tenant) -> None:
+    made, view = await written(backend, tenant, 5), View.own(tenant)
+    events = await whole(backend, tenant)
+    start = replace((await bounds_of(backend, tenant)).end, position=0, time=None)
+    await raise_low_watermark(backend, tenant, 3)
+    bounds = await bounds_of(backend, tenant)
+    assert (bounds.low, bounds.last) == (3, 5)
+    assert ids(await whole(backend, tenant)) == made[3:]
+    assert ids((await backend.events.recent(view, EVERYTHING, 9, FEED)).events) == made[:2:-1]
+    assert ids((await backend.events.page(view, start.behind(events[2]), END, 10, ALL)).events) == made[3:]
+    with pytest.raises(CursorExpired):
+        await backend.events.page(view, start.behind(events[1]), END, 10, ALL)
+    await raise_low_watermark(backend, tenant, 5)
+    bounds = await bounds_of(backend, tenant)
+    assert (bounds.low, bounds.last) == (5, 5)
+    more = await written(backend, tenant)
+    assert ids((await backend.events.page(view, start.behind(events[4]), END, 10, ALL)).events) == more
+    assert (await bounds_of(backend, tenant)).last == 6

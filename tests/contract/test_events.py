@@ -1,7 +1,11 @@
-"""The event log (ports/events.py)."""
+"""The event log (ports/events.py): positions, and who sees what when."""
+
+import asyncio
 
 import pytest
 
+from domain.changes.model import ALL, BEGINNING, OPEN_END, LogBounds, LogPosition, View
+from domain.events.model import LoggedEvent
 from domain.kernel.ids import is_id, new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
@@ -9,6 +13,16 @@ from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
+
+
+async def bounds_of(backend: Backend, log: Tenant) -> LogBounds:
+    return (await backend.events.bounds([log]))[log]
+
+
+async def stored(backend: Backend, tenant: Tenant) -> list[LoggedEvent]:
+    """The whole log."""
+    end = LogPosition(position=OPEN_END)
+    return list((await backend.events.page(View.own(tenant), BEGINNING, end, 10_000, ALL)).events)
 
 
 async def test_events_are_given_ids(backend: Backend, tenant: Tenant) -> None:
@@ -22,29 +36,102 @@ async def test_events_are_given_ids(backend: Backend, tenant: Tenant) -> None:
         assert [event.subject for event in tx.recorded.events] == ["src_1", "src_2"]
 
 
+async def test_a_log_without_events_has_no_epoch_and_no_end(backend: Backend, tenant: Tenant) -> None:
+    assert await bounds_of(backend, tenant) == LogBounds()
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.events.append([])
+    assert await bounds_of(backend, tenant) == LogBounds()
+
+
 async def test_the_high_watermark_moves_with_commits_and_never_back(backend: Backend, tenant: Tenant) -> None:
-    before = await backend.events.high_watermark()
     async with backend.uow.begin(tenant, CALL) as tx:
         await tx.events.append([builders.event("src_1")])
-        while_open = await backend.events.high_watermark()
-        assert while_open >= before
-    after = await backend.events.high_watermark()
-    assert after > before and after > while_open
+        assert await bounds_of(backend, tenant) == LogBounds()
+    first = await bounds_of(backend, tenant)
+    assert (first.last, first.low, first.began) == (1, 0, 0) and first.epoch > 0
     with pytest.raises(LookupError):
         async with backend.uow.begin(tenant, CALL) as tx:
             await tx.events.append([builders.event("src_1")])
             raise LookupError
-    assert await backend.events.high_watermark() >= after
+    assert await bounds_of(backend, tenant) == first
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.events.append([builders.event("src_1") for _ in range(3)])
+    after = await bounds_of(backend, tenant)
+    assert (after.epoch, after.last) == (first.epoch, 4)
+    [*_, last] = await stored(backend, tenant)
+    assert after.end == LogPosition(first.epoch, last.position, last.time)
 
 
-async def test_the_high_watermark_waits_for_whoever_appended_first(backend: Backend, tenant: Tenant) -> None:
+async def test_a_units_own_high_watermark(backend: Backend, tenant: Tenant) -> None:
+    async with backend.uow.begin(tenant, CALL) as tx:
+        assert await tx.events.high_watermark() == 0
+        await tx.events.append([builders.event("src_1")])
+    async with backend.uow.begin(tenant, CALL) as tx:
+        assert await tx.events.high_watermark() == 1
+
+
+@pytest.mark.parametrize("count", [1, 40, 41, 300])
+async def test_positions_begin_at_one_and_have_no_gaps_whatever_is_undone(
+    backend: Backend, tenant: Tenant, count: int
+) -> None:
+    """In each mode of each organisation for itself."""
+    sandbox, made = Tenant(tenant.org, False), dict[Tenant, list[str]]()
+    for log in (tenant, sandbox, tenant):
+        events = [builders.event(f"src_{number}") for number in range(count)]
+        with pytest.raises(LookupError):
+            async with backend.uow.begin(log, CALL) as tx:
+                await tx.events.append([builders.event("src_x") for _ in range(count)])
+                raise LookupError
+        async with backend.uow.begin(log, CALL) as tx:
+            await tx.events.append(events[:1])
+            with pytest.raises(LookupError):
+                async with tx.savepoint():
+                    await tx.events.append([builders.event("src_y")])
+                    raise LookupError
+            await tx.events.append(events[1:])
+        made.setdefault(log, []).extend(event.id for event in events)
+    for log, ids in made.items():
+        found = await stored(backend, log)
+        assert [event.id for event in found] == ids
+        assert [event.position for event in found] == list(range(1, len(ids) + 1))
+
+
+async def test_positions_stand_in_the_order_of_commits(backend: Backend, tenant: Tenant) -> None:
+    """Whoever appended first and commits last comes last: nothing appears below what was seen."""
+    if backend.name == "memory":
+        pytest.skip("one writes at a time here")
+    async with asyncio.timeout(20):
+        async with backend.uow.begin(tenant, CALL) as slow:
+            await slow.events.append([builders.event("src_slow")])
+            async with backend.uow.begin(tenant, CALL) as quick:
+                await quick.events.append([builders.event("src_quick")])
+            seen = await stored(backend, tenant)
+            assert [(event.subject, event.position) for event in seen] == [("src_quick", 1)]
+    assert [(event.subject, event.position) for event in await stored(backend, tenant)] == [
+        ("src_quick", 1),
+        ("src_slow", 2),
+    ]
+
+
+async def test_an_uncommitted_append_is_never_visible_and_holds_nobody_up(backend: Backend, tenant: Tenant) -> None:
     if backend.name == "memory":
         pytest.skip("one writes at a time here")
     other = await backend.tenant()
-    async with backend.uow.begin(tenant, CALL) as slow:
-        await slow.events.append([builders.event("src_1")])
-        held = await backend.events.high_watermark()
-        async with backend.uow.begin(other, CALL) as quick:
-            await quick.events.append([builders.event("src_2")])
-        assert await backend.events.high_watermark() == held
-    assert await backend.events.high_watermark() > held
+    async with asyncio.timeout(20):
+        async with backend.uow.begin(tenant, CALL) as open_one:
+            await open_one.events.append([builders.event("src_1")])
+            for log in (other, tenant, Tenant(tenant.org, False)):
+                async with backend.uow.begin(log, CALL) as quick:
+                    await quick.events.append([builders.event("src_2")])
+                assert (await bounds_of(backend, log)).last == 1
+                assert [event.subject for event in await stored(backend, log)] == ["src_2"]
+    assert (await bounds_of(backend, tenant)).last == 2
+
+
+async def test_the_events_of_a_transaction_have_its_time(backend: Backend, tenant: Tenant) -> None:
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.events.append([builders.event("src_1"), builders.event("src_2")])
+        now = tx.now
+    found = await stored(backend, tenant)
+    assert {event.time for event in found} == {now}
+    assert (await bounds_of(backend, tenant)).time == now

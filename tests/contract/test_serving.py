@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from domain.changes.model import FeedPosition
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import shard_of
@@ -50,7 +51,7 @@ class Stumbling:
         await self.gate.wait()
         return found
 
-    async def known(self, tenant: Tenant, endpoint: str, after: int) -> frozenset[int]:
+    async def known(self, tenant: Tenant, endpoint: str, after: FeedPosition) -> frozenset[tuple[bool, int]]:
         """As the log, unless it stumbles."""
         await self._stumble("known", endpoint)
         return await self._log.known(tenant, endpoint, after)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from domain.changes.model import FeedPosition, LogPosition
 from domain.kernel.errors import PreconditionFailed
 from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
@@ -34,7 +35,7 @@ SECRETS = SealedSecrets(b"\x00sealed\xff")
 async def _add(uow: UnitOfWork, tenant: Tenant, *endpoints: Endpoint) -> None:
     async with uow.begin(tenant, CALL) as tx:
         for endpoint in endpoints:
-            await tx.webhooks.add(endpoint, SECRETS, 0)
+            await tx.webhooks.add(endpoint, SECRETS, FeedPosition())
 
 
 async def _deliver(uow: UnitOfWork, tenant: Tenant, *deliveries: Delivery) -> None:
@@ -100,7 +101,7 @@ async def test_save_compares_versions(uow: UnitOfWork, tenant: Tenant) -> None:
         with pytest.raises(PreconditionFailed):
             async with tx.savepoint():
                 await tx.webhooks.save(changed, expected_version=3)
-        await tx.webhooks.save(replace(changed, coalesce_seconds=9), checkpoint=12)
+        await tx.webhooks.save(replace(changed, coalesce_seconds=9), checkpoint=FeedPosition(LogPosition(position=12)))
         assert await tx.webhooks.get(endpoint.id, lock=True) == replace(changed, coalesce_seconds=9)
 
 
@@ -145,7 +146,7 @@ async def test_counting_holds_off_others(backend: Backend, tenant: Tenant) -> No
         waiting = asyncio.create_task(second())
         await asyncio.sleep(0.05)
         order.append("first")
-        await tx.webhooks.add(builders.endpoint(), SECRETS, 0)
+        await tx.webhooks.add(builders.endpoint(), SECRETS, FeedPosition())
     await waiting
     assert order == ["first", "second"]
 

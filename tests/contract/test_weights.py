@@ -2,52 +2,66 @@
 
 import pytest
 
-from domain.changes.model import ALL, EventFilter, Reader
+from domain.changes.model import ALL, BEGINNING, EventFilter, View
 from domain.events.model import FieldChange, weight_of
 from domain.kernel.bounds import CHANGES_BYTES, EVENT_BYTES
+from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.contract.test_event_reader import EVERYTHING, ids, written
+from tests.contract.grants import grant
+from tests.contract.test_event_reader import END, EVERYTHING, bounds_of, ids, written
 from tests.support.backend import Backend
 
 pytestmark = pytest.mark.asyncio
 FEED = EventFilter()
 
 
-async def _filled(backend: Backend, tenant: Tenant) -> list[str]:
+async def _filled(backend: Backend, tenant: Tenant, catalogue: str | None = None) -> list[str]:
     """Small events, and every third of some 100 KiB."""
     made: list[str] = []
     for number in range(60):
         text = "x" * (10 if number % 3 else 100_000)
-        made += await written(backend, tenant, fields=[FieldChange("data.description", None, text)])
+        fields = [FieldChange("data.description", None, text)]
+        made += await written(backend, tenant, fields=fields, catalogue=catalogue, network=catalogue is not None)
     return made
 
 
-async def test_pages_end_by_bytes_and_go_on(backend: Backend, tenant: Tenant) -> None:
-    made = await _filled(backend, tenant)
-    reader, position, seen, pages = Reader(tenant), 0, [], 0
-    while page := await backend.events.page(reader, position, EVERYTHING, 100, ALL):
-        assert weight_of(page) < CHANGES_BYTES + EVENT_BYTES
-        seen, position, pages = seen + ids(page), page[-1].position, pages + 1
+@pytest.mark.parametrize("of_network", [False, True])
+async def test_pages_end_by_bytes_and_go_on(backend: Backend, tenant: Tenant, of_network: bool) -> None:
+    view, start = View.own(tenant), BEGINNING
+    if of_network:
+        owner, catalogue, view = await backend.tenant(), new_id("cat"), View.network(tenant)
+        await grant(backend, owner, catalogue, tenant.org)
+        start = (await bounds_of(backend, view.log)).end
+        made = await _filled(backend, owner, catalogue)
+        await backend.relay(owner)
+    else:
+        made = await _filled(backend, tenant)
+    position, seen, pages = start, [], 0
+    while (page := await backend.events.page(view, position, END, 100, ALL)).events:
+        assert weight_of(page.events) < CHANGES_BYTES + EVENT_BYTES
+        assert page.caught_up == (len(seen) + len(page.events) == 60)
+        seen, position, pages = seen + ids(page.events), page.position, pages + 1
     assert seen == made
     assert pages == 2
-    assert len(await backend.events.page(reader, 0, EVERYTHING, 100, ALL, most_bytes=1)) == 1
+    assert len((await backend.events.page(view, start, END, 100, ALL, most_bytes=1)).events) == 1
 
 
 async def test_spliced_pages_end_where_the_others_do(backend: Backend, tenant: Tenant) -> None:
     await _filled(backend, tenant)
-    page = await backend.events.page(Reader(tenant), 0, EVERYTHING, 100, FEED)
-    splice = await backend.events.splice(tenant, 0, EVERYTHING, 100, FEED)
-    assert (splice.count, splice.position) == (len(page), page[-1].position)
-    assert splice.body == b",".join(event.body for event in page)
-    assert splice.full
-    rest = await backend.events.splice(tenant, splice.position, EVERYTHING, 100, FEED)
+    page = await backend.events.page(View.own(tenant), BEGINNING, END, 100, FEED)
+    splice = await backend.events.splice(tenant, BEGINNING, END, 100, FEED)
+    assert (splice.count, splice.position) == (len(page.events), page.position)
+    assert splice.body == b",".join(event.body for event in page.events)
+    assert not splice.caught_up
+    rest = await backend.events.splice(tenant, splice.position, END, 100, FEED)
     assert splice.count + rest.count == 60
-    assert not rest.full
+    assert rest.caught_up
 
 
 async def test_the_newest_end_by_bytes(backend: Backend, tenant: Tenant) -> None:
     made = await _filled(backend, tenant)
-    recent = await backend.events.recent(Reader(tenant), 0, EVERYTHING, 100, FEED)
-    assert weight_of(recent) < CHANGES_BYTES + EVENT_BYTES
-    assert ids(recent) == made[::-1][: len(recent)]
-    assert 10 < len(recent) < 60
+    found = await backend.events.recent(View.own(tenant), EVERYTHING, 100, FEED)
+    assert weight_of(found.events) < CHANGES_BYTES + EVENT_BYTES
+    assert ids(found.events) == made[::-1][: len(found.events)]
+    assert found.position == found.events[-1].position
+    assert 10 < len(found.events) < 60

@@ -23,7 +23,7 @@ from entrypoints.settings import from_environment
 from tests.flows.stage import Stage, Tenancy
 from tests.http.streams import Reader
 from tests.postgres.databases import fresh_database
-from tests.postgres.test_horizon import Writers
+from tests.postgres.test_positions import Writers
 from tests.support import builders
 
 SECONDS = 4.0

@@ -10,6 +10,7 @@ from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.access import MemoryCredentials
 from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
+from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.platform import MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
@@ -135,6 +136,8 @@ class World:
     credentials: Any = None
     limits: Any = None
     sink: Any = None
+    network: Any = None
+    """The network's logs, which nobody fills unless a test does."""
     checks: Any = None
     waiting: int = 0
     orgs: dict[str, Organisation] = field(default_factory=dict)
@@ -239,6 +242,7 @@ async def running(
     world.limits = BucketLimits(world.clock)
     world.sink = SwitchableSink(world.store)
     world.checks = MemoryPlatformChecks()
+    world.network = MemoryNetworkLog(world.store, WireEventRendering(), world.clock)
     world.dependencies = dependencies(world, **changes)
     world.app = create_app(world.dependencies, areas, thresholds=thresholds, versions=versions)
     await world.org("Fjord", plan_of("standard", "standard"))

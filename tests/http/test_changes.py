@@ -1,19 +1,23 @@
 """The change feed over the whole edge: pages, cursors, filters, waiting (docs/conventions.md#change-feed)."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from jsonschema import Draft202012Validator
 
-from adapters.memory.events import EVENTS
+from adapters.memory.events import EVENTS, GRANTS, Grant
+from adapters.memory.signals import MemorySignals
 from adapters.wire import changes as wire
+from adapters.wire.cursors import Cursors, context_of
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World
 from tests.support import builders
+from tests.support.network import relay
 
 pytestmark = pytest.mark.asyncio
 
@@ -43,6 +47,12 @@ def ids(answer: Answer) -> list[str]:
     """The ids of the events on a page."""
     assert answer.status == 200, answer.body
     return [event["id"] for event in answer.json()["data"]]
+
+
+def place(world: World, log: Log, cursor: str) -> tuple[int, int]:
+    """Where in its own log and in the network's a cursor stands."""
+    opened = world.dependencies.feed_cursors.open(log.tenant, cursor)
+    return opened.own.position, opened.network.position
 
 
 async def test_a_page_fits_its_schema(client: Client, log: Log) -> None:
@@ -162,16 +172,73 @@ async def test_nobody_hears_of_another_tenant(world: World, client: Client, log:
 async def test_a_cursor_older_than_what_is_kept(world: World, client: Client, log: Log) -> None:
     old = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
     await log.write(3)
-    world.store.low_watermark = 2
+    world.store.low_watermarks[log.tenant] = 2
     rows = world.store.committed(EVENTS, log.tenant)
     for key in sorted(rows)[:2]:
         del rows[key]
-    await world.app.asgi_app._pipeline.services["changes"].changes.now()
+    await world.app.asgi_app._pipeline.services["changes"].changes.now(log.tenant)
     for target in ("/v1/changes", "/v1/changes?wait=1"):
         answer = await client.get(f"{target}{'&' if '?' in target else '?'}cursor={old}")
         assert (answer.status, answer.code) == (410, "cursor_expired")
         assert "without a cursor" in answer.json()["detail"] and "changes_cursor" in answer.json()["detail"]
     assert len(ids(await client.get("/v1/changes"))) == 1
+
+
+async def _expired(client: Client, cursor: str) -> bool:
+    """Whether pages and waiting say that the cursor is of no use any more."""
+    answers = [await client.get(f"/v1/changes?cursor={cursor}{wait}") for wait in ("", "&wait=1")]
+    assert {answer.status for answer in answers} in ({200}, {410})
+    return answers[0].status == 410 and {answer.code for answer in answers} == {"cursor_expired"}
+
+
+async def test_a_cursor_of_a_log_that_went_back_in_time(world: World, client: Client, log: Log) -> None:
+    """What it lost, what it has told anew since, and whatever was told before somebody noticed."""
+    await log.write(3)
+    cursors = [(await client.get(f"/v1/changes?limit={limit}")).json()["next_cursor"] for limit in (1, 2, 3)]
+    kept = world.store.committed(EVENTS, log.tenant)
+    for key in sorted(kept)[1:]:
+        del kept[key]
+    world.clock.advance(timedelta(seconds=1))
+    await log.write(1)
+    assert [await _expired(client, cursor) for cursor in cursors[:2]] == [False, True]
+    assert await _expired(client, cursors[2]), "beyond the end: everybody is to learn of it"
+    await log.write(5)
+    assert [await _expired(client, cursor) for cursor in cursors] == [True, True, True]
+    fresh = (await client.get("/v1/changes")).json()
+    assert len(fresh["data"]) == 7 and not await _expired(client, fresh["next_cursor"])
+
+
+async def test_a_cursor_that_holds_a_position_alone_goes_on(world: World, client: Client, log: Log) -> None:
+    """As the first ones did."""
+    written = await log.write(3)
+    old = Cursors(world.keys.cursors).sign(context_of("changes", log.tenant, {}, {}), "2")
+    answer = await client.get(f"/v1/changes?cursor={old}")
+    assert ids(answer) == written[2:]
+    assert ids(await client.get(f"/v1/changes?cursor={answer.json()['next_cursor']}")) == []
+
+
+async def test_licensed_events_are_paged_with_ones_own(world: World, client: Client, log: Log) -> None:
+    oak, catalogue = Log(world, "Oak"), new_id("cat")
+    world.store.write(GRANTS, oak.tenant, Grant(catalogue, log.tenant.org, frozenset()))
+    made = [await log.write()]
+    world.clock.advance(timedelta(seconds=1))
+    made.append(await oak.write(2, type="product.updated", catalogue=catalogue, network=True))
+    await oak.write(catalogue=new_id("cat"), network=True)
+    await relay(world.network, MemorySignals())
+    world.clock.advance(timedelta(seconds=1))
+    made.append(await log.write())
+    written = [id for part in made for id in part]
+    for limit in (1, 2, 3, 100):
+        seen, cursor, caught_up = list[str](), "", False
+        while not caught_up:
+            page = (await client.get(f"/v1/changes?limit={limit}{cursor}")).json()
+            seen += [event["id"] for event in page["data"]]
+            cursor, caught_up = f"&cursor={page['next_cursor']}", page["caught_up"]
+        assert seen == written
+    recent = await client.get("/v1/changes/recent")
+    assert ids(recent) == written[::-1]
+    told = recent.json()["data"][1]
+    assert (told["tenant_id"], told["livemode"]) == (oak.tenant.org, True)
 
 
 async def test_conditional(client: Client, log: Log) -> None:
@@ -194,14 +261,17 @@ async def test_waiting_is_over_as_soon_as_there_is_anything(client: Client, log:
     assert ids(await client.get(f"/v1/changes?cursor={answer.json()['next_cursor']}")) == []
 
 
-async def test_waiting_for_nothing_moves_the_cursor_past_what_was_not_asked_for(client: Client, log: Log) -> None:
+async def test_waiting_for_nothing_moves_the_cursor_past_what_was_not_asked_for(
+    world: World, client: Client, log: Log
+) -> None:
     cursor = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
     waiting = asyncio.create_task(client.get(f"/v1/changes?cursor={cursor}&wait=1&types=offer.changed"))
     await asyncio.sleep(0.1)
     await log.write(2)
     page = (await waiting).json()
     assert (page["data"], page["caught_up"]) == ([], True)
-    assert page["next_cursor"] == (await client.get("/v1/changes")).json()["next_cursor"] != cursor
+    end = (await client.get("/v1/changes")).json()["next_cursor"]
+    assert place(world, log, page["next_cursor"]) == place(world, log, end) != place(world, log, cursor)
 
 
 async def test_who_waits_presses_nobody(world: World, client: Client, log: Log) -> None:

@@ -193,6 +193,35 @@ async def test_a_store_that_is_down_loses_nothing(monkeypatch: pytest.MonkeyPatc
     assert [entry.id for entry in sink.written] == [str(number) for number in range(700)]
 
 
+async def test_entries_whose_own_store_is_away_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_log_queue, "APART", 0.05)
+    monkeypatch.setattr(request_log_queue, "INTERVAL", 0.01)
+
+    class Parted(Sink):
+        away = True
+
+        async def write(self, logs: list[RequestLog]) -> list[RequestLog]:  # type: ignore[override]
+            apart = [entry for entry in logs if self.away and int(entry.id) % 2]
+            await super().write([entry for entry in logs if entry not in apart])
+            return apart
+
+    sink = Parted()
+    queue = RequestLogQueue(sink)  # type: ignore[arg-type]
+    await queue.start()
+    for number in range(6):
+        queue.put(_entry(number))
+    async with asyncio.timeout(10):
+        while len(sink.written) < 3:
+            await asyncio.sleep(0.01)
+    assert [entry.id for entry in sink.written] == ["0", "2", "4"] and len(queue) == 3
+    sink.away = False
+    async with asyncio.timeout(10):
+        while len(queue):
+            await asyncio.sleep(0.01)
+    assert [entry.id for entry in sink.written] == ["0", "2", "4", "1", "3", "5"]
+    await queue.stop()
+
+
 async def test_an_entry_that_the_store_cannot_hold_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_log_queue, "BACKOFF", (0.01,))
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
+from adapters.memory.events import EVENTS
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from entrypoints.http import waiters, event_stream, open_streams
@@ -14,7 +15,7 @@ from entrypoints.http import fast_path as lane
 from tests.http.client import Client
 from tests.http.fakes import OPERATOR, World
 from tests.http.streams import opened
-from tests.http.test_changes import Log, ids
+from tests.http.test_changes import Log, ids, place
 
 pytestmark = pytest.mark.asyncio
 
@@ -49,15 +50,15 @@ async def test_events_come_as_they_are_written(client: Client, log: Log) -> None
         assert ids(await client.get(f"/v1/changes?cursor={events[1].id}")) == written[2:]
 
 
-async def test_resuming(client: Client, log: Log) -> None:
+async def test_resuming(world: World, client: Client, log: Log) -> None:
     start = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
     written = await log.write(250)
     async with opened(client, f"/v1/stream?cursor={start}") as stream:
-        assert stream.headers["service-stream-from"] == start
+        assert place(world, log, stream.headers["service-stream-from"]) == place(world, log, start)
         events = await stream.next(250)
         assert [event.json()["id"] for event in events] == written
     async with opened(client, f"/v1/stream?cursor={start}", last_event_id=events[99].id) as stream:
-        assert stream.headers["service-stream-from"] == events[99].id
+        assert place(world, log, stream.headers["service-stream-from"]) == place(world, log, events[99].id)
         more = await log.write(2)
         assert [event.json()["id"] for event in await stream.next(152)] == [*written[100:], *more]
 
@@ -89,8 +90,8 @@ async def test_refusals(world: World, client: Client, log: Log) -> None:
     answer = await (await world.client("Fjord")).get("/v1/stream")
     assert (answer.status, answer.code) == (403, "feature_unavailable")
     await log.write(3)
-    world.store.low_watermark = 2
-    await world.app.asgi_app._pipeline.services["changes"].changes.now()
+    world.store.low_watermarks[log.tenant] = 2
+    await world.app.asgi_app._pipeline.services["changes"].changes.now(log.tenant)
     answer = await client.get("/v1/stream", last_event_id=cursor)
     assert (answer.status, answer.code) == (410, "cursor_expired")
 
@@ -254,6 +255,24 @@ async def test_a_client_that_takes_nothing_is_let_go(
             while len(pipeline.streams):
                 await asyncio.sleep(0.02)
         stream.blocked.set()
+
+
+async def test_a_log_that_goes_back_in_time_ends_its_streams(
+    world: World, client: Client, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.app.asgi_app._pipeline.services["changes"].changes.tailer, "_idle", 0.1)
+    async with opened(client) as stream:
+        await log.write(3)
+        await stream.next(3)
+        kept = world.store.committed(EVENTS, log.tenant)
+        for key in sorted(kept)[1:]:
+            del kept[key]
+        world.clock.advance(timedelta(seconds=1))
+        await log.write(2)
+        [last] = await stream.end(within=10)
+        assert last.json()["reason"] == "cursor_expired"
+    answer = await client.get("/v1/stream", last_event_id=stream.reader.last_id)
+    assert (answer.status, answer.code) == (410, "cursor_expired")
 
 
 async def test_the_data_is_the_events_own_bytes(client: Client, log: Log) -> None:

@@ -94,14 +94,14 @@ async def test_the_version_is_the_requests(desk: Desk) -> None:
     assert answer.json()["api_version"] == "2026-10-01"
 
 
-async def test_it_begins_at_the_logs_horizon(desk: Desk) -> None:
+async def test_it_begins_at_the_ends_of_both_logs(desk: Desk) -> None:
     async with desk.world.uow.begin(desk.tenant(), OPERATOR) as tx:
         await tx.events.append([builders.event("src_1"), builders.event("src_2")])
         high_watermark = await tx.events.high_watermark()
     async with desk.world.uow.read(desk.tenant()) as tx:
         high_watermark = await tx.events.high_watermark()
     made = await desk.create()
-    assert desk.kept(made["id"]).checkpoint == high_watermark > 0
+    assert desk.kept(made["id"]).checkpoint.own.position == high_watermark > 0
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ async def test_enabling_starts_anew(desk: Desk) -> None:
     assert enabled["status"] == "enabled"
     assert "status_reason" not in enabled and "failing_since" not in enabled
     async with desk.world.uow.read(desk.tenant()) as tx:
-        assert desk.kept(made["id"]).checkpoint == await tx.events.high_watermark() > 0
+        assert desk.kept(made["id"]).checkpoint.own.position == await tx.events.high_watermark() > 0
 
 
 async def test_delete(desk: Desk) -> None:

@@ -68,7 +68,11 @@ async def _fill(address: str) -> None:
         for n, key in enumerate(KEYS):
             await filled_run(owner, n, key)
         await owner.execute("UPDATE plans SET monthly = 12345 WHERE code = 'free'")
-        await owner.execute("UPDATE event_low_watermark SET position = 7; SELECT setval('event_position', 4711)")
+        cursor = await owner.execute("SELECT to_regclass('event_logs')")
+        if await cursor.fetchone() == (None,):  # an earlier schema, where one sequence numbers the events of all
+            await owner.execute("UPDATE event_low_watermark SET position = 7; SELECT setval('event_position', 4711)")
+        else:
+            await owner.execute("UPDATE event_logs SET last = 4711, low = 7")
 
 
 async def filled_run(owner: psycopg.AsyncConnection[Any], n: int, key: str) -> None:
@@ -78,25 +82,26 @@ async def filled_run(owner: psycopg.AsyncConnection[Any], n: int, key: str) -> N
 
 
 async def _contents(address: str) -> dict[str, list[str]]:
-    """Every row of every table, as text, and where the sequence is."""
+    """Every row of every table, as text, but for what tells one history of a log from another."""
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
         await owner.execute("SET timezone = 'UTC'")
         cursor = await owner.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') "
-            "AND NOT relispartition AND relname <> 'schema_migrations'"
+            "AND NOT relispartition AND relname NOT IN ('schema_migrations', 'log_server')"
         )
         found = {}
         for (name,) in await cursor.fetchall():
-            rows = await owner.execute(sql.SQL("SELECT t::text FROM {} t ORDER BY 1").format(sql.Identifier(name)))
+            told = "(to_jsonb(t) - 'epoch' - 'began')::text" if name == "event_logs" else "t::text"
+            rows = await owner.execute(sql.SQL(f"SELECT {told} FROM {{}} t ORDER BY 1").format(sql.Identifier(name)))
             found[name] = [row[0] for row in await rows.fetchall()]
         return found
 
 
-async def _next(address: str) -> int:
+async def _epochs(address: str) -> dict[tuple[str, bool], tuple[int, int, int]]:
+    """Of each log its epoch, behind which position that began, and how far it goes."""
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
-        row = await (await owner.execute("SELECT nextval('event_position')")).fetchone()
-        assert row
-        return int(row[0])
+        cursor = await owner.execute("SELECT org, livemode, epoch, began, last FROM event_logs")
+        return {(org, livemode): (epoch, began, last) for org, livemode, epoch, began, last in await cursor.fetchall()}
 
 
 async def _stored(objects: Objects, folder: Path) -> dict[str, bytes]:
@@ -137,7 +142,10 @@ async def test_from_any_server_to_any(
         arrived = store(f"to-{n}")
         await _restore(tmp_path / "backup.tar", target, arrived)
         assert await _contents(target) == await _contents(source)
-        assert await _next(target) == 4712
+        before, after = await _epochs(source), await _epochs(target)
+        assert after.keys() == before.keys() != set()
+        for log, (epoch, began, last) in after.items():
+            assert epoch != before[log][0] and began == last == 4711, "what was told after the backup is lost"
         assert await applied(target) == [name for name, _ in available()]
         for key, content in contents.items():
             assert b"".join([chunk async for chunk in arrived.read(key)]) == content
@@ -208,6 +216,8 @@ async def test_a_backup_of_an_earlier_schema_is_brought_up_to_date(
     await _make(tmp_path / "backup", address, objects)
     await _restore(tmp_path / "backup", targets[0], objects)
     assert await applied(targets[0]) == [name for name, _ in available()]
+    logs = await _epochs(targets[0])
+    assert len(logs) == 6 and {last for _, _, last in logs.values()} == {4711}, "in each mode of each organisation"
     with monkeypatch.context() as patched:
         patched.setattr(migrate, "available", lambda known=available(): known[:4])
         async with database_alone("older", migrated=False) as older:

@@ -21,6 +21,7 @@ from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.partitions import AHEAD, PARTITIONED, first_id
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
+from domain.changes.model import FeedPosition
 from domain.kernel.ids import encode, new_id, uuid7
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
@@ -78,7 +79,7 @@ async def _deliver(store: Store, endpoint: str, *ids: str, status: str = "succee
 async def _endpoint(store: Store) -> str:
     endpoint = builders.endpoint()
     async with store.uow.begin(store.tenant, builders.CALL) as tx:
-        await tx.webhooks.add(endpoint, SealedSecrets(b"x"), 0)
+        await tx.webhooks.add(endpoint, SealedSecrets(b"x"), FeedPosition())
     return endpoint.id
 
 
@@ -130,14 +131,16 @@ async def test_the_floor_rises_with_the_events_that_are_dropped(store: Store) ->
         await store.owner.execute("UPDATE events SET time = %s WHERE time > now() - interval '1 day'", (noon,))
     cursor = await store.owner.execute("SELECT position FROM events ORDER BY position")
     positions = [row[0] for row in await cursor.fetchall()]
-    assert (await reader.bounds()).low_watermark == 0
+    assert (await reader.bounds([store.tenant]))[store.tenant].low == 0
     await store.maintenance.partitions(days[1] + timedelta(days=PARTITIONED["events"].kept))
-    assert (await reader.bounds()).low_watermark == positions[1], "what the default partition had of older days is gone"
+    assert (await reader.bounds([store.tenant]))[store.tenant].low == positions[1], (
+        "what the default partition had of older days is gone"
+    )
     await store.maintenance.partitions(days[3] + timedelta(days=PARTITIONED["events"].kept))
-    assert (await reader.bounds()).low_watermark == positions[5]
+    assert (await reader.bounds([store.tenant]))[store.tenant].low == positions[5]
     assert await store.places("events") == {f"events_{days[3]:%Y%m%d}": 2}
     await store.maintenance.partitions(days[3] + timedelta(days=PARTITIONED["events"].kept))
-    assert (await reader.bounds()).low_watermark == positions[5]
+    assert (await reader.bounds([store.tenant]))[store.tenant].low == positions[5]
 
 
 async def test_plans_keep_deliveries_for_less_long(store: Store) -> None:
@@ -266,13 +269,13 @@ async def test_an_event_of_a_slow_clock_takes_nothing_along(store: Store) -> Non
     kept = PARTITIONED["events"].kept
     await store.maintenance.partitions(begun + timedelta(days=5 + kept))
     assert await _positions(store) == positions[25:]
-    assert (await reader.bounds()).low_watermark == positions[24]
+    assert (await reader.bounds([store.tenant]))[store.tenant].low == positions[24]
     assert (await store.places("events"))["events_default"] == 1, "its day is gone, it is not"
     await store.maintenance.partitions(begun + timedelta(days=5 + kept))
     assert await _positions(store) == positions[25:]
     await store.maintenance.partitions(begun + timedelta(days=41 + kept))
     assert await _positions(store) == []
-    assert (await reader.bounds()).low_watermark == positions[-1]
+    assert (await reader.bounds([store.tenant]))[store.tenant].low == positions[-1]
 
 
 async def test_nothing_is_dropped_by_a_clock_that_is_alone(

@@ -61,6 +61,7 @@ async def runs(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, Run]]
             tables = await owner.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
             for (table,) in await tables.fetchall():
                 await owner.execute(f"ALTER TABLE {table} OWNER TO migrations_owner".encode())
+            await owner.execute("ALTER SEQUENCE event_position OWNER TO migrations_owner")
             await owner.execute("ALTER FUNCTION protect_tenant_table(regclass) OWNER TO migrations_owner")
             await owner.execute("SET ROLE migrations_owner")
             for name, script in migrate.available():

@@ -26,13 +26,16 @@ pytestmark = pytest.mark.asyncio
 EXPECTED = {
     "api_keys": "S",
     "audit_entries": "SI",
-    "event_low_watermark": "S",
+    "event_log_terms": "SI",
+    "event_logs": "SIU",
     "events": "SI",
     "idempotency_keys": "SIDU(body)",
     "jobs": "SIUD",
     "key_ring": "",
     "licences": "S",
+    "log_server": "",
     "members": "S",
+    "network_checkpoints": "SIU",
     "offers": "SIU",
     "organisations": "S",
     "plans": "S",
@@ -55,7 +58,7 @@ EXPECTED = {
 }
 EXPECTED_OF_SYSTEM = dict.fromkeys(EXPECTED, "") | {
     "api_keys": "S",
-    "event_low_watermark": "S",
+    "event_logs": "S",
     "events": "S",
     "idempotency_keys": "SD",
     "jobs": "SU",
@@ -123,7 +126,7 @@ async def test_schema_database_sequences_and_functions(address: str, role: str) 
     assert await _rows(address, temporary, who=role, right="CREATE") == [(False,)]
     assert await _rows(address, temporary, who="public", right="TEMPORARY") == [(False,)]
     sequences = "SELECT relname, has_sequence_privilege(%(who)s, oid, 'UPDATE') FROM pg_class WHERE relkind = 'S'"
-    assert await _rows(address, sequences, who=role) == [("event_position", False)]
+    assert await _rows(address, sequences, who=role) == []
     functions = """SELECT proname, has_function_privilege('public', oid, 'EXECUTE'), prosecdef, coalesce(proconfig::text, '')
         FROM pg_proc WHERE pronamespace = 'public'::regnamespace"""
     for name, open_to_all, definer, settings in await _rows(address, functions):
@@ -140,11 +143,13 @@ async def test_what_processes_may_not(address: str, role: str) -> None:
         "UPDATE organisations SET plan = 'max'",
         "INSERT INTO schema_migrations (name) VALUES ('9999')",
         "SELECT name FROM schema_migrations",
-        "UPDATE event_low_watermark SET position = 0",
+        "DELETE FROM event_logs",
         "DELETE FROM events",
         "UPDATE audit_entries SET before = '{}'",
         "TRUNCATE jobs",
-        "SELECT setval('event_position', 1)",
+        "UPDATE event_log_terms SET block = 0",
+        "DELETE FROM network_checkpoints",
+        "SELECT identity FROM log_server",
         "SELECT protect_tenant_table('plans')",
         "ALTER TABLE sources DISABLE ROW LEVEL SECURITY",
     ):

@@ -9,6 +9,7 @@ from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
 from adapters.memory.idempotency import MemoryIdempotencyMaintenance
 from adapters.memory.jobs import MemoryDispatch
+from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.secrets import MemorySealedValues
@@ -25,7 +26,7 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation, Plan
 from domain.webhooks.model import SHARDS
 from ports.access import Credentials
-from ports.events import EventReader
+from ports.events import EventReader, NetworkLog
 from ports.idempotency import IdempotencyMaintenance
 from ports.jobs import Dispatch
 from ports.orgs import Memberships, OrgRegistry
@@ -37,6 +38,11 @@ from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
 from ports.webhooks import DeliveryLog, Shards
 from tests.support import builders
+from tests.support.network import relay
+
+
+async def _served(org: str) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ class Backend:
     maintenance: IdempotencyMaintenance
     storage: StorageUpkeep
     events: EventReader
+    network: NetworkLog
     signals: Signals
     delivery_log: DeliveryLog
     sealed_values: SealedValues
@@ -67,13 +74,21 @@ class Backend:
     offer: Callable[[Plan], Awaitable[None]]
     """Put a plan on offer, or change it, as an operator does."""
     plan: str = "standard"
+    served: Callable[[str], Awaitable[bool]] = _served
+    """Whether `delivery_log` and `shards` are those of this organisation: on a cluster each node has its own."""
 
     async def organisation(self, **changes: object) -> Organisation:
         """A new organisation on the plan."""
         plan = await self.registry.plan(self.plan)
         made = builders.organisation(**({"plan": plan} if plan else {}) | changes)
+        while not await self.served(made.id):
+            made = builders.organisation(**({"plan": plan} if plan else {}) | changes)
         await self.registry.create(made)
         return made
+
+    async def relay(self, *owners: Tenant) -> None:
+        """Copy to the network's logs what these have published by now."""
+        await relay(self.network, self.signals, owners)
 
     async def tenant(self, *, livemode: bool = True) -> Tenant:
         """A new organisation's tenant."""
@@ -103,6 +118,7 @@ def memory_backend() -> Backend:
         maintenance=MemoryIdempotencyMaintenance(store, clock),
         storage=MemoryStorageUpkeep(store),
         events=MemoryEventReader(store, WireEventRendering()),
+        network=MemoryNetworkLog(store, WireEventRendering(), clock),
         signals=signals,
         delivery_log=MemoryDeliveryLog(store, clock, categories.below),
         sealed_values=MemorySealedValues(store),

@@ -1,63 +1,67 @@
-"""An event log that answers as a test wants it to: writers that are not done, losses, slow reads."""
+"""Event logs that answer as a test wants them to: losses, slow reads, what is down."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from datetime import datetime
 from typing import Any
 
-from adapters.memory.events import GRANTS, Grant, MemoryEventReader
+from adapters.memory.events import EVENTS, GRANTS, Grant, MemoryEventReader
+from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.signals import MemorySignals
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.unit_of_work import MemoryUnitOfWork
 from adapters.memory.clock import SettableClock
 from adapters.wire.events import WireEventRendering
 from domain.changes.usecases.tailing import LogTailer
-from domain.changes.model import EventFilter, Reader
+from domain.changes.model import ALL, EventBatch, EventFilter, FeedPosition, LogBounds, LogPosition, View, network_of
 from domain.changes.usecases.service import ChangesService
-from domain.events.model import LoggedEvent
 from domain.kernel.ids import new_id
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
-from ports.events import LogBounds
 from tests.support import builders
+from tests.support.network import relay
+
+START = FeedPosition()
 
 
-class HeldEvents(MemoryEventReader):
-    """`held` is a position that some writer has not committed yet; `down` makes reading fail; reads are counted."""
+class CountedEvents(MemoryEventReader):
+    """`down` makes reading fail; questions for bounds and pages, and pages of the network's logs, are counted.
+
+    With a `window` a page looks at so many events alone, whatever is asked for.
+    """
 
     def __init__(self, store: MemoryDatabase) -> None:
         super().__init__(store, WireEventRendering())
-        self.held: int | None = None
         self.down = False
-        self.reached = self.read = self.furthest = 0
+        self.window: int | None = None
+        self.asked = self.read = self.read_of_network = 0
 
-    async def bounds(self) -> LogBounds:
-        self.reached += 1
+    async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
+        self.asked += 1
         if self.down:
             raise ConnectionError("the database is down")
-        bounds = await super().bounds()
-        return (
-            bounds
-            if self.held is None
-            else LogBounds(min(self.held - 1, bounds.last), bounds.last, bounds.low_watermark)
-        )
+        return await super().bounds(logs)
 
     async def page(
         self,
-        reader: Reader,
-        after: int,
-        up_to: int,
+        view: View,
+        after: LogPosition,
+        end: LogPosition,
         limit: int,
         wanted: EventFilter,
         *,
-        since: datetime | None = None,
         most_bytes: int = CHANGES_BYTES,
-    ) -> Sequence[LoggedEvent]:
+    ) -> EventBatch:
         self.read += 1
-        self.furthest = max(self.furthest, up_to)
+        self.read_of_network += view.of_network
         await asyncio.sleep(0)
-        return await super().page(reader, after, up_to, limit, wanted, since=since, most_bytes=most_bytes)
+        if self.down:
+            raise ConnectionError("the database is down")
+        if self.window is None:
+            return await super().page(view, after, end, limit, wanted, most_bytes=most_bytes)
+        looked = await super().page(view, after, end, self.window, ALL)
+        events = [event for event in looked.events if wanted.matches(event)]
+        return EventBatch(events, looked.position, looked.caught_up)
 
 
 class Log:
@@ -66,8 +70,10 @@ class Log:
     def __init__(self, **tailer: Any) -> None:
         self.store, self.signals = MemoryDatabase(), MemorySignals()
         self.store.listeners.append(self.signals.notify)
-        self.uow = MemoryUnitOfWork(self.store, SettableClock())
-        self.events = HeldEvents(self.store)
+        self.clock = SettableClock()
+        self.uow = MemoryUnitOfWork(self.store, self.clock)
+        self.events = CountedEvents(self.store)
+        self.network = MemoryNetworkLog(self.store, WireEventRendering(), self.clock)
         self.tailer = LogTailer(self.events, WireEventRendering(), self.signals, **tailer)
         self.service = ChangesService(self.events, self.tailer)
         self.tenant = Tenant(new_id("org"), True)
@@ -78,6 +84,28 @@ class Log:
         async with self.uow.begin(tenant or self.tenant, builders.CALL) as tx:
             await tx.events.append(events)
         return [event.id for event in events]
+
+    async def relay(self) -> None:
+        """Copy what is published by now to the network's logs."""
+        await relay(self.network, self.signals)
+
+    async def end(self, tenant: Tenant | None = None) -> FeedPosition:
+        """How far the logs go that a tenant reads."""
+        own = tenant or self.tenant
+        network = network_of(own.livemode)
+        bounds = await MemoryEventReader.bounds(self.events, [own, network])
+        return FeedPosition(bounds[own].end, bounds[network].end)
+
+    async def at(self, position: int) -> FeedPosition:
+        """Behind the tenant's own event there."""
+        kept = self.store.committed(EVENTS, self.tenant)[f"{position:020d}"]
+        return FeedPosition(LogPosition((await self.end()).own.epoch, position, kept.at))
+
+    def forget(self, first: int, tenant: Tenant | None = None) -> None:
+        """The log loses its events from there on, as a server does that goes back in time."""
+        kept = self.store.committed(EVENTS, tenant or self.tenant)
+        for key in [key for key in kept if key >= f"{first:020d}"]:
+            del kept[key]
 
     def grant(self, owner: Tenant, catalogue: str, holder: str, *groups: str) -> None:
         """A licence."""

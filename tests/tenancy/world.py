@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from domain.changes.model import FeedPosition
 from domain.uploads.model import Upload
 from adapters.wire import schema
 from domain.access.model import ApiKey
@@ -100,7 +101,7 @@ class World:
             await tx.sources.add(source)
             await tx.runs.add(run)
             await tx.store(Upload).add(upload)
-            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), 0)
+            await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
             await tx.webhooks.add_delivery(delivery)
         await catalogues.add(self.container.uow(), tenant, product)
         await self.container.request_log_sink().write([log])

@@ -24,7 +24,7 @@ from adapters.postgres.placement import COORDINATOR, Node, Parts
 from entrypoints.up.postgres import Postgres
 from entrypoints.up.process import Process
 
-SETTINGS = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "32MB", "max_connections": "80"}
+SETTINGS = {"fsync": "off", "shared_buffers": "32MB", "max_connections": "80"}
 REFERENCE = {
     "plans": ["code"],
     "organisations": ["id"],
@@ -137,19 +137,24 @@ async def _connected(node: Node) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
 
 
 async def _leave(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
-    """From now on tenants' statements for the organisation fail, as those that Citus passes on."""
+    """From now on tenants' statements for the organisation fail, as those that Citus passes on; others find nothing of it."""
     await _welcome(connection, table, org)
-    policy = (
-        "CREATE POLICY {} ON {} AS RESTRICTIVE TO joinery_app USING (org <> {} OR current_setting('joinery.gone') = '')"
-    )
+    asked = "current_setting('joinery.org')"
+    gone = "org = CASE " + asked + " WHEN {} THEN current_setting('joinery.gone') ELSE " + asked + " END"
     name = sql.Identifier(f"left_{org}")
-    await connection.execute(sql.SQL(policy).format(name, sql.Identifier(table), sql.Literal(org)))
+    leaving = sql.SQL("CREATE POLICY {} ON {} AS RESTRICTIVE TO joinery_app USING (" + gone + ")")
+    await connection.execute(leaving.format(name, sql.Identifier(table), sql.Literal(org)))
+
+    hidden = sql.SQL("CREATE POLICY {} ON {} AS RESTRICTIVE TO joinery_system USING (org <> {})")
+    gone_name = sql.Identifier(f"hidden_{org}")
+    await connection.execute(hidden.format(gone_name, sql.Identifier(table), sql.Literal(org)))
 
 
 async def _welcome(connection: psycopg.AsyncConnection[Any], table: str, org: str) -> None:
     """It is here again, if it ever left."""
-    name = sql.Identifier(f"left_{org}")
-    await connection.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(name, sql.Identifier(table)))
+    for kind in ("left", "hidden"):
+        name = sql.Identifier(f"{kind}_{org}")
+        await connection.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(name, sql.Identifier(table)))
 
 
 async def _copy(

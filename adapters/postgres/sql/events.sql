@@ -1,86 +1,202 @@
--- lock --
-SELECT pg_advisory_xact_lock_shared(4611686018427387904 + (SELECT last_value - (NOT is_called)::integer FROM event_position))
+-- raise --
+-- What is appended takes the positions up to the answered one. The row is locked until the transaction ends, so that
+-- positions stand in the order of commits.
+INSERT INTO event_logs AS l (org, livemode, epoch, last, time, publishes)
+VALUES (%(org)s, %(livemode)s, %(epoch)s, %(count)s, least(greatest(%(now)s, now() - interval '1 hour'), now() + interval '1 hour'),
+    %(publishes)s)
+ON CONFLICT (org, livemode) DO UPDATE SET last = l.last + excluded.last, time = excluded.time,
+    publishes = l.publishes OR excluded.publishes
+RETURNING last, time
 
 -- insert --
-INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, body)
-SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, 
-    least(greatest(%(now)s, now() - interval '1 hour'), now() + interval '1 hour'), network, body
+-- ON CONFLICT has policies checked where the statement would be carried out by a COPY (docs/cluster.md); there are none.
+INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, owner, body)
+SELECT %(before)s + n, %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(time)s, network, owner, body
 FROM unnest(%(ids)s::text[], %(types)s::text[], %(subjects)s::text[], %(products)s::text[], %(sources)s::text[],
-    %(catalogues)s::text[], %(versions)s::integer[], %(networks)s::boolean[], %(bodies)s::bytea[])
-    AS event (id, type, subject, product, source, catalogue, version, network, body)
+    %(catalogues)s::text[], %(versions)s::integer[], %(networks)s::boolean[], %(owners)s::text[], %(bodies)s::bytea[])
+    WITH ORDINALITY AS event (id, type, subject, product, source, catalogue, version, network, owner, body, n)
+ON CONFLICT DO NOTHING
 
 -- staging --
-CREATE TEMPORARY TABLE IF NOT EXISTS new_events (n integer, id text, type text, subject text, product text, source text,
-    catalogue text, version integer, network boolean, body bytea) ON COMMIT DELETE ROWS
+CREATE TEMPORARY TABLE IF NOT EXISTS new_events (n bigint, id text, type text, subject text, product text, source text,
+    catalogue text, version integer, network boolean, owner text, body bytea) ON COMMIT DELETE ROWS
 
 -- copy --
-COPY new_events (n, id, type, subject, product, source, catalogue, version, network, body) FROM STDIN (FORMAT binary)
+COPY new_events (n, id, type, subject, product, source, catalogue, version, network, owner, body) FROM STDIN (FORMAT binary)
 
 -- insert_staged --
-INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, body)
-SELECT nextval('event_position'), %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, 
-    least(greatest(%(now)s, now() - interval '1 hour'), now() + interval '1 hour'), network, body
-FROM (SELECT * FROM new_events ORDER BY n) AS event
+INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, owner, body)
+SELECT %(before)s + n, %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(time)s, network, owner, body
+FROM new_events
+ON CONFLICT DO NOTHING
+
+-- add_terms --
+INSERT INTO event_log_terms (org, livemode, term, block)
+SELECT %(org)s, %(livemode)s, term, block
+FROM unnest(%(terms)s::text[]) AS term, generate_series(%(first)s::bigint, %(last)s::bigint) AS block
+ON CONFLICT (org, livemode, term, block) DO NOTHING
 
 -- notify --
 SELECT pg_notify('joinery_events', %(payload)s)
 
--- last_position --
-SELECT last_value - (NOT is_called)::integer, (SELECT position FROM event_low_watermark), now() - interval '1 day'
-FROM event_position
+-- high_watermark --
+SELECT last FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
 
--- oldest_writer --
-SELECT min((classid::bigint << 32 | objid::bigint) - 4611686018427387904) FROM pg_locks
-WHERE locktype = 'advisory' AND objsubid = 1 AND mode = 'ShareLock' AND classid::bigint >= 1073741824
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+-- bounds --
+SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
+JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode
 
--- licences --
-SELECT holder, org, livemode, catalogue, groups FROM licences
-WHERE holder = ANY(%(holders)s) OR holder = '*'
-ORDER BY org, catalogue, holder
+-- begin_epoch --
+UPDATE event_logs SET epoch = %(epoch)s, began = last
+WHERE org = %(org)s AND livemode = %(livemode)s AND epoch = %(after)s
 
--- tenants_with_new_events --
-SELECT own.org, own.livemode
-FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[], %(positions)s::bigint[]) AS own (org, livemode, position)
-WHERE EXISTS (SELECT FROM events e WHERE e.org = own.org AND e.livemode = own.livemode AND e.position > own.position
-    AND e.position <= %(up_to)s AND (%(since)s::timestamptz IS NULL OR e.time >= %(since)s))
+-- licensed --
+SELECT asked.org, asked.livemode
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
+WHERE EXISTS (SELECT FROM licences l WHERE l.holder = asked.org AND l.livemode = asked.livemode)
+    OR EXISTS (SELECT FROM licences l WHERE l.holder = '*' AND l.livemode = asked.livemode AND l.org <> asked.org)
 
 -- page --
--- A body that is larger than its share stays where it is; where any is, the page is asked for again by weight.
+-- `same` tells that the event behind which the page begins stands where it stood. A body that is larger than its share
+-- stays where it is; where any is, the page is asked for again by weight.
+SELECT begun.same, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.time, e.body
+FROM (SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+    AND position = %(after)s AND time = %(at)s) AS same) AS begun
+LEFT JOIN ({chosen}) AS e ON true ORDER BY e.position
+
+-- same --
+SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s)
+
+-- splice --
+SELECT (SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+        AND position = %(after)s AND time = %(at)s)),
+    count(*), max(e.position), (array_agg(e.time ORDER BY e.position DESC))[1], string_agg(e.body, ',' ORDER BY e.position),
+    coalesce(bool_or(e.body IS NULL), false)
+FROM ({chosen}) AS e
+
+-- plain --
+SELECT true, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.time, e.body
+FROM ({chosen}) AS e
+
+-- own --
+-- The events of a log behind a position, or up to one, of those asked for. One bound alone: two make the planner expect so
+-- few rows that it reads and sorts the whole log.
 SELECT position, id, type, subject, product, source, catalogue, version, time,
-    CASE WHEN octet_length(body) <= %(share)s THEN body END FROM events
-WHERE org = %(org)s AND livemode = %(livemode)s
+    CASE WHEN octet_length(body) <= %(share)s THEN body END AS body
+FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+    AND position > %(after)s --? after
+    AND position <= %(up_to)s --? up_to
+    AND time >= %(since)s --? since
+    AND type <> ALL(%(hidden)s) --? hidden
+    AND subject = %(subject)s --? subject
+    AND position = ANY(%(positions)s) --? positions
+ORDER BY position ASC LIMIT {limit} --? forwards
+ORDER BY position DESC LIMIT {limit} --? backwards
+
+-- blocks --
+SELECT DISTINCT block FROM event_log_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = ANY(%(terms)s)
+    AND block >= %(block)s --? forwards
+    AND block <= %(block)s --? backwards
+ORDER BY block ASC LIMIT {limit} --? forwards
+ORDER BY block DESC LIMIT {limit} --? backwards
+
+-- own_in_blocks --
+-- The events asked for in some blocks of a log.
+SELECT found.* FROM unnest(%(blocks)s::bigint[]) AS near (block) CROSS JOIN LATERAL (
+    SELECT position, id, type, subject, product, source, catalogue, version, time,
+        CASE WHEN octet_length(body) <= %(share)s THEN body END AS body
+    FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+        AND position > near.block * 512 AND position <= near.block * 512 + 512
+        AND position > %(after)s --? after
+        AND position <= %(up_to)s --? up_to
+        AND time >= %(since)s --? since
+        AND type <> ALL(%(hidden)s) --? hidden
+        AND type = ANY(%(types)s) --? types
+        AND catalogue = ANY(%(catalogues)s) --? catalogues
+) AS found
+ORDER BY position ASC LIMIT {limit} --? forwards
+ORDER BY position DESC LIMIT {limit} --? backwards
 
 -- weighed --
 -- Bodies lie beside their rows: the length is known without reading them, and those beyond the weight are never read.
-SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM (
-    SELECT *, sum(octet_length(body)) OVER (ORDER BY nth ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (
-        SELECT *, row_number() OVER (ORDER BY position * %(direction)s::integer) AS nth FROM (
-            SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+SELECT true, position, id, type, subject, product, source, catalogue, version, time, body FROM (
+    SELECT found.*, sum(octet_length(body)) OVER (ORDER BY nth ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (
+        SELECT chosen.*, row_number() OVER (ORDER BY position * %(direction)s::integer) AS nth FROM ({chosen}) AS chosen
+    ) AS found
+) AS weighed WHERE before < %(most_bytes)s ORDER BY nth
 
--- positions --
-SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+-- network --
+-- Of the network's log those events that the reader's licences show, with the groups shown. So many are looked at in one
+-- go; `reached` is the last of them, `scanned` their number.
+SELECT begun.same, begun.reached, begun.scanned, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue,
+    e.version, e.time, e.body, e.groups
+FROM (
+    SELECT count(*) AS scanned,
+        EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s) AS same, --? forwards
+        max(looked.position) AS reached --? forwards
+        true AS same, min(looked.position) AS reached --? backwards
+    FROM (SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+        AND position > %(after)s --? after
+        AND position <= %(up_to)s --? up_to
+        AND time >= %(since)s --? since
+    ORDER BY position ASC LIMIT {window} --? forwards
+    ORDER BY position DESC LIMIT {window} --? backwards
+    ) AS looked
+) AS begun LEFT JOIN (
+    SELECT seen.position, seen.id, seen.type, seen.subject, seen.product, seen.source, seen.catalogue, seen.version,
+        seen.time, CASE WHEN octet_length(seen.body) <= %(share)s THEN seen.body END AS body, held.groups
+    FROM (
+        SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+            AND position > %(after)s --? after
+            AND position <= %(up_to)s --? up_to
+            AND time >= %(since)s --? since
+        ORDER BY position ASC LIMIT {window} --? forwards
+        ORDER BY position DESC LIMIT {window} --? backwards
+    ) AS seen CROSS JOIN LATERAL (
+        SELECT coalesce(array_agg(DISTINCT g.name) FILTER (WHERE g.name IS NOT NULL), '{}') AS groups
+        FROM licences l LEFT JOIN LATERAL unnest(l.groups) AS g (name) ON true
+        WHERE l.org = seen.owner AND l.livemode = %(livemode)s AND l.catalogue = seen.catalogue
+            AND l.holder = ANY(%(holders)s) AND l.org <> %(holder)s
+        HAVING count(*) > 0
+    ) AS held
+    WHERE true
+        AND seen.type <> ALL(%(hidden)s) --? hidden
+        AND seen.type = ANY(%(types)s) --? types
+        AND seen.catalogue = ANY(%(catalogues)s) --? catalogues
+        AND seen.position = ANY(%(positions)s) --? positions
+    ORDER BY seen.position ASC LIMIT {limit} --? forwards
+    ORDER BY seen.position DESC LIMIT {limit} --? backwards
+) AS e ON true
+ORDER BY e.position ASC --? forwards
+ORDER BY e.position DESC --? backwards
 
--- licensed --
-SELECT event.position, event.id, event.type, event.subject, event.product, event.source, event.catalogue, event.version,
-    event.time, CASE WHEN octet_length(event.body) <= %(share)s THEN event.body END
-FROM unnest(%(owners)s::text[], %(licensed)s::text[]) AS licence (owner, its_catalogue)
-CROSS JOIN LATERAL (SELECT * FROM events
-    WHERE network AND org = licence.owner AND livemode = %(livemode)s AND catalogue = licence.its_catalogue
+-- network_body --
+SELECT body FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(position)s
 
--- licensed_stride --
-SELECT min(stride.max)
-FROM unnest(%(owners)s::text[], %(licensed)s::text[]) AS licence (owner, its_catalogue)
-CROSS JOIN LATERAL (SELECT max(position) FROM (SELECT position FROM events
-    WHERE network AND org = licence.owner AND livemode = %(livemode)s AND catalogue = licence.its_catalogue
+-- low_watermark --
+SELECT low FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
 
--- weighed_licensed --
-SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM (
-    SELECT *, sum(octet_length(body)) OVER (ORDER BY nth ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (
-        SELECT *, row_number() OVER (ORDER BY position * %(direction)s::integer) AS nth FROM (
-            SELECT event.* FROM unnest(%(owners)s::text[], %(licensed)s::text[]) AS licence (owner, its_catalogue)
-            CROSS JOIN LATERAL (SELECT * FROM events
-                WHERE network AND org = licence.owner AND livemode = %(livemode)s AND catalogue = licence.its_catalogue
+-- publishers --
+SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low FROM here.event_logs AS l WHERE l.publishes
 
--- splice --
-SELECT position, body FROM events WHERE org = %(org)s AND livemode = %(livemode)s
+-- publishers_among --
+SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
+FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
+JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode AND l.publishes
+
+-- published --
+SELECT position, id, type, subject, product, source, catalogue, version, time, body FROM events
+WHERE org = %(org)s AND livemode = %(livemode)s AND network AND position > %(after)s
+ORDER BY position LIMIT %(limit)s
+
+-- network_checkpoints --
+SELECT owner, epoch, position FROM network_checkpoints WHERE org = %(org)s AND livemode = %(livemode)s
+
+-- first_checkpoint --
+INSERT INTO network_checkpoints (org, livemode, owner, epoch, position)
+VALUES (%(org)s, %(livemode)s, %(owner)s, %(epoch)s, %(position)s) ON CONFLICT (org, livemode, owner) DO NOTHING
+
+-- move_checkpoint --
+UPDATE network_checkpoints SET epoch = %(epoch)s, position = %(position)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND owner = %(owner)s AND epoch = %(was_epoch)s AND position = %(was_position)s

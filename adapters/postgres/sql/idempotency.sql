@@ -1,7 +1,8 @@
 -- hold --
--- Asked for over a table of the tenant's, so that it is asked for where the tenant is, or fails.
-SELECT pg_try_advisory_xact_lock(%(lock)s) FROM (
-    SELECT count(*) FROM storage_usage WHERE org = %(org)s AND livemode = %(livemode)s
+-- Asked for over a table of the tenant's, so that it is asked for where the tenant is, or fails (what is not answered is not
+-- looked at).
+SELECT pg_try_advisory_xact_lock(%(lock)s), own.accounts FROM (
+    SELECT count(*) AS accounts FROM storage_usage WHERE org = %(org)s AND livemode = %(livemode)s
 ) AS own
 
 -- stored --

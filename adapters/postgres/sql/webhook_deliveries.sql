@@ -2,28 +2,30 @@
 -- whether it serves is decided when a statement is planned, and the plan of a prepared statement knows no parameter's value.
 
 -- subscribers --
-SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
+SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint, e.network_epoch, e.network_checkpoint,
+    'fat_webhooks' = ANY(p.features)
 FROM here.webhook_endpoints AS e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
 WHERE e.status = 'enabled' AND e.shard = ANY(%(shards)s)
 
 -- subscriber --
-SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint, 'fat_webhooks' = ANY(p.features)
+SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint, e.network_epoch, e.network_checkpoint,
+    'fat_webhooks' = ANY(p.features)
 FROM webhook_endpoints e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
 WHERE e.status = %(enabled)s AND e.org = %(org)s AND e.livemode = %(livemode)s AND e.id = %(endpoint)s
 
 -- open --
-SELECT id, endpoint, event, type, subject, positions, status, created_at, tries, next_attempt_at,
+SELECT id, endpoint, event, type, subject, positions, network, status, created_at, tries, next_attempt_at,
     jsonb_array_length(attempts)
 FROM webhook_deliveries
 WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s AND status IN ('pending', 'sending')
 ORDER BY positions[array_upper(positions, 1)], id
 
 -- known --
-SELECT unnest(positions) FROM (
-    SELECT positions FROM webhook_deliveries
+SELECT network, unnest(positions) FROM (
+    SELECT network, positions FROM webhook_deliveries
     WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s
     ORDER BY id DESC LIMIT 20000
-) latest WHERE positions[array_upper(positions, 1)] > %(after)s
+) latest WHERE positions[array_upper(positions, 1)] > CASE WHEN network THEN %(others)s::bigint ELSE %(own)s::bigint END
 
 -- body --
 SELECT body FROM webhook_deliveries WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
@@ -38,11 +40,11 @@ WHERE e.rotation_expires_at <= %(now)s ORDER BY e.rotation_expires_at LIMIT %(li
 
 -- staging --
 CREATE TEMPORARY TABLE IF NOT EXISTS reported_deliveries (org text, livemode boolean, id text, endpoint text, event text,
-    type text, subject text, positions bigint[], status text, body bytea, attempts jsonb, made integer, tries integer,
+    type text, subject text, positions bigint[], network boolean, status text, body bytea, attempts jsonb, made integer, tries integer,
     next_attempt_at timestamptz, created_at timestamptz, completed_at timestamptz) ON COMMIT DELETE ROWS
 
 -- copy --
-COPY reported_deliveries (org, livemode, id, endpoint, event, type, subject, positions, status, body, attempts, made, tries,
+COPY reported_deliveries (org, livemode, id, endpoint, event, type, subject, positions, network, status, body, attempts, made, tries,
     next_attempt_at, created_at, completed_at) FROM STDIN (FORMAT binary)
 
 -- hold --
@@ -51,9 +53,10 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s) ORDER BY i
 
 -- record --
 -- No table of tenants is joined, and what follows ON CONFLICT has no parameters: so it is done by the node alone that has both.
-INSERT INTO webhook_deliveries AS d (org, livemode, id, endpoint, event, type, subject, positions, status, body, attempts,
+INSERT INTO webhook_deliveries AS d (org, livemode, id, endpoint, event, type, subject, positions, network, status, body,
+    attempts,
     tries, next_attempt_at, created_at, completed_at)
-SELECT %(org)s, %(livemode)s, n.id, n.endpoint, n.event, n.type, n.subject, n.positions,
+SELECT %(org)s, %(livemode)s, n.id, n.endpoint, n.event, n.type, n.subject, n.positions, n.network,
     CASE WHEN n.endpoint = ANY(%(disabled)s) AND n.status IN ('pending', 'sending') THEN 'failed' ELSE n.status END, n.body,
     n.attempts, n.tries, CASE WHEN n.endpoint <> ALL(%(disabled)s) THEN n.next_attempt_at END, n.created_at,
     CASE WHEN n.endpoint = ANY(%(disabled)s) THEN coalesce(n.completed_at, %(now)s) ELSE n.completed_at END
@@ -68,8 +71,12 @@ WHERE d.status IN ('pending', 'sending') OR excluded.status = 'succeeded'
 
 -- progress --
 UPDATE webhook_endpoints e SET checkpoint = greatest(e.checkpoint, n.checkpoint),
+    network_epoch = CASE WHEN n.network_epoch = 0 THEN e.network_epoch ELSE n.network_epoch END,
+    network_checkpoint = CASE WHEN n.network_epoch IN (0, e.network_epoch)
+        THEN greatest(e.network_checkpoint, n.network_checkpoint) ELSE n.network_checkpoint END,
     last_success_at = coalesce(n.succeeded, e.last_success_at),
     failing_since = CASE WHEN n.health THEN n.failing ELSE e.failing_since END
-FROM unnest(%(ids)s::text[], %(checkpoint)s::bigint[], %(succeeded)s::timestamptz[], %(health)s::boolean[],
-    %(failing)s::timestamptz[]) AS n (id, checkpoint, succeeded, health, failing)
+FROM unnest(%(ids)s::text[], %(checkpoint)s::bigint[], %(network_epoch)s::integer[], %(network_checkpoint)s::bigint[],
+    %(succeeded)s::timestamptz[], %(health)s::boolean[], %(failing)s::timestamptz[])
+    AS n (id, checkpoint, network_epoch, network_checkpoint, succeeded, health, failing)
 WHERE e.org = %(org)s AND e.livemode = %(livemode)s AND e.id = n.id

@@ -1,47 +1,87 @@
-"""How far the log goes, as one process knows it."""
+"""How far each log goes, as one process knows it."""
 
 import asyncio
-from datetime import datetime
+import contextlib
+from collections.abc import Collection, Mapping
+from typing import Final
 
+from domain.changes.model import LogBounds
+from domain.kernel.errors import Unavailable
+from domain.kernel.tenancy import Tenant
 from ports.events import EventReader
 
+LATELY: Final = 5.0
+MOST_KNOWN: Final = 20_000
+"""Logs whose bounds are remembered."""
 
-class HighWatermark:
-    """One a process. However many ask at a time, the database is asked once."""
+
+class HighWatermarks:
+    """One a process. However many ask at a time, one question at a time is asked for all of them."""
 
     def __init__(self, events: EventReader) -> None:
         self._events = events
+        self._known: dict[Tenant, tuple[LogBounds, float]] = {}
+        self._waiting: dict[Tenant, asyncio.Future[LogBounds]] = {}
         self._asking: asyncio.Task[None] | None = None
-        self.position = 0
-        """Nothing can appear below it any more; it never goes back."""
-        self.low_watermark = 0
-        """Up to there events have been dropped by age."""
-        self.last = 0
-        """The highest position that was taken, above the high watermark while its writer is not done."""
-        self.looked = float("-inf")
-        """When it was asked last, by the loop's clock: what was committed before is not above `last`."""
-        self.since: datetime | None = None
-        """What appears above it carries no time before this."""
 
-    @property
-    def known(self) -> bool:
-        """Whether the log has been asked yet."""
-        return self.looked > float("-inf")
+    def known(self, log: Tenant) -> LogBounds | None:
+        """What was found when the log was asked last."""
+        found = self._known.get(log)
+        return found[0] if found else None
 
-    async def fresh(self) -> int:
-        """The position no older than this call: one question answers all who ask meanwhile."""
-        running = self._asking
-        if running is not None:
-            await asyncio.wait((running,))  # it may have looked before the caller wrote
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self.look())
-        await asyncio.shield(self._asking)
-        return self.position
+    def looked(self, log: Tenant) -> float:
+        """When that was, by the loop's clock: what was committed before is within those bounds."""
+        found = self._known.get(log)
+        return found[1] if found else float("-inf")
 
-    async def look(self) -> None:
-        """Ask the log."""
+    async def fresh(self, log: Tenant) -> LogBounds:
+        """The bounds no older than this call: one question answers all who ask meanwhile. Raises Unavailable."""
+        waiting = self._waiting.get(log)
+        if waiting is None:
+            waiting = self._waiting[log] = asyncio.get_running_loop().create_future()
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._answer())
+        return await asyncio.shield(waiting)
+
+    async def lately(self, log: Tenant) -> LogBounds | None:
+        """The bounds as they were LATELY seconds ago at most; older ones, or None, when the log is out of reach."""
+        if asyncio.get_running_loop().time() - self.looked(log) >= LATELY:
+            with contextlib.suppress(Unavailable):
+                return await self.fresh(log)
+        return self.known(log)
+
+    async def _answer(self) -> None:
+        """Ask for all who wait, and for those who came meanwhile: an answer on its way may be older than they are."""
+        try:
+            while self._waiting:
+                asked, self._waiting = self._waiting, {}
+                try:
+                    found = await self.look(asked)
+                except Exception as error:
+                    _fail(asked.values(), error)
+                else:
+                    for log, future in asked.items():
+                        if log not in found:
+                            _fail((future,), Unavailable("The log is out of reach.", retry_after=2))
+                        elif not future.done():
+                            future.set_result(found[log])
+        finally:
+            self._asking = None
+
+    async def look(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
+        """Ask all of these logs; those that cannot be asked now are left out. Raises Unavailable if that is all."""
         began = asyncio.get_running_loop().time()
-        bounds = await self._events.bounds()
-        self.looked = began
-        self.position = max(self.position, bounds.high_watermark)
-        self.last, self.low_watermark, self.since = bounds.last, bounds.low_watermark, bounds.since
+        found = await self._events.bounds(logs)
+        for log, bounds in found.items():
+            self._known.pop(log, None)
+            self._known[log] = bounds, began
+        while len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return found
+
+
+def _fail(futures: Collection["asyncio.Future[LogBounds]"], error: Exception) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(error)
+            future.exception()  # whoever waited may be gone by now

@@ -1,18 +1,13 @@
-"""Reading the log as a reader's licences show it, a bounded look at a time."""
+"""Reading logs as their reader may see them, a bounded look at a time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Final
 
-from domain.changes.model import ALL, EventBatch, EventFilter, Licence, Reader
+from domain.changes.model import ALL, EventBatch, EventFilter, LogPosition, View
 from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
-from ports.events import EventReader, EventRendering
-
-WINDOW: Final = 20_000
-"""Events of the log that one look passes at most when only some of them are asked for."""
+from ports.events import EventReader, EventRendering, Recent
 
 
 class LogReading:
@@ -21,59 +16,45 @@ class LogReading:
     def __init__(self, events: EventReader, rendering: EventRendering) -> None:
         self._events, self._rendering = events, rendering
 
-    async def licences(self, tenants: Sequence[Tenant]) -> Mapping[Tenant, Sequence[Licence]]:
-        """What each of the tenants holds now; those without are left out."""
-        return await self._events.licences(tenants)
-
-    async def reader(self, tenant: Tenant) -> Reader:
-        """The tenant with the licences that it holds now."""
-        return Reader(tenant, tuple((await self.licences([tenant])).get(tenant, ())))
+    async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
+        """Those of the tenants that may see anything of others' catalogues now."""
+        return await self._events.licensed(tenants)
 
     async def read_batch(
         self,
-        reader: Reader,
-        after: int,
-        up_to: int,
+        view: View,
+        after: LogPosition,
+        end: LogPosition,
         limit: int,
         wanted: EventFilter = ALL,
-        since: datetime | None = None,
         most_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
-        """The next `limit` events up to `up_to`, as the reader may see them; fewer of those that are rarely asked for.
+        """The next `limit` events up to `end`, as the reader may see them; fewer of those that are rarely asked for.
 
-        They are fewer, too, when they reach `most_bytes`.
+        They are fewer, too, when they reach `most_bytes`. Raises CursorExpired.
         """
-        end = await self.window(reader, after, up_to, wanted)
-        found = await self._events.page(reader, after, end, limit, wanted, since=since, most_bytes=most_bytes)
-        whole = len(found) < limit and weight_of(found) < most_bytes
-        position = end if whole else found[-1].position
-        return EventBatch(self._shown(found), position, caught_up=whole and end == up_to)
+        if after.position >= end.position:
+            return EventBatch((), after, caught_up=True)
+        batch = await self._events.page(view, after, end, limit, wanted, most_bytes=most_bytes)
+        return replace(batch, events=self._shown(batch.events)) if view.of_network else batch
 
-    async def window(self, reader: Reader, after: int, up_to: int, wanted: EventFilter) -> int:
-        """How far to look in one go: a filter that matches little must not have the whole log read at once."""
-        if not wanted.narrow or up_to - after <= WINDOW:
-            return up_to
-        return await self._events.stride(reader, after, up_to, WINDOW)
+    async def back(self, view: View, before: int, low: int, most: int, wanted: EventFilter) -> Recent:
+        """The newest `most` events below `before` that show anything, newest first, and the position looked back to.
 
-    async def back(
-        self, reader: Reader, after: int, up_to: int, most: int, wanted: EventFilter
-    ) -> tuple[list[LoggedEvent], int]:
-        """The newest `most` events in that range that show anything, newest first, and the position looked back to.
-
-        They are fewer when they reach CHANGES_BYTES.
+        They are fewer when they reach CHANGES_BYTES, or where few are asked for.
         """
-        shown: list[LoggedEvent] = []
-        while len(shown) < most and up_to > after and weight_of(shown) < CHANGES_BYTES:
-            asked = most - len(shown)
-            found = await self._events.recent(reader, after, up_to, asked, wanted)
-            shown += self._shown(found)
-            cut = len(found) == asked or weight_of(found) >= CHANGES_BYTES
-            up_to = found[-1].position - 1 if cut else after
-        return shown, up_to
+        if before - 1 <= low or most <= 0:
+            return Recent((), before)
+        found = await self._events.recent(view, before, most, wanted)
+        shown = self._shown(found.events)
+        while len(shown) < most and found.events and found.position - 1 > low and weight_of(shown) < CHANGES_BYTES:
+            found = await self._events.recent(view, found.position, most - len(shown), wanted)
+            shown += self._shown(found.events)
+        return Recent(shown, found.position)
 
-    async def at(self, tenant: Tenant, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+    async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
         """The events at those positions, of those that are still kept and shown, oldest first."""
-        return self._shown(await self._events.at(await self.reader(tenant), positions))
+        return self._shown(await self._events.at(view, positions))
 
     def _shown(self, events: Sequence[LoggedEvent]) -> list[LoggedEvent]:
         """Others' events cut to the groups, and what shows nothing left out."""

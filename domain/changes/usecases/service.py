@@ -1,96 +1,194 @@
-"""Reading the event log: pages of the feed, the newest events, and waiting for what comes next."""
+"""Reading the event logs: pages of the feed, the newest events, and waiting for what comes next."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from heapq import merge
 from typing import Final
 
-from domain.changes.model import ChangePage, EventBatch, EventFilter
+from domain.changes.model import (
+    BEGINNING,
+    ChangePage,
+    EventFilter,
+    FeedBatch,
+    FeedPosition,
+    LogBounds,
+    LogPosition,
+    View,
+    network_of,
+)
 from domain.changes.usecases.tailing import LogTailer
-from domain.events.model import LoggedEvent, weight_of
+from domain.events.model import LoggedEvent, within
 from domain.kernel.bounds import CHANGES_BYTES
-from domain.kernel.errors import CursorExpired
+from domain.kernel.errors import CursorExpired, Unavailable
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
-from ports.events import EventReader
+from ports.events import EventReader, Recent
 
 PATIENCE: Final = 1.0
 """Seconds for which a request that may wait goes on looking through events that it did not ask for."""
 Idle = Callable[[], AbstractContextManager[None]]
 """While in it, a request only waits."""
-_FIRST_LOOK_BACK: Final = 200_000
-"""Positions; each further look goes over four times as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """How far the logs go that a tenant reads. The network's is None while it is out of reach."""
+
+    own: LogBounds
+    network: LogBounds | None
+    licensed: bool
 
 
 class ChangesService:
-    """The change feed and what the stream starts from. Positions are the log's; what they look like is the edge's."""
+    """The change feed and what the stream starts from. Positions are the logs'; what they look like is the edge's."""
 
     def __init__(self, events: EventReader, tailer: LogTailer) -> None:
         self._events, self.tailer = events, tailer
-        self._log, self._high_watermark = tailer.log, tailer.high_watermark
+        self._log, self._high_watermarks = tailer.log, tailer.high_watermarks
 
-    async def start(self, after: int | None) -> int:
-        """The position to read from: the one given, or that of the oldest event kept. Raises CursorExpired."""
-        log = self._high_watermark
-        if not log.known:
-            await log.fresh()
+    async def start(self, tenant: Tenant, after: FeedPosition | None) -> FeedPosition:
+        """The position to read from: the one given, or that of the oldest events kept. Raises CursorExpired."""
+        if after is not None and self._at_known_end(tenant, after):
+            return after
+        ends = await self._ends(tenant)
         if after is None:
-            return log.low_watermark
-        if after < log.low_watermark:
-            raise CursorExpired
+            return FeedPosition(ends.own.start, ends.network.start if ends.network else BEGINNING)
+        await self._refuse_lost(tenant, after.own, ends.own)
+        after = replace(after, own=ends.own.named(after.own))
+        if ends.network is None or ends.network.holds(after.network):
+            return after
+        if not ends.licensed:  # who sees nothing of it has missed nothing
+            return replace(after, network=ends.network.end)
+        await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
         return after
 
-    async def now(self) -> int:
-        """The high watermark: what is committed from here on comes after it."""
-        return await self._high_watermark.fresh()
+    async def resume(self, tenant: Tenant, after: FeedPosition) -> FeedPosition:
+        """The same, having looked whether the events that it stands behind are those it was given for. Raises CursorExpired.
+
+        A page finds that out by itself; a stream must not begin only to end, for its client would come again with the same.
+        """
+        position = await self.start(tenant, after)
+        ends = await self._ends(tenant)
+        await self._log.read_batch(View.own(tenant), position.own, ends.own.end, 1)
+        if ends.network and ends.licensed:
+            await self._log.read_batch(View.network(tenant), position.network, ends.network.end, 1)
+        return position
+
+    async def _refuse_lost(self, log: Tenant, after: LogPosition, bounds: LogBounds) -> None:
+        if bounds.beyond(after):
+            await self._events.begin_epoch(log, after.epoch)
+        if not bounds.holds(after):
+            raise CursorExpired
+
+    async def now(self, tenant: Tenant) -> FeedPosition:
+        """Both logs' ends: what is committed from here on comes after it."""
+        ends = await self._ends(tenant)
+        return FeedPosition(ends.own.end, ends.network.end if ends.network else BEGINNING)
+
+    async def _ends(self, tenant: Tenant) -> _Ends:
+        """The bounds of the tenant's own log, no older than this call; of the network's where they matter."""
+        network = network_of(tenant.livemode)
+        own = await self._high_watermarks.fresh(tenant)
+        licensed = bool(await self._log.licensed([tenant]))
+        if licensed:
+            with contextlib.suppress(Unavailable):
+                return _Ends(own, await self._high_watermarks.fresh(network), licensed=True)
+        return _Ends(own, await self._high_watermarks.lately(network), licensed=licensed)
+
+    def _at_known_end(self, tenant: Tenant, after: FeedPosition) -> bool:
+        """What of the network's log lies beyond, following finds out by itself."""
+        own = self._high_watermarks.known(tenant)
+        return own is not None and after.own == own.end
 
     async def page(
-        self, tenant: Tenant, after: int, limit: int, wanted: EventFilter, *, patient: bool = False
+        self, tenant: Tenant, after: FeedPosition, limit: int, wanted: EventFilter, *, patient: bool = False
     ) -> ChangePage:
-        """What follows the position. Reads its caller's own writes; not full before the log's end if little is asked for.
+        """What follows the position. Reads its caller's own writes; not full before the end if little is asked for.
 
         `patient` has it look on for a second. Raises CursorExpired.
         """
-        loop, page, fresh = asyncio.get_running_loop(), ChangePage(after), False
+        loop, page = asyncio.get_running_loop(), ChangePage(after)
         until = loop.time() + (PATIENCE if patient else 0)
+        ends = await self._ends(tenant)
+        await self._refuse_lost(tenant, after.own, ends.own)
+        page.position = replace(after, own=ends.own.named(after.own))
+        if ends.network and ends.licensed:
+            await self._refuse_lost(network_of(tenant.livemode), after.network, ends.network)
+            page.position = replace(page.position, network=ends.network.named(after.network))
+        elif ends.network:
+            page.position = replace(page.position, network=ends.network.end)
         while True:
-            if not fresh and self._high_watermark.position - page.position < limit:
-                await self._high_watermark.fresh()
-                fresh = True
-            up_to = self._high_watermark.position
-            if page.position < up_to:
-                await self._add(page, tenant, up_to, limit, wanted)
-            page.caught_up = fresh and page.position >= self._high_watermark.position
-            if page.caught_up or page.count >= limit or page.full or (page.position < up_to and loop.time() >= until):
+            if ends.network and ends.licensed:
+                end = FeedPosition(ends.own.end, ends.network.end)
+                page.add(await self._both(tenant, page.position, end, limit - page.count, wanted))
+            else:
+                await self._add_own(page, tenant, ends.own.end, limit - page.count, wanted)
+            if page.caught_up or page.count >= limit or page.full or loop.time() >= until:
                 break
-        if not fresh:
-            await self._high_watermark.fresh()
-        await self.start(after)  # what was dropped before or while it was read would be missing from the page
+        await self._still_kept(tenant, after.own)
+        if ends.licensed:
+            await self._still_kept(network_of(tenant.livemode), after.network)
         return page
 
-    async def _add(self, page: ChangePage, tenant: Tenant, up_to: int, limit: int, wanted: EventFilter) -> None:
-        reader = await self._log.reader(tenant)
-        if reader.licences:
-            _extend(page, await self._log.read_batch(reader, page.position, up_to, limit - page.count, wanted))
+    async def _still_kept(self, log: Tenant, after: LogPosition) -> None:
+        """What was dropped while it was read would be missing from the page. Raises CursorExpired.
+
+        Reading behind an event that is known proves that it was still there, and so what came after it.
+        """
+        if after.time is None and (await self._high_watermarks.fresh(log)).low > after.position:
+            raise CursorExpired
+
+    async def _add_own(
+        self, page: ChangePage, tenant: Tenant, end: LogPosition, limit: int, wanted: EventFilter
+    ) -> None:
+        if page.position.own.position >= end.position:
+            page.position, page.caught_up = replace(page.position, own=end), True
             return
-        end = await self._log.window(reader, page.position, up_to, wanted)
-        found = await self._events.splice(tenant, page.position, end, limit - page.count, wanted)
-        full = page.count + found.count >= limit or found.full
+        found = await self._events.splice(tenant, page.position.own, end, limit, wanted)
         page.count += found.count
-        page.position = found.position if full else end
+        page.position, page.caught_up = replace(page.position, own=found.position), found.caught_up
         if found.count:
             page.bodies.append(found.body)
 
+    async def _both(
+        self, tenant: Tenant, after: FeedPosition, end: FeedPosition, limit: int, wanted: EventFilter
+    ) -> FeedBatch:
+        """A page of the tenant's own log and one of the network's, merged by time as far as both fit."""
+        own, network = View.own(tenant), View.network(tenant)
+        ours = await self._log.read_batch(own, after.own, end.own, limit, wanted)
+        theirs = await self._log.read_batch(network, after.network, end.network, limit, wanted)
+        merged = merge(ours.events, theirs.events, key=_time)
+        events = within(list(merged), limit, CHANGES_BYTES)
+        position = after
+        for event in events:
+            position = position.behind(event)
+        counts = sum(event.of_network for event in events)
+        if len(events) - counts == len(ours.events):
+            position = replace(position, own=ours.position)
+        if counts == len(theirs.events):
+            position = replace(position, network=theirs.position)
+        whole = len(events) == len(ours.events) + len(theirs.events)
+        return FeedBatch(events, position, caught_up=whole and ours.caught_up and theirs.caught_up)
+
     async def long_poll(
-        self, tenant: Tenant, after: int, limit: int, wanted: EventFilter, seconds: float, idle: Idle = nullcontext
+        self,
+        tenant: Tenant,
+        after: FeedPosition,
+        limit: int,
+        wanted: EventFilter,
+        seconds: float,
+        idle: Idle = nullcontext,
     ) -> ChangePage:
         """`page`, and `next` (inside `idle`) if it is empty; with nothing known beyond the position, that is listened for."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        if self._high_watermark.known and after >= self._high_watermark.position:
+        if self._at_known_end(tenant, after):
             with idle():
                 page = await self.next(tenant, after, limit, wanted, seconds)
-            if page.count or self._high_watermark.looked >= began:
+            if page.count or self._high_watermarks.looked(tenant) >= began:
                 return page
         page = await self.page(tenant, after, limit, wanted, patient=True)
         left = began + seconds - loop.time()
@@ -99,46 +197,57 @@ class ChangesService:
         with idle():
             return await self.next(tenant, page.position, limit, wanted, left)
 
-    async def next(self, tenant: Tenant, after: int, limit: int, wanted: EventFilter, seconds: float) -> ChangePage:
-        """What comes after the position, as soon as there is any; an empty page when the time is over."""
+    async def next(
+        self, tenant: Tenant, after: FeedPosition, limit: int, wanted: EventFilter, seconds: float
+    ) -> ChangePage:
+        """What comes after the position, as soon as there is any; an empty page when the time is over.
+
+        Raises CursorExpired.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         page = ChangePage(after, caught_up=True)
         async with self.tailer.follow(tenant, after, wanted) as subscription:
             while not page.count and not self.tailer.closing and (left := until - loop.time()) > 0:
-                _extend(page, await subscription.next(limit, left))
+                page.add(await subscription.next(limit, left))
         return page
 
     async def recent(self, tenant: Tenant, page_request: PageRequest, wanted: EventFilter) -> Page[LoggedEvent]:
-        """The newest first, none above the high watermark; an item's key is its position.
+        """The newest first; an item's key is its position in either log, with how far the other one has been read.
 
         A page may be short although there is more, where events asked for lie far apart.
         """
-        loop = asyncio.get_running_loop()
-        high_watermark = await self._high_watermark.fresh()
-        until, reader = loop.time() + PATIENCE / 2, await self._log.reader(tenant)
-        before = min(high_watermark, int(page_request.key) - 1) if page_request.key else high_watermark
-        found: list[LoggedEvent] = []
-        width = _FIRST_LOOK_BACK if wanted.narrow else before
-        while before > self._high_watermark.low_watermark and len(found) <= page_request.limit and loop.time() < until:
-            after = max(0, before - width)
-            most = page_request.limit + 1 - len(found)
-            events, looked_to = await self._log.back(reader, after, before, most, wanted)
-            found += events
-            before, width = min(before, looked_to), width * 4
-            if weight_of(found) >= CHANGES_BYTES:
-                break
-        return _page(found, page_request.limit, before, self._high_watermark.low_watermark)
+        ends, most = await self._ends(tenant), page_request.limit + 1
+        own, network = ends.own, ends.network or LogBounds()
+        before = _before(page_request.key, own, network)
+        ours = await self._log.back(View.own(tenant), before[0], own.low, most, wanted)
+        theirs = Recent((), network.low + 1)
+        if ends.licensed:
+            theirs = await self._log.back(View.network(tenant), before[1], network.low, most, wanted)
+        return _newest(ours, theirs, page_request.limit, before, (own.low, network.low))
 
 
-def _extend(page: ChangePage, batch: EventBatch) -> None:
-    page.bodies += [event.body for event in batch.events]
-    page.count += len(batch.events)
-    page.position, page.caught_up = batch.position, batch.caught_up
+def _time(event: LoggedEvent) -> float:
+    return event.time.timestamp()
 
 
-def _page(found: list[LoggedEvent], limit: int, looked_to: int, low_watermark: int) -> Page[LoggedEvent]:
-    if len(found) > limit:
-        return Page(tuple(found[:limit]), has_more=True, next_key=str(found[limit - 1].position))
-    more = looked_to > low_watermark
-    return Page(tuple(found), more, str(looked_to + 1) if more else None)
+def _before(key: str | None, own: LogBounds, network: LogBounds) -> tuple[int, int]:
+    """Below which positions the page lies."""
+    if key is None:
+        return own.last + 1, network.last + 1
+    first, _, second = key.partition(".")
+    return min(own.last + 1, int(first)), min(network.last + 1, int(second or 0))
+
+
+def _newest(
+    ours: Recent, theirs: Recent, limit: int, before: tuple[int, int], low: tuple[int, int]
+) -> Page[LoggedEvent]:
+    found = list(merge(ours.events, theirs.events, key=_time, reverse=True))
+    events = within(found[:limit], limit, CHANGES_BYTES)
+    reached = [before[0], before[1]]
+    for event in events:
+        reached[event.of_network] = event.position
+    if len(events) == len(found):
+        reached = [ours.position, theirs.position]
+    more = len(events) < len(found) or reached[0] - 1 > low[0] or reached[1] - 1 > low[1]
+    return Page(tuple(events), more, f"{reached[0]}.{reached[1]}" if more else None)

@@ -3,18 +3,19 @@
 import asyncio
 from bisect import bisect
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from heapq import heappop, heappush
 from typing import Final
 
+from domain.changes.model import FeedPosition
 from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import COMBINED, QUEUE_BYTES
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, EndpointStatus, Verdict
 from domain.webhooks.payload import combinable
+from domain.webhooks.usecases.tracks import Track
 from ports.webhooks import Subscriber
 
 AT_ONCE: Final = 32
@@ -55,27 +56,6 @@ Snapshot = tuple[Item, Delivery]
 """An item, and its delivery as it was at some moment."""
 
 
-class _Lowest:
-    """The lowest of a set of positions that come and go."""
-
-    def __init__(self) -> None:
-        self._heap: list[int] = []
-        self._present: set[int] = set()
-
-    def add(self, position: int) -> None:
-        if position not in self._present:
-            self._present.add(position)
-            heappush(self._heap, position)
-
-    def discard(self, positions: Iterable[int]) -> None:
-        self._present.difference_update(positions)
-
-    def value(self) -> int | None:
-        while self._heap and self._heap[0] not in self._present:
-            heappop(self._heap)
-        return self._heap[0] if self._heap else None
-
-
 class EndpointQueue:
     """The open deliveries of one subscriber: which is next, what the store does not know yet, and how far it has come.
 
@@ -89,8 +69,8 @@ class EndpointQueue:
         self._ready: deque[Item] = deque()
         self._fresh: deque[Item] = deque()
         self._changed: dict[str, Item] = {}
-        self._open, self._unrecorded = _Lowest(), _Lowest()
-        self._taken_up_to = subscriber.checkpoint
+        self._tracks = (Track(subscriber.checkpoint.own), Track(subscriber.checkpoint.network))
+        """Of its organisation's own log, and of the network's."""
         self._failures = self._in_flight = self._unsent = self._at_hand = 0
         self._finished: set[str] | None = None
         self._served, self._lost, self._probing = True, False, False
@@ -118,20 +98,19 @@ class EndpointQueue:
         return self._lost
 
     @property
-    def taken_up_to(self) -> int:
-        """The position in the log up to which events have been looked at."""
-        return self._taken_up_to
+    def taken_up_to(self) -> FeedPosition:
+        """The position in the logs up to which events have been looked at."""
+        return FeedPosition(*(track.taken for track in self._tracks))
 
     @property
-    def lowest_open(self) -> int | None:
-        """The position of the first event that is not delivered yet, of those taken in."""
-        return self._open.value()
+    def delivered_up_to(self) -> FeedPosition:
+        """Up to where everything is delivered, of what was taken in."""
+        return FeedPosition(*(track.before(track.open.value()) for track in self._tracks))
 
     @property
-    def checkpoint(self) -> int:
+    def checkpoint(self) -> FeedPosition:
         """Up to where everything is in the store, or needs nothing."""
-        lowest = self._unrecorded.value()
-        return self._taken_up_to if lowest is None else lowest - 1
+        return FeedPosition(*(track.before(track.unrecorded.value()) for track in self._tracks))
 
     # The endpoint
 
@@ -203,8 +182,7 @@ class EndpointQueue:
         """
         window = self._subscriber.endpoint.coalesce_seconds
         waiting = self._subjects.get(event.subject)
-        self._open.add(event.position)
-        self._unrecorded.add(event.position)
+        self._tracks[event.of_network].add(event.position)
         if window and waiting and _joins(waiting[-1], event):
             item = waiting[-1]
             waits = timedelta(seconds=max(0.0, item.due - now))
@@ -236,9 +214,10 @@ class EndpointQueue:
         self._at_hand -= weight_of(item.events)
         item.events = ()
 
-    def passed(self, position: int) -> None:
+    def passed(self, position: FeedPosition) -> None:
         """Everything up to there has been looked at."""
-        self._taken_up_to = max(self._taken_up_to, position)
+        for track, reached in zip(self._tracks, (position.own, position.network), strict=True):
+            track.taken = reached
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
@@ -255,7 +234,7 @@ class EndpointQueue:
             return None
         item = Item(delivery, now, due, recorded=True, stored_body=delivery.made > 0 or not delivery.positions)
         for position in delivery.positions:
-            self._open.add(position)
+            self._tracks[delivery.network].open.add(position)
         self._put(item)
         return item
 
@@ -340,7 +319,7 @@ class EndpointQueue:
         del self._items[item.delivery.id]
         if self._finished is not None:
             self._finished.add(item.delivery.id)
-        self._open.discard(item.delivery.positions)
+        self._tracks[item.delivery.network].open.discard(item.delivery.positions)
         if not waiting:
             del self._subjects[item.delivery.subject]
             return None
@@ -366,7 +345,7 @@ class EndpointQueue:
         """The store has these; the events that they stand for are safe."""
         for item, stored in snapshots:
             delivery = item.delivery
-            self._unrecorded.discard(stored.positions)
+            self._tracks[delivery.network].unrecorded.discard(stored.positions)
             item.recorded = delivery.positions == stored.positions
             if (stored.attempts or stored.body is not None) and (delivery is not stored or delivery.is_open):
                 body = delivery.body if item.sending or stored.body is None else None

@@ -4,8 +4,10 @@ import asyncio
 import logging
 from typing import Final
 
-from domain.changes.model import EventBatch
+from domain.changes.model import FeedBatch, FeedPosition, LogPosition, network_of
 from domain.changes.usecases.tailing import LogTailer
+from domain.kernel.errors import CursorExpired
+from domain.kernel.tenancy import Tenant
 from domain.webhooks.subscription import matches
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue
 from domain.webhooks.usecases.recording import Recorder
@@ -25,34 +27,49 @@ class Intake:
     def __init__(self, tailer: LogTailer, log: DeliveryLog, recorder: Recorder, sending: Sending, clock: Clock) -> None:
         self._tailer, self._log, self._recorder, self._sending, self._clock = tailer, log, recorder, sending, clock
 
-    async def run(self, queue: EndpointQueue, known: frozenset[int]) -> None:
+    async def run(self, queue: EndpointQueue, known: frozenset[tuple[bool, int]]) -> None:
         """Feed the queue until cancelled. `known` are positions beyond its beginning that have a delivery already."""
         tenant, endpoint = queue.key
         while True:
             try:
-                async with self._tailer.follow(tenant, queue.taken_up_to, most=MOST_WAITING) as subscription:
+                start = await self._nearest(tenant, queue.taken_up_to)
+                async with self._tailer.follow(tenant, start, most=MOST_WAITING) as subscription:
                     while True:
                         most = await queue.room()
                         await self._take_in(queue, await subscription.next(most), known)
+            except CursorExpired:
+                LOG.warning("endpoint %s: the log has begun another epoch, deliveries go on in that", endpoint)
             except Exception:
                 LOG.exception("endpoint %s: events could not be taken in, again in %.0f s", endpoint, RETRY)
                 await asyncio.sleep(RETRY)
 
-    async def _take_in(self, queue: EndpointQueue, batch: EventBatch, known: frozenset[int]) -> None:
+    async def _nearest(self, tenant: Tenant, taken: FeedPosition) -> FeedPosition:
+        """That position in the present epoch of the logs.
+
+        The checkpoint lies beside its own organisation's log and has gone back with it, if that has; the network's may
+        have done so alone, and what it tells again is sent again, under the same event ids.
+        """
+        log = self._tailer.high_watermarks
+        own, network = await log.fresh(tenant), await log.lately(network_of(tenant.livemode))
+        return FeedPosition(
+            own.nearest(LogPosition(own.epoch, taken.own.position)),
+            network.nearest(taken.network) if network else taken.network,
+        )
+
+    async def _take_in(self, queue: EndpointQueue, batch: FeedBatch, known: frozenset[tuple[bool, int]]) -> None:
         filed = await self._filed(queue, batch)
         now, clock = asyncio.get_running_loop().time(), self._clock.now()
         subscriber = queue.subscriber
         for event in batch.events:
-            if event.position <= queue.taken_up_to or event.position in known:
+            if (event.of_network, event.position) in known:
                 continue
             if matches(subscriber.endpoint, event, filed=(event.product or event.subject) in filed):
                 self._sending.schedule(queue, queue.take(event, now, clock))
-            queue.passed(event.position)
         queue.passed(batch.position)
         self._recorder.wake(queue)
         self._sending.dispatch_ready(queue)
 
-    async def _filed(self, queue: EndpointQueue, batch: EventBatch) -> frozenset[str]:
+    async def _filed(self, queue: EndpointQueue, batch: FeedBatch) -> frozenset[str]:
         categories = queue.subscriber.endpoint.filters.categories
         if not categories or not batch.events:
             return frozenset()

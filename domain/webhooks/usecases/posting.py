@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from domain.changes.model import View
 from domain.changes.usecases.reading import LogReading
 from domain.events.model import LoggedEvent
 from domain.webhooks.model import (
@@ -12,6 +13,7 @@ from domain.webhooks.model import (
     Attempt,
     AttemptFailure,
     AttemptStatus,
+    Delivery,
     DeliveryStatus,
     Endpoint,
     SealedSecrets,
@@ -74,8 +76,6 @@ class Posting:
     def _headers(self, queue: EndpointQueue, item: Item, body: bytes, at: datetime) -> dict[str, str]:
         subscriber, timestamp = queue.subscriber, int(at.timestamp())
         keys = signing_keys(self._vault, subscriber.endpoint, subscriber.secrets, at)
-        undelivered = queue.lowest_open
-        position = queue.taken_up_to if undelivered is None else undelivered - 1
         return {
             "Content-Type": "application/json",
             "User-Agent": self._agent,
@@ -83,7 +83,7 @@ class Posting:
             "webhook-timestamp": str(timestamp),
             "webhook-signature": signature(keys, item.delivery.event, timestamp, body),
             "Service-Version": subscriber.endpoint.api_version,
-            "Service-Feed-Cursor": self._cursors.sign(subscriber.tenant, position),
+            "Service-Feed-Cursor": self._cursors.sign(subscriber.tenant, queue.delivered_up_to),
         }
 
     async def _body(self, subscriber: Subscriber, item: Item) -> bytes | None:
@@ -95,18 +95,20 @@ class Posting:
             return stored
         events: Sequence[LoggedEvent] = item.events
         if not events:
-            events = await self._logged(subscriber, delivery.positions)
+            events = await self._logged(subscriber, delivery)
         if not events:
             return None
         return await self._payloads.render(subscriber, events)
 
-    async def _logged(self, subscriber: Subscriber, positions: Sequence[int]) -> Sequence[LoggedEvent]:
+    async def _logged(self, subscriber: Subscriber, delivery: Delivery) -> Sequence[LoggedEvent]:
         """The events out of the log, some at a time: those before are combined into one meanwhile."""
         events: list[LoggedEvent] = []
+        positions = delivery.positions
+        view = View.network(subscriber.tenant) if delivery.network else View.own(subscriber.tenant)
         for first in range(0, len(positions), _AT_A_TIME):
             if len(events) > 1:
                 events = [self._payloads.folded(events)]
-            events += await self._events.at(subscriber.tenant, positions[first : first + _AT_A_TIME])
+            events += await self._events.at(view, positions[first : first + _AT_A_TIME])
         return events
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
+from domain.changes.model import FeedPosition
 from domain.kernel.bounds import OUTCOME_BYTES
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
@@ -18,6 +19,8 @@ PERIOD: Final = 0.03
 AGE: Final = 0.5
 """Seconds after which an open delivery is recorded though nothing has come of it yet."""
 CHECKPOINT_EVERY: Final = 0.5
+NETWORK_EVERY: Final = 60.0
+"""The network's log goes on for those, too, who see nothing of it."""
 SUCCESS_EVERY: Final = timedelta(seconds=5)
 MOST_BEHIND: Final = 2_000
 """Outcomes that may wait for the store; beyond it nothing is sent."""
@@ -33,7 +36,7 @@ class Recorder:
         self._log = log
         self._queues: set[EndpointQueue] = set()
         self._busy: set[EndpointQueue] = set()
-        self._checkpoints: dict[EndpointQueue, tuple[int, float]] = {}
+        self._checkpoints: dict[EndpointQueue, tuple[FeedPosition, float]] = {}
         self._succeeded: dict[EndpointQueue, datetime] = {}
         self._failing: dict[EndpointQueue, datetime | None] = {}
         self._recorded_success: dict[EndpointQueue, datetime] = {}
@@ -127,18 +130,22 @@ class Recorder:
         latest: dict[str, tuple[Tenant, Delivery]] = {}
         for queue in list(self._busy):
             key = queue.key
-            position, moment = self._checkpoints.get(queue, (0, 0.0))
+            position, moment = self._checkpoints.get(queue, (FeedPosition(), 0.0))
             changed = snapshots[queue] = queue.unrecorded(now + 1 if everything else now - AGE)
             for _, delivery in changed:
                 newest = latest.get(delivery.id)
                 if newest is None or delivery.made >= newest[1].made:
                     latest[delivery.id] = (key[0], delivery)
-            if queue.checkpoint > position and (everything or now - moment >= CHECKPOINT_EVERY):
+            pause = (
+                CHECKPOINT_EVERY if changed or queue.checkpoint.own.position > position.own.position else NETWORK_EVERY
+            )
+            moved = queue.checkpoint.numbers != position.numbers
+            if moved and (everything or now - moment >= pause):
                 # what this very transaction stores is safe only after it: the position of before is recorded
                 progress.checkpoint[key] = position = queue.checkpoint
                 self._checkpoints[queue] = (position, now)
             self._collect_health(queue, key, progress)
-            if not queue.has_unrecorded and queue.checkpoint <= position and not changed:
+            if not queue.has_unrecorded and queue.checkpoint.own.position <= position.own.position and not changed:
                 self._busy.discard(queue)
                 if queue not in self._queues:
                     self._checkpoints.pop(queue, None)
@@ -161,5 +168,5 @@ class Recorder:
             if key in progress.succeeded:
                 self._succeeded.setdefault(queue, progress.succeeded[key])
             if key in progress.checkpoint:
-                self._checkpoints[queue] = (0, 0.0)
+                self._checkpoints[queue] = (FeedPosition(), 0.0)
             self._busy.add(queue)

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from domain.audit.model import Change
 from domain.catalogue import categories
+from domain.changes.model import BEGINNING, FeedPosition, LogPosition, network_of
+from domain.changes.usecases.high_watermark import HighWatermarks
 from domain.events.model import Event
 from domain.kernel.errors import (
     Conflict,
@@ -62,6 +64,7 @@ class WebhookService:
     vault: Vault
     rendering: EventRendering
     describe: EndpointRendering
+    high_watermarks: HighWatermarks
     allowed_hosts: frozenset[str] = frozenset()
 
     async def list_endpoints(self, tx: Tx, page_request: PageRequest) -> Page[Endpoint]:
@@ -88,10 +91,16 @@ class WebhookService:
         if await tx.webhooks.count() >= MOST_ENDPOINTS:
             raise Conflict(f"There are {MOST_ENDPOINTS} endpoints already, the most there may be; delete one first.")
         sealed = SealedSecrets(self._sealed(secret, endpoint.id))
-        await tx.webhooks.add(endpoint, sealed, await tx.events.high_watermark())
+        await tx.webhooks.add(endpoint, sealed, await self._now(tx))
         await tx.audit.add(AUDITED.created(endpoint))
         await _forecast(tx, endpoint)
         return endpoint, secret
+
+    async def _now(self, tx: Tx) -> FeedPosition:
+        """From where on an endpoint is served: what was committed before is not for it."""
+        network = await self.high_watermarks.lately(network_of(tx.tenant.livemode))
+        own = LogPosition(position=await tx.events.high_watermark())
+        return FeedPosition(own, network.end if network else BEGINNING)
 
     async def update(self, tx: Tx, id: str, asked: EndpointSettings, expected: int | None) -> Endpoint:
         """Change an endpoint; `expected` is the version it must be at, or None for any.
@@ -107,7 +116,7 @@ class WebhookService:
         await self._refuse(tx, after, changes.keys())
         await _forecast(tx, after)
         if changes:
-            checkpoint = await tx.events.high_watermark() if changes.get("status") == "enabled" else None
+            checkpoint = await self._now(tx) if changes.get("status") == "enabled" else None
             await tx.webhooks.save(after, expected_version=before.version, checkpoint=checkpoint)
             if changes.get("status") == "disabled":
                 await tx.webhooks.fail_open(id, tx.now)

@@ -2,30 +2,34 @@
 
 import asyncio
 import json
+from datetime import timedelta
 from random import Random
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from domain.changes.usecases import tailing as listening
-from domain.changes.usecases import reading
+from domain.changes.usecases import high_watermark, subscribing, tailing as listening
 from domain.changes.usecases.tailing import Subscription
-from domain.changes.model import EventFilter
+from domain.changes.model import EventFilter, FeedPosition, LogPosition, network_of
+from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from tests.support.logs import Log, running
+from tests.support import builders
+from tests.support.logs import START, Log, running
 
 pytestmark = pytest.mark.asyncio
 BLOCKED = EventFilter(types=frozenset({"source.blocked"}))
 
 
-async def take(subscription: Subscription, count: int, within: float = 10.0) -> list[str]:
+async def take(subscription: Subscription, count: int, within: float = 30.0) -> list[str]:
     """The ids of the next events."""
     seen: list[str] = []
     async with asyncio.timeout(within):
         while len(seen) < count:
             read_batch = await subscription.next()
-            assert all(event.position <= read_batch.position for event in read_batch.events)
+            reached = {False: read_batch.position.own, True: read_batch.position.network}
+            assert all(event.position <= reached[event.of_network].position for event in read_batch.events)
             seen += [event.id for event in read_batch.events]
     return seen
 
@@ -35,18 +39,18 @@ async def quiet(subscription: Subscription, seconds: float = 0.15) -> None:
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while (left := until - loop.time()) > 0:
-        assert (await subscription.next(timeout=left)).events == []
+        assert not (await subscription.next(timeout=left)).events
 
 
 async def test_what_was_written_before_and_after() -> None:
     async with running() as log:
         written = await log.write(3)
-        async with log.tailer.follow(log.tenant, 0) as subscription:
+        async with log.tailer.follow(log.tenant, START) as subscription:
             assert await take(subscription, 3) == written
             for _ in range(5):
                 written = await log.write(2)
                 assert await take(subscription, 2) == written
-            assert subscription.position == await log.events.high_watermark()
+            assert subscription.position == await log.end()
 
 
 async def test_joining_while_events_come_misses_and_repeats_nothing() -> None:
@@ -62,7 +66,7 @@ async def test_joining_while_events_come_misses_and_repeats_nothing() -> None:
         async def follow(delay: float) -> list[str]:
             await asyncio.sleep(delay)
             seen: list[str] = []
-            async with log.tailer.follow(log.tenant, 0) as subscription:
+            async with log.tailer.follow(log.tenant, START) as subscription:
                 while not writing.done() or len(seen) < len(written):
                     read_batch = await subscription.next(dice.randrange(1, 50), 0.05)
                     seen += [event.id for event in read_batch.events]
@@ -77,7 +81,7 @@ async def test_joining_while_events_come_misses_and_repeats_nothing() -> None:
 async def test_the_first_follower_of_a_long_log_has_nobody_read_it_from_its_beginning() -> None:
     async with running() as log:
         await log.write(2_000)
-        end = await log.service.now()
+        end = await log.service.now(log.tenant)
         log.events.read = 0
         async with log.tailer.follow(log.tenant, end) as subscription:
             written = await log.write()
@@ -87,7 +91,7 @@ async def test_the_first_follower_of_a_long_log_has_nobody_read_it_from_its_begi
 
 async def test_one_reading_serves_all_followers_of_a_tenant() -> None:
     async with running() as log:
-        end = await log.service.now()
+        end = await log.service.now(log.tenant)
         async with asyncio.timeout(20):
             followers = [log.tailer.follow(log.tenant, end) for _ in range(50)]
             subscriptions = [await tailer.__aenter__() for tailer in followers]
@@ -105,7 +109,7 @@ async def test_one_reading_serves_all_followers_of_a_tenant() -> None:
 async def test_a_tenant_that_writes_a_lot_leaves_others_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "PAGE", 20)
     async with running(idle=600) as log:
-        end, other = await log.service.now(), Tenant(new_id("org"), True)
+        end, other = await log.service.now(log.tenant), Tenant(new_id("org"), True)
         async with log.tailer.follow(log.tenant, end) as busy, log.tailer.follow(other, end) as calm:
             for subscription in (busy, calm):
                 await subscription.next(timeout=0.01)
@@ -116,84 +120,90 @@ async def test_a_tenant_that_writes_a_lot_leaves_others_their_turns(monkeypatch:
             assert await take(busy, 2_000) == many
 
 
-async def test_a_writer_that_is_not_done_holds_back_what_came_after_it() -> None:
-    async with running(idle=600) as log:
-        before = await log.write()
-        log.events.held = 2
-        async with log.tailer.follow(log.tenant, 0) as subscription:
+async def test_what_is_appended_is_heard_of_once_it_is_committed() -> None:
+    async with running(idle=0.02) as log:
+        before, other = await log.write(), builders.event(new_id("src"))
+        async with log.tailer.follow(log.tenant, START) as subscription:
+            async with log.uow.begin(log.tenant, builders.CALL) as tx:
+                await tx.events.append([other])
+                assert await take(subscription, 1) == before
+                await quiet(subscription)
             after = await log.write(2)
-            assert await take(subscription, 1) == before
-            await quiet(subscription)
-            log.events.held = None
-            assert await take(subscription, 2) == after
+            assert await take(subscription, 3) == [other.id, *after]
 
 
 async def test_one_who_is_ahead_of_the_listener_hears_nothing_twice() -> None:
-    async with running(idle=600) as log, log.tailer.follow(log.tenant, 0) as early:
-        assert (await early.next(timeout=0.1)).events == []
+    async with running(idle=600) as log, log.tailer.follow(log.tenant, START) as early:
+        assert not (await early.next(timeout=0.1)).events
         notify = log.store.listeners.pop()
         first = await log.write(4)
-        await log.tailer.high_watermark.fresh()
-        async with log.tailer.follow(log.tenant, 2) as late:
-            assert await take(late, 2) == first[2:]
+        await log.tailer.high_watermarks.fresh(log.tenant)
+        async with log.tailer.follow(log.tenant, await log.at(2)) as late:
             second = await log.write(2)
             notify("events", f"{log.tenant.org} t")
-            assert await take(late, 2) == second
-            assert await take(early, 6) == first + second
+            assert await take(late, 4) == first[2:] + second
+            third = await log.write(1)
+            notify("events", f"{log.tenant.org} t")
+            assert await take(late, 1) == third
+            assert await take(early, 7) == first + second + third
 
 
 async def test_a_filter_leaves_events_out_and_the_position_moves_on() -> None:
     async with running() as log:
         await log.write(5)
         wanted = await log.write(1, type="source.blocked")
-        async with log.tailer.follow(log.tenant, 0, BLOCKED) as subscription:
+        async with log.tailer.follow(log.tenant, START, BLOCKED) as subscription:
             assert await take(subscription, 1) == wanted
             await log.write(5)
             await quiet(subscription)
-            assert subscription.position == await log.events.high_watermark()
+            assert subscription.position == await log.end()
             wanted = await log.write(1, type="source.blocked")
             assert await take(subscription, 1) == wanted
 
 
-async def test_a_rare_type_is_looked_for_window_by_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "WINDOW", 10)
+async def test_a_rare_type_is_looked_for_window_by_window() -> None:
     async with running() as log:
         await log.write(95)
         wanted = await log.write(1, type="source.blocked")
-        async with log.tailer.follow(log.tenant, 0, BLOCKED) as subscription:
+        log.events.window = 10
+        async with log.tailer.follow(log.tenant, START, BLOCKED) as subscription:
             stretches = [await subscription.next() for _ in range(10)]
-        assert [read_batch.position for read_batch in stretches] == [*range(10, 100, 10), 96]
-        assert [read_batch.caught_up for read_batch in stretches] == [False] * 9 + [True]
+            assert (await subscription.next(timeout=0.01)).caught_up
+        assert [batch.position.own.position for batch in stretches] == [*range(10, 100, 10), 96]
+        assert [batch.caught_up for batch in stretches[:-1]] == [False] * 9
         assert [event.id for event in stretches[-1].events] == wanted
 
 
 async def test_who_is_too_slow_reads_the_log_itself_and_misses_nothing() -> None:
     async with running(most_waiting=20) as log:
-        async with log.tailer.follow(log.tenant, 0) as subscription:
+        async with log.tailer.follow(log.tenant, START) as subscription:
             written = await log.write()
             seen = await take(subscription, 1)
             for _ in range(10):
                 written += await log.write(10)
                 await asyncio.sleep(0.02)
-            assert subscription.overflowed > 0 and len(subscription._waiting) <= 20
+            assert subscription.overflowed > 0 and len(subscription._own._waiting) <= 20
             assert seen + await take(subscription, 100) == written
             written = await log.write()
             assert await take(subscription, 1) == written
 
 
-@pytest.mark.parametrize("bound", ["FOLLOWER_BYTES", "TENANT_BYTES", "PROCESS_BYTES"])
+@pytest.mark.parametrize(
+    ("module", "bound"),
+    [(subscribing, "FOLLOWER_BYTES"), (subscribing, "TENANT_BYTES"), (listening, "PROCESS_BYTES")],
+)
 async def test_no_more_is_held_than_so_many_bytes_and_nothing_is_missed(
-    bound: str, monkeypatch: pytest.MonkeyPatch
+    module: ModuleType, bound: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, bound, 20_000)
+    monkeypatch.setattr(module, bound, 20_000)
     async with running() as log:
-        async with log.tailer.follow(log.tenant, 0) as slow, log.tailer.follow(log.tenant, 0) as quick:
+        async with log.tailer.follow(log.tenant, START) as slow, log.tailer.follow(log.tenant, START) as quick:
             written = await log.write()
             seen = [await take(slow, 1), await take(quick, 1)]
             for _ in range(10):
                 written += await log.write(10)
                 seen[1] += await take(quick, 10)
-                assert sum(len(event.body) for event in slow._waiting) <= 20_000
+                assert sum(len(event.body) for event in slow._own._waiting) <= 20_000
             assert slow.overflowed == quick.overflowed == 0
             assert seen[1] == written
             assert seen[0] + await take(slow, 100) == written
@@ -201,8 +211,8 @@ async def test_no_more_is_held_than_so_many_bytes_and_nothing_is_missed(
 
 async def test_a_database_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "_RETRY", 0.05)
-    async with running() as log, log.tailer.follow(log.tenant, 0) as subscription:
-        assert (await subscription.next(timeout=0.05)).events == []
+    async with running() as log, log.tailer.follow(log.tenant, START) as subscription:
+        assert not (await subscription.next(timeout=0.05)).events
         log.events.down = True
         written = await log.write(2)
         await quiet(subscription)
@@ -211,16 +221,16 @@ async def test_a_database_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_lost_signal_costs_time_but_no_event() -> None:
-    async with running(idle=0.2) as log, log.tailer.follow(log.tenant, 0) as subscription:
-        assert (await subscription.next(timeout=0.05)).events == []
+    async with running(idle=0.2) as log, log.tailer.follow(log.tenant, START) as subscription:
+        assert not (await subscription.next(timeout=0.05)).events
         log.store.listeners.clear()
         written = await log.write(2)
         assert await take(subscription, 2) == written
 
 
 async def test_others_signals_do_not_keep_a_lost_one_from_being_noticed() -> None:
-    async with running(idle=0.2) as log, log.tailer.follow(log.tenant, 0) as subscription:
-        assert (await subscription.next(timeout=0.05)).events == []
+    async with running(idle=0.2) as log, log.tailer.follow(log.tenant, START) as subscription:
+        assert not (await subscription.next(timeout=0.05)).events
         log.store.listeners.clear()
         written = await log.write(2)
 
@@ -238,20 +248,22 @@ async def test_others_signals_do_not_keep_a_lost_one_from_being_noticed() -> Non
 
 async def test_asking_together_asks_once_and_never_too_early() -> None:
     log = Log()
+    other = Tenant(new_id("org"), True)
     await log.write()
-    await asyncio.gather(*(log.tailer.high_watermark.fresh() for _ in range(100)))
-    assert log.events.reached <= 2
-    first = asyncio.create_task(log.tailer.high_watermark.fresh())
+    asked = [log.tailer.high_watermarks.fresh(tenant) for _ in range(50) for tenant in (log.tenant, other)]
+    assert [bounds.last for bounds in await asyncio.gather(*asked)] == [1, 0] * 50
+    assert log.events.asked <= 2
+    first = asyncio.create_task(log.tailer.high_watermarks.fresh(log.tenant))
     await asyncio.sleep(0)
     await log.write()
-    assert await log.tailer.high_watermark.fresh() == 2
+    assert (await log.tailer.high_watermarks.fresh(log.tenant)).last == 2
     await first
 
 
 async def test_tenants_do_not_hear_each_other() -> None:
     async with running() as log:
         other, sandbox = Tenant(new_id("org"), True), Tenant(log.tenant.org, False)
-        async with log.tailer.follow(log.tenant, 0) as subscription, log.tailer.follow(sandbox, 0) as testing:
+        async with log.tailer.follow(log.tenant, START) as subscription, log.tailer.follow(sandbox, START) as testing:
             await log.write(3, other)
             in_test = await log.write(1, sandbox)
             mine = await log.write()
@@ -265,11 +277,14 @@ def _data(stretch_events: Any) -> list[dict[str, Any]]:
 
 
 async def _offer(log: Log, owner: Tenant, catalogue: str, *paths: str, **changes: Any) -> list[str]:
+    """One that is published, and copied to the network's log."""
     subject = new_id("ofr")
-    return await log.write(
+    made = await log.write(
         1, owner, subject=subject, type="offer.changed", version=4, catalogue=catalogue, network=True,
         data={"id": subject}, facets=["price", "stock"], fields=[(path, 1, 2) for path in paths], **changes,
     )  # fmt: skip
+    await log.relay()
+    return made
 
 
 async def test_a_holder_hears_what_the_licence_covers_and_nothing_else() -> None:
@@ -277,19 +292,20 @@ async def test_a_holder_hears_what_the_licence_covers_and_nothing_else() -> None
         owner, published, closed = Tenant(new_id("org"), True), new_id("cat"), new_id("cat")
         log.grant(owner, published, "*")
         log.grant(owner, closed, new_id("org"), "trade")
-        async with log.tailer.follow(log.tenant, 0) as subscription:
-            assert (await subscription.next(timeout=0.05)).events == []
+        async with log.tailer.follow(log.tenant, START) as subscription:
+            assert not (await subscription.next(timeout=0.05)).events
             await _offer(log, owner, closed, "price")
             await _offer(log, owner, published, "quantity", "cost")
             await log.write(1, owner, catalogue=published)
             await _offer(log, Tenant(owner.org, False), published, "price")
             shown = await _offer(log, owner, published, "price", "quantity", "cost", "availability")
             own = await _offer(log, log.tenant, published, "cost", "quantity")
-            events: list[Any] = []
+            events: dict[str, Any] = {}
             while len(events) < 2:
-                events += (await subscription.next()).events
-            assert [event.id for event in events] == [*shown, *own]
-            told, whole = _data(events)
+                events |= {event.id: event for event in (await subscription.next()).events}
+            assert events.keys() == {*shown, *own}
+            told, whole = _data([events[shown[0]], events[own[0]]])
+            assert events[shown[0]].of_network and not events[own[0]].of_network
             assert [field["path"] for field in told["fields"]] == ["price", "availability"]
             assert "stock" not in told["facets"] and "previous_version" not in told
             assert [field["path"] for field in whole["fields"]] == ["cost", "quantity"]
@@ -302,60 +318,197 @@ async def test_a_grant_by_name_adds_groups() -> None:
         log.grant(owner, catalogue, "*")
         log.grant(owner, catalogue, log.tenant.org, "stock")
         await _offer(log, owner, catalogue, "price", "quantity", "cost")
-        async with log.tailer.follow(log.tenant, 0) as subscription:
+        async with log.tailer.follow(log.tenant, START) as subscription:
             [told] = _data((await subscription.next()).events)
         assert [field["path"] for field in told["fields"]] == ["price", "quantity"]
-        assert b"cost" not in (await log.service.page(log.tenant, 0, 10, EventFilter())).body
+        assert b"cost" not in (await log.service.page(log.tenant, START, 10, EventFilter())).body
 
 
 async def test_a_licence_granted_while_following_opens_what_comes_with_it() -> None:
     """Even when the very first event of the catalogue is written together with the grant."""
     async with running(idle=0.3) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
-        async with log.tailer.follow(log.tenant, 0) as subscription:
+        async with log.tailer.follow(log.tenant, START) as subscription:
             own = await log.write()
             assert await take(subscription, 1) == own
             log.grant(owner, catalogue, "*")
             first = await _offer(log, owner, catalogue, "price")
             own = await log.write()
             second = await _offer(log, owner, catalogue, "price")
-            assert await take(subscription, 3) == [*first, *own, *second]
+            seen = await take(subscription, 3)
+            assert [id for id in seen if id not in own] == [*first, *second] and set(own) < set(seen)
             log.revoke(owner, catalogue, "*")
             await _offer(log, owner, catalogue, "price")
             own = await log.write()
             assert await take(subscription, 1) == own
+            await quiet(subscription, 0.5)
 
 
-async def test_one_who_joins_late_reads_with_the_licences_of_the_high_watermark() -> None:
-    """Another reader moved the high watermark on; the channel's own licences are older than that."""
-    async with running() as log:
+async def test_one_who_joins_late_reads_with_the_licences_of_now() -> None:
+    """Another one of the tenant began to follow when there were none, and nobody says anything."""
+    async with running(idle=0.3) as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
-        async with log.tailer.follow(log.tenant, 0) as early:
+        async with log.tailer.follow(log.tenant, START) as early:
             own = await log.write()
             assert await take(early, 1) == own
             log.grant(owner, catalogue, "*")
             log.store.listeners.clear()
             first = await _offer(log, owner, catalogue, "price")
-            await log.tailer.high_watermark.fresh()
-            async with log.tailer.follow(log.tenant, 0) as late:
-                assert await take(late, 2) == [*own, *first]
+            async with log.tailer.follow(log.tenant, START) as late:
+                assert set(await take(late, 2)) == {*own, *first}
+            assert await take(early, 1) == first
+
+
+async def test_who_sees_nothing_of_others_reads_nothing_of_theirs() -> None:
+    """Even from an old place in the network's log: there may be millions of events behind it."""
+    async with running(idle=0.05) as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        for _ in range(3):
+            await _offer(log, owner, catalogue, "price")
+        async with log.tailer.follow(log.tenant, START) as subscription:
+            own = await log.write(2)
+            assert await take(subscription, 2) == own
+            await _offer(log, owner, catalogue, "price")
+            await quiet(subscription, 0.2)
+            end, reached = await log.end(), subscription.position
+            assert (reached.own.position, reached.network.position) == (2, end.network.position)
+        assert log.events.read_of_network == 0
+
+
+async def test_each_log_is_told_in_its_order_while_both_grow() -> None:
+    async with running() as log:
+        owner, catalogue, dice = Tenant(new_id("org"), True), new_id("cat"), Random(5)
+        log.grant(owner, catalogue, log.tenant.org)
+        made: dict[bool, list[str]] = {False: [], True: []}
+
+        async def write(of_network: bool) -> None:
+            for _ in range(40):
+                if of_network:
+                    made[True] += await _offer(log, owner, catalogue, "price")
+                else:
+                    made[False] += await log.write(dice.randrange(1, 4))
+                await asyncio.sleep(dice.random() * 0.003)
+
+        async def follow(delay: float) -> dict[bool, list[str]]:
+            await asyncio.sleep(delay)
+            seen: dict[bool, list[str]] = {False: [], True: []}
+            async with log.tailer.follow(log.tenant, START) as subscription:
+                while not writing.done() or sum(map(len, seen.values())) < sum(map(len, made.values())):
+                    for event in (await subscription.next(dice.randrange(1, 20), 0.05)).events:
+                        seen[event.of_network].append(event.id)
+            return seen
+
+        async with asyncio.timeout(30):
+            writing = asyncio.gather(write(False), write(True))
+            for seen in await asyncio.gather(*(follow(number * 0.03) for number in range(6))):
+                assert seen == made
+
+
+async def test_who_follows_is_told_when_the_log_went_back_in_time() -> None:
+    """Whether it lacks something now, or has come as far again with other events."""
+    for again in (0, 3):
+        async with running(idle=0.05) as log, log.tailer.follow(log.tenant, START) as subscription:
+            written = await log.write(5)
+            assert await take(subscription, 5) == written
+            log.forget(3)
+            log.clock.advance(timedelta(seconds=1))
+            if again:
+                await log.write(again)
+            async with asyncio.timeout(10):
+                with pytest.raises(CursorExpired):
+                    while True:
+                        assert not (await subscription.next()).events
+            async with log.tailer.follow(log.tenant, await log.end()) as anew:
+                written = await log.write(2)
+                assert await take(anew, 2) == written
+
+
+async def test_who_follows_is_told_when_the_networks_log_went_back_in_time() -> None:
+    async with running(idle=0.05) as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        log.grant(owner, catalogue, "*")
+        async with log.tailer.follow(log.tenant, START) as subscription:
+            first = await _offer(log, owner, catalogue, "price")
+            assert await take(subscription, 1) == first
+            log.forget(1, network_of(True))
+            async with asyncio.timeout(10):
+                with pytest.raises(CursorExpired):
+                    while True:
+                        assert not (await subscription.next()).events
+
+
+@pytest.mark.parametrize("of_network", [False, True])
+@pytest.mark.parametrize("again", [0, 1, 2, 3])
+@pytest.mark.parametrize("remembered", [True, False])
+async def test_who_follows_from_a_place_that_the_log_lost_is_told(
+    remembered: bool, again: int, of_network: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However far the log has come again by then: nothing that it tells now may be passed over."""
+    monkeypatch.setattr(high_watermark, "LATELY", 60.0 if remembered else 0.0)
+    async with running(idle=0.05) as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        log.grant(owner, catalogue, log.tenant.org)
+
+        async def write(count: int) -> None:
+            for _ in range(count):
+                await (_offer(log, owner, catalogue, "price") if of_network else log.write())
+
+        await write(5)
+        old = await log.service.now(log.tenant)
+        log.forget(4, network_of(True) if of_network else log.tenant)
+        log.clock.advance(timedelta(seconds=1))
+        await write(again)
+        async with asyncio.timeout(10):
+            with pytest.raises(CursorExpired):
+                after = await log.service.start(log.tenant, old)
+                async with log.tailer.follow(log.tenant, after) as subscription:
+                    await write(4)
+                    while True:
+                        assert not (await subscription.next()).events
+
+
+async def test_who_follows_is_told_when_another_epoch_begins() -> None:
+    """Somebody else has found out that the log lost something: what was told of it beyond cannot be known any more."""
+    async with running(idle=0.05) as log:
+        written = await log.write(3)
+        async with log.tailer.follow(log.tenant, START) as subscription:
+            assert await take(subscription, 3) == written
+            await log.events.begin_epoch(log.tenant, (await log.end()).own.epoch)
+            async with asyncio.timeout(10):
+                with pytest.raises(CursorExpired):
+                    while True:
+                        assert not (await subscription.next()).events
+        async with log.tailer.follow(log.tenant, await log.end()) as anew:
+            written = await log.write(2)
+            assert await take(anew, 2) == written
+
+
+async def test_a_log_that_begins_while_it_is_followed_is_the_same_log() -> None:
+    """Before its first event it has no epoch."""
+    async with running(idle=0.05) as log, log.tailer.follow(log.tenant, START) as subscription:
+        assert not (await subscription.next(timeout=0.2)).events
+        for _ in range(3):
+            written = await log.write(2)
+            assert await take(subscription, 2) == written
+            await quiet(subscription, 0.1)
 
 
 async def test_closing_wakes_everyone() -> None:
-    async with running() as log, log.tailer.follow(log.tenant, 0) as subscription:
-        assert (await subscription.next(timeout=0.05)).events == []
+    async with running() as log, log.tailer.follow(log.tenant, START) as subscription:
+        assert not (await subscription.next(timeout=0.05)).events
         waiting = asyncio.create_task(subscription.next())
         await asyncio.sleep(0.05)
         log.tailer.close()
-        assert (await asyncio.wait_for(waiting, 5)).events == [] and log.tailer.closing
+        assert not (await asyncio.wait_for(waiting, 5)).events and log.tailer.closing
 
 
 async def test_who_rests_at_the_end_of_the_log_is_told_without_asking_it() -> None:
     async with running(idle=0.05) as log:
-        end = await log.service.now()
+        end = await log.service.now(log.tenant)
         log.events.read = 0
         page = await log.service.long_poll(log.tenant, end, 10, EventFilter(), 0.5)
-        assert (page.count, page.caught_up, log.events.read) == (0, True, 0)
+        assert (page.count, page.caught_up, log.events.read_of_network) == (0, True, 0)
+        assert log.events.read <= 1, "one look for what came before it was listened for"
         resting = asyncio.create_task(log.service.long_poll(log.tenant, page.position, 10, EventFilter(), 20))
         await asyncio.sleep(0.05)
         await log.write(2)
@@ -364,7 +517,7 @@ async def test_who_rests_at_the_end_of_the_log_is_told_without_asking_it() -> No
 
 async def test_who_rests_is_not_told_of_an_end_that_nobody_has_looked_at() -> None:
     async with running(idle=600) as log:
-        end = await log.service.now()
+        end = await log.service.now(log.tenant)
         notify = log.store.listeners.pop()
         written = asyncio.create_task(log.write(2))
         page = await log.service.long_poll(log.tenant, end, 10, EventFilter(), 0.1)

@@ -2,73 +2,100 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from domain.changes.usecases import reading as module
-from domain.changes.model import EventFilter
+from domain.changes.model import EventFilter, FeedPosition, LogPosition, network_of
+from domain.events.model import LoggedEvent
 from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
-from tests.support.logs import Log, running
+from tests.support import builders
+from tests.support.logs import START, Log, running
 
 pytestmark = pytest.mark.asyncio
 FEED = EventFilter()
 BLOCKED = EventFilter(types=frozenset({"source.blocked"}))
+SECOND = timedelta(seconds=1)
 
 
 def ids(body: bytes) -> list[str]:
     return [event["id"] for event in json.loads(b"[" + body + b"]")]
 
 
+def listed(events: Sequence[LoggedEvent]) -> list[str]:
+    return [event.id for event in events]
+
+
+async def published(log: Log, owner: Tenant, catalogue: str, count: int = 1) -> list[str]:
+    """Events that others may hear of, a second after those before, copied to the network's log."""
+    log.clock.advance(SECOND)
+    made = await log.write(count, owner, catalogue=catalogue, network=True, type="product.updated")
+    await log.relay()
+    return made
+
+
 async def test_a_client_reads_its_own_writes() -> None:
     async with running() as log:
-        position = 0
+        position = START
         for count in (1, 3, 2):
             written = await log.write(count)
             page = await log.service.page(log.tenant, position, 10, FEED)
             assert (ids(page.body), page.caught_up) == (written, True)
             position = page.position
+            assert position == await log.end()
 
 
-async def test_full_pages_of_a_long_log_ask_for_its_reach_once() -> None:
+async def test_full_pages_of_a_long_log_ask_for_its_bounds_once() -> None:
+    """Once more at the beginning, where no event proves that what stood there stands there still."""
     log = Log()
     written = await log.write(95)
-    await log.service.now()
-    log.events.reached = 0
-    page = await log.service.page(log.tenant, 0, 40, FEED)
-    assert log.events.reached == 1 and page.count == 40 and not page.caught_up
-    long_poll = await log.service.page(log.tenant, page.position, 60, FEED)
-    assert ids(page.body) + ids(long_poll.body) == written and long_poll.caught_up and log.events.reached == 2
+    await log.service.now(log.tenant)
+    log.events.asked = 0
+    page = await log.service.page(log.tenant, START, 40, FEED)
+    assert log.events.asked == 2 and page.count == 40 and not page.caught_up
+    rest = await log.service.page(log.tenant, page.position, 60, FEED)
+    assert ids(page.body) + ids(rest.body) == written and rest.caught_up and log.events.asked == 3
 
 
-async def test_no_page_goes_beyond_the_high_watermark() -> None:
+async def test_no_page_shows_what_is_not_committed() -> None:
     async with running() as log:
-        await log.write(5)
-        log.events.held = 4
-        page = await log.service.page(log.tenant, 0, 10, FEED)
-        assert (page.count, page.position, page.caught_up) == (3, 3, True)
-        assert [event.position for event in (await log.service.recent(log.tenant, PageRequest(10), FEED)).items] == [
-            3,
-            2,
-            1,
-        ]
+        written = await log.write(3)
+        async with log.uow.begin(log.tenant, builders.CALL) as tx:
+            await tx.events.append([builders.event("src_1")])
+            page = await log.service.page(log.tenant, START, 10, FEED)
+            recent = await log.service.recent(log.tenant, PageRequest(10), FEED)
+            assert (ids(page.body), page.position.own.position, page.caught_up) == (written, 3, True)
+            assert listed(recent.items) == written[::-1]
+        assert (await log.service.page(log.tenant, page.position, 10, FEED)).count == 1
 
 
-async def test_a_rare_type_moves_the_cursor_and_is_not_caught_up_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WINDOW", 10)
+async def test_a_rare_type_moves_the_cursor_and_is_not_caught_up_until_the_end() -> None:
+    """Of the network's log, too, in windows."""
     async with running() as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        log.grant(owner, catalogue, "*")
         await log.write(25)
         wanted = await log.write(1, type="source.blocked")
-        pages = [await log.service.page(log.tenant, position, 5, BLOCKED) for position in (0, 10, 20)]
-        assert [(page.position, page.count, page.caught_up) for page in pages] == [
-            (10, 0, False),
-            (20, 0, False),
-            (26, 1, True),
-        ]
-        patient = await log.service.page(log.tenant, 0, 5, BLOCKED, patient=True)
-        assert (ids(patient.body), patient.position, patient.caught_up) == (wanted, 26, True)
+        log.clock.advance(SECOND)
+        await log.write(25, owner, catalogue=catalogue, network=True)
+        wanted += await log.write(1, owner, catalogue=catalogue, network=True, type="source.blocked")
+        await log.relay()
+        log.events.window = 10
+        seen, position, pages = list[str](), START, 0
+        while pages < 20:
+            page = await log.service.page(log.tenant, position, 5, BLOCKED)
+            assert page.position != position
+            seen, position, pages = seen + ids(page.body), page.position, pages + 1
+            if page.caught_up:
+                break
+        assert (seen, pages, position) == (wanted, 3, await log.end())
+        patient = await log.service.page(log.tenant, START, 5, BLOCKED, patient=True)
+        assert (ids(patient.body), patient.position, patient.caught_up) == (wanted, position, True)
 
 
 async def test_recent_looks_further_and_further_back() -> None:
@@ -76,33 +103,127 @@ async def test_recent_looks_further_and_further_back() -> None:
         wanted = await log.write(3, type="source.blocked")
         await log.write(50)
         page = await log.service.recent(log.tenant, PageRequest(2), BLOCKED)
-        assert [event.id for event in page.items] == wanted[:0:-1] and page.has_more
-        long_poll = await log.service.recent(log.tenant, PageRequest(2, page.next_key), BLOCKED)
-        assert (
-            [event.id for event in long_poll.items] == wanted[:1]
-            and not long_poll.has_more
-            and long_poll.next_key is None
-        )
+        assert listed(page.items) == wanted[:0:-1] and page.has_more
+        rest = await log.service.recent(log.tenant, PageRequest(2, page.next_key), BLOCKED)
+        assert listed(rest.items) == wanted[:1] and not rest.has_more and rest.next_key is None
+
+
+async def test_recent_pages_of_both_logs_meet_every_event_once() -> None:
+    async with running() as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        log.grant(owner, catalogue, "*")
+        written: list[str] = []
+        for _ in range(6):
+            log.clock.advance(SECOND)
+            written += await log.write(3)
+            written += await published(log, owner, catalogue, 2)
+        seen, request = list[str](), PageRequest(4)
+        for _ in range(20):
+            page = await log.service.recent(log.tenant, request, FEED)
+            assert len(page.items) <= 4
+            seen += listed(page.items)
+            if not page.has_more:
+                break
+            request = PageRequest(4, page.next_key)
+            await log.write()
+        assert seen == written[::-1]
 
 
 async def test_what_is_dropped_while_it_is_read_is_told() -> None:
     async with running() as log:
         await log.write(5)
-        assert await log.service.start(None) == 0
-        log.store.low_watermark = 3
+        assert await log.service.start(log.tenant, None) == FeedPosition(LogPosition(1, 0))
+        second, third = await log.at(2), await log.at(3)
+        log.store.low_watermarks[log.tenant] = 3
         with pytest.raises(CursorExpired):
-            await log.service.page(log.tenant, 0, 10, FEED)
+            await log.service.page(log.tenant, START, 10, FEED)
         with pytest.raises(CursorExpired):
-            await log.service.start(2)
-        assert (await log.service.start(3), await log.service.start(None)) == (3, 3)
+            await log.service.start(log.tenant, second)
+        assert await log.service.start(log.tenant, third) == third
+        assert (await log.service.start(log.tenant, None)).own.position == 3
 
 
-async def test_a_cursor_beyond_the_high_watermark_waits_for_it() -> None:
-    """Another process has seen more of the log than this one."""
+async def test_a_position_of_the_log_may_be_read_from() -> None:
     async with running() as log:
+        await log.write(5)
+        for position in (await log.at(1), await log.at(5), await log.end()):
+            assert await log.service.start(log.tenant, position) == position
+        assert await log.service.start(log.tenant, START) == FeedPosition(LogPosition(1, 0)), "it names the epoch"
+
+
+async def test_a_position_alone_may_be_read_from_as_long_as_no_epoch_has_begun() -> None:
+    """What the first cursors held."""
+    async with running() as log:
+        written = await log.write(5)
+        for number in range(6):
+            alone = FeedPosition(LogPosition(position=number))
+            assert await log.service.start(log.tenant, alone) == FeedPosition(LogPosition(1, number))
+            assert ids((await log.service.page(log.tenant, alone, 10, FEED)).body) == written[number:]
+        await log.events.begin_epoch(log.tenant, (await log.end()).own.epoch)
+        with pytest.raises(CursorExpired):
+            await log.service.start(log.tenant, alone)
+
+
+async def test_a_cursor_of_another_epoch_is_refused() -> None:
+    async with running() as log:
+        await log.write(5)
+        old = await log.end()
+        await log.events.begin_epoch(log.tenant, old.own.epoch)
+        with pytest.raises(CursorExpired):
+            await log.service.start(log.tenant, old)
+        new = await log.end()
+        beginning = FeedPosition(LogPosition(new.own.epoch, 0))
+        assert await log.service.start(log.tenant, START) == beginning, "the beginning is that of any epoch"
+        assert await log.service.start(log.tenant, new) == new
+
+
+async def test_a_cursor_beyond_the_end_is_refused_and_begins_an_epoch() -> None:
+    """The log has lost events that were told: others who were told of them learn it, too."""
+    async with running() as log:
+        await log.write(5)
+        fourth, fifth = await log.at(4), await log.end()
+        log.forget(4)
+        with pytest.raises(CursorExpired):
+            await log.service.start(log.tenant, fifth)
+        bounds = (await log.events.bounds([log.tenant]))[log.tenant]
+        assert bounds.epoch != fifth.own.epoch and (bounds.began, bounds.last) == (3, 3)
+        log.clock.advance(SECOND)
+        await log.write(4)
+        for old in (fourth, fifth):
+            with pytest.raises(CursorExpired):
+                await log.service.start(log.tenant, old)
+        assert (await log.events.bounds([log.tenant]))[log.tenant].epoch == bounds.epoch, "once"
+
+
+async def test_a_cursor_of_a_log_that_went_another_way_unnoticed_is_refused() -> None:
+    """It has come as far again before anybody asked: the time at the position tells."""
+    async with running() as log:
+        await log.write(5)
+        fourth, fifth = await log.at(4), await log.end()
+        log.forget(4)
+        log.clock.advance(SECOND)
+        await log.write(2)
+        with pytest.raises(CursorExpired):
+            await log.service.start(log.tenant, fifth)
         await log.write(3)
-        page = await log.service.page(log.tenant, 50, 10, FEED)
-        assert (page.count, page.position, page.caught_up) == (0, 50, True)
+        for old in (fourth, fifth):
+            with pytest.raises(CursorExpired):
+                after = await log.service.start(log.tenant, old)
+                await log.service.page(log.tenant, after, 10, FEED)
+
+
+async def test_a_licensed_reader_is_told_when_the_networks_log_lost_something() -> None:
+    async with running() as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        await published(log, owner, catalogue, 3)
+        old = await log.service.now(log.tenant)
+        log.forget(2, network_of(True))
+        await log.tailer.high_watermarks.fresh(network_of(True))
+        assert (await log.service.page(log.tenant, old, 10, FEED)).position == await log.end(), "it has missed nothing"
+        log.grant(owner, catalogue, "*")
+        with pytest.raises(CursorExpired):
+            after = await log.service.start(log.tenant, old)
+            await log.service.page(log.tenant, after, 10, FEED)
 
 
 async def test_licensed_events_stand_among_ones_own_on_pages() -> None:
@@ -111,20 +232,57 @@ async def test_licensed_events_stand_among_ones_own_on_pages() -> None:
         log.grant(owner, catalogue, "*")
         offer = {"type": "offer.changed", "catalogue": catalogue, "network": True, "fields": [("cost", 1, 2)]}
         written = await log.write(2)
+        log.clock.advance(SECOND)
         await log.write(30, owner, **offer)
-        written += await log.write(2, owner, catalogue=catalogue, network=True, type="product.updated")
+        written += await published(log, owner, catalogue, 2)
+        log.clock.advance(SECOND)
         written += await log.write(1)
-        seen, position, caught_up = [], 0, False
+        own = {*written[:2], written[4]}
+        seen, position, caught_up = list[str](), START, False
         while not caught_up:
             page = await log.service.page(log.tenant, position, 3, FEED)
+            assert ids(page.body) == [id for id in written if id in ids(page.body)]
             seen += ids(page.body)
             position, caught_up = page.position, page.caught_up
-        assert seen == written
+        for of_log in (own, set(written) - own):
+            assert [id for id in seen if id in of_log] == [id for id in written if id in of_log]
+        assert sorted(seen) == sorted(written)
         recent = await log.service.recent(log.tenant, PageRequest(10), FEED)
-        assert [event.id for event in recent.items] == written[::-1] and not recent.has_more
+        assert listed(recent.items) == written[::-1] and not recent.has_more
+
+
+async def test_pages_of_both_logs_are_in_the_order_of_time_whatever_their_size() -> None:
+    async with running() as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        log.grant(owner, catalogue, "*")
+        written: list[str] = []
+        for number in range(12):
+            log.clock.advance(SECOND)
+            written += await (published(log, owner, catalogue, 2) if number % 3 else log.write(3))
+        for limit in (1, 2, 5, 7, 100):
+            seen, position, caught_up = list[str](), START, False
+            while not caught_up:
+                page = await log.service.page(log.tenant, position, limit, FEED)
+                assert page.count <= limit
+                seen += ids(page.body)
+                position, caught_up = page.position, page.caught_up
+            assert seen == written
+            assert position == await log.end()
+
+
+async def test_who_has_no_licence_is_moved_on_past_what_others_publish() -> None:
+    """So what a licence opens is what is committed after it."""
+    async with running() as log:
+        owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
+        await published(log, owner, catalogue, 3)
+        page = await log.service.page(log.tenant, START, 10, FEED)
+        assert (page.count, page.position, page.caught_up) == (0, replace(await log.end(), own=START.own), True)
+        log.grant(owner, catalogue, "*")
+        shown = await published(log, owner, catalogue, 2)
+        assert ids((await log.service.page(log.tenant, page.position, 10, FEED)).body) == shown
 
 
 async def test_waiting_ends_in_time() -> None:
-    async with running() as log:
-        page = await asyncio.wait_for(log.service.next(log.tenant, 0, 10, FEED, 0.1), 5)
+    async with running() as log, asyncio.timeout(5):
+        page = await log.service.next(log.tenant, START, 10, FEED, 0.1)
         assert (page.count, page.caught_up) == (0, True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from domain.changes.model import NETWORK_GROUPS, FeedPosition
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases import endpoint_queue
@@ -26,13 +27,16 @@ TENANT = Tenant("org_1", True)
 
 def queue(**changes: object) -> EndpointQueue:
     """A new one."""
-    return EndpointQueue(Subscriber(TENANT, builders.endpoint(**changes), SealedSecrets(b""), 0, fat=False))
+    return EndpointQueue(
+        Subscriber(TENANT, builders.endpoint(**changes), SealedSecrets(b""), FeedPosition(), fat=False)
+    )
 
 
-def event(position: int, subject: str, kind: str = "offer.changed") -> LoggedEvent:
-    """An event at that position."""
+def event(position: int, subject: str, kind: str = "offer.changed", *, network: bool = False) -> LoggedEvent:
+    """An event at that position of the organisation's own log, or of the network's."""
     return LoggedEvent(
-        position, f"evt_{position}", kind, subject, None, "src_1", "cat_1", position, builders.MOMENT, b"{}"
+        position, f"evt_{position}", kind, subject, None, "src_1", "cat_1", position, builders.MOMENT, b"{}",
+        NETWORK_GROUPS if network else None,
     )  # fmt: skip
 
 
@@ -41,7 +45,7 @@ def take(made: EndpointQueue, logged: LoggedEvent, now: float = 0.0) -> Item:
     item = made.take(logged, now, builders.MOMENT)
     if item.due <= now:
         made.make_ready(item)
-    made.passed(logged.position)
+    made.passed(made.taken_up_to.behind(logged))
     return item
 
 
@@ -56,17 +60,20 @@ def end(made: EndpointQueue, item: Item, verdict: Verdict) -> Item | None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_order_within_subjects_and_nothing_lost(seed: int) -> None:
+    """Of the organisation's own log and of the network's, each by itself."""
     dice, made = random.Random(seed), queue()
     sent: dict[str, list[int]] = {}
     flying: list[Item] = []
-    stored: set[int] = set()
-    finished: set[int] = set()
-    position = 0
+    stored: set[tuple[bool, int]] = set()
+    finished: set[tuple[bool, int]] = set()
+    taken = {False: 0, True: 0}
     for step in range(2_000):
         choice = dice.random()
-        if choice < 0.3 and position < 400:
-            position += 1
-            take(made, event(position, f"ofr_{dice.randrange(12)}"), float(step))
+        if choice < 0.3 and sum(taken.values()) < 400:
+            network = dice.random() < 0.4
+            taken[network] += 1
+            subject = f"ofr_{dice.randrange(12)}{'_of_others' if network else ''}"
+            take(made, event(taken[network], subject, network=network), float(step))
         elif choice < 0.6 and (item := made.next()) is not None:
             subject = item.delivery.subject
             assert all(other.delivery.subject != subject for other in flying)
@@ -78,17 +85,24 @@ def test_order_within_subjects_and_nothing_lost(seed: int) -> None:
             done = dice.random() < 0.7
             following = end(made, item, SUCCEEDED if done else LATER)
             if done:
-                finished.add(item.delivery.position)
+                finished.add((item.delivery.network, item.delivery.position))
             made.make_ready(following or item)
         else:
             changed = made.unrecorded(dice.choice((float(step), float(step) - 50)))
             made.recorded(changed)
-            stored.update(position for _, as_recorded in changed for position in as_recorded.positions)
-        assert set(range(1, made.checkpoint + 1)) <= stored | (set() if made.checkpoint == 0 else stored)
-        undelivered = set(range(1, position + 1)) - finished
-        assert made.lowest_open == (min(undelivered) if undelivered else None)
+            stored |= {(one.network, position) for _, one in changed for position in one.positions}
+        for network, last in taken.items():
+            checkpoint, delivered = _of(made.checkpoint, network), _of(made.delivered_up_to, network)
+            assert {(network, position) for position in range(1, checkpoint + 1)} <= stored
+            undelivered = {position for position in range(1, last + 1) if (network, position) not in finished}
+            assert delivered == (min(undelivered) - 1 if undelivered else last)
+            assert _of(made.taken_up_to, network) == last
     assert all(positions == sorted(positions) for positions in sent.values())
-    assert set(range(1, made.checkpoint + 1)) <= stored
+    assert min(taken.values()) > 50 and all(_of(made.checkpoint, network) for network in taken)
+
+
+def _of(position: FeedPosition, network: bool) -> int:
+    return (position.network if network else position.own).position
 
 
 def test_combining_waits_and_joins() -> None:
@@ -122,10 +136,10 @@ def test_what_joins_while_the_store_records_is_recorded_again() -> None:
     changed = made.unrecorded(1.0)
     take(made, event(2, "ofr_1"), 0.5)
     made.recorded(changed)
-    assert made.checkpoint == 1 and not item.recorded
+    assert made.checkpoint.own.position == 1 and not item.recorded
     again = made.unrecorded(2.0)
     made.recorded(again)
-    assert [one for one, _ in again] == [item] and made.checkpoint == 2
+    assert [one for one, _ in again] == [item] and made.checkpoint.own.position == 2
 
 
 def test_a_failing_endpoint_is_asked_less() -> None:

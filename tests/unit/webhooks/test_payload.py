@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from adapters.wire.codec import JsonCodec
 from adapters.wire.versions import Version, Versions
 from adapters.wire.webhooks import WirePayloadRendering
+from domain.changes.model import FeedPosition
 from domain.events.model import TYPES
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
@@ -66,7 +67,9 @@ def _payloads() -> Payloads:
 
 def _rendered(payloads: Payloads, *bodies: bytes, payload: str = "thin") -> bytes:
     """What an endpoint gets of events with these bodies."""
-    subscriber = Subscriber(Tenant("org_1", True), builders.endpoint(payload=payload), SealedSecrets(b""), 0, fat=True)
+    subscriber = Subscriber(
+        Tenant("org_1", True), builders.endpoint(payload=payload), SealedSecrets(b""), FeedPosition(), fat=True
+    )
     events = [
         LoggedEvent(number, f"evt_{number}", "offer.changed", "ofr_1", None, None, None, number, builders.MOMENT, body)
         for number, body in enumerate(bodies, start=1)

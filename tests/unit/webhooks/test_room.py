@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from domain.changes.model import FeedPosition, LogPosition
 from domain.webhooks.usecases import endpoint_queue as module
 from domain.webhooks.usecases.endpoint_queue import AHEAD, FAILING_AFTER, Item, EndpointQueue
 from tests.unit.webhooks.test_endpoint_queue import LATER, SUCCEEDED, end, event, queue, take
@@ -76,7 +77,7 @@ async def test_one_that_fails_is_given_less_but_now_and_then_another(monkeypatch
     assert await has_room(made) == AHEAD
     attempt(made, succeeds=False)
     assert await made.room() == 1
-    made.passed(50)
+    made.passed(FeedPosition(LogPosition(position=50)))
     monkeypatch.setattr(module, "PROBE", 3_600)
     assert await made.room() == 1, "that one was not wanted: the next"
     take(made, event(51, "ofr_1"))

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from domain.changes.model import FeedPosition
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue
 from domain.webhooks.model import SealedSecrets
@@ -20,7 +21,9 @@ async def test_what_waits_for_an_endpoint_that_is_left_is_forgotten() -> None:
     nothing = cast("Any", None)
     sending = Sending(nothing, nothing, nothing, nothing, nothing, nothing)
     queues = [
-        EndpointQueue(Subscriber(Tenant("org_1", True), builders.endpoint(), SealedSecrets(b""), 0, fat=False))
+        EndpointQueue(
+            Subscriber(Tenant("org_1", True), builders.endpoint(), SealedSecrets(b""), FeedPosition(), fat=False)
+        )
         for _ in "ab"
     ]
     for queue in queues:

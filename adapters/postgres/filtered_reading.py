@@ -1,0 +1,105 @@
+"""Reading of one's own log what a filter asks for: only the blocks in which there may be something of it are looked into."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from adapters.postgres.events import BLOCK, SQL
+from adapters.postgres.network_reading import BACKWARDS, FORWARDS, furthest, narrowed, share_of
+from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.pool import Pool
+from adapters.postgres.sqlfile import rendered
+from adapters.postgres.weighing import fetched, weighed
+from domain.changes.model import OPEN_END, EventBatch, EventFilter, LogPosition
+from domain.events.model import LoggedEvent, weight_of
+from domain.kernel.bounds import CHANGES_BYTES
+from domain.kernel.tenancy import Tenant
+from ports.events import Recent
+
+_LOOKS: Final = (2, 8, 32)
+"""Blocks that are looked into, one look after the other, until there is enough: rare events have a block to themselves."""
+
+
+class FilteredReading:
+    """A request looks into some forty blocks at most, wherever in the log they lie."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def page(
+        self, log: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter, most_bytes: int
+    ) -> tuple[bool, EventBatch]:
+        """EventReader.page, and whether the event behind which it begins stands where it stood."""
+        names, values = narrowed(wanted, after)
+        found: list[LoggedEvent] = []
+        reached = after.position
+        async with self._pool.tenant(log) as link:
+            same, last = await self._same(link, log, after), end.position
+            if last >= OPEN_END:
+                last = (await fetched(link, log, SQL["high_watermark"], {}) or [(0,)])[0][0]
+            values |= {"after": after.position, "up_to": last}
+            for most in _LOOKS:
+                blocks = await self._blocks(link, log, wanted, reached // BLOCK, most, "forwards")
+                values["after"] = reached
+                left = limit - len(found), most_bytes - weight_of(found)
+                found += await self._look(link, log, blocks, names | FORWARDS | {"up_to"}, values, left)
+                whole = len(blocks) < most
+                if len(found) >= limit or weight_of(found) >= most_bytes or whole:
+                    break
+                reached = (blocks[-1] + 1) * BLOCK
+        full = len(found) >= limit or weight_of(found) >= most_bytes
+        position = after.behind(found[-1]) if found else after
+        if full:
+            return same, EventBatch(found, position, caught_up=False)
+        if whole or reached >= last:
+            return same, EventBatch(found, furthest(position, end, whole=True), caught_up=True)
+        return same, EventBatch(found, position.at(reached), caught_up=False)
+
+    async def recent(self, log: Tenant, before: int, limit: int, wanted: EventFilter) -> Recent:
+        """EventReader.recent."""
+        names, values = narrowed(wanted, LogPosition())
+        found: list[LoggedEvent] = []
+        async with self._pool.tenant(log) as link:
+            for most in _LOOKS:
+                blocks = await self._blocks(link, log, wanted, (before - 2) // BLOCK, most, "backwards")
+                values["up_to"] = before - 1
+                left = limit - len(found), CHANGES_BYTES - weight_of(found)
+                found += await self._look(link, log, blocks, names | BACKWARDS, values, left)
+                if len(found) >= limit or weight_of(found) >= CHANGES_BYTES:
+                    return Recent(found, found[-1].position)
+                if len(blocks) < most or blocks[-1] == 0:
+                    return Recent(found, 1)
+                before = blocks[-1] * BLOCK + 1
+        return Recent(found, before)
+
+    @staticmethod
+    async def _same(link: PooledConnection, log: Tenant, after: LogPosition) -> bool:
+        [(same,)] = await fetched(link, log, SQL["same"], {"after": after.position, "at": after.time})
+        return bool(same)
+
+    @staticmethod
+    async def _blocks(
+        link: PooledConnection, log: Tenant, wanted: EventFilter, block: int, most: int, direction: str
+    ) -> Sequence[int]:
+        terms = wanted.types if wanted.types is not None else wanted.catalogues
+        values = {"terms": sorted(terms or ()), "block": block}
+        rows = await fetched(link, log, rendered(SQL["blocks"], frozenset({direction}), most), values)
+        return [block for (block,) in rows]
+
+    @staticmethod
+    async def _look(
+        link: PooledConnection,
+        log: Tenant,
+        blocks: Sequence[int],
+        names: frozenset[str],
+        values: dict[str, Any],
+        left: tuple[int, int],
+    ) -> list[LoggedEvent]:
+        if not blocks:
+            return []
+        limit, most_bytes = left
+        chosen = rendered(SQL["own_in_blocks"], names, limit)
+        given = values | {"blocks": list(blocks), "share": share_of(limit, most_bytes)}
+        rows = await fetched(link, log, SQL["plain"].replace("{chosen}", chosen), given)
+        if any(row[-1] is None for row in rows):
+            rows = await weighed(link, log, chosen, given, most_bytes, 1 if "forwards" in names else -1)
+        return [LoggedEvent(*row[1:]) for row in rows]

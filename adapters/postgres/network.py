@@ -1,0 +1,90 @@
+"""The network's logs in PostgreSQL, as the relay fills them: logs like any other, of an organisation in name alone."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from adapters.postgres.events import SQL, new_epoch
+from adapters.postgres.log_bounds import bounds_of
+from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.pool import Pool, reading
+from domain.changes.model import LogBounds, LogPosition, network_of
+from domain.events.model import LoggedEvent
+from domain.kernel.tenancy import Tenant
+from ports.clock import Clock
+from ports.events import Published
+from ports.signals import Signal
+
+
+class PostgresNetworkLog:
+    """Reads at each publisher's home, appends at the network's."""
+
+    def __init__(self, pool: Pool, clock: Clock) -> None:
+        self._pool, self._clock = pool, clock
+
+    async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
+        if among is not None:
+            return await bounds_of(self._pool, among, SQL["publishers_among"], missing=None)
+        found = await self._pool.each(reading(SQL["publishers"]))
+        return {Tenant(org, livemode): LogBounds(*numbers) for rows in found for org, livemode, *numbers in rows}
+
+    async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
+        log = network_of(livemode)
+        rows = await self._pool.rows(log, SQL["network_checkpoints"], _of(log))
+        return {Tenant(owner, livemode): LogPosition(epoch, position) for owner, epoch, position in rows}
+
+    async def published(self, owner: Tenant, after: int, limit: int) -> Sequence[LoggedEvent]:
+        rows = await self._pool.rows(owner, SQL["published"], {**_of(owner), "after": after, "limit": limit})
+        return [LoggedEvent(*row) for row in rows]
+
+    async def append(self, log: Tenant, published: Sequence[Published]) -> bool:
+        async with self._pool.tenant(log) as link:
+            try:
+                async with link.connection.transaction():
+                    await self._append(link, log, published)
+            except _Overtaken:
+                return False
+            await link.cursor.execute(SQL["notify"], {"payload": Signal(log).payload})
+        return True
+
+    async def _append(self, link: PooledConnection, log: Tenant, published: Sequence[Published]) -> None:
+        """The checkpoints first, each from where it was: two relays never copy the same."""
+        for one in published:
+            sql = SQL["first_checkpoint"] if one.was is None else SQL["move_checkpoint"]
+            was = one.was or LogPosition()
+            params = {
+                **_of(log), "owner": one.owner.org, "epoch": one.reached.epoch, "position": one.reached.position,
+                "was_epoch": was.epoch, "was_position": was.position,
+            }  # fmt: skip
+            if (await link.cursor.execute(sql, params)).rowcount != 1:
+                raise _Overtaken
+        events = [(one.owner.org, event) for one in published for event in one.events]
+        raised = await (await link.cursor.execute(SQL["raise"], self._raised(log, len(events)))).fetchone()
+        assert raised is not None, "a log without a row"
+        before = {"before": raised[0] - len(events), "time": raised[1]}
+        await link.cursor.execute(SQL["insert"], _of(log) | before | _columns(events))
+
+    def _raised(self, log: Tenant, count: int) -> dict[str, object]:
+        return _of(log) | {"epoch": new_epoch(), "count": count, "now": self._clock.now(), "publishes": False}
+
+
+class _Overtaken(Exception):
+    """A checkpoint is not where it was."""
+
+
+def _of(log: Tenant) -> dict[str, object]:
+    return {"org": log.org, "livemode": log.livemode}
+
+
+def _columns(events: Sequence[tuple[str, LoggedEvent]]) -> dict[str, object]:
+    """What is dated anew: within the log, time goes with positions. The body has the event's own time."""
+    return {
+        "ids": [event.id for _, event in events],
+        "types": [event.type for _, event in events],
+        "subjects": [event.subject for _, event in events],
+        "products": [event.product for _, event in events],
+        "sources": [event.source for _, event in events],
+        "catalogues": [event.catalogue for _, event in events],
+        "versions": [event.version for _, event in events],
+        "networks": [False] * len(events),
+        "owners": [owner for owner, _ in events],
+        "bodies": [event.body for _, event in events],
+    }

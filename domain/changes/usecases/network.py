@@ -1,0 +1,112 @@
+"""Filling the network's logs: published events are copied in their owners' order, so that a reader reads one log of many."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from domain.changes.model import BEGINNING, LogBounds, LogPosition, network_of
+from domain.events.model import weight_of
+from domain.kernel.bounds import READ_BYTES
+from domain.kernel.tenancy import Tenant
+from ports.events import NetworkLog, Published
+from ports.signals import Channel, SignalListener, Signals
+
+SWEEP: Final = 5.0
+"""Seconds after which every publisher's log is looked at, whatever was said."""
+PAUSE: Final = 0.005
+"""Seconds between two looks while events come in: what comes meanwhile goes in one transaction."""
+AT_ONCE: Final = 500
+"""Events in one transaction."""
+_RETRY: Final = 1.0
+
+LOG: Final = logging.getLogger("joinery.network")
+
+
+class NetworkRelay:
+    """One leads. Another one beside it does no harm: the checkpoint of each publisher lets only one of them go on."""
+
+    def __init__(self, network: NetworkLog, signals: Signals, *, sweep: float = SWEEP) -> None:
+        self._network, self._signals, self._sweep = network, signals, sweep
+        self._checkpoints: dict[Tenant, LogPosition] = {}
+        self._looked: dict[Tenant, LogPosition] = {}
+        """Up to where each publisher's log was looked through, whether or not there was anything to copy."""
+        self._swept = float("-inf")
+
+    async def run(self) -> None:
+        """Copy until cancelled; trouble with a database is waited out."""
+        async with self._signals.subscribe(Channel.EVENTS) as listener:
+            while True:
+                try:
+                    await self._listen(listener)
+                except Exception:
+                    LOG.exception("the network's logs could not be filled, again in %.0f s", _RETRY)
+                    self._forget()
+                    await asyncio.sleep(_RETRY)
+
+    async def _listen(self, listener: SignalListener) -> None:
+        loop = asyncio.get_running_loop()
+        said = self._swept > float("-inf") and await listener.wait(max(0.0, self._swept + self._sweep - loop.time()))
+        heard = listener.heard()
+        if not said or heard.missed or loop.time() - self._swept >= self._sweep:
+            if self._swept == float("-inf"):
+                await self._begin()
+            self._swept = loop.time()
+            await self.relay(await self._network.publishers())
+        else:
+            among = {signal.tenant for signal in heard.signals} - {network_of(True), network_of(False)}
+            if among:
+                await self.relay(await self._network.publishers(among))
+                await asyncio.sleep(PAUSE)
+
+    def _forget(self) -> None:
+        self._swept = float("-inf")
+        self._checkpoints.clear()
+        self._looked.clear()
+
+    async def _begin(self) -> None:
+        for livemode in (True, False):
+            self._checkpoints |= await self._network.checkpoints(livemode)
+
+    async def relay(self, publishers: Mapping[Tenant, LogBounds]) -> None:
+        """Copy what is new of these publishers' logs, as they stand in their bounds."""
+        waiting = {owner: bounds for owner, bounds in publishers.items() if self._looked.get(owner) != bounds.end}
+        while waiting:
+            for livemode in (True, False):
+                await self._copy(livemode, {owner: waiting[owner] for owner in waiting if owner.livemode == livemode})
+            waiting = {owner: bounds for owner, bounds in waiting.items() if self._looked.get(owner) != bounds.end}
+
+    async def _copy(self, livemode: bool, owners: Mapping[Tenant, LogBounds]) -> None:
+        """One transaction's worth of them."""
+        batch: list[Published] = []
+        room, weight = AT_ONCE, 0
+        for owner, bounds in owners.items():
+            if room <= 0 or weight >= READ_BYTES:
+                break
+            published = await self._read(owner, bounds, room)
+            if published.events:
+                batch.append(published)
+                room, weight = room - len(published.events), weight + weight_of(published.events)
+            else:
+                self._looked[owner] = bounds.end
+        if not batch:
+            return
+        if await self._network.append(network_of(livemode), batch):
+            for published in batch:
+                self._done(published, owners[published.owner])
+        else:
+            LOG.warning("somebody else fills the network's log as well; the checkpoints are read again")
+            self._looked.clear()
+            self._checkpoints |= await self._network.checkpoints(livemode)
+
+    async def _read(self, owner: Tenant, bounds: LogBounds, room: int) -> Published:
+        was = self._checkpoints.get(owner)
+        after = bounds.nearest(was or BEGINNING).position
+        events = await self._network.published(owner, after, room)
+        last = events[-1].position if events else after
+        return Published(owner, was, LogPosition(bounds.epoch, last), events)
+
+    def _done(self, published: Published, bounds: LogBounds) -> None:
+        self._checkpoints[published.owner] = published.reached
+        if published.reached.position >= bounds.last:
+            self._looked[published.owner] = bounds.end

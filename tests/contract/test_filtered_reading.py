@@ -1,0 +1,192 @@
+"""Reading what a filter asks for, however rare it is (ports/events.py): the same as looking at everything."""
+
+from collections.abc import AsyncIterator, Sequence
+from random import Random
+
+import pytest
+import pytest_asyncio
+
+from domain.changes.model import BEGINNING, OPEN_END, EventFilter, LogPosition, View
+from domain.events.model import Event, LoggedEvent
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from tests.contract.test_event_reader import bounds_of, ids, whole, written
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+END = LogPosition(position=OPEN_END)
+RARE, SPARSE, DENSE = "source.blocked", "product.merged", "offer.changed"
+LENGTH = 30_000
+"""Events of a long log, of which one request may look at a part alone. In memory, where each looks at all, fewer do."""
+
+
+async def walked(
+    backend: Backend, tenant: Tenant, wanted: EventFilter, limit: int, end: LogPosition | None = None
+) -> list[LoggedEvent]:
+    """Forwards, page by page, up to the end that is known."""
+    known = end or (await bounds_of(backend, tenant)).end
+    found, position, caught_up = list[LoggedEvent](), BEGINNING, False
+    while not caught_up:
+        page = await backend.events.page(View.own(tenant), position, known, limit, wanted)
+        assert len(page.events) <= limit
+        assert page.caught_up or page.position.position > position.position, "it goes on"
+        assert all(position.position < event.position <= page.position.position for event in page.events)
+        found, position, caught_up = [*found, *page.events], page.position, page.caught_up
+    assert position.position == known.position
+    return found
+
+
+async def walked_back(backend: Backend, tenant: Tenant, wanted: EventFilter, limit: int) -> list[LoggedEvent]:
+    """Backwards, page by page."""
+    found, before = list[LoggedEvent](), (await bounds_of(backend, tenant)).last + 1
+    while before > 1:
+        recent = await backend.events.recent(View.own(tenant), before, limit, wanted)
+        assert len(recent.events) <= limit and recent.position < before
+        found, before = [*found, *recent.events], recent.position
+    return found
+
+
+def _wanted(types: Sequence[str] | None, catalogues: Sequence[str] | None) -> EventFilter:
+    return EventFilter(frozenset(types) if types else None, frozenset(catalogues) if catalogues else None)
+
+
+class LongLog:
+    """A log of which some types and catalogues are rare, some sparse and some everywhere."""
+
+    def __init__(self, tenant: Tenant, length: int) -> None:
+        self.tenant, self.length = tenant, length
+        self.rare, self.dense, self.once = (new_id("cat") for _ in range(3))
+
+    async def write(self, backend: Backend) -> None:
+        """In transactions of many sizes."""
+        dice, left = Random(3), self.length
+        while left:
+            count = min(left, dice.choice((1, 40, 41, 500, 1_300)))
+            async with backend.uow.begin(self.tenant, builders.CALL) as tx:
+                await tx.events.append([self._event(self.length - left + number) for number in range(count)])
+            left -= count
+
+    def _event(self, number: int) -> Event:
+        kind = RARE if number % 9_001 == 4_500 else SPARSE if number % 640 == 100 else DENSE
+        if number == 17:
+            return builders.event("src_1", type=kind, catalogue=self.once)
+        catalogue = self.rare if number % 1_100 == 7 else self.dense if number % 3 else None
+        return builders.event("src_1", type=kind, catalogue=catalogue)
+
+
+@pytest_asyncio.fixture
+async def long_log(backend: Backend, tenant: Tenant) -> AsyncIterator[LongLog]:
+    """The tenant's."""
+    made = LongLog(tenant, 1_500 if backend.name == "memory" else LENGTH)
+    await made.write(backend)
+    yield made
+
+
+async def test_a_long_log_is_walked_whole_whatever_is_asked_for(backend: Backend, long_log: LongLog) -> None:
+    tenant = long_log.tenant
+    known = (await bounds_of(backend, tenant)).end
+    page = await backend.events.page(
+        View.own(tenant), BEGINNING, known, long_log.length + 1, EventFilter(), most_bytes=1 << 40
+    )
+    everything = page.events
+    assert len(everything) == long_log.length
+    for types, catalogues in (
+        ([RARE], None), ([SPARSE], None), ([SPARSE, RARE], None), (None, [long_log.rare]), (None, [long_log.once]),
+        ([SPARSE], [long_log.dense]), ([RARE], [long_log.rare]), ([DENSE], [long_log.once, long_log.rare]),
+        (["product.created"], None), (None, [new_id("cat")]), ([RARE, "credits.low"], None),
+    ):  # fmt: skip
+        wanted = _wanted(types, catalogues)
+        expected = [event.id for event in everything if wanted.matches(event)]
+        for limit in (3, 1_000):
+            assert ids(await walked(backend, tenant, wanted, limit)) == expected
+            assert ids(await walked_back(backend, tenant, wanted, limit)) == expected[::-1]
+
+
+async def test_what_is_everywhere_comes_in_full_pages(backend: Backend, long_log: LongLog) -> None:
+    wanted = _wanted([DENSE], [long_log.dense])
+    known = (await bounds_of(backend, long_log.tenant)).end
+    page = await backend.events.page(View.own(long_log.tenant), BEGINNING, known, 500, wanted)
+    assert len(page.events) == 500 and not page.caught_up
+    recent = await backend.events.recent(View.own(long_log.tenant), known.position + 1, 500, wanted)
+    assert len(recent.events) == 500
+
+
+async def test_the_end_may_be_open(backend: Backend, long_log: LongLog) -> None:
+    """However the look ends: what is appended behind it is not passed over."""
+    tenant, view = long_log.tenant, View.own(long_log.tenant)
+    for wanted in (_wanted([SPARSE], None), _wanted([RARE], None), _wanted(None, [long_log.rare])):
+        position, seen, expected = BEGINNING, list[str](), ids(await walked(backend, tenant, wanted, 1_000))
+        for _ in range(100):
+            page = await backend.events.page(view, position, END, 1_000, wanted)
+            assert page.position.position <= (await bounds_of(backend, tenant)).last, "nothing is there yet"
+            seen, position = seen + ids(page.events), page.position
+            if page.caught_up:
+                break
+        assert seen == expected
+        more = await written(backend, tenant, type=RARE, catalogue=long_log.rare)
+        more += await written(backend, tenant, type=SPARSE, catalogue=long_log.rare)
+        found = await backend.events.page(view, position, END, 10, wanted)
+        assert len(found.events) in (1, 2) and set(ids(found.events)) <= set(more)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 10, 41, 42, 43])
+async def test_a_log_that_ends_with_any_block(backend: Backend, tenant: Tenant, blocks: int) -> None:
+    """One event that is asked for in each of them, and the log going on in the last."""
+    for _ in range(blocks - 1):
+        await written(backend, tenant, type=RARE)
+        await written(backend, tenant, 511)
+    await written(backend, tenant, type=RARE)
+    wanted, view, position, seen = _wanted([RARE], None), View.own(tenant), BEGINNING, 0
+    for _ in range(10):
+        page = await backend.events.page(view, position, END, 1_000, wanted)
+        seen, position = seen + len(page.events), page.position
+        if page.caught_up:
+            break
+    assert seen == blocks
+    made = await written(backend, tenant, type=RARE)
+    assert ids((await backend.events.page(view, position, END, 1_000, wanted)).events) == made
+    assert len(await walked_back(backend, tenant, wanted, 5)) == blocks + 1
+
+
+async def test_what_was_rolled_back_hides_nothing_that_comes_later(backend: Backend, tenant: Tenant) -> None:
+    """The same connection may have been about to note that there is something of the type here."""
+    wanted = _wanted([RARE], None)
+    await written(backend, tenant, 3)
+    with pytest.raises(LookupError):
+        async with backend.uow.begin(tenant, builders.CALL) as tx:
+            await tx.events.append([builders.event("src_1", type=RARE)])
+            if (flush := getattr(tx, "flush", None)) is not None:
+                await flush()
+            raise LookupError
+    made = await written(backend, tenant, type=RARE)
+    made += await written(backend, tenant, type=RARE)
+    assert ids(await walked(backend, tenant, wanted, 10)) == made
+    assert ids(await walked_back(backend, tenant, wanted, 10)) == made[::-1]
+
+
+async def test_logs_do_not_note_for_each_other(backend: Backend, tenant: Tenant) -> None:
+    """Though one connection writes them all."""
+    other, sandbox, catalogue = await backend.tenant(), Tenant(tenant.org, False), new_id("cat")
+    wanted = _wanted([RARE], [catalogue])
+    for log in (tenant, other, sandbox, tenant):
+        made = await written(backend, log, type=RARE, catalogue=catalogue)
+        assert ids(await walked(backend, log, wanted, 10))[-1:] == made
+    assert [len(await walked(backend, log, wanted, 10)) for log in (tenant, other, sandbox)] == [2, 1, 1]
+
+
+async def test_an_event_that_closes_a_block_and_one_that_opens_the_next(backend: Backend, tenant: Tenant) -> None:
+    wanted = _wanted([RARE], None)
+    await written(backend, tenant, 511)
+    made = await written(backend, tenant, type=RARE)
+    made += await written(backend, tenant, type=RARE)
+    found = await walked(backend, tenant, wanted, 10)
+    assert (ids(found), [event.position for event in found]) == (made, [512, 513])
+    known = (await bounds_of(backend, tenant)).end
+    for event in found:
+        at = LogPosition(known.epoch).behind(event)
+        page = await backend.events.page(View.own(tenant), at, known, 10, wanted)
+        assert ids(page.events) == made[made.index(event.id) + 1 :]
+        recent = await backend.events.recent(View.own(tenant), event.position, 10, wanted)
+        assert ids(recent.events) == made[: made.index(event.id)]
+    assert len(await whole(backend, tenant)) == 513

@@ -1,0 +1,376 @@
+"""The network's logs (ports/events.py, NetworkLog): published events in their owners' order, each once, for who may see them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.changes.model import ALL, OPEN_END, EventFilter, LogPosition, View, network_of
+from domain.changes.usecases import network as relaying
+from domain.changes.usecases.network import NetworkRelay
+from domain.events.model import LoggedEvent
+from domain.kernel.errors import CursorExpired
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from ports.events import Published
+from ports.signals import Channel, Signal
+from tests.contract.grants import grant, revoke
+from tests.contract.losses import forget
+from tests.contract.test_event_reader import bounds_of, ids, whole, written
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+END = LogPosition(position=OPEN_END)
+FEED = EventFilter()
+NETWORK = network_of(True)
+
+
+@pytest_asyncio.fixture
+async def owner(backend: Backend) -> Tenant:
+    """Who publishes."""
+    return await backend.tenant()
+
+
+@pytest_asyncio.fixture
+async def start(backend: Backend) -> AsyncIterator[LogPosition]:
+    """How far the network's log goes by now: other tests publish, too."""
+    yield (await bounds_of(backend, NETWORK)).end
+
+
+async def shown(backend: Backend, holder: Tenant, after: LogPosition, wanted: EventFilter = ALL) -> list[LoggedEvent]:
+    """What the holder sees of the network's log from there on."""
+    found, position, caught_up = list[LoggedEvent](), after, False
+    while not caught_up:
+        page = await backend.events.page(View.network(holder), position, END, 50, wanted)
+        found += page.events
+        position, caught_up = page.position, page.caught_up
+    return found
+
+
+async def published(backend: Backend, owner: Tenant, catalogue: str, count: int = 1, **changes: Any) -> list[str]:
+    """Events that others may hear of."""
+    return await written(backend, owner, count, catalogue=catalogue, network=True, **changes)
+
+
+async def test_who_publishes(backend: Backend, tenant: Tenant, owner: Tenant) -> None:
+    sandbox = Tenant(owner.org, False)
+    await written(backend, tenant, catalogue=new_id("cat"))
+    await published(backend, owner, new_id("cat"), 2)
+    await published(backend, sandbox, new_id("cat"))
+    among = await backend.network.publishers([tenant, owner, sandbox])
+    assert among == await backend.events.bounds([owner, sandbox])
+    everybody = await backend.network.publishers()
+    assert among.items() <= everybody.items() and tenant not in everybody
+    assert await backend.network.publishers([]) == {}
+
+
+async def test_what_is_published_is_read_in_the_owners_order(backend: Backend, owner: Tenant) -> None:
+    catalogue = new_id("cat")
+    first = await published(backend, owner, catalogue, 3)
+    await written(backend, owner, 2, catalogue=catalogue)
+    last = await published(backend, owner, catalogue, 2)
+    found = await backend.network.published(owner, 0, 100)
+    assert ids(found) == [*first, *last]
+    assert [event.position for event in found] == [1, 2, 3, 6, 7]
+    assert ids(await backend.network.published(owner, 2, 2)) == [first[2], last[0]]
+    assert await backend.network.published(owner, 7, 100) == []
+
+
+async def test_copies_are_what_they_are_copies_of(
+    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+) -> None:
+    catalogue = new_id("cat")
+    await grant(backend, owner, catalogue, tenant.org, "stock")
+    await published(
+        backend, owner, catalogue, subject="ofr_1", type="offer.changed", version=3, source="src_1",
+        data={"id": "ofr_1", "product": "prod_1"}, fields=[("price", 1, 2)], facets=["price"],
+    )  # fmt: skip
+    [original] = await whole(backend, owner)
+    await backend.relay(owner)
+    [copy] = await shown(backend, tenant, start)
+    assert copy.of_network and copy.groups == {"base", "retail", "stock"}
+    for name in ("id", "type", "subject", "product", "source", "catalogue", "version", "body"):
+        assert getattr(copy, name) == getattr(original, name)
+    assert json.loads(copy.body)["tenant_id"] == owner.org
+    assert copy.time >= original.time
+    assert (await bounds_of(backend, NETWORK)).end == LogPosition(
+        (await bounds_of(backend, NETWORK)).epoch, copy.position, copy.time
+    )
+
+
+async def test_each_owners_events_come_once_in_their_order(
+    backend: Backend, tenant: Tenant, start: LogPosition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the transactions of the relay cut them, and whatever else was written between."""
+    monkeypatch.setattr(relaying, "AT_ONCE", 7)
+    owners, dice = [await backend.tenant() for _ in range(4)], Random(11)
+    catalogues = {owner: new_id("cat") for owner in owners}
+    made: dict[Tenant, list[str]] = {owner: [] for owner in owners}
+    for owner in owners:
+        await grant(backend, owner, catalogues[owner], tenant.org)
+    for _ in range(12):
+        for owner in dice.sample(owners, 3):
+            made[owner] += await published(backend, owner, catalogues[owner], dice.choice((1, 2, 9)))
+            await written(backend, owner, dice.randrange(1, 3), catalogue=catalogues[owner])
+        await backend.relay(*owners)
+    found = await shown(backend, tenant, start)
+    assert len(found) == sum(map(len, made.values()))
+    for owner in owners:
+        assert [event.id for event in found if event.catalogue == catalogues[owner]] == made[owner]
+    assert [event.position for event in found] == sorted({event.position for event in found})
+
+
+async def test_positions_of_the_networks_log_have_no_gaps(backend: Backend, owner: Tenant, start: LogPosition) -> None:
+    await published(backend, owner, new_id("cat"), 5)
+    await backend.relay(owner)
+    await backend.relay(owner)
+    assert (await bounds_of(backend, NETWORK)).last == start.position + 5
+
+
+async def test_two_relays_at_once_copy_nothing_twice(
+    backend: Backend, tenant: Tenant, start: LogPosition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scheduler that led goes on for a moment while the next one leads already."""
+    monkeypatch.setattr(relaying, "AT_ONCE", 5)
+    owners = [await backend.tenant() for _ in range(3)]
+    catalogues, made = {owner: new_id("cat") for owner in owners}, dict[Tenant, list[str]]()
+    for owner in owners:
+        await grant(backend, owner, catalogues[owner], tenant.org)
+        made[owner] = await published(backend, owner, catalogues[owner], 30)
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(backend.relay(*owners) for _ in range(3)))
+    found = await shown(backend, tenant, start)
+    for owner in owners:
+        assert [event.id for event in found if event.catalogue == catalogues[owner]] == made[owner]
+    assert len(found) == 90
+
+
+async def test_a_checkpoint_is_moved_from_where_it_was_alone(
+    backend: Backend, owner: Tenant, start: LogPosition
+) -> None:
+    await published(backend, owner, new_id("cat"), 4)
+    events = await backend.network.published(owner, 0, 4)
+    first, second = LogPosition(7, 2), LogPosition(7, 4)
+
+    async def append(was: LogPosition | None, reached: LogPosition, some: Sequence[LoggedEvent]) -> bool:
+        return await backend.network.append(NETWORK, [Published(owner, was, reached, some)])
+
+    assert owner not in await backend.network.checkpoints(True)
+    assert not await append(first, second, events[2:])
+    assert await append(None, first, events[:2])
+    assert (await backend.network.checkpoints(True))[owner] == first
+    assert not await append(None, first, events[:2])
+    assert not await append(LogPosition(8, 2), second, events[2:])
+    assert await append(first, second, events[2:])
+    assert not await append(first, second, events[2:])
+    assert (await backend.network.checkpoints(True))[owner] == second
+    assert owner not in await backend.network.checkpoints(False)
+    assert (await bounds_of(backend, NETWORK)).last == start.position + 4
+
+
+async def test_nothing_is_done_when_one_of_many_checkpoints_was_moved(
+    backend: Backend, owner: Tenant, start: LogPosition
+) -> None:
+    other = await backend.tenant()
+    parts = []
+    for log in (owner, other):
+        await published(backend, log, new_id("cat"))
+        parts.append(Published(log, None, LogPosition(7, 1), await backend.network.published(log, 0, 1)))
+    assert await backend.network.append(NETWORK, parts[1:])
+    assert not await backend.network.append(NETWORK, parts)
+    assert (await bounds_of(backend, NETWORK)).last == start.position + 1
+    assert owner not in await backend.network.checkpoints(True)
+
+
+async def test_a_publisher_that_went_back_in_time_is_followed_on_from_where_that_was_noticed(
+    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+) -> None:
+    """What it told before is told, what it lost cannot be taken back, and what it tells anew comes once."""
+    catalogue = new_id("cat")
+    await grant(backend, owner, catalogue, tenant.org)
+    made = await published(backend, owner, catalogue, 5)
+    await backend.relay(owner)
+    await forget(backend, owner, 4)
+    await backend.events.begin_epoch(owner, (await bounds_of(backend, owner)).epoch)
+    made += await published(backend, owner, catalogue, 4)
+    await backend.relay(owner)
+    made += await published(backend, owner, catalogue, 1)
+    await backend.relay(owner)
+    assert ids(await shown(backend, tenant, start)) == made
+    bounds = await bounds_of(backend, owner)
+    assert (await backend.network.checkpoints(True))[owner] == LogPosition(bounds.epoch, 8)
+
+
+async def test_a_relay_that_runs_copies_what_is_committed(
+    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+) -> None:
+    """As soon as it is said, and without a word by its sweeps."""
+    catalogue = new_id("cat")
+    await grant(backend, owner, catalogue, tenant.org)
+    task = asyncio.create_task(NetworkRelay(backend.network, backend.signals, sweep=0.5).run())
+    try:
+        made: list[str] = []
+        async with asyncio.timeout(30):
+            for _ in range(3):
+                made += await published(backend, owner, catalogue, 2)
+                while ids(await shown(backend, tenant, start)) != made:
+                    await asyncio.sleep(0.02)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_relay_is_heard_of_by_those_who_follow(backend: Backend, owner: Tenant) -> None:
+    async with backend.signals.subscribe(Channel.EVENTS) as listener:
+        heard = set[Signal]()
+        await published(backend, owner, new_id("cat"))
+        async with asyncio.timeout(20):
+            await backend.relay(owner)
+            while Signal(NETWORK) not in heard:
+                await listener.wait(1)
+                heard |= listener.heard().signals
+
+
+async def test_a_holder_sees_what_its_licences_cover(
+    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+) -> None:
+    catalogue, second, closed = new_id("cat"), new_id("cat"), new_id("cat")
+    await grant(backend, owner, catalogue, "*")
+    await grant(backend, owner, second, "*")
+    await grant(backend, owner, second, tenant.org, "stock", "trade")
+    await grant(backend, owner, closed, new_id("org"), "trade")
+    await grant(backend, Tenant(owner.org, False), closed, "*")
+    first = await published(backend, owner, catalogue, 2)
+    await written(backend, owner, catalogue=catalogue)
+    await published(backend, owner, closed)
+    await published(backend, Tenant(owner.org, False), catalogue)
+    last = await published(backend, owner, second, type="product.updated")
+    await published(backend, tenant, catalogue)
+    await backend.relay(owner, tenant, Tenant(owner.org, False))
+    found = await shown(backend, tenant, start)
+    assert ids(found) == [*first, *last]
+    plain = {"base", "retail"}
+    assert [event.groups for event in found] == [plain, plain, plain | {"stock", "trade"}]
+    for wanted, expected in (
+        (EventFilter(catalogues=frozenset({catalogue, closed})), first),
+        (EventFilter(types=frozenset({"product.updated"})), last),
+        (EventFilter(types=frozenset({"product.updated"}), catalogues=frozenset({catalogue})), []),
+    ):
+        assert ids(await shown(backend, tenant, start, wanted)) == expected
+    view, end = View.network(tenant), (await bounds_of(backend, NETWORK)).last
+    recent = await backend.events.recent(view, end + 1, 2, FEED)
+    assert ids(recent.events) == [*first, *last][::-1][:2]
+    positions = [event.position for event in found]
+    assert ids(await backend.events.at(view, [positions[2], positions[0]])) == [first[0], last[0]]
+    assert await shown(backend, owner, start) == [], "nobody hears of its own twice"
+    assert {event.catalogue for event in await shown(backend, await backend.tenant(), start)} == {catalogue, second}
+    await revoke(backend, owner, catalogue, "*")
+    assert ids(await shown(backend, tenant, start)) == last
+    assert ids(await backend.events.at(view, positions)) == last
+
+
+async def test_who_is_licensed(backend: Backend, tenant: Tenant, owner: Tenant) -> None:
+    """Others may have been granted something as everybody."""
+    others, catalogue = [await backend.tenant() for _ in range(2)], new_id("cat")
+    sandbox = Tenant(tenant.org, False)
+    everybody = [tenant, owner, sandbox, *others]
+    before = await backend.events.licensed(everybody)
+    await grant(backend, owner, catalogue, tenant.org, "stock")
+    assert await backend.events.licensed(everybody) == before | {tenant}
+    assert await backend.events.licensed([sandbox, *others]) == before & {sandbox, *others}
+    assert await backend.events.licensed([]) == frozenset()
+    await revoke(backend, owner, catalogue, tenant.org)
+    assert await backend.events.licensed(everybody) == before
+    await grant(backend, owner, catalogue, "*")
+    assert await backend.events.licensed(everybody) >= {tenant, *others}
+    await revoke(backend, owner, catalogue, "*")
+
+
+@pytest.mark.parametrize("licences", [10, 10_000])
+async def test_the_number_of_licences_changes_nothing(
+    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition, licences: int
+) -> None:
+    catalogues = [new_id("cat") for _ in range(10)]
+    for catalogue in catalogues:
+        await grant(backend, owner, catalogue, tenant.org, "stock")
+    for _ in range(licences - len(catalogues)):
+        if backend.name == "memory" or licences <= 10:
+            await grant(backend, owner, new_id("cat"), tenant.org)
+    if backend.name != "memory" and licences > 10:
+        await _many(backend, owner, tenant, licences - len(catalogues))
+    made: list[str] = []
+    for number in range(60):
+        made += await published(backend, owner, catalogues[number % 10])
+        await published(backend, owner, new_id("cat"))
+    await backend.relay(owner)
+    found = await shown(backend, tenant, start)
+    assert ids(found) == made
+    assert {event.groups for event in found} == {frozenset({"base", "retail", "stock"})}
+    recent = await backend.events.recent(View.network(tenant), OPEN_END, 1000, FEED)
+    assert ids(recent.events)[:60] == made[::-1]
+
+
+async def _many(backend: Backend, owner: Tenant, holder: Tenant, count: int) -> None:
+    pool: Any = backend.events._pool  # type: ignore[attr-defined]
+    async with pool.owner() as link:
+        await link.cursor.execute(
+            "INSERT INTO licences (org, livemode, catalogue, holder, groups) "
+            "SELECT %s, %s, 'cat_' || %s || n, %s, '{}' FROM generate_series(1, %s) n",
+            (owner.org, owner.livemode, owner.org, holder.org, count),
+        )
+
+
+async def test_a_licence_that_is_granted_opens_what_is_still_to_come(
+    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+) -> None:
+    catalogue = new_id("cat")
+    await published(backend, owner, catalogue)
+    await backend.relay(owner)
+    assert [event for event in await shown(backend, tenant, start) if event.catalogue == catalogue] == []
+    reached = (await bounds_of(backend, NETWORK)).end
+    await grant(backend, owner, catalogue, tenant.org)
+    made = await published(backend, owner, catalogue, 2)
+    await backend.relay(owner)
+    assert ids(await shown(backend, tenant, reached)) == made
+
+
+async def test_the_networks_log_may_go_back_in_time_too(
+    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+) -> None:
+    catalogue = new_id("cat")
+    await grant(backend, owner, catalogue, tenant.org)
+    await published(backend, owner, catalogue, 3)
+    await backend.relay(owner)
+    old = (await bounds_of(backend, NETWORK)).end
+    await forget(backend, NETWORK, start.position + 2)
+    with pytest.raises(CursorExpired):
+        await backend.events.page(View.network(tenant), old, END, 10, ALL)
+    assert len(await shown(backend, tenant, start)) == 1
+
+
+async def test_a_long_log_of_which_one_sees_little_is_walked_whole(
+    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+) -> None:
+    """Longer than what is looked at in one go."""
+    catalogue, foreign = new_id("cat"), new_id("cat")
+    await grant(backend, owner, catalogue, tenant.org)
+    made: list[str] = []
+    for _ in range(3):
+        made += await published(backend, owner, catalogue)
+        await published(backend, owner, foreign, 1_500)
+    made += await published(backend, owner, catalogue)
+    await backend.relay(owner)
+    assert ids(await shown(backend, tenant, start)) == made
+    view, before, seen = View.network(tenant), (await bounds_of(backend, NETWORK)).last + 1, list[str]()
+    while before > start.position + 1:
+        recent = await backend.events.recent(view, before, 2, FEED)
+        seen += [event.id for event in recent.events if event.position > start.position]
+        before = recent.position
+    assert seen == made[::-1]
+    known = (await bounds_of(backend, NETWORK)).end
+    page = await backend.events.page(view, known, known, 10, ALL)
+    assert (list(page.events), page.position, page.caught_up) == ([], known, True)

@@ -1,0 +1,216 @@
+"""The event logs' guarantee: positions without gaps in the order of commits, nothing appears before what is visible."""
+
+import asyncio
+import random
+from typing import Any
+
+import psycopg
+import pytest
+
+from adapters.postgres.event_reader import PostgresEventReader
+from adapters.postgres.pool import Pool
+from domain.kernel.tenancy import Tenant
+from ports.events import EventReader
+from ports.unit_of_work import UnitOfWork
+from tests.postgres.databases import database_alone
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.postgres import database, postgres_backend
+
+pytestmark = pytest.mark.asyncio
+SECONDS = 5.0
+WRITERS = 8
+ROLLED_BACK = 0.05
+
+
+class RolledBack(Exception):
+    """Ends a writer's transaction."""
+
+
+class Writers:
+    """Tasks that change sources and tell so, as everything that appends events does: the subject locked first."""
+
+    def __init__(self, uow: UnitOfWork, tenant: Tenant, sources: list[str]) -> None:
+        self._uow, self._tenant, self._sources = uow, tenant, sources
+        self.committed = 0
+        self.undone = 0
+
+    async def write(self, seed: int, until: float) -> None:
+        """Until that time of the loop's clock."""
+        dice, clock = random.Random(seed), asyncio.get_running_loop().time
+        while clock() < until:
+            try:
+                told = await self._once(dice)
+            except RolledBack:
+                self.undone += 1
+            else:
+                self.committed += told
+
+    async def _once(self, dice: random.Random) -> int:
+        count = dice.choice((1, 1, 1, 3, 60))
+        async with self._uow.begin(self._tenant, builders.CALL) as tx:
+            source = await tx.sources.get(dice.choice(self._sources), lock=True)
+            assert source is not None
+            events = []
+            for _ in range(count):
+                source = source.changed(tx.now)
+                events.append(builders.event(source.id, version=source.version))
+            await tx.sources.save(source)
+            await tx.events.append(events)
+            await asyncio.sleep(dice.random() * 0.004)
+            if dice.random() < ROLLED_BACK:
+                raise RolledBack
+        return count
+
+
+class Witness:
+    """Reads on from where it was, up to the end that the log has told."""
+
+    def __init__(self, address: str, events: EventReader, log: Tenant) -> None:
+        self._address, self._events, self._log = address, events, log
+        self.seen: list[tuple[int, str, int]] = []
+
+    async def follow(self, writing: "asyncio.Future[Any]") -> None:
+        """Until the writers are done, and once more."""
+        reached, epochs = 0, set[int]()
+        async with await psycopg.AsyncConnection.connect(self._address, autocommit=True) as connection:
+            while True:
+                last = writing.done()
+                bounds = (await self._events.bounds([self._log]))[self._log]
+                assert bounds.last >= reached
+                epochs |= {bounds.epoch} if bounds.epoch else set()
+                cursor = await connection.execute(
+                    "SELECT position, subject, version FROM events WHERE org = %s AND position > %s AND position <= %s "
+                    "ORDER BY position",
+                    (self._log.org, reached, bounds.last),
+                )
+                found = await cursor.fetchall()
+                assert [row[0] for row in found] == list(range(reached + 1, bounds.last + 1)), "no gap, ever"
+                self.seen += [(row[0], row[1], row[2]) for row in found]
+                reached = bounds.last
+                if last:
+                    assert len(epochs) == 1
+                    return
+
+
+async def test_followers_miss_nothing_and_see_each_subject_in_order() -> None:
+    async with postgres_backend() as backend:
+        tenant = await backend.tenant()
+        writers = Writers(backend.uow, tenant, await _sources(backend, tenant, 5))
+        address = await database()
+        followers = [Witness(address, backend.events, tenant) for _ in range(2)]
+        until = asyncio.get_running_loop().time() + SECONDS
+        writing = asyncio.gather(*(writers.write(seed, until) for seed in range(WRITERS)))
+        async with asyncio.timeout(SECONDS * 6):
+            await asyncio.gather(writing, *(tailer.follow(writing) for tailer in followers))
+        stored = await _stored(address, tenant.org)
+    assert writers.committed > 200 and writers.undone > 0
+    assert len(stored) == writers.committed
+    for tailer in followers:
+        assert tailer.seen == stored
+    versions: dict[str, int] = {}
+    for _, subject, version in stored:
+        assert version == versions.get(subject, 1) + 1
+        versions[subject] = version
+
+
+async def _sources(backend: Backend, tenant: Tenant, count: int) -> list[str]:
+    made = [builders.source() for _ in range(count)]
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        for source in made:
+            await tx.sources.add(source)
+    return [source.id for source in made]
+
+
+async def _stored(address: str, org: str, *, live_only: bool = False) -> list[tuple[int, str, int]]:
+    async with await psycopg.AsyncConnection.connect(address) as connection:
+        cursor = await connection.execute(
+            "SELECT position, subject, version FROM events WHERE org = %s AND (livemode OR NOT %s) ORDER BY position",
+            (org, live_only),
+        )
+        return [(row[0], row[1], row[2]) for row in await cursor.fetchall()]
+
+
+async def test_positions_are_taken_when_everything_else_is_done() -> None:
+    """Whoever has appended, and goes on working, keeps nobody of the same log from appending and committing."""
+    async with postgres_backend() as backend:
+        tenant = await backend.tenant()
+        async with asyncio.timeout(20):
+            async with backend.uow.begin(tenant, builders.CALL) as slow:
+                await slow.events.append([builders.event("src_1")])
+                await slow.sources.add(builders.source())
+                for _ in range(3):
+                    async with backend.uow.begin(tenant, builders.CALL) as quick:
+                        await quick.events.append([builders.event("src_2"), builders.event("src_3")])
+                await slow.events.append([builders.event("src_4")])
+        found = await _stored(await database(), tenant.org)
+    assert [(position, subject) for position, subject, _ in found] == [
+        (1, "src_2"), (2, "src_3"), (3, "src_2"), (4, "src_3"), (5, "src_2"), (6, "src_3"), (7, "src_1"), (8, "src_4"),
+    ]  # fmt: skip
+
+
+async def test_a_writer_that_is_about_to_commit_holds_up_its_own_log_alone() -> None:
+    """Its row of the log is locked from there on; others' are not, nor is that of its sandbox."""
+    async with postgres_backend() as backend:
+        tenant, other = await backend.tenant(), await backend.tenant()
+        for log in (tenant, other, Tenant(tenant.org, False)):
+            await _append(backend, log)
+        async with await psycopg.AsyncConnection.connect(await database()) as committing:
+            await committing.execute("UPDATE event_logs SET last = last + 1 WHERE org = %s AND livemode", (tenant.org,))
+            async with asyncio.timeout(20):
+                for log in (other, Tenant(tenant.org, False)):
+                    await _append(backend, log)
+                assert (await backend.events.bounds([tenant]))[tenant].last == 1, "reading waits for nobody"
+            waiting = asyncio.create_task(_append(backend, tenant))
+            await asyncio.sleep(0.3)
+            assert not waiting.done()
+            await committing.rollback()
+        async with asyncio.timeout(20):
+            await waiting
+        assert [position for position, _, _ in await _stored(await database(), tenant.org, live_only=True)] == [1, 2]
+
+
+async def test_what_dies_right_before_its_commit_leaves_no_gap() -> None:
+    async with postgres_backend() as backend:
+        tenant = await backend.tenant()
+        await _append(backend, tenant)
+        with pytest.raises(RolledBack):
+            async with backend.uow.begin(tenant, builders.CALL) as tx:
+                await tx.events.append([builders.event("src_1")])
+                await tx.flush()  # type: ignore[attr-defined]
+                raise RolledBack
+        await _append(backend, tenant)
+        assert [position for position, _, _ in await _stored(await database(), tenant.org)] == [1, 2]
+
+
+async def test_a_savepoint_that_is_undone_takes_its_events_along() -> None:
+    async with postgres_backend() as backend:
+        tenant = await backend.tenant()
+        async with backend.uow.begin(tenant, builders.CALL) as tx:
+            with pytest.raises(RolledBack):
+                async with tx.savepoint():
+                    await tx.events.append([builders.event("src_1")])
+                    raise RolledBack
+            await tx.events.append([builders.event("src_2")])
+            await _append(backend, tenant)
+        found = [(position, subject) for position, subject, _ in await _stored(await database(), tenant.org)]
+        assert found == [(1, "src_3"), (2, "src_2")]
+
+
+async def test_the_first_event_of_all_is_not_visible_before_it_is_there() -> None:
+    async with database_alone("first") as address:
+        pool, log = Pool(address, size=2), Tenant("org_1", True)
+        reader = PostgresEventReader(pool)
+        try:
+            async with await psycopg.AsyncConnection.connect(address) as writer:
+                await writer.execute("INSERT INTO event_logs (org, livemode, epoch, last) VALUES ('org_1', true, 7, 1)")
+                assert (await reader.bounds([log]))[log].last == 0
+                await writer.commit()
+            assert (await reader.bounds([log]))[log].last == 1
+        finally:
+            await pool.close()
+
+
+async def _append(backend: Backend, log: Tenant) -> None:
+    async with backend.uow.begin(log, builders.CALL) as tx:
+        await tx.events.append([builders.event("src_3")])

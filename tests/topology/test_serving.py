@@ -1,0 +1,73 @@
+"""The whole application on two servers: who is where makes no difference, until a server dies, and then to its own alone."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.topology.two_servers import Servers
+from tests.topology.world import Cluster, serving_on
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def cluster(servers: Servers, tmp_path: Path) -> AsyncIterator[Cluster]:
+    """The application."""
+    async with serving_on(servers, tmp_path) as made:
+        yield made
+
+
+async def test_tenants_on_both_nodes_are_served(cluster: Cluster) -> None:
+    shops = [await cluster.shop(number) for number in (0, 1)]
+    for shop in shops:
+        assert (await shop.push("first")).status == 202
+    assert await cluster.work() == 2
+    for number, shop in enumerate(shops):
+        assert len(await shop.products()) == 1
+        there = await cluster.servers.rows(number, shop.tenant.org)
+        elsewhere = await cluster.servers.rows(1 - number, shop.tenant.org)
+        assert len(there["products"]) == 1 and not any(elsewhere.values())
+
+
+async def test_a_dead_node_stops_its_own_tenants_only(cluster: Cluster) -> None:
+    near, far = await cluster.shop(0), await cluster.shop(1)
+    await cluster.servers.servers[1].kill()
+    for number in range(3):
+        refused = await far.push(f"refused-{number}")
+        assert (refused.status, refused.json()["code"]) == (503, "unavailable"), refused.body
+        assert refused.headers["retry-after"].isdigit()
+        assert (await far.client.get("/v1/products")).status == 503
+        assert (await near.push(f"taken-{number}")).status == 202
+        assert await near.products() == []
+    assert await cluster.work() == 1
+    assert len(await near.products()) == 1
+    await cluster.servers.servers[1].start()
+    assert (await far.push("refused-0")).status == 202
+    assert await cluster.work() == 1
+    assert len(await far.products()) == 1
+
+
+async def test_while_the_coordinator_is_away_the_other_nodes_tenants_are_served(cluster: Cluster) -> None:
+    near, far = await cluster.shop(0), await cluster.shop(1)
+    await cluster.servers.servers[0].kill()
+    assert (await far.push("taken")).status == 202
+    assert await cluster.work() == 1
+    assert len(await far.products()) == 1
+    assert (await near.client.get("/v1/products")).status == 503
+    await cluster.servers.servers[0].start()
+    assert (await near.push("taken")).status == 202
+    assert await cluster.work() == 1
+
+
+async def test_a_tenant_that_is_moved_is_served_on(cluster: Cluster) -> None:
+    shop = await cluster.shop(0)
+    assert (await shop.push("first")).status == 202
+    await cluster.servers.move(shop.tenant.org, 1)
+    left = await cluster.servers.rows(0, shop.tenant.org)
+    assert await cluster.work() == 1
+    assert len(await shop.products()) == 1
+    again = await shop.push("first")
+    assert (again.status, again.headers.get("idempotent-replayed")) == (202, "true")
+    assert await cluster.servers.rows(0, shop.tenant.org) == left
