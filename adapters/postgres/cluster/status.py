@@ -75,7 +75,6 @@ class NodeStatus:
     open_jobs: int = 0
     largest: Sequence[Tenancy] = ()
     wal_level: str | None = None
-    splits: bool = False
     error: str | None = None
 
 
@@ -150,7 +149,7 @@ async def _seen(
         return row
 
     count, size = await one(_OWN)
-    level, libraries = await one(_LOGICAL)
+    (level,) = await one(_LEVEL)
     jobs = [(await one(_JOBS.format(shard=f"public.{ANCHOR}_{int(shard)}")))[0] for shard in shards]
     largest = await (await connection.execute(_TENANTS, {"limit": _LARGEST})).fetchall()
     return NodeStatus(
@@ -161,5 +160,4 @@ async def _seen(
         open_jobs=sum(jobs),
         largest=[Tenancy(*row) for row in largest],
         wal_level=level,
-        splits="citus" in libraries,
     )
