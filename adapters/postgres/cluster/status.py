@@ -50,9 +50,7 @@ _MOVING: Final = """
 SELECT table_name::text, shardid, sourcename || ':' || sourceport, targetname || ':' || targetport, source_shard_size,
     target_shard_size, status FROM get_rebalance_progress() WHERE progress <> 2 ORDER BY source_shard_size DESC
 """
-_LOGICAL: Final = (
-    "SELECT current_setting('wal_level'), coalesce(current_setting('output_plugin_libraries', true), 'citus')"
-)
+_LEVEL: Final = "SELECT current_setting('wal_level')"
 
 
 @dataclass(frozen=True, slots=True)
