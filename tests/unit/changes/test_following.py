@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio
 BLOCKED = EventFilter(types=frozenset({"source.blocked"}))
 
 
-async def take(subscription: Subscription, count: int, within: float = 10.0) -> list[str]:
+async def take(subscription: Subscription, count: int, within: float = 30.0) -> list[str]:
     """The ids of the next events."""
     seen: list[str] = []
     async with asyncio.timeout(within):
