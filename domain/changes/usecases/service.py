@@ -103,6 +103,12 @@ class ChangesService:
         own = self._high_watermarks.known(tenant)
         return own is not None and after.own == own.end
 
+    def _proved_end(self, tenant: Tenant, position: FeedPosition, since: float) -> bool:
+        """Whether the log was asked since then, and goes no further: who is told of nothing may be so because of trouble."""
+        known = self._high_watermarks.known(tenant)
+        asked = self._high_watermarks.looked(tenant) >= since
+        return asked and known is not None and known.last <= position.own.position
+
     async def page(
         self, tenant: Tenant, after: FeedPosition, limit: int, wanted: EventFilter, *, patient: bool = False
     ) -> ChangePage:
@@ -188,7 +194,7 @@ class ChangesService:
         if self._at_known_end(tenant, after):
             with idle():
                 page = await self.next(tenant, after, limit, wanted, seconds)
-            if page.count or self._high_watermarks.looked(tenant) >= began:
+            if page.count or self._proved_end(tenant, page.position, began):
                 return page
         page = await self.page(tenant, after, limit, wanted, patient=True)
         left = began + seconds - loop.time()

@@ -526,3 +526,17 @@ async def test_who_rests_is_not_told_of_an_end_that_nobody_has_looked_at() -> No
         with pytest.raises(ConnectionError):
             await log.service.long_poll(log.tenant, page.position, 10, EventFilter(), 0.1)
         log.store.listeners.append(notify)
+
+
+async def test_who_waits_is_not_told_of_an_end_when_what_came_could_not_be_read() -> None:
+    """The log was asked and has more, but the listener's look into it failed: the poll looks by itself in the end."""
+    async with running(idle=0.0) as log:
+        written = await log.write(1)
+        after = (await log.service.page(log.tenant, START, 10, EventFilter())).position
+        poll = asyncio.create_task(log.service.long_poll(log.tenant, after, 10, EventFilter(), 0.5))
+        await asyncio.sleep(0.05)
+        log.events.failing = 1
+        written += await log.write(1)
+        page = await poll
+        assert log.events.failing == 0, "the look that failed was the listener's"
+        assert json.loads(b"[" + page.body + b"]")[0]["id"] == written[1] and page.caught_up
