@@ -1,7 +1,7 @@
 """The event logs in memory."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -137,7 +137,7 @@ class MemoryEventReader:
         position = after.behind(events[-1]) if events else after
         newest = self._bounds(view.log).end
         if whole and newest.position > position.position:
-            position = after.at(newest.position)
+            position = replace(newest, epoch=after.epoch)
         if whole and position.position <= end.position < OPEN_END:
             position = end
         return EventBatch(events, position, caught_up=whole)

@@ -12,6 +12,7 @@ from typing import Final
 
 from psycopg import sql
 
+from adapters.postgres.cluster.coordinator import is_distributed
 from adapters.postgres.connecting import Connection, connect
 from adapters.postgres.epochs import BEGIN_EPOCHS
 from adapters.postgres.errors import translated
@@ -48,6 +49,9 @@ _WHOLE: Final = (
     b"SELECT set_config('joinery.org', '*', false)"
 )
 """A dump takes as long as it takes; as `*` the owner sees every tenant, though row-level security binds it."""
+
+_ONE_MOMENT: Final = b"SET LOCAL citus.max_adaptive_executor_pool_size = 1; SELECT count(*) FROM storage_usage"
+"""Each node of a cluster has its own moment: all rows of it are seen over one connection, and the moments are begun at once."""
 
 
 class DumpError(Exception):
@@ -128,6 +132,8 @@ async def snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
         async with await connect(conninfo, "joinery backup") as connection:
             await connection.execute(_WHOLE)
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            if await is_distributed(connection, "storage_usage"):
+                await connection.execute(_ONE_MOMENT)
             yield Snapshot(connection)
             await connection.execute("ROLLBACK")
 

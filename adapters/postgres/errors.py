@@ -1,5 +1,6 @@
 """The one seam where PostgreSQL's errors become the domain's."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,10 @@ CONFLICTS = {
     "push_parts_pkey": "The batch has that part already.",
 }
 """What breaking a unique index means; tables add theirs."""
+_OF_A_SHARD = re.compile(r"_\d+$")
+"""What a cluster adds to the name of a constraint."""
+_NAMED = re.compile('"([^"]+)"$')
+"""Of an error that another node heard of, only the words come along."""
 _RESTARTING = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.TooManyConnections)
 
 
@@ -52,7 +57,8 @@ def translate(error: BaseException) -> BaseException:
 
 
 def _violation(error: errors.UniqueViolation) -> DomainError | errors.UniqueViolation:
-    constraint = error.diag.constraint_name or ""
+    named = error.diag.constraint_name or "".join(_NAMED.findall(error.diag.message_primary or ""))
+    constraint = _OF_A_SHARD.sub("", named)
     if constraint == "idempotency_keys_pkey":
         return RequestInProgress(retry_after=1)
     if constraint in CONFLICTS:

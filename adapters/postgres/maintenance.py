@@ -6,6 +6,7 @@ from typing import Final, LiteralString
 
 from psycopg import sql
 
+from adapters.postgres.cluster.coordinator import is_distributed
 from adapters.postgres.connecting import Connection
 from adapters.postgres.partitions import (
     BATCH,
@@ -27,11 +28,16 @@ WITH RECURSIVE present (org) AS (
     SELECT (SELECT p.org FROM {part} p WHERE p.org > present.org ORDER BY p.org LIMIT 1)
     FROM present WHERE present.org IS NOT NULL
 )
-SELECT present.org, plans.{days} FROM present JOIN organisations o ON o.id = present.org JOIN plans ON plans.code = o.plan
-WHERE plans.{days} < {age}
+SELECT coalesce(string_agg(org, ','), '') FROM present
 """
-"""Organisations that have rows in a partition although their plans keep fewer days: a step of an index for each that has
-any, whatever the number of rows."""
+"""Organisations that have rows in a partition: a step of an index for each that has any, whatever the number of rows."""
+_KEPT: Final = """
+SELECT o.id, p.{days} FROM organisations o JOIN plans p ON p.code = o.plan WHERE o.id = ANY(%(orgs)s) AND p.{days} < %(age)s
+"""
+_SHARDS: Final = (
+    "SELECT result FROM run_command_on_shards(%(part)s::text::regclass, %(each)s) WHERE success AND result <> ''"
+)
+"""A node that does not answer is left for the next time."""
 
 _LOADED: Final = ("products", "product_terms", "variants", "offers", "row_fingerprints")
 _CHANGED: Final = """
@@ -109,8 +115,21 @@ async def _beyond(connection: Connection, part: sql.Identifier, kept: LiteralStr
     """Organisations with rows of that age in the partition, and for how many days their plans keep them."""
     if age <= 0:
         return []
-    statement = sql.SQL(_PRESENT).format(part=part, days=sql.Identifier(kept), age=sql.Literal(age))
-    return [(org, days) for org, days in await (await connection.execute(statement)).fetchall()]
+    orgs = await _present(connection, part)
+    statement = sql.SQL(_KEPT).format(days=sql.Identifier(kept))
+    cursor = await connection.execute(statement, {"orgs": orgs, "age": age})
+    return [(org, days) for org, days in await cursor.fetchall()]
+
+
+async def _present(connection: Connection, part: sql.Identifier) -> list[str]:
+    """Organisations that have rows in the partition; of a cluster's each node looks into its own shards."""
+    name = part.as_string(connection)
+    if await is_distributed(connection, name):
+        given = {"part": name, "each": _PRESENT.format(part="%1$s")}
+        rows = await (await connection.execute(_SHARDS, given)).fetchall()
+    else:
+        rows = await (await connection.execute(sql.SQL(_PRESENT).format(part=part))).fetchall()
+    return [org for (found,) in rows if found for org in found.split(",")]
 
 
 async def _delete(connection: Connection, batch: sql.Composed) -> int:

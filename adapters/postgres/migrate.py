@@ -9,6 +9,9 @@ from adapters.postgres.partitions import make_days
 from adapters.postgres.privileges import grant, make_roles
 
 _LOCK = 7_215_908_431
+_ONE_BY_ONE = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
+"""A cluster changes its tables' parts one after the other: side by side, one transaction could not change several tables that
+refer to each other. A plain PostgreSQL knows no such setting, and takes it for nobody's."""
 
 
 class MigrationError(Exception):
@@ -41,6 +44,7 @@ async def migrate(conninfo: str) -> list[str]:
     with translated():
         async with await connect(conninfo, "joinery migrate") as connection:
             async with connection.transaction():
+                await connection.execute(_ONE_BY_ONE)
                 missing = await apply(connection)
                 await grant(connection)
             await make_days(connection, datetime.now(UTC).date())

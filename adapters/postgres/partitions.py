@@ -15,6 +15,7 @@ from typing import Final, LiteralString
 
 from psycopg import errors, sql
 
+from adapters.postgres.cluster.coordinator import is_distributed
 from adapters.postgres.connecting import Connection
 from adapters.postgres.privileges import close
 from domain.kernel import retention
@@ -168,6 +169,8 @@ async def _make(connection: Connection, table: str, day: date) -> None:
         )
         await connection.execute("SELECT expect_large_tenants(%s)", (name,))
         await close(connection, name)
+        if await is_distributed(connection, table):  # before it is attached: nobody waits for it meanwhile
+            await connection.execute("SELECT create_distributed_table(%s, 'org', colocate_with => %s)", (name, table))
         await _move(connection, table, name, days.within(day))
         await connection.execute(_HOLD)
         await connection.execute(attachment(sql.SQL("ALTER TABLE {} ATTACH PARTITION {}"), table, day))
@@ -265,16 +268,24 @@ async def _forget_aged(connection: Connection, table: str, before: date) -> None
     if table == "events":
         await _raise_low_watermarks(connection, default_of(table), aged, before)
         aged += sql.SQL(" AND {}").format(_LEFT_BEHIND)
-    while await _number(connection, deletion(default_of(table), aged)) == BATCH:
+    batch = deletion(default_of(table), aged)
+    if await is_distributed(connection, table):  # a batch of all organisations' rows is none that a cluster could take
+        batch = sql.SQL("WITH gone AS (DELETE FROM {} AS e WHERE {} RETURNING 1) SELECT 0").format(
+            default_of(table), aged
+        )
+    while await _number(connection, batch) == BATCH:
         pass
 
 
 def deletion(table: sql.Identifier, rows: sql.Composed) -> sql.Composed:
-    """Delete at most a batch of those rows of one partition; answers how many."""
+    """Delete at most a batch of those rows of one partition; answers how many.
+
+    Rows of one organisation are told twice, so that a cluster sends all of the statement to where they are.
+    """
     return sql.SQL(
-        "WITH gone AS (DELETE FROM {} WHERE ctid = ANY (ARRAY(SELECT e.ctid FROM {} AS e WHERE {} LIMIT {})) RETURNING 1) "
-        "SELECT count(*) FROM gone"
-    ).format(table, table, rows, sql.Literal(BATCH))
+        "WITH gone AS (DELETE FROM {} AS e WHERE {} AND e.ctid = ANY (ARRAY(SELECT e.ctid FROM {} AS e WHERE {} LIMIT {})) "
+        "RETURNING 1) SELECT count(*) FROM gone"
+    ).format(table, rows, table, rows, sql.Literal(BATCH))
 
 
 async def _number(connection: Connection, statement: sql.Composed) -> int:

@@ -27,7 +27,7 @@ NETWORK_GROUPS: Final = frozenset({"base", "retail"})
 NETWORK: Final = "network"
 """The organisation, in name alone, whose logs hold what publishers' catalogues tell the holders of licences."""
 FURTHEST_BACK: Final = timedelta(days=1)
-"""What stands behind an event in a log is dated at most so much before it: clocks differ, transactions take a while."""
+"""Times go with positions; those of the first releases did so within hours, as clocks and long transactions had it."""
 
 
 def network_of(livemode: bool) -> Tenant:

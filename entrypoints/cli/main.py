@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     _maintenance(commands)
     _operators(commands)
     _secrets(commands)
+    _cluster(commands)
     return top
 
 
@@ -171,6 +172,32 @@ def _secrets(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         one = secret.add_parser(name, help=what)
         _store(one)
         one.set_defaults(run=f"secret:{name}")
+
+
+def _cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    cluster = _group(commands, "cluster", "a cluster of PostgreSQL servers, at the coordinator JOINERY_DATABASE_URL")
+    init = cluster.add_parser("init", help="give every table its place; run again, it does what is left")
+    init.add_argument(
+        "--shards",
+        type=int,
+        default=32,
+        metavar="N",
+        help="parts that the tenants' tables are cut into, for good: as many nodes can share them. Each costs every node's "
+        "catalogue some 300 tables, for days are tables (default: 32)",
+    )
+    _store(init)
+    init.set_defaults(run="cluster:init")
+    look = cluster.add_parser("status", help="tell what each node holds, and what is being moved")
+    _store(look)
+    look.set_defaults(run="cluster:tell")
+    move = cluster.add_parser("move", help="move an organisation to another node while it is used")
+    move.add_argument("org", metavar="ORG", help="the organisation's id")
+    move.add_argument("--to", metavar="HOST:PORT", help="where to (default: the node that holds least)")
+    _store(move)
+    move.set_defaults(run="cluster:move")
+    rebalance = cluster.add_parser("rebalance", help="spread the shards evenly; it goes on when this command is ended")
+    _store(rebalance)
+    rebalance.set_defaults(run="cluster:rebalance")
 
 
 def _group(

@@ -8,9 +8,10 @@ import pytest_asyncio
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support.backend import Backend, memory_backend
+from tests.support.citus import GIVEN
 
 
-@pytest_asyncio.fixture(params=["memory", "postgres", "server"])
+@pytest_asyncio.fixture(params=["memory", "postgres", "server", "citus"])
 async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
     """One way of keeping everything."""
     if request.param == "memory":
@@ -19,7 +20,9 @@ async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
     module = pytest.importorskip("tests.support.postgres", exc_type=ImportError)
     if request.param == "server" and not await module.at_hand():
         pytest.skip("no PostgreSQL server is at hand")
-    async with module.postgres_backend("server" if request.param == "server" else "embedded") as made:
+    if request.param == "citus" and not GIVEN:
+        pytest.skip("JOINERY_TEST_CITUS_URL is not set")
+    async with module.postgres_backend("embedded" if request.param == "postgres" else request.param) as made:
         yield made
 
 

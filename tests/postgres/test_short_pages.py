@@ -10,7 +10,6 @@ import pytest_asyncio
 from adapters.memory.clock import SystemClock
 from adapters.postgres.catalogue_query import walked_along
 from adapters.postgres.connecting import connect
-from adapters.postgres.listing import LOOKED
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
@@ -26,7 +25,7 @@ from tests.postgres.databases import database_alone
 from tests.support import builders
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-ROWS = LOOKED * 5 // 2
+ROWS = 25_000
 NOW = datetime.now(UTC)
 YESTERDAY = NOW - timedelta(hours=36)
 Reading = Callable[[], Any]

@@ -41,6 +41,10 @@ from tests.support import builders
 from tests.support.network import relay
 
 
+async def _served(org: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     """One way of keeping everything. `now` is its time; `pass_time` lets some of it go by, for leases and due times.
@@ -70,11 +74,15 @@ class Backend:
     offer: Callable[[Plan], Awaitable[None]]
     """Put a plan on offer, or change it, as an operator does."""
     plan: str = "standard"
+    served: Callable[[str], Awaitable[bool]] = _served
+    """Whether `delivery_log` and `shards` are those of this organisation: on a cluster each node has its own."""
 
     async def organisation(self, **changes: object) -> Organisation:
         """A new organisation on the plan."""
         plan = await self.registry.plan(self.plan)
         made = builders.organisation(**({"plan": plan} if plan else {}) | changes)
+        while not await self.served(made.id):
+            made = builders.organisation(**({"plan": plan} if plan else {}) | changes)
         await self.registry.create(made)
         return made
 

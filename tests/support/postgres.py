@@ -7,10 +7,12 @@ started in a directory of its own.
 import asyncio
 import atexit
 import os
+import random
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -36,12 +38,14 @@ from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from domain.kernel.plain import plain
+from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Plan
 from domain.webhooks.model import SHARDS
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
 from entrypoints.up.postgres import Postgres
 from tests.support.backend import Backend
+from tests.support.citus import cluster_database, drop
 
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "max_connections": "60"}
 _OFFER = """
@@ -87,6 +91,9 @@ async def _server() -> str:
 
 async def database(where: str = "embedded") -> str:
     """The address of a migrated database that this process has for itself."""
+    if where == "citus" and where not in _made:
+        _made[where] = address = await cluster_database("test")
+        atexit.register(lambda: asyncio.run(drop(address)))
     if where not in _made:
         server = MACHINES_OWN if where == "server" else await _server()
         name = f"joinery_test_{os.getpid()}"
@@ -142,9 +149,14 @@ async def postgres_backend(where: str = "embedded") -> AsyncIterator[Backend]:
     """Everything in one database."""
     address = await database(where)
     pool = Pool(address, size=10)
-    shards = PostgresShards(pool, SHARDS)
+    node = random.choice(await pool.holding())
+    shards = PostgresShards(pool, SHARDS, node)
+
+    async def served(org: str) -> bool:
+        return list(await pool.homes([Tenant(org, True)])) == [node]
+
     try:
-        yield assembled(pool, shards, address)
+        yield replace(assembled(pool, shards, address), served=served)
     finally:
         await shards.close()
         await pool.close()

@@ -34,7 +34,8 @@ class NetworkRelay:
         self._swept = float("-inf")
 
     async def run(self) -> None:
-        """Copy until cancelled; trouble with a database is waited out."""
+        """Copy until cancelled; trouble with a database is waited out. Each term of leading asks anew how far it has come."""
+        self._forget()
         async with self._signals.subscribe(Channel.EVENTS) as listener:
             while True:
                 try:

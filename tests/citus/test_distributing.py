@@ -1,0 +1,153 @@
+"""`joinery cluster init`: empty, with data, cut off half-way, and again after a migration."""
+
+import asyncio
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from adapters.postgres.cluster.coordinator import ClusterError, coordinator
+from adapters.postgres.cluster.distributing import REFERENCE, places
+from adapters.postgres.cluster.status import status
+from adapters.postgres.connecting import connect
+from adapters.postgres.dump import snapshot
+from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.migrate import migrate
+from adapters.postgres.pool import Pool
+from entrypoints.cli.main import main
+from tests.citus.filling import contents, fill
+from tests.support.citus import at, nodes, run, spread
+
+pytestmark = pytest.mark.asyncio
+
+
+async def _missing(address: str) -> tuple[str, ...]:
+    async with coordinator(address) as found:
+        return (await places(found)).missing
+
+
+async def test_an_empty_database_is_migrated_and_distributed(empty: str) -> None:
+    await migrate(empty)
+    told = await spread(empty)
+    assert [line for line in told if "every node" in line] == [f"{name}: to every node" for name in REFERENCE]
+    async with coordinator(empty) as found:
+        placed = await places(found)
+        assert placed.missing == () and {"jobs", "events", "products"} <= set(placed.done)
+        assert "schema_migrations" in placed.local and not set(placed.local) & set(placed.done)
+        groups = await found.rows(
+            "SELECT DISTINCT colocation_id FROM citus_tables WHERE citus_table_type = 'distributed'"
+        )
+        assert len(groups) == 1, "an organisation's rows lie on one node"
+
+
+async def test_data_moves_along_and_nothing_is_lost(plain: str) -> None:
+    await fill(plain)
+    before = await contents(plain)
+    await spread(plain)
+    assert await contents(plain) == before
+    left = await run(
+        plain, "SELECT count(*) FROM ONLY products", "SELECT pg_relation_size('products'), pg_relation_size('jobs')"
+    )
+    assert left == [(0, 0)], "the coordinator keeps no copy"
+    async with coordinator(plain) as found:
+        seen = await status(found)
+    assert sum(node.tenants for node in seen.nodes) == 3 and seen.nodes[0].tenants == 0
+    assert sum(node.open_jobs for node in seen.nodes) == len(before["jobs"])
+
+
+async def test_it_goes_on_where_it_was_cut_off(plain: str) -> None:
+    await fill(plain)
+    before = await contents(plain)
+    async with coordinator(plain) as found:
+        await found.rows("SELECT create_reference_table('plans')")
+        await found.rows("SELECT create_reference_table('organisations')")
+        await found.rows("SELECT create_distributed_table('jobs', 'org', colocate_with => 'none', shard_count => 4)")
+    assert "plans" not in await _missing(plain) and "members" in await _missing(plain)
+    await spread(plain)
+    assert await _missing(plain) == () and await contents(plain) == before
+
+
+async def test_again_it_does_what_is_left(plain: str) -> None:
+    await spread(plain)
+    assert await migrate(plain) == [], "migrating goes on on a cluster"
+    async with await connect(plain, "joinery migrate") as owner:
+        await owner.execute(
+            'CREATE TABLE novelties (org text COLLATE "C", livemode boolean, id text, PRIMARY KEY (org, livemode, id))'
+        )
+        await owner.execute("SELECT protect_tenant_table('novelties')")
+    assert await _missing(plain) == ("novelties",)
+    assert await spread(plain) == ["novelties: by organisation"]
+    assert await spread(plain) == []
+
+
+async def test_processes_must_be_stopped(plain: str) -> None:
+    pool = Pool(plain, size=1)
+    async with pool.system() as link:
+        await link.cursor.execute("SELECT 1")
+        with pytest.raises(ClusterError, match="stop them all"):
+            await spread(plain)
+    await pool.close()
+    assert await spread(plain)
+
+
+async def test_a_worker_is_told_apart(plain: str) -> None:
+    host, port = (await nodes())[1]
+    with pytest.raises(ClusterError, match="is a worker"):
+        async with coordinator(at(host, port, str(conninfo_to_dict(plain)["dbname"]))):
+            pass
+
+
+async def test_days_are_made_and_dropped_and_kept_rows_stay(plain: str) -> None:
+    await fill(plain)
+    await spread(plain)
+    pool = Pool(plain, size=1)
+    maintenance = PostgresMaintenance(pool)
+    async with pool.owner() as link:
+        cursor = await link.connection.execute(
+            "SELECT (now() + interval '20 days')::date, (now() + interval '400 days')::date"
+        )
+        soon, late = (await cursor.fetchall())[0]
+        await link.connection.execute("UPDATE request_logs SET created_at = now() + interval '21 days'")
+    await maintenance.partitions(soon)
+    [(made, rows)] = await run(
+        plain,
+        f"SELECT to_regclass('request_logs_{soon:%Y%m%d}') IS NOT NULL, (SELECT count(*) FROM request_logs)",
+    )
+    assert made and rows == len((await contents(plain))["request_logs"]) > 0
+    assert [count for (count,) in await run(plain, "SELECT count(*) FROM request_logs_default")] == [0], (
+        "strays went into their day"
+    )
+    await maintenance.partitions(late)
+    assert (await contents(plain))["request_logs"] == []
+    await maintenance.statistics()
+    await pool.close()
+
+
+async def test_what_a_plan_keeps_no_longer_is_purged(plain: str) -> None:
+    await fill(plain)
+    await spread(plain)
+    pool = Pool(plain, size=1)
+    async with pool.owner() as link:
+        cursor = await link.connection.execute("SELECT (now() + interval '20 days')::date, count(*) FROM request_logs")
+        later, rows = (await cursor.fetchall())[0]
+    assert await PostgresMaintenance(pool).purge_request_logs(later) == rows > 0
+    assert (await contents(plain))["request_logs"] == []
+    await pool.close()
+
+
+async def test_a_backup_sees_all_of_it(plain: str) -> None:
+    await fill(plain)
+    before = await contents(plain)
+    await spread(plain)
+    async with snapshot(plain) as seen:
+        for table in await seen.tables():
+            async for _ in seen.rows(table):
+                pass
+            assert seen.copied == len(before[table.name]), table.name
+
+
+async def test_the_command(plain: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("JOINERY_DATABASE_URL", plain)
+    await run(plain, "DROP INDEX IF EXISTS sources_inbound_address")
+    for command in (["init", "--shards", "4"], ["init"], ["status"], ["status", "--json"]):
+        assert await asyncio.to_thread(main, ["cluster", *command]) == 0, capsys.readouterr().err
+    assert "Every table has its place" in capsys.readouterr().out

@@ -1,0 +1,164 @@
+"""`joinery cluster move` while the organisation is written, followed by polls and streams, and delivered."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import aiohttp
+import pytest
+
+from adapters.postgres.cluster.coordinator import ClusterError, coordinator
+from adapters.postgres.cluster.moving import Moved, move, rebalance
+from adapters.postgres.errors import StaleRoute
+from adapters.postgres.pool import Pool
+from benchmarks.receiving import Receiving
+from domain.kernel.errors import Unavailable
+from domain.kernel.tenancy import Tenant
+from entrypoints.container import Container
+from tests.citus.following import Follower
+from tests.citus.homes import counted, home_of
+from tests.flows.stage import Stage, Tenancy
+from tests.flows.test_following import run
+from tests.support import builders
+from tests.support.receiver import hook, receiver
+
+MOVES = 2
+READERS = 2
+
+
+class Writers:
+    """Change sources and tell so, whatever happens meanwhile; what was refused is tried again by the next one."""
+
+    def __init__(self, container: Container, tenant: Tenant, sources: list[str]) -> None:
+        self._uow, self._tenant, self._sources = container.uow(), tenant, sources
+        self.committed = self.refused = 0
+
+    async def write(self, source: str, done: asyncio.Event) -> None:
+        """Until told that it is done."""
+        while not done.is_set():
+            try:
+                await self._once(source)
+            except Unavailable:
+                self.refused += 1
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.005)
+
+    async def _once(self, source: str) -> None:
+        async with self._uow.begin(self._tenant, builders.CALL) as tx:
+            found = await tx.sources.get(source, lock=True)
+            assert found is not None, "what was written is there, wherever"
+            changed = found.changed(tx.now)
+            await tx.sources.save(changed)
+            await tx.events.append([builders.event(source, version=changed.version)])
+        self.committed += 1
+
+
+def test_nothing_is_missing_out_of_order_or_elsewhere(stage: Stage, tenants: dict[str, list[Tenancy]]) -> None:
+    mover, *neighbours = [tenancy for there in tenants.values() for tenancy in there]
+    found: dict[str, Any] = {}
+    with receiver(stage) as at:
+        one = hook(mover.api, at, ("source.degraded",))
+
+        async def work(container: Container) -> None:
+            found["seen"], found["writers"], found["moves"] = await _moved_while_used(stage, container, mover)
+
+        run(stage, work)
+        writers, seen, moves = found["writers"], found["seen"], found["moves"]
+        stored = stage.rows(
+            "SELECT subject, version FROM events WHERE org = %(org)s AND NOT livemode ORDER BY position",
+            org=mover.tenant.org,
+        )
+        assert len(moves) == MOVES and len({moved.target for moved in moves}) == 2 and moves[0].isolated
+        assert len(stored) == writers.committed > 50
+        assert all(reader == stored for reader in seen), "each reader saw all of it, once and in order"
+        _holds_alone(stage, tenants, mover, len(stored))
+        _delivered(at, one, len(stored))
+    for neighbour in neighbours:
+        assert neighbour.api.call("GET", "/v1/sources").status == 200
+
+
+async def _moved_while_used(stage: Stage, container: Container, mover: Tenancy) -> tuple[Any, Writers, list[Moved]]:
+    sources = [builders.source() for _ in range(3)]
+    async with container.uow().begin(mover.tenant, builders.CALL) as tx:
+        for source in sources:
+            await tx.sources.add(source)
+    writers, done = Writers(container, mover.tenant, [source.id for source in sources]), asyncio.Event()
+    headers = {"Authorization": f"Bearer {mover.api.secret}"}
+    timeout = aiohttp.ClientTimeout(total=200)
+    moves: list[Moved] = []
+
+    async def moving() -> None:
+        await asyncio.sleep(1)
+        for _ in range(MOVES):
+            async with coordinator(stage.database_url) as cluster:
+                moves.append(await move(cluster, mover.tenant.org, None, lambda line: None))
+            await asyncio.sleep(1)
+        done.set()
+
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{stage.port}", headers=headers, timeout=timeout) as http:
+        writing = [writers.write(source.id, done) for source in sources]
+
+        async def finish() -> None:
+            await asyncio.gather(moving(), *writing)
+
+        followers = [Follower(http, done, lambda: writers.committed) for _ in range(2 * READERS)]
+        polls, streams = followers[:READERS], followers[READERS:]
+        await asyncio.gather(finish(), *(one.poll() for one in polls), *(one.stream() for one in streams))
+    return [follower.seen for follower in followers], writers, moves
+
+
+def _holds_alone(stage: Stage, tenants: dict[str, list[Tenancy]], mover: Tenancy, count: int) -> None:
+    """What is left at the old node is cleared away there by and by."""
+    home = home_of(stage, mover.tenant.org)
+    assert counted(stage, home, "events", mover.tenant.org) == count
+    for name in tenants.keys() - {home}:
+        assert counted(stage, name, "events", mover.tenant.org) == 0
+
+
+def _delivered(at: Receiving, one: Any, count: int) -> None:
+    got = one.gets(count, within=60)
+    ids = Counter(each.event["id"] for each in got)
+    assert len(ids) == count, "every event is delivered at least once"
+
+
+@pytest.mark.asyncio
+async def test_a_stale_route_raises_and_the_next_try_is_right(stage: Stage) -> None:
+    tenancy = await asyncio.to_thread(stage.organisation)
+    pool, tenant = Pool(stage.database_url, size=2), tenancy.tenant
+    counting = "SELECT count(*) FROM jobs WHERE org = %(org)s AND livemode = %(livemode)s"
+    adding = (
+        "INSERT INTO jobs (org, livemode, id, kind, lane, args, run_at, created_at) "
+        "VALUES (%(org)s, %(livemode)s, 'j', 'k', 'l', '{}', now() + interval '1 day', now())"
+    )
+    values = {"org": tenant.org, "livemode": tenant.livemode}
+    async with pool.tenant(tenant) as link:
+        await link.cursor.execute(counting, values)
+    for statement in (counting, adding):
+        async with coordinator(stage.database_url) as cluster:
+            await move(cluster, tenant.org, None, lambda line: None)
+        with pytest.raises(StaleRoute):
+            async with pool.tenant(tenant) as link:
+                await link.cursor.execute(statement, values)
+        async with pool.tenant(tenant) as link:
+            assert await (await link.cursor.execute(counting, values)).fetchone() == (0,)
+    async with coordinator(stage.database_url) as cluster:
+        await move(cluster, tenant.org, None, lambda line: None)
+    assert await pool.rows(tenant, counting, values) == [(0,)], "a read is done again by itself"
+    await pool.close()
+
+
+@pytest.mark.asyncio
+async def test_where_it_cannot_go(stage: Stage) -> None:
+    tenancy = await asyncio.to_thread(stage.organisation)
+    home = await asyncio.to_thread(home_of, stage, tenancy.tenant.org)
+    async with coordinator(stage.database_url) as cluster:
+        for where, words in ((home, "already"), ("nowhere:1", "no other node")):
+            with pytest.raises(ClusterError, match=words):
+                await move(cluster, tenancy.tenant.org, where, lambda line: None)
+
+
+@pytest.mark.asyncio
+async def test_rebalancing_comes_to_rest(stage: Stage) -> None:
+    async with coordinator(stage.database_url) as cluster:
+        await rebalance(cluster, lambda line: None)
+        assert await rebalance(cluster, lambda line: None) == 0

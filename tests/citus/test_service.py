@@ -1,0 +1,80 @@
+"""The whole service for organisations on two nodes: feeds, lists, search, changes, stream, webhooks."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.receiving import Receiving
+from tests.citus.homes import counted, home_of
+from tests.flows.feeds import catalogue, record, stock
+from tests.flows.stage import Stage, Tenancy
+from tests.support.receiver import hook, receiver
+
+PRODUCTS, VARIANTS = 30, 2
+OFFERS = PRODUCTS * VARIANTS
+
+Tenants = dict[str, list[Tenancy]]
+
+
+@pytest.fixture(scope="module")
+def at(stage: Stage) -> Iterator[Receiving]:
+    """A receiver; every endpoint has a path of its own."""
+    with receiver(stage) as client:
+        yield client
+
+
+def test_a_feed_is_taken_in_read_followed_and_delivered(stage: Stage, tenants: Tenants, at: Receiving) -> None:
+    every = [tenancy for there in tenants.values() for tenancy in there]
+    assert len(tenants) >= 2 and len(every) >= 4
+    hooks = {tenancy.tenant.org: hook(tenancy.api, at, ("product.created",)) for tenancy in every}
+    for tenancy in every:
+        api = tenancy.api
+        source = api.source("file", config={"currency": "usd"})
+        for content in (
+            catalogue(PRODUCTS, VARIANTS),
+            catalogue(PRODUCTS, VARIANTS, price=110),
+            stock(PRODUCTS, VARIANTS),
+        ):
+            assert api.upload(source, content)["status"] == "succeeded"
+        assert len(api.whole("/v1/products")) == PRODUCTS and len(api.whole("/v1/offers")) == OFFERS
+        assert len(api.whole("/v1/products", q="walnut")) == sum(n % 4 == 1 for n in range(PRODUCTS))
+        assert len(api.whole("/v1/products", brand="fermob", source=source)) == PRODUCTS // 3
+        told = Counter(event["type"] for event in changes(tenancy))
+        assert told["product.created"] == PRODUCTS and told["offer.created"] == OFFERS
+        assert told["offer.changed"] >= 2 * OFFERS
+    for tenancy in every:
+        node = home_of(stage, tenancy.tenant.org)
+        for name in tenants:
+            rows = counted(stage, name, "products", tenancy.tenant.org)
+            assert rows == (PRODUCTS if name == node else 0), "each node holds its own tenants alone"
+    for org, one in hooks.items():
+        got = one.gets(PRODUCTS, within=60)
+        assert len(got) == PRODUCTS and {each.event["tenant_id"] for each in got} == {org}
+
+
+def changes(tenancy: Tenancy) -> list[dict[str, str]]:
+    """Every event of the tenant, page by page."""
+    found: list[dict[str, str]] = []
+    query: dict[str, str] = {"limit": "200"}
+    while True:
+        page = tenancy.api.get("/v1/changes", **query)
+        found += page["data"]
+        if page["caught_up"]:
+            return found
+        query["cursor"] = page["next_cursor"]
+
+
+def test_a_pushed_record_is_there(tenants: Tenants) -> None:
+    for there in tenants.values():
+        api = there[1].api
+        source = api.source("push", config={"currency": "usd"})
+        assert api.ended(api.push(source, [record("a"), record("b")])["id"])["status"] == "succeeded"
+        assert len(api.whole("/v1/products", source=source)) == 2
+
+
+def test_nobody_sees_another_nodes_tenants(tenants: Tenants) -> None:
+    (one, *_), (other, *_) = list(tenants.values())[:2]
+    product = one.api.source("push", config={"currency": "usd"})
+    assert other.api.call("GET", f"/v1/sources/{product}").status == 404
+    assert one.api.call("GET", f"/v1/sources/{product}").status == 200

@@ -1,0 +1,93 @@
+"""Databases on a Citus cluster that is at hand, for tests that run where there is one.
+
+`JOINERY_TEST_CITUS_URL` names a database at a coordinator (as a superuser, of whom every node takes connections) that knows its
+workers; tests make databases of their own on the same servers. How to get such a cluster: docs/cluster.md.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from adapters.postgres.cluster.coordinator import coordinator
+from adapters.postgres.cluster.distributing import distribute
+from adapters.postgres.migrate import migrate
+
+GIVEN = os.environ.get("JOINERY_TEST_CITUS_URL")
+SHARDS = 4
+
+
+async def nodes() -> list[tuple[str, int]]:
+    """Host and port of every node, the coordinator first."""
+    assert GIVEN, "ask for this only where there is a cluster"
+    async with await psycopg.AsyncConnection.connect(GIVEN, autocommit=True) as connection:
+        cursor = await connection.execute(
+            "SELECT nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary' ORDER BY groupid"
+        )
+        found: list[tuple[str, int]] = await cursor.fetchall()
+    assert len(found) >= 3, "the suite needs a coordinator and two workers"
+    return found
+
+
+def at(host: str, port: int, database: str | None = None) -> str:
+    """The address of a database on one of the nodes."""
+    given: dict[str, Any] = dict(conninfo_to_dict(GIVEN or ""))
+    return make_conninfo(**given | {"host": host, "port": port} | ({"dbname": database} if database else {}))
+
+
+async def cluster_database(label: str, *, distributed: bool = True, migrated: bool = True) -> str:
+    """The address of a new database at the coordinator, with the extension and its workers; mostly distributed."""
+    name = f"joinery_{label}_{os.getpid()}"
+    every = await nodes()
+    for host, port in every:
+        await run(at(host, port), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", f"CREATE DATABASE {name}")
+    for host, port in every:
+        await run(at(host, port, name), "CREATE EXTENSION citus")
+    (host, port), *workers = every
+    address = at(host, port, name)
+    await run(address, f"SELECT citus_set_coordinator_host('{host}', {port})")
+    await run(address, *(f"SELECT citus_add_node('{worker}', {port})" for worker, port in workers))
+    if migrated or distributed:
+        await migrate(address)
+    if distributed:
+        await spread(address)
+    return address
+
+
+async def spread(address: str) -> list[str]:
+    """Distribute the tables; answers what was told meanwhile."""
+    told: list[str] = []
+    await run(address, "DROP INDEX IF EXISTS sources_inbound_address")
+    async with coordinator(address) as found:
+        await distribute(found, SHARDS, told.append)
+    return told
+
+
+async def drop(address: str) -> None:
+    """Drop the database on every node."""
+    name = conninfo_to_dict(address)["dbname"]
+    for host, port in await nodes():
+        await run(at(host, port), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+@asynccontextmanager
+async def cluster_alone(label: str, *, distributed: bool = True, migrated: bool = True) -> AsyncIterator[str]:
+    """A new database that is dropped afterwards."""
+    address = await cluster_database(label, distributed=distributed, migrated=migrated)
+    try:
+        yield address
+    finally:
+        await drop(address)
+
+
+async def run(address: str, *statements: str) -> list[tuple[Any, ...]]:
+    """Statements one after the other, each by itself; answers the rows of the last."""
+    rows: list[tuple[Any, ...]] = []
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+        for statement in statements:
+            cursor = await connection.execute(statement.encode())
+            rows = await cursor.fetchall() if cursor.description else []
+    return rows
