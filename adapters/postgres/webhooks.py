@@ -194,7 +194,12 @@ def deliveries_sql(name: str, wanted: DeliveryFilter, page_request: PageRequest)
     """
     by_status = wanted.status not in (None, DeliveryStatus.SUCCEEDED)
     walked = "by_status" if by_status else "by_type" if wanted.type is not None else "by_endpoint"
-    names = {walked, "cut" if _cut(wanted) else "whole", "backwards" if page_request.backwards else "forwards", *wanted.given()}
+    names = {
+        walked,
+        "cut" if _cut(wanted) else "whole",
+        "backwards" if page_request.backwards else "forwards",
+        *wanted.given(),
+    }
     return rendered(SQL[name], frozenset(names), page_request.limit + 1)
 
 
