@@ -115,8 +115,7 @@ class Pages(Follower):
         page = json.loads(content)
         self.take([Told(event["id"], event["tenant_id"]) for event in page["data"]])
         self.cursor = page["next_cursor"]
-        live = page["data"] and "wait" in self.query  # it says so of the moment at which these events were read
-        if page["caught_up"] and not live and "types" not in self.query:
+        if page["caught_up"] and "types" not in self.query:
             self.hold_to(known)
         return bool(page["data"]) or "wait" in self.query
 

@@ -194,7 +194,9 @@ class ChangesService:
         if self._at_known_end(tenant, after):
             with idle():
                 page = await self.next(tenant, after, limit, wanted, seconds)
-            if page.count or self._proved_end(tenant, page.position, began):
+            proved = self._proved_end(tenant, page.position, began)
+            if page.count or proved:
+                page.caught_up = page.caught_up and proved
                 return page
         page = await self.page(tenant, after, limit, wanted, patient=True)
         left = began + seconds - loop.time()

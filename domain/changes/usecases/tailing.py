@@ -189,16 +189,18 @@ class LogTailer:
     async def _sweep(self) -> None:
         """Nobody need have said anything: one question tells how far all followed logs go, another who may see others'.
 
-        Licences are asked for after the bounds, or what they open would be passed by unseen.
+        Licences are asked for after the bounds, or what they open would be passed by unseen. Who joins meanwhile was not
+        asked for.
         """
         self._swept = asyncio.get_running_loop().time()
-        tenants = {channel.view.tenant for channel in self._channels.values()}
+        channels = list(self._channels.values())
+        tenants = {channel.view.tenant for channel in channels}
         if not tenants:
             return
         logs = tenants | {network_of(tenant.livemode) for tenant in tenants}
         found = await self.high_watermarks.look(logs)
         licensed = await self.log.licensed(tenants)
-        for channel in list(self._channels.values()):
+        for channel in channels:
             channel.learn(licensed)
             if (bounds := found.get(channel.view.log)) is None:
                 continue

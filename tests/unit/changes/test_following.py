@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Collection
 from datetime import timedelta
 from random import Random
 from types import ModuleType
@@ -310,6 +311,32 @@ async def test_a_holder_hears_what_the_licence_covers_and_nothing_else() -> None
             assert "stock" not in told["facets"] and "previous_version" not in told
             assert [field["path"] for field in whole["fields"]] == ["cost", "quantity"]
             await quiet(subscription, 0.05)
+
+
+async def test_who_joins_while_licences_are_asked_for_is_not_taken_for_one_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running(idle=0.05) as log:
+        owner, catalogue, other = Tenant(new_id("org"), True), new_id("cat"), Tenant(new_id("org"), True)
+        log.grant(owner, catalogue, log.tenant.org)
+        made = await _offer(log, owner, catalogue, "price") + await _offer(log, owner, catalogue, "price")
+        ask, asked, answer = log.events.licensed, asyncio.Event(), asyncio.Event()
+
+        async def slowly(tenants: Collection[Tenant]) -> frozenset[Tenant]:
+            if asked.is_set() or log.tenant in tenants:
+                return await ask(tenants)
+            asked.set()
+            await answer.wait()
+            return await ask(tenants)
+
+        async with log.tailer.follow(other, START) as first:
+            await quiet(first, 0.02)
+            monkeypatch.setattr(log.events, "licensed", slowly)
+            await asked.wait()
+            async with log.tailer.follow(log.tenant, START) as subscription:
+                answer.set()
+                await asyncio.sleep(0.02)
+                assert await take(subscription, 2) == made
 
 
 async def test_a_grant_by_name_adds_groups() -> None:
