@@ -31,8 +31,8 @@ SHARDS = (32, 64, 256)
 DRAWS = 20
 """Sets of tenants: what comes of hashing is luck."""
 ISOLATED = (1, 3, 10)
-HOLD = Hold(transaction=0.0012, event=0.000010)
-COSTS = RelayCosts(transaction=0.004, owner=0.00035, event=0.00012, known=0.000004)
+HOLD = Hold(transaction=0.0010, event=0.000008)
+COSTS = RelayCosts(transaction=0.0032, owner=0.00043, event=0.00005, known=0.000004)
 WRITES = (300, 1_000, 3_000)
 """Transactions a second of all tenants; one in twenty is a chunk of a run."""
 BULK, CHUNK = 0.05, 500
