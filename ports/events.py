@@ -22,6 +22,16 @@ class Splice:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What `holder` (`*` for everybody) may see of the network's event at `position`, which is `owner`'s."""
+
+    position: int
+    owner: str
+    holder: str
+    groups: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Recent:
     """Events, newest first. Everything asked for from `position` on is among them."""
 
@@ -68,6 +78,10 @@ class EventReader(Protocol):
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
         """Those of the tenants that may see anything of others' catalogues."""
+        ...
+
+    async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[Grant]:
+        """What licences show these tenants of the events of a network's log between the positions."""
         ...
 
     async def page(

@@ -13,6 +13,7 @@ from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from ports.events import EventRendering, Recent, Splice
+from ports.events import Grant as LicenceShown
 from ports.signals import Channel, Signal
 
 
@@ -123,6 +124,16 @@ class MemoryEventReader:
             for tenant in tenants
             if any(_opens(grant, owner, tenant) and owner.org != tenant.org for owner, grant in grants)
         )
+
+    async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[LicenceShown]:
+        holders = {"*", *(tenant.org for tenant in tenants)}
+        return [
+            LicenceShown(kept.position, owner.org, grant.holder, grant.groups)
+            for kept in self._store.committed(EVENTS, log).values()
+            if after < kept.position <= up_to
+            for owner, grant in self._store.everyone(GRANTS)
+            if owner == kept.owner and grant.catalogue == kept.event.catalogue and grant.holder in holders
+        ]
 
     async def page(
         self,

@@ -23,7 +23,7 @@ from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
-from ports.events import Recent, Splice
+from ports.events import Grant, Recent, Splice
 
 
 class PostgresEventReader:
@@ -49,6 +49,9 @@ class PostgresEventReader:
         async with self._pool.reference() as link:
             rows = await (await link.cursor.execute(SQL["licensed"], params)).fetchall()
         return frozenset(Tenant(org, livemode) for org, livemode in rows)
+
+    async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[Grant]:
+        return await self._network.grants(log, after, up_to, tenants)
 
     async def page(
         self,

@@ -46,10 +46,3 @@ async def test_a_database_clock_that_was_days_ahead(backend: Backend, tenant: Te
     assert bounds.holds(reader)
     page = await backend.events.page(View.own(tenant), reader, bounds.end, 100, wanted)
     assert ids(page.events) == made, (page.position, bounds.end)
-
-
-async def test_the_place_to_go_on_after_two_epochs() -> None:
-    """Expected: 90. A log went back to 90, grew, and went back (or was promoted) once more at 150: who stood at 120 in the first
-    epoch has none of 91 to 120 of the present one. `nearest` knows only where the last epoch began."""
-    bounds = LogBounds(epoch=3, last=160, began=150)  # epoch 1 was left behind 90, epoch 2 behind 150
-    assert bounds.nearest(LogPosition(1, 120)).position <= 90

@@ -30,7 +30,7 @@ async def desk(backend: Backend, tenant: Tenant) -> Desk:
 
 async def goes_back(backend: Backend, first: int, *owners: Tenant) -> None:
     """The network's log loses its events from there on, and with them where the owners were; an epoch begins."""
-    epoch = (await bounds_of(backend, NETWORK)).epoch
+    told = await bounds_of(backend, NETWORK)
     await forget(backend, NETWORK, first)
     reader: Any = backend.events
     if isinstance(reader, MemoryEventReader):
@@ -40,7 +40,7 @@ async def goes_back(backend: Backend, first: int, *owners: Tenant) -> None:
         async with reader._pool.owner() as link:
             orgs = [owner.org for owner in owners]
             await link.cursor.execute("DELETE FROM network_checkpoints WHERE owner = ANY(%s)", (orgs,))
-    await backend.events.begin_epoch(NETWORK, epoch)
+    await backend.events.begin_epoch(NETWORK, told.end)
 
 
 async def relay(backend: Backend, *owners: Tenant) -> None:

@@ -73,7 +73,7 @@ async def test_a_place_of_an_earlier_epoch_without_a_time() -> None:
         await log.relay()
         end = await log.end()
         log.forget(4, network_of(True))
-        await log.events.begin_epoch(network_of(True), end.network.epoch)
+        await log.events.begin_epoch(network_of(True), end.network)
         await log.write(6, owner, catalogue="cat_1", network=True)
         await log.relay()
         lost = FeedPosition(end.own, LogPosition(end.network.epoch, 6))

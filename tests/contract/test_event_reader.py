@@ -254,3 +254,19 @@ async def test_what_was_dropped_by_age_is_behind_the_low_watermark(backend: Back
     more = await written(backend, tenant)
     assert ids((await backend.events.page(view, start.behind(events[4]), END, 10, ALL)).events) == more
     assert (await bounds_of(backend, tenant)).last == 6
+
+
+async def test_where_one_goes_on_after_two_epochs(backend: Backend, tenant: Tenant) -> None:
+    """Of what an epoch told, no more may be left than its own end and that of each later one."""
+    await written(backend, tenant, 12)
+    first = await bounds_of(backend, tenant)
+    await forget(backend, tenant, 10)
+    await backend.events.begin_epoch(tenant, first.end)
+    await written(backend, tenant, 7)
+    second = await bounds_of(backend, tenant)
+    await forget(backend, tenant, 15)
+    await backend.events.begin_epoch(tenant, second.end)
+    bounds = await bounds_of(backend, tenant)
+    assert bounds.epoch not in (first.epoch, second.epoch)
+    assert bounds.nearest(first.end).position <= 9
+    assert bounds.nearest(second.end).position <= 14

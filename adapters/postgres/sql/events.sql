@@ -180,6 +180,11 @@ FROM (
 ORDER BY e.position ASC --? forwards
 ORDER BY e.position DESC --? backwards
 
+-- grants --
+SELECT e.position, e.owner, l.holder, l.groups FROM events e
+JOIN licences l ON l.org = e.owner AND l.livemode = %(livemode)s AND l.catalogue = e.catalogue AND l.holder = ANY(%(holders)s)
+WHERE e.org = %(org)s AND e.livemode = %(livemode)s AND e.position > %(after)s AND e.position <= %(up_to)s
+
 -- network_body --
 SELECT body FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(position)s
 

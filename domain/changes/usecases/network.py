@@ -73,18 +73,17 @@ class NetworkRelay:
             self._checkpoints |= await self._network.checkpoints(livemode)
 
     async def relay(self, publishers: Mapping[Tenant, LogBounds]) -> None:
-        """Copy what is new of these publishers' logs, as they stand in their bounds.
-
-        It ends early when somebody else has copied meanwhile: the next look begins with the checkpoints as they are.
-        """
+        """Copy what is new of these publishers' logs, as they stand in their bounds."""
         waiting = {owner: bounds for owner, bounds in publishers.items() if self._looked.get(owner) != bounds.end}
         while waiting:
             for livemode in (True, False):
                 owners = {owner: waiting[owner] for owner in waiting if owner.livemode == livemode}
                 if not await self._copy(livemode, owners):
                     LOG.warning("somebody else fills the network's log as well; the checkpoints are read again")
-                    self._forget()
-                    return
+                    self._checkpoints.clear()
+                    self._looked.clear()
+                    await asyncio.sleep(PAUSE)
+                    await self._begin()
             left = {owner: bounds for owner, bounds in waiting.items() if self._looked.get(owner) != bounds.end}
             waiting = {owner: left[owner] for owner in sorted(left, key=lambda owner: owner in self._turns)}
             self._turns.clear()

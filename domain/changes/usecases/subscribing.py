@@ -115,6 +115,11 @@ class LogChannel:
     """Position and bytes of what was handed out and may still be held, and (`weight`) the bytes in all."""
     weight: int = 0
 
+    @property
+    def key(self) -> tuple[Tenant, LogPosition]:
+        """Which log, and how far it was read."""
+        return self.view.log, self.position
+
     def join(self, after: LogPosition, wanted: EventFilter, most: int, news: asyncio.Event) -> LogSubscription:
         """One more that follows, from there."""
         subscription = LogSubscription(self, after, most, wanted, news)
@@ -144,9 +149,13 @@ class LogChannel:
         """Read what is new, and hand it out; answers whether there is more. Raises CursorExpired."""
         end = LogPosition(self.position.epoch, OPEN_END)
         batch = await self.reading.read_batch(self.view, self.position, end, limit, ALL, most_bytes=most_bytes)
+        self.hand_on(batch)
+        return not batch.caught_up
+
+    def hand_on(self, batch: EventBatch) -> None:
+        """What is new was read."""
         self.position = batch.position
         self._hand_out(batch)
-        return not batch.caught_up
 
     def _hand_out(self, batch: EventBatch) -> None:
         """Hand on what was read, to each what it asks for."""

@@ -32,7 +32,12 @@ class Intake:
         tenant, endpoint = queue.key
         while True:
             try:
-                start = await self._nearest(tenant, queue.taken_up_to)
+                taken = queue.taken_up_to
+                start = await self._nearest(tenant, taken)
+                if (
+                    start.network.epoch != taken.network.epoch
+                ):  # the network went back alone: its positions are others' by now
+                    known = frozenset(place for place in known if not place[0])
                 async with self._tailer.follow(tenant, start, most=MOST_WAITING) as subscription:
                     while True:
                         most = await queue.room()
