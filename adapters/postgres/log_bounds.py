@@ -40,5 +40,9 @@ async def _asked(
     pool: Pool, node: Node, logs: Sequence[Tenant], statement: LiteralString, missing: LogBounds | None
 ) -> dict[Tenant, LogBounds]:
     ask = reading(statement, orgs=[log.org for log in logs], livemodes=[log.livemode for log in logs])
-    found = {} if missing is None else dict.fromkeys(logs, missing)
-    return found | {Tenant(org, livemode): LogBounds(*numbers) for org, livemode, *numbers in await pool.on(node, ask)}
+    found = {Tenant(org, livemode): LogBounds(*numbers) for org, livemode, *numbers in await pool.on(node, ask)}
+    unknown = [log for log in logs if log not in found]
+    if missing is None or not unknown:
+        return found
+    homes = await pool.homes(unknown)  # one that has just been moved away is not missing, and is told of next time
+    return dict.fromkeys(homes.get(node, ()), missing) | found
