@@ -18,6 +18,14 @@ async def bounds_of(
 
     Logs on a node out of reach are left out. Raises Unavailable when all are.
     """
+    found = await _bounds_of(pool, logs, statement, missing)
+    moved = [log for log in logs if log not in found] if missing is not None else ()
+    return {**found, **await _bounds_of(pool, moved, statement, missing)} if moved else found
+
+
+async def _bounds_of(
+    pool: Pool, logs: Collection[Tenant], statement: LiteralString, missing: LogBounds | None
+) -> Mapping[Tenant, LogBounds]:
     homes = await pool.homes(logs)
     outcomes = await asyncio.gather(
         *(_asked(pool, node, tenants, statement, missing) for node, tenants in homes.items()), return_exceptions=True
