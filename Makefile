@@ -1,7 +1,8 @@
 # One command for each thing that people do here; `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check soak fuzz bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks
+.PHONY: help install run test check soak fuzz bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
+  bench-simulation
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -10,7 +11,7 @@ JOBS ?= auto
 SECONDS ?= 600
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
 install: $(STAMP) ## set up .venv with the command .venv/bin/joinery
 
@@ -42,7 +43,7 @@ soak: install ## the long tests
 fuzz: install ## files and requests of any kind at random, ten minutes each (SECONDS=600, ARGS)
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
-bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks: bench-%: install
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-simulation: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 bench-read: ## how fast lists and products are read
 bench-ingest: ## how fast feeds are taken in
@@ -50,3 +51,4 @@ bench-start: ## how long starting takes
 bench-write: ## how fast changes are written
 bench-feed: ## what the event log costs, and whether readers miss anything
 bench-webhooks: ## how fast events are delivered
+bench-simulation: ## what a cluster of many tenants comes to, reckoned

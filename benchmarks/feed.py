@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from benchmarks.append import append_figures
+from benchmarks.network import network_figures
 from benchmarks.publishing import Publisher
 from benchmarks.read import BARE, OURS, Bench, wait_for
 from benchmarks.stack import CALL, Stack, stack
@@ -14,7 +15,7 @@ from benchmarks.witnesses import witness_figures
 from domain.access.usecases import KeyRequest
 from domain.kernel.tenancy import Tenant
 
-PARTS = ("append", "readers", "page", "idle")
+PARTS = ("append", "readers", "page", "idle", "network")
 EVENTS, BATCH = 20_000, 1000
 
 
@@ -54,6 +55,10 @@ async def page_figures(parts: Stack, rounds: int, seconds: float) -> None:
 
 async def main(told: argparse.Namespace) -> None:
     """Every figure of the command, or those that are named."""
+    if "network" in told.only:
+        await network_figures(told.rounds, told.seconds, told.published, told.minutes * 60)
+    if told.only == ["network"]:
+        return
     async with stack(port=OURS, postgres_settings=slower(told.disk_ms)) as parts:
         if "append" in told.only:
             await append_figures(parts, told.rounds, told.seconds)
@@ -73,6 +78,9 @@ if __name__ == "__main__":
     options.add_argument("--minutes", type=float, default=1.0, help="of the readers, and of idling (default: 1)")
     options.add_argument(
         "--rate", type=float, default=1000.0, help="events a second beside the readers (default: 1000)"
+    )
+    options.add_argument(
+        "--published", type=float, default=200.0, help="events a second of all vendors together (default: 200)"
     )
     options.add_argument("--waiting", type=int, default=1000, help="idle long polls, and streams (default: 1000)")
     options.add_argument("--disk-ms", type=float, default=0.0, help="make every flush to disk so much slower")

@@ -91,11 +91,18 @@ SELECT %(org)s, true, {_id("run", "n")}, {_source("n", "n = 0")}, 'schedule', 's
 FROM generate_series(0, %(rows)s - 1) n""",
     "events": f"""
 INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, body)
-SELECT nextval('event_position'), %(org)s, true, {_id("evt", "n")},
+SELECT n + 1, %(org)s, true, {_id("evt", "n")},
     CASE WHEN n = 0 THEN 'source.blocked' WHEN n %% 10 = 0 THEN 'product.updated' ELSE 'offer.changed' END,
     {_id("ofr", "n")}, {_id("prod", _P, _PRODUCTS)}, {_source(_P, "n = 0")}, %(catalogue)s, 1, {_TIME.format(n="n")},
     convert_to('{{"id": "' || {_id("evt", "n")} || '", "type": "offer.changed", "data": "' || repeat('x', 300) || '"}}', 'UTF8')
 FROM generate_series(0, %(rows)s - 1) n""",
+    "event_logs": """
+INSERT INTO event_logs (org, livemode, epoch, last, time)
+SELECT %(org)s, true, 1, max(position), max(time) FROM events WHERE org = %(org)s AND livemode HAVING count(*) > 0""",
+    "event_log_terms": """
+INSERT INTO event_log_terms (org, livemode, term, block)
+SELECT %(org)s, true, type, (position - 1) / 512 FROM events WHERE org = %(org)s AND livemode
+UNION SELECT %(org)s, true, catalogue, (position - 1) / 512 FROM events WHERE org = %(org)s AND livemode""",
     "webhook_endpoints": f"""
 INSERT INTO webhook_endpoints (org, livemode, id, shard, url, event_types, sources, categories, catalogues, payload,
     coalesce_seconds, api_version, status, secret, secret_last4, version, created_at, updated_at, checkpoint)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import feeds
 from benchmarks.floor import floor_rate
+from benchmarks.room import room_figures
 from benchmarks.stack import Stack, stack
 from benchmarks.watching import Watched
 from domain.kernel.tenancy import Tenant
@@ -57,8 +58,12 @@ async def _written(parts: Stack) -> tuple[int, int]:
     return int(events), int(written or 0)
 
 
-async def main(products: int, million: bool) -> None:
+async def main(products: int, million: bool, room: bool) -> None:
     """Every figure of the command."""
+    if room:
+        async with stack() as parts:
+            await _room(parts, products)
+        return
     with tempfile.TemporaryDirectory(prefix="jf") as folder:
         async with stack() as parts:
             await _hundred_thousand(parts, Path(folder), products)
@@ -105,6 +110,21 @@ async def _hundred_thousand(parts: Stack, folder: Path, products: int) -> None:
         worker.wait(20)
 
 
+async def _room(parts: Stack, products: int) -> None:
+    worker = parts.process("worker")
+    try:
+        organisation = await parts.organisation()
+        with tempfile.TemporaryDirectory(prefix="jf") as folder:
+            path = Path(folder) / "catalogue.csv"
+            rows = feeds.write_catalogue(path, products)
+            run = await parts.ingest(Tenant(organisation.id, True), await parts.source(organisation), path)
+        line(f"first load, {rows:,} rows", f"{rows / seconds(run):>10,.0f} rows/s")
+    finally:
+        worker.terminate()
+        worker.wait(20)
+    await room_figures(parts)
+
+
 async def _million(parts: Stack, folder: Path, products: int) -> None:
     worker = parts.process("worker")
     try:
@@ -124,5 +144,6 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--products", type=int, default=20_000, help="of 5 variants each (default: 20,000)")
     options.add_argument("--million", action="store_true", help="also ten times as many")
+    options.add_argument("--room", action="store_true", help="only what the rows of a first load take on disk")
     told = options.parse_args()
-    asyncio.run(main(told.products, told.million))
+    asyncio.run(main(told.products, told.million, told.room))

@@ -145,20 +145,19 @@ def lists(large: Large) -> Iterator[Asked]:
 
 
 class Pages:
-    """Asks for pages over one kept connection, and tells the median of their times."""
+    """Asks for pages over one kept connection, and tells how long they take."""
 
     def __init__(self, base: str, large: Large, cursors: Cursors, looking: Connection) -> None:
         self._base, self._large, self._cursors, self._looking = base, large, cursors, looking
         self._headers = {"Authorization": f"Bearer {large.secret}"}
 
     async def all(self) -> None:
-        """Every figure: milliseconds of the first page and of the deep one, and how that compares with the plain first page."""
+        """Every figure."""
         async with aiohttp.ClientSession(headers=self._headers) as session:
             for asked in lists(self._large):
                 key = await self._deep(asked)
-                plain, _ = await self._figure(session, asked, "plain", {}, key, None)
-                for name, query in asked.filters.items():
-                    await self._figure(session, asked, name, query, key, plain)
+                for name, query in {"plain": {}, **asked.filters}.items():
+                    await self._figure(session, asked, name, query, key)
             await self._events(session)
 
     async def _deep(self, asked: Asked) -> str | None:
@@ -179,36 +178,37 @@ class Pages:
         return row
 
     async def _figure(
-        self,
-        session: aiohttp.ClientSession,
-        asked: Asked,
-        name: str,
-        query: Mapping[str, Any],
-        key: str | None,
-        plain: float | None,
-    ) -> tuple[float, int]:
+        self, session: aiohttp.ClientSession, asked: Asked, name: str, query: Mapping[str, Any], key: str | None
+    ) -> None:
+        """One line: the first page and the deep one, each beside the plain first page, asked in turn."""
         given = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in query.items()}
-        first, count = await self._median(session, f"{asked.path}?{urlencode(given)}")
-        told = f"first {first:6.2f} ms, {count:>2} rows"
+        pages = {"first": f"{asked.path}?{urlencode(given)}"}
         if key is not None:
             cursor = self._cursors.sign(context_of(asked.operation, self._large.tenant, asked.ids, query), key)
-            deep, found = await self._median(session, f"{asked.path}?{urlencode({**given, 'starting_after': cursor})}")
-            told += f"   deep {deep:6.2f} ms, {found:>2} rows"
-            told += f"   ratio {max(first, deep) / (plain or first):5.2f}"
-        line(f"{asked.table}: {name}", told)
-        return first, count
+            pages["deep"] = f"{asked.path}?{urlencode({**given, 'starting_after': cursor})}"
+        told = []
+        for page, path in pages.items():
+            took, plain, rows = await self._time(session, path, asked.path)
+            told.append(f"{page} {took:6.2f} ms, {rows:>2} rows, ratio {took / plain:5.2f}")
+        line(f"{asked.table}: {name}", "   ".join(told))
 
-    async def _median(self, session: aiohttp.ClientSession, path: str) -> tuple[float, int]:
-        """Of as many answers as have the database settle on a plan, and as many again."""
-        times, rows = [], 0
+    async def _time(self, session: aiohttp.ClientSession, path: str, beside: str) -> tuple[float, float, int]:
+        """Milliseconds of one path and of another, asked in turn, and the rows of the first.
+
+        The lower quartile of some answers after as many have had the database settle on a plan: others work here, too.
+        """
+        times: dict[str, list[float]] = {path: [], beside: []}
+        rows = 0
         for _ in range(_TRIES):
-            began = time.perf_counter()
-            async with session.get(self._base + path) as answer:
-                answer.raise_for_status()
-                body = await answer.json()
-            times.append((time.perf_counter() - began) * 1000)
-            rows = len(body["data"])
-        return statistics.median(times[_TRIES // 2 :]), rows
+            for asked in (beside, path):
+                began = time.perf_counter()
+                async with session.get(self._base + asked) as answer:
+                    answer.raise_for_status()
+                    body = await answer.json()
+                times[asked].append((time.perf_counter() - began) * 1000)
+                rows = len(body["data"])
+        own, other = (statistics.quantiles(times[one][_TRIES // 2 :], n=4)[0] for one in (path, beside))
+        return own, other, rows
 
     async def _events(self, session: aiohttp.ClientSession) -> None:
         """The log, from its beginning and from as far as ten thousand pages reach; and its newest events."""
@@ -218,13 +218,15 @@ class Pages:
             "type, rare": {"types": "source.blocked"},
         }.items():
             for path, size in (("/v1/changes", 1000), ("/v1/changes/recent", PAGE)):
-                first, count = await self._median(session, f"{path}?{urlencode({**query, 'limit': size})}")
-                deep = await self._walked(session, path, query)
-                took, found = await self._median(session, f"{path}?{urlencode({**query, 'limit': size, **deep})}")
-                line(
-                    f"{path}: {name}, pages of {size}",
-                    f"first {first:6.2f} ms, {count:>4} rows   deep {took:6.2f} ms, {found:>4} rows",
-                )
+                pages = {"first": {}, "deep": await self._walked(session, path, query)}
+                plain = f"{path}?limit={size}"
+                told = []
+                for page, at in pages.items():
+                    took, other, rows = await self._time(
+                        session, f"{path}?{urlencode({**query, 'limit': size, **at})}", plain
+                    )
+                    told.append(f"{page} {took:6.2f} ms, {rows:>4} rows, ratio {took / other:5.2f}")
+                line(f"{path}: {name}, pages of {size}", "   ".join(told))
 
     async def _walked(self, session: aiohttp.ClientSession, path: str, query: Mapping[str, str]) -> dict[str, str]:
         """The cursor that stands behind so many events, or where they end."""

@@ -1,7 +1,7 @@
 """The event logs in memory."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -107,10 +107,14 @@ class MemoryEventReader:
         newest = max(kept, key=lambda one: one.position, default=None)
         return LogBounds(epoch, newest.position if newest else low, newest.at if newest else None, began, low)
 
-    async def begin_epoch(self, log: Tenant, after: int) -> None:
+    async def confirmed(self, log: Tenant) -> LogBounds:
+        return self._bounds(log)
+
+    async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
         bounds = self._bounds(log)
-        if bounds.epoch == after:
-            self._store.epochs[log] = (after + 1, bounds.last)
+        if bounds.beyond(after):
+            began = min(bounds.began, bounds.last) if bounds.began else bounds.last
+            self._store.epochs[log] = (after.epoch + 1, began)
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
         grants = list(self._store.everyone(GRANTS))
@@ -137,7 +141,7 @@ class MemoryEventReader:
         position = after.behind(events[-1]) if events else after
         newest = self._bounds(view.log).end
         if whole and newest.position > position.position:
-            position = after.at(newest.position)
+            position = replace(newest, epoch=after.epoch)
         if whole and position.position <= end.position < OPEN_END:
             position = end
         return EventBatch(events, position, caught_up=whole)

@@ -15,6 +15,7 @@ from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
 from ports.events import Recent
 
+_TIME: Final = 8
 _LOOKS: Final = (2, 8, 32)
 """Blocks that are looked into, one look after the other, until there is enough: rare events have a block to themselves."""
 
@@ -52,7 +53,7 @@ class FilteredReading:
             return same, EventBatch(found, position, caught_up=False)
         if whole or reached >= last:
             return same, EventBatch(found, furthest(position, end, whole=True), caught_up=True)
-        return same, EventBatch(found, position.at(reached), caught_up=False)
+        return same, EventBatch(found, await self._behind(log, after, reached), caught_up=False)
 
     async def recent(self, log: Tenant, before: int, limit: int, wanted: EventFilter) -> Recent:
         """EventReader.recent."""
@@ -70,6 +71,14 @@ class FilteredReading:
                     return Recent(found, 1)
                 before = blocks[-1] * BLOCK + 1
         return Recent(found, before)
+
+    async def _behind(self, log: Tenant, after: LogPosition, position: int) -> LogPosition:
+        """Behind the event there, which need not be one that is asked for."""
+        names, values = narrowed(EventFilter(everything=True), after)
+        chosen = rendered(SQL["own"], names | {"positions", "forwards"}, 1)
+        async with self._pool.tenant(log) as link:
+            rows = await fetched(link, log, chosen, values | {"positions": [position], "share": 0})
+        return LogPosition(after.epoch, position, rows[0][_TIME] if rows else None)
 
     @staticmethod
     async def _same(link: PooledConnection, log: Tenant, after: LogPosition) -> bool:

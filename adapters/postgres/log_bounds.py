@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import LiteralString
 
+from adapters.postgres.events import SQL
 from adapters.postgres.placement import Node
 from adapters.postgres.pool import Pool, reading
 from domain.changes.model import LogBounds
@@ -18,14 +19,6 @@ async def bounds_of(
 
     Logs on a node out of reach are left out. Raises Unavailable when all are.
     """
-    found = await _bounds_of(pool, logs, statement, missing)
-    moved = [log for log in logs if log not in found] if missing is not None else ()
-    return {**found, **await _bounds_of(pool, moved, statement, missing)} if moved else found
-
-
-async def _bounds_of(
-    pool: Pool, logs: Collection[Tenant], statement: LiteralString, missing: LogBounds | None
-) -> Mapping[Tenant, LogBounds]:
     homes = await pool.homes(logs)
     outcomes = await asyncio.gather(
         *(_asked(pool, node, tenants, statement, missing) for node, tenants in homes.items()), return_exceptions=True
@@ -44,13 +37,20 @@ async def _bounds_of(
     return found
 
 
+async def confirmed(pool: Pool, log: Tenant) -> LogBounds:
+    """The bounds of one log, asked as its tenant: at a node that does not hold it any more that fails, and is asked elsewhere."""
+    rows = await pool.rows(log, SQL["confirmed"], {"org": log.org, "livemode": log.livemode})
+    return LogBounds(*rows[0]) if rows else LogBounds()
+
+
 async def _asked(
     pool: Pool, node: Node, logs: Sequence[Tenant], statement: LiteralString, missing: LogBounds | None
 ) -> dict[Tenant, LogBounds]:
+    """Of several nodes, one that answers nothing of a log may not hold it any more."""
     ask = reading(statement, orgs=[log.org for log in logs], livemodes=[log.livemode for log in logs])
     found = {Tenant(org, livemode): LogBounds(*numbers) for org, livemode, *numbers in await pool.on(node, ask)}
-    unknown = [log for log in logs if log not in found]
-    if missing is None or not unknown:
-        return found
-    homes = await pool.homes(unknown)  # one that has just been moved away is not missing, and is told of next time
-    return dict.fromkeys(homes.get(node, ()), missing) | found
+    if missing is not None:
+        alone = len(await pool.holding()) == 1
+        for log in [log for log in logs if log not in found]:
+            found[log] = missing if alone else await confirmed(pool, log)
+    return found

@@ -62,16 +62,14 @@ class NetworkReading:
         values |= {"after": after.position, "at": after.time}
         async with self._pool.home(NETWORK) as link:
             rows = await self._look(link, view, names | FORWARDS, values, limit, most_bytes)
-            same, reached, scanned, *_ = rows[0]
+            same, reached, dated, scanned, *_ = rows[0]
             if not same and after.time is not None and await self._low(link, view.log) != after.position:
                 raise CursorExpired
             events = await self._events(link, view, rows, limit, most_bytes)
         if len(events) == limit or weight_of(events) >= most_bytes:
             return EventBatch(events, after.behind(events[-1]), caught_up=False)
         whole = scanned < max(WINDOW, limit)
-        position = after.at(reached or after.position)
-        if events and events[-1].position == reached:
-            position = after.behind(events[-1])
+        position = LogPosition(after.epoch, reached, dated) if reached else after
         return EventBatch(events, furthest(position, end, whole=whole), caught_up=whole)
 
     async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:
@@ -83,11 +81,11 @@ class NetworkReading:
             events = await self._events(link, view, rows, limit, CHANGES_BYTES)
         if len(events) == limit or weight_of(events) >= CHANGES_BYTES:
             return Recent(events, events[-1].position)
-        _, reached, scanned, *_ = rows[0]
+        _, reached, _, scanned, *_ = rows[0]
         return Recent(events, 1 if scanned < max(WINDOW, limit) else reached)
 
     async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """EventReader.at; the positions of one look lie close together, being those of one delivery."""
+        """EventReader.at."""
         if not positions:
             return []
         values = {"after": min(positions) - 1, "up_to": max(positions), "positions": list(positions), "at": None}
@@ -111,7 +109,7 @@ class NetworkReading:
         self, link: PooledConnection, view: View, rows: list[Fetched], limit: int, most_bytes: int
     ) -> Sequence[LoggedEvent]:
         """The events of a look, with bodies that were left where they were as far as there is room for them."""
-        found = [row[3:] for row in rows if row[3] is not None]
+        found = [row[4:] for row in rows if row[4] is not None]
         events, weight = [], 0
         for row in found:
             body = row[_BODY] if row[_BODY] is not None else await self._body(link, view.log, row[0])

@@ -104,46 +104,70 @@ class PostgresDeliveryLog:
         outcomes = _by_tenant(progress)
         while outcomes:
             moved = await self._recorded(outcomes)
-            if moved is None:
+            if not moved:
                 return
-            for endpoint in outcomes.pop(moved).endpoints:
-                await self._pool.run(moved, SQL_OF_ENDPOINTS["notify"], {"payload": Signal(moved, endpoint).payload})
+            for tenant in moved:
+                for endpoint in outcomes.pop(tenant).endpoints:
+                    payload = Signal(tenant, endpoint).payload
+                    await self._pool.run(tenant, SQL_OF_ENDPOINTS["notify"], {"payload": payload})
 
-    async def _recorded(self, outcomes: Mapping[Tenant, "_Outcomes"]) -> Tenant | None:
-        """In one transaction; answers a tenant that is not here any more, and then kept nothing."""
-        recording: Tenant | None = None
+    async def _recorded(self, outcomes: Mapping[Tenant, "_Outcomes"]) -> set[Tenant]:
+        """In one transaction; answers the tenants that are not here any more, and then kept nothing."""
         try:
             async with self._shards.fenced() as link:
-                for tenant in sorted(outcomes, key=lambda one: (one.org, one.livemode)):
-                    recording = tenant
-                    await link.enter(tenant)
-                    await self._record(link, tenant, outcomes[tenant])
+                await link.enter(next(iter(outcomes)))
+                await _stage(link, [row for outcome in outcomes.values() for row in outcome.rows])
+                await self._write(link, outcomes, await _held(link, outcomes))
         except psycopg.Error as error:
-            if recording is None or not is_stale(error):
+            if not is_stale(error):
                 raise
-            if await self._shards.node() in await self._pool.homes([recording], anew=True):
-                raise StaleRoute from error
-            return recording
-        return None
+            homes = await self._pool.homes(outcomes, anew=True)
+            if moved := set(outcomes).difference(homes.get(await self._shards.node(), ())):
+                return moved
+            raise StaleRoute from error
+        return set()
 
-    async def _record(self, link: PooledConnection, tenant: Tenant, outcomes: "_Outcomes") -> None:
-        of = {"org": tenant.org, "livemode": tenant.livemode}
-        if outcomes.rows:
-            if SQL["staging"] not in link.staged:
-                await link.connection.execute(SQL["staging"], prepare=False)
-                link.staged.add(SQL["staging"])
-            async with link.cursor.copy(SQL["copy"]) as copy:
-                copy.set_types(_TYPES)
-                for row in outcomes.rows:
-                    await copy.write_row(row)
-            # endpoints before their deliveries, as everybody who changes an endpoint
-            cursor = await link.cursor.execute(SQL["hold"], of | {"ids": sorted({row[3] for row in outcomes.rows})})
-            found: dict[str, str] = dict(await cursor.fetchall())
-            disabled = [id_ for id_, status in found.items() if status != EndpointStatus.ENABLED]
-            values = {"known": list(found), "disabled": disabled, "now": self._clock.now()}
-            await link.cursor.execute(SQL["record"], of | values)
-        if outcomes.health["ids"]:
-            await link.cursor.execute(SQL["progress"], of | outcomes.health)
+    async def _write(
+        self, link: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"], held: Mapping[Tenant, Mapping[str, str]]
+    ) -> None:
+        """Deliveries of endpoints that are gone are dropped; those of disabled ones have failed."""
+        now = self._clock.now()
+        async with link.connection.pipeline():
+            for tenant, outcome in outcomes.items():
+                await link.enter(tenant)
+                of, statuses = _of(tenant), held[tenant]
+                if statuses:
+                    disabled = [id_ for id_, status in statuses.items() if status != EndpointStatus.ENABLED]
+                    values = {"known": list(statuses), "disabled": disabled, "now": now}
+                    await link.cursor.execute(SQL["record"], of | values)
+                if outcome.health["ids"]:
+                    await link.cursor.execute(SQL["progress"], of | outcome.health)
+
+
+def _of(tenant: Tenant) -> dict[str, Any]:
+    return {"org": tenant.org, "livemode": tenant.livemode}
+
+
+async def _stage(link: PooledConnection, rows: Sequence[tuple[Any, ...]]) -> None:
+    if rows and SQL["staging"] not in link.staged:
+        await link.connection.execute(SQL["staging"], prepare=False)
+        link.staged.add(SQL["staging"])
+    if rows:
+        async with link.cursor.copy(SQL["copy"]) as copy:
+            copy.set_types(_TYPES)
+            for row in rows:
+                await copy.write_row(row)
+
+
+async def _held(link: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"]) -> Mapping[Tenant, Mapping[str, str]]:
+    """Hold the endpoints before their deliveries, as everybody does who changes one; answers their statuses."""
+    asked = {}
+    async with link.connection.pipeline():
+        for tenant, outcome in outcomes.items():
+            await link.enter(tenant)
+            ids = {"ids": sorted({row[3] for row in outcome.rows})}
+            asked[tenant] = await link.connection.cursor(binary=True).execute(SQL["hold"], _of(tenant) | ids)
+    return {tenant: dict(await cursor.fetchall()) for tenant, cursor in asked.items()}
 
 
 @dataclass(slots=True)
@@ -163,7 +187,7 @@ def _by_tenant(progress: Progress) -> dict[Tenant, _Outcomes]:
     for tenant, delivery in progress.deliveries:
         rows.setdefault(tenant, []).append(_row(tenant, delivery))
     keys = progress.checkpoint.keys() | progress.succeeded.keys() | progress.failing.keys()
-    tenants = rows.keys() | {tenant for tenant, _ in keys}
+    tenants = sorted(rows.keys() | {tenant for tenant, _ in keys}, key=lambda tenant: (tenant.org, tenant.livemode))
     return {tenant: _Outcomes(rows.get(tenant, []), _health(progress, tenant, keys)) for tenant in tenants}
 
 

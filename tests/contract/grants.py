@@ -29,4 +29,7 @@ async def revoke(backend: Backend, owner: Tenant, catalogue: str, holder: str) -
         return
     pool: Any = reader._pool  # type: ignore[attr-defined]
     async with pool.owner() as link:
-        await link.cursor.execute("DELETE FROM licences WHERE catalogue = %s AND holder = %s", (catalogue, holder))
+        await link.cursor.execute(
+            "DELETE FROM licences WHERE org = %s AND livemode = %s AND catalogue = %s AND holder = %s",
+            (owner.org, owner.livemode, catalogue, holder),
+        )

@@ -31,6 +31,7 @@ async def walked(
         page = await backend.events.page(View.own(tenant), position, known, limit, wanted)
         assert len(page.events) <= limit
         assert page.caught_up or page.position.position > position.position, "it goes on"
+        assert page.position.time is not None, "it tells whether it is of this very log"
         assert all(position.position < event.position <= page.position.position for event in page.events)
         found, position, caught_up = [*found, *page.events], page.position, page.caught_up
     assert position.position == known.position

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -194,8 +195,9 @@ async def test_a_publisher_that_went_back_in_time_is_followed_on_from_where_that
     await grant(backend, owner, catalogue, tenant.org)
     made = await published(backend, owner, catalogue, 5)
     await backend.relay(owner)
+    told = await bounds_of(backend, owner)
     await forget(backend, owner, 4)
-    await backend.events.begin_epoch(owner, (await bounds_of(backend, owner)).epoch)
+    await backend.events.begin_epoch(owner, told.end)
     made += await published(backend, owner, catalogue, 4)
     await backend.relay(owner)
     made += await published(backend, owner, catalogue, 1)
@@ -350,6 +352,26 @@ async def test_the_networks_log_may_go_back_in_time_too(
     with pytest.raises(CursorExpired):
         await backend.events.page(View.network(tenant), old, END, 10, ALL)
     assert len(await shown(backend, tenant, start)) == 1
+
+
+async def test_who_stands_behind_what_is_not_shown_is_told_of_losses_too(
+    backend: Backend, tenant: Tenant, owner: Tenant, start: LogPosition
+) -> None:
+    """Nobody has noticed, and the log goes as far as before: only the time tells that another event is there."""
+    shown_to, foreign = new_id("cat"), new_id("cat")
+    await grant(backend, owner, shown_to, tenant.org)
+    made = await published(backend, owner, shown_to, 2)
+    await published(backend, owner, foreign, 3)
+    await backend.relay(owner)
+    page = await backend.events.page(View.network(tenant), start, END, 10, ALL)
+    assert ids(page.events) == made and page.position.position == start.position + 5
+    assert (await backend.events.page(View.network(tenant), page.position, END, 10, ALL)).caught_up
+    await forget(backend, NETWORK, start.position + 4)
+    await backend.pass_time(timedelta(milliseconds=1))
+    await published(backend, owner, shown_to, 2)
+    await backend.relay(owner)
+    with pytest.raises(CursorExpired):
+        await backend.events.page(View.network(tenant), page.position, END, 10, ALL)
 
 
 async def test_a_long_log_of_which_one_sees_little_is_walked_whole(

@@ -11,6 +11,7 @@ from adapters.aesgcm.vault import AesGcmVault
 from adapters.memory.clock import SettableClock
 from adapters.memory.secrets import MemoryKeyRings
 from adapters.memory.table import MemoryDatabase
+from domain.changes.model import FeedPosition
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 from domain.secrets.keys import WorkingKeys, cursor_key, hash_key, link_key
@@ -94,7 +95,7 @@ async def sealed(backend: Backend, vault: AesGcmVault, **changes: Any) -> Sealed
         await tx.sources.add(source)
         await tx.sources.seal(source.id, vault.seal(CREDENTIALS, source.id, BOUND))
         boxes = [vault.seal(SIGNING, endpoint.id) for _ in range(2)]
-        await tx.webhooks.add(endpoint, SealedSecrets(*boxes), 0)
+        await tx.webhooks.add(endpoint, SealedSecrets(*boxes), FeedPosition())
         for key, body in (("once", vault.seal(ANSWER, "once")), ("plain", b"{}"), ("empty", b"")):
             await tx.idempotency.hold(key)
             await tx.idempotency.keep(key, StoredAnswer(b"f", 200, (), body))

@@ -96,13 +96,18 @@ def _forecast(text: str) -> str:
     return f"WITH wanted AS ({wanted}), near AS (SELECT *, true AS close FROM wanted) {text}"
 
 
+def _own() -> str:
+    return rendered(statements("events")["own"], frozenset({"after", "forwards", "hidden", "since"}), 9)
+
+
 FRAGMENTS: Final[Mapping[str, Callable[[str], str]]] = {
     "webhooks.totals": _forecast,
     "webhooks.bursts": _forecast,
-    "events.weighed": lambda text: text + ") AS page) AS ordered) AS weighed",
-    "events.licensed": lambda text: text + ") AS event",
-    "events.licensed_stride": lambda text: text + ") AS seen) AS stride",
-    "events.weighed_licensed": lambda text: text + ") AS event) AS page) AS ordered) AS weighed",
+    **{
+        f"events.{name}": lambda text: text.replace("{chosen}", _own())
+        for name in ("page", "splice", "plain", "weighed")
+    },
+    "events.network": lambda text: text.replace("{window}", "9"),
 }
 """What code makes of statements that are parts only."""
 

@@ -4,7 +4,6 @@ import pytest
 
 from adapters.postgres.pool import Pool
 from adapters.postgres.secrets import PostgresKeyRings
-from adapters.postgres.sqlfile import statements
 from tests.postgres.databases import database_alone
 
 pytestmark = pytest.mark.asyncio
@@ -26,19 +25,6 @@ async def test_connections_that_lack_a_secret_are_counted() -> None:
         finally:
             for pool in (knowing, old, earlier):
                 await pool.close()
-
-
-async def test_knowing_a_secret_holds_back_no_reader_of_the_log() -> None:
-    async with database_alone("key_horizon") as address:
-        pool = Pool(address, known=[f"{number:016x}" for number in range(100)])
-        try:
-            async with pool.system() as link:
-                cursor = await link.cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
-                assert await cursor.fetchone() == (100,)
-                cursor = await link.cursor.execute(statements("events")["oldest_writer"])
-                assert await cursor.fetchone() == (None,)
-        finally:
-            await pool.close()
 
 
 async def test_the_ring_is_put_in_the_place_of_what_was_read() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.pool import Pool
+from domain.changes.model import ALL, OPEN_END, LogPosition, View
 from domain.kernel.tenancy import Tenant
 from ports.events import EventReader
 from ports.unit_of_work import UnitOfWork
@@ -214,3 +215,20 @@ async def test_the_first_event_of_all_is_not_visible_before_it_is_there() -> Non
 async def _append(backend: Backend, log: Tenant) -> None:
     async with backend.uow.begin(log, builders.CALL) as tx:
         await tx.events.append([builders.event("src_3")])
+
+
+async def test_who_stands_behind_an_event_of_a_wrong_clock_hears_what_follows() -> None:
+    """The days behind a position are found by its time: of a server whose clock was ahead, and is right again, too."""
+    async with postgres_backend() as backend:
+        log = await backend.tenant()
+        await _append(backend, log)
+        async with await psycopg.AsyncConnection.connect(await database()) as owner:
+            for table in ("events", "event_logs"):
+                await owner.execute(
+                    f"UPDATE {table} SET time = time + interval '3 days' WHERE org = %s".encode(), (log.org,)
+                )
+        ahead = (await backend.events.bounds([log]))[log].end
+        await _append(backend, log)
+        page = await backend.events.page(View.own(log), ahead, LogPosition(position=OPEN_END), 10, ALL)
+        assert [event.position for event in page.events] == [2]
+        assert ahead.time is not None and page.events[0].time >= ahead.time

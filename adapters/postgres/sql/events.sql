@@ -1,10 +1,12 @@
 -- raise --
 -- What is appended takes the positions up to the answered one. The row is locked until the transaction ends, so that
--- positions stand in the order of commits.
+-- positions stand in the order of commits. Times go with positions, whatever becomes of clocks: by them the days are found
+-- that lie behind a position.
 INSERT INTO event_logs AS l (org, livemode, epoch, last, time, publishes)
 VALUES (%(org)s, %(livemode)s, %(epoch)s, %(count)s, least(greatest(%(now)s, now() - interval '1 hour'), now() + interval '1 hour'),
     %(publishes)s)
-ON CONFLICT (org, livemode) DO UPDATE SET last = l.last + excluded.last, time = excluded.time,
+ON CONFLICT (org, livemode) DO UPDATE SET last = l.last + excluded.last,
+    time = greatest(l.time, excluded.time),
     publishes = l.publishes OR excluded.publishes
 RETURNING last, time
 
@@ -47,9 +49,12 @@ SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
 FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
 JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode
 
+-- confirmed --
+SELECT epoch, last, time, began, low FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
+
 -- begin_epoch --
-UPDATE event_logs SET epoch = %(epoch)s, began = last
-WHERE org = %(org)s AND livemode = %(livemode)s AND epoch = %(after)s
+UPDATE event_logs SET epoch = %(epoch)s, began = CASE WHEN began = 0 THEN last ELSE least(began, last) END
+WHERE org = %(org)s AND livemode = %(livemode)s AND epoch = %(after)s AND last < %(position)s
 
 -- licensed --
 SELECT asked.org, asked.livemode
@@ -128,17 +133,21 @@ SELECT true, position, id, type, subject, product, source, catalogue, version, t
 
 -- network --
 -- Of the network's log those events that the reader's licences show, with the groups shown. So many are looked at in one
--- go; `reached` is the last of them, `scanned` their number.
-SELECT begun.same, begun.reached, begun.scanned, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue,
+-- go; `reached` is the last of them, dated `dated`, and `scanned` their number.
+SELECT begun.same, begun.reached, begun.dated, begun.scanned, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue,
     e.version, e.time, e.body, e.groups
 FROM (
     SELECT count(*) AS scanned,
         EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s) AS same, --? forwards
-        max(looked.position) AS reached --? forwards
-        true AS same, min(looked.position) AS reached --? backwards
+        max(looked.position) AS reached, --? forwards
+        (SELECT time FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = max(looked.position) --? forwards
+            AND time >= %(since)s --? forwards since
+        ) AS dated --? forwards
+        true AS same, min(looked.position) AS reached, NULL::timestamptz AS dated --? backwards
     FROM (SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
         AND position > %(after)s --? after
         AND position <= %(up_to)s --? up_to
+        AND position = ANY(%(positions)s) --? positions
         AND time >= %(since)s --? since
     ORDER BY position ASC LIMIT {window} --? forwards
     ORDER BY position DESC LIMIT {window} --? backwards
@@ -150,6 +159,7 @@ FROM (
         SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s
             AND position > %(after)s --? after
             AND position <= %(up_to)s --? up_to
+            AND position = ANY(%(positions)s) --? positions
             AND time >= %(since)s --? since
         ORDER BY position ASC LIMIT {window} --? forwards
         ORDER BY position DESC LIMIT {window} --? backwards
@@ -164,7 +174,6 @@ FROM (
         AND seen.type <> ALL(%(hidden)s) --? hidden
         AND seen.type = ANY(%(types)s) --? types
         AND seen.catalogue = ANY(%(catalogues)s) --? catalogues
-        AND seen.position = ANY(%(positions)s) --? positions
     ORDER BY seen.position ASC LIMIT {limit} --? forwards
     ORDER BY seen.position DESC LIMIT {limit} --? backwards
 ) AS e ON true

@@ -25,7 +25,7 @@ SELECT network, unnest(positions) FROM (
     SELECT network, positions FROM webhook_deliveries
     WHERE org = %(org)s AND livemode = %(livemode)s AND endpoint = %(endpoint)s
     ORDER BY id DESC LIMIT 20000
-) latest WHERE positions[array_upper(positions, 1)] > CASE WHEN network THEN %(others)s ELSE %(own)s END
+) latest WHERE positions[array_upper(positions, 1)] > CASE WHEN network THEN %(others)s::bigint ELSE %(own)s::bigint END
 
 -- body --
 SELECT body FROM webhook_deliveries WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s

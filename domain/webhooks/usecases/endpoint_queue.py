@@ -3,19 +3,19 @@
 import asyncio
 from bisect import bisect
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from heapq import heappop, heappush
 from typing import Final
 
-from domain.changes.model import FeedPosition, LogPosition
+from domain.changes.model import FeedPosition
 from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import COMBINED, QUEUE_BYTES
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import MOST_OPEN, Attempt, Delivery, DeliveryStatus, EndpointStatus, Verdict
 from domain.webhooks.payload import combinable
+from domain.webhooks.usecases.tracks import Track
 from ports.webhooks import Subscriber
 
 AT_ONCE: Final = 32
@@ -56,44 +56,6 @@ Snapshot = tuple[Item, Delivery]
 """An item, and its delivery as it was at some moment."""
 
 
-class _Lowest:
-    """The lowest of a set of positions that come and go."""
-
-    def __init__(self) -> None:
-        self._heap: list[int] = []
-        self._present: set[int] = set()
-
-    def add(self, position: int) -> None:
-        if position not in self._present:
-            self._present.add(position)
-            heappush(self._heap, position)
-
-    def discard(self, positions: Iterable[int]) -> None:
-        self._present.difference_update(positions)
-
-    def value(self) -> int | None:
-        while self._heap and self._heap[0] not in self._present:
-            heappop(self._heap)
-        return self._heap[0] if self._heap else None
-
-
-class _Track:
-    """How far one log was taken in, and what of it is on its way."""
-
-    def __init__(self, position: LogPosition) -> None:
-        self.taken = position
-        self.open, self.unrecorded = _Lowest(), _Lowest()
-
-    def add(self, position: int) -> None:
-        """An event there has become part of a delivery."""
-        self.open.add(position)
-        self.unrecorded.add(position)
-
-    def before(self, lowest: int | None) -> LogPosition:
-        """Right before that position, or how far everything was taken in."""
-        return self.taken if lowest is None else self.taken.at(lowest - 1)
-
-
 class EndpointQueue:
     """The open deliveries of one subscriber: which is next, what the store does not know yet, and how far it has come.
 
@@ -107,7 +69,7 @@ class EndpointQueue:
         self._ready: deque[Item] = deque()
         self._fresh: deque[Item] = deque()
         self._changed: dict[str, Item] = {}
-        self._tracks = (_Track(subscriber.checkpoint.own), _Track(subscriber.checkpoint.network))
+        self._tracks = (Track(subscriber.checkpoint.own), Track(subscriber.checkpoint.network))
         """Of its organisation's own log, and of the network's."""
         self._failures = self._in_flight = self._unsent = self._at_hand = 0
         self._finished: set[str] | None = None

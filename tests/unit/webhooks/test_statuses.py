@@ -1,4 +1,4 @@
-"""The statuses that stand as literals in SQL, because partial indexes are found by them, are the domain's."""
+"""The statuses that stand as literals in SQL, where parameters would not do, are the domain's."""
 
 import re
 from pathlib import Path
@@ -7,6 +7,8 @@ from domain.webhooks.model import OPEN, DeliveryStatus, EndpointStatus
 
 POSTGRES = Path(__file__).parents[3] / "adapters/postgres"
 LITERAL = re.compile(r"\bstatus (?:=|IN) \(?('[^)%]*?')(?:\)|;|\s|$)", re.MULTILINE)
+WRITTEN_OUT = {(DeliveryStatus.SUCCEEDED,)}
+"""Behind ON CONFLICT, where a node of a cluster takes no parameter (ADR 22)."""
 INDEXED = {(EndpointStatus.ENABLED,), (DeliveryStatus.FAILED,), OPEN}
 
 
@@ -16,7 +18,7 @@ def _literals(text: str) -> set[tuple[str, ...]]:
 
 def test_literals_in_statements_are_what_indexes_are_found_by() -> None:
     statements = [(POSTGRES / "sql" / f"{name}.sql").read_text() for name in ("webhooks", "webhook_deliveries")]
-    assert set.union(*map(_literals, statements)) == INDEXED
+    assert set.union(*map(_literals, statements)) == INDEXED | WRITTEN_OUT
 
 
 def test_indexes_are_of_those() -> None:

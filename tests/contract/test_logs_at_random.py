@@ -1,0 +1,188 @@
+"""Logs under random writers, licences, losses and readers: every backend answers what a list of events would."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from domain.changes.model import NETWORK_GROUPS, EventFilter, LogPosition, View, network_of
+from domain.events.model import Event, LoggedEvent
+from domain.kernel.errors import CursorExpired
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from tests.contract.grants import grant, revoke
+from tests.contract.losses import forget
+from tests.contract.test_event_reader import bounds_of
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+STEPS = 120
+NETWORK = network_of(True)
+TYPES = ("offer.changed", "product.updated", "source.blocked", "credits.low")
+
+
+class RolledBack(Exception):
+    """Ends a writer's transaction."""
+
+
+@dataclass
+class Model:
+    """What must be there: each log's events in their order, and who was granted what."""
+
+    backend: Backend
+    tenants: Sequence[Tenant]
+    catalogues: Sequence[str]
+    first: int
+    """How far the network's log went before."""
+    dice: Random
+    logs: dict[Tenant, list[Event]] = field(default_factory=lambda: defaultdict(list))
+    network: list[tuple[Tenant, Event]] = field(default_factory=list)
+    copied: dict[Tenant, int] = field(default_factory=lambda: defaultdict(int))
+    grants: dict[tuple[Tenant, str, str], frozenset[str]] = field(default_factory=dict)
+
+    async def write(self) -> None:
+        """By one tenant, and by another one meanwhile; now and then it is undone, whole or in part."""
+        dice, tenant = self.dice, self.dice.choice(self.tenants)
+        made = [self._event() for _ in range(dice.choice((1, 2, 7, 45)))]
+        undone, in_part = dice.random() < 0.15, dice.random() < 0.2
+        try:
+            async with self.backend.uow.begin(tenant, builders.CALL) as tx:
+                await tx.events.append(made)
+                if self.backend.name != "memory" and dice.random() < 0.5:
+                    await self._write_between()
+                if in_part:
+                    with pytest.raises(RolledBack):
+                        async with tx.savepoint():
+                            await tx.events.append([self._event()])
+                            raise RolledBack
+                if undone:
+                    raise RolledBack
+        except RolledBack:
+            return
+        self.logs[tenant] += made
+
+    async def _write_between(self) -> None:
+        tenant, event = self.dice.choice(self.tenants), self._event()
+        async with self.backend.uow.begin(tenant, builders.CALL) as tx:
+            await tx.events.append([event])
+        self.logs[tenant].append(event)
+
+    def _event(self) -> Event:
+        dice = self.dice
+        catalogue, network = dice.choice((*self.catalogues, None)), dice.random() < 0.5
+        return builders.event(
+            f"src_{dice.randrange(3)}",
+            type=dice.choice(TYPES),
+            catalogue=catalogue,
+            network=network and catalogue is not None,
+        )
+
+    async def relay(self) -> None:
+        """Everything that is published by now, owner by owner."""
+        for owner in self.tenants:
+            await self.backend.relay(owner)
+            events = self.logs[owner]
+            self.network += [(owner, event) for event in events[self.copied[owner] :] if event.network]
+            self.copied[owner] = len(events)
+
+    async def grant(self) -> None:
+        """To one holder, or to everybody; or take it back."""
+        dice, (owner, *others) = self.dice, self.dice.sample(self.tenants, len(self.tenants))
+        key = (owner, dice.choice(self.catalogues), dice.choice([other.org for other in others] + ["*"]))
+        if key in self.grants:
+            del self.grants[key]
+            await revoke(self.backend, *key)
+        else:
+            self.grants[key] = frozenset(dice.sample(("stock", "trade"), dice.randrange(3)))
+            await grant(self.backend, *key, *sorted(self.grants[key]))
+
+    async def lose(self) -> None:
+        """The newest events of one log, unless they are copied already; whoever stood there is told."""
+        tenant, view = self.dice.choice(self.tenants), None
+        events, copied = self.logs[tenant], self.copied[tenant]
+        if len(events) - copied < 2:
+            return
+        old, view = (await bounds_of(self.backend, tenant)).end, View.own(tenant)
+        keep = self.dice.randrange(copied, len(events) - 1)
+        await forget(self.backend, tenant, keep + 1)
+        del events[keep:]
+        await self.backend.pass_time(timedelta(milliseconds=5))
+        if self.dice.random() < 0.5:
+            await self.write()
+        with pytest.raises(CursorExpired):
+            await self.backend.events.page(view, old, (await bounds_of(self.backend, tenant)).end, 10, EventFilter())
+
+    def _shown(self, view: View) -> list[tuple[int, str, Event, frozenset[str] | None]]:
+        """Position, id, event and groups of all that a view shows."""
+        if not view.of_network:
+            return [(at, event.id, event, None) for at, event in enumerate(self.logs[view.tenant], start=1)]
+        found = []
+        for at, (owner, event) in enumerate(self.network, start=self.first + 1):
+            opened = [
+                groups
+                for (granting, catalogue, holder), groups in self.grants.items()
+                if (granting, catalogue) == (owner, event.catalogue) and holder in (view.tenant.org, "*")
+            ]
+            if opened and owner.org != view.tenant.org:
+                found.append((at, event.id, event, NETWORK_GROUPS.union(*opened)))
+        return found
+
+    async def read(self) -> None:
+        """One view, with any filter and page size, from anywhere on, forwards and backwards."""
+        dice, tenant = self.dice, self.dice.choice(self.tenants)
+        view = dice.choice((View.own(tenant), View.network(tenant)))
+        wanted, limit, bounds = self._filter(), dice.choice((1, 3, 20, 500)), await bounds_of(self.backend, view.log)
+        first = self.first if view.of_network else 0
+        length = len(self.network) if view.of_network else len(self.logs[tenant])
+        assert bounds.last == first + length
+        expected = [
+            (at, id, groups)
+            for at, id, event, groups in self._shown(view)
+            if (wanted.everything or event.type != "credits.low")
+            and (wanted.types is None or event.type in wanted.types)
+            and (wanted.catalogues is None or event.catalogue in wanted.catalogues)
+        ]
+        after = dice.randrange(first, bounds.last + 1)
+        seen, position, caught_up = list[LoggedEvent](), LogPosition(bounds.epoch, after), False
+        while not caught_up:
+            page = await self.backend.events.page(view, position, bounds.end, limit, wanted)
+            assert len(page.events) <= limit and (page.caught_up or page.position.position > position.position)
+            seen, position, caught_up = [*seen, *page.events], page.position, page.caught_up
+        assert position.position == bounds.last
+        assert [(one.position, one.id, one.groups) for one in seen] == [one for one in expected if one[0] > after]
+        back, before = list[LoggedEvent](), bounds.last + 1
+        while before > first + 1:
+            recent = await self.backend.events.recent(view, before, limit, wanted)
+            assert len(recent.events) <= limit and recent.position < before
+            back, before = [*back, *(one for one in recent.events if one.position > first)], recent.position
+        assert [(one.position, one.id, one.groups) for one in back] == expected[::-1]
+
+    def _filter(self) -> EventFilter:
+        dice = self.dice
+        return EventFilter(
+            types=frozenset(dice.sample(TYPES, dice.randrange(1, 3))) if dice.random() < 0.4 else None,
+            catalogues=frozenset(dice.sample(self.catalogues, dice.randrange(1, 3))) if dice.random() < 0.4 else None,
+            everything=dice.random() < 0.5,
+        )
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_logs_are_lists_of_events(backend: Backend, seed: int) -> None:
+    tenants, catalogues = [await backend.tenant() for _ in range(3)], [new_id("cat") for _ in range(3)]
+    model = Model(backend, tenants, catalogues, (await bounds_of(backend, NETWORK)).last, Random(seed))
+    steps = (model.write, model.read, model.relay, model.grant, model.lose)
+    try:
+        for _ in range(STEPS):
+            [step] = model.dice.choices(steps, (30, 50, 12, 8, 3))
+            await step()
+        await model.relay()
+        for _ in range(10):
+            await model.read()
+    finally:
+        for key in model.grants:
+            await revoke(backend, *key)
+    assert len(model.network) > 50

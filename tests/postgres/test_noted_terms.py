@@ -1,0 +1,74 @@
+"""What a connection has noted of a log is true only of the database that it is connected to."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from adapters.memory.clock import SystemClock
+from adapters.postgres.event_reader import PostgresEventReader
+from adapters.postgres.pool import Pool
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.wire.catalogue import WireRendering
+from adapters.wire.events import WireEventRendering
+from domain.changes.model import BEGINNING, EventFilter, View
+from domain.kernel.tenancy import Tenant
+from tests.postgres.databases import database_alone
+from tests.support import builders
+
+pytestmark = pytest.mark.asyncio
+TENANT = Tenant("org_1", True)
+WANTED = EventFilter(types=frozenset({"source.blocked"}))
+_GONE = """
+DELETE FROM event_log_terms; DELETE FROM events; UPDATE event_logs SET last = 0;
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
+async def _append(uow: PostgresUnitOfWork) -> str:
+    event = builders.event("src_1", type="source.blocked")
+    async with uow.begin(TENANT, builders.CALL) as tx:
+        await tx.events.append([event])
+    return event.id
+
+
+async def test_what_was_noted_before_a_restore_is_noted_again() -> None:
+    """Its connections were cut: what they remembered is gone with them, and nothing that is appended now is overlooked."""
+    async with database_alone("noted") as address:
+        pool = Pool(address, size=1)
+        uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+        reader = PostgresEventReader(pool)
+        try:
+            for _ in range(2):
+                await _append(uow)
+            async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+                await owner.execute(_GONE)
+            made: list[str] = []
+            async with asyncio.timeout(30):
+                while len(made) < 2:
+                    try:
+                        made.append(await _append(uow))
+                    except Exception:  # the pool finds out that its connections are gone
+                        await asyncio.sleep(0.05)
+            bounds = (await reader.bounds([TENANT]))[TENANT]
+            page = await reader.page(View.own(TENANT), BEGINNING, bounds.end, 10, WANTED)
+            assert [event.id for event in page.events] == made
+        finally:
+            await pool.close()
+
+
+async def test_a_connection_notes_a_type_once_in_a_block() -> None:
+    """A row for each of hundreds of events, and no statement for the others."""
+    async with database_alone("noting") as address:
+        pool = Pool(address, size=1)
+        uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+        try:
+            for _ in range(600):
+                await _append(uow)
+            async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+                cursor = await owner.execute("SELECT org, livemode, term, block FROM event_log_terms ORDER BY block")
+                assert await cursor.fetchall() == [
+                    ("org_1", True, "source.blocked", 0), ("org_1", True, "source.blocked", 1),
+                ]  # fmt: skip
+        finally:
+            await pool.close()

@@ -1,0 +1,136 @@
+"""A page that looked at as much as it may ends before it is full, and the next goes on there: none is missed, none comes twice."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from adapters.memory.clock import SystemClock
+from adapters.postgres.catalogue_query import walked_along
+from adapters.postgres.connecting import connect
+from adapters.postgres.orgs import PostgresOrgRegistry
+from adapters.postgres.pool import Pool
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.wire.catalogue import WireRendering
+from adapters.wire.events import WireEventRendering
+from benchmarks.filling import CATEGORIES, fill, made_id, make_past_days
+from domain.catalogue.model import OfferFilter, ProductFilter
+from domain.kernel.paging import Page, PageRequest
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.model import DeliveryFilter, DeliveryStatus
+from ports.unit_of_work import Tx
+from tests.postgres.databases import database_alone
+from tests.support import builders
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+ROWS = 25_000
+NOW = datetime.now(UTC)
+YESTERDAY = NOW - timedelta(hours=36)
+Reading = Callable[[], Any]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def reading() -> AsyncIterator[Reading]:
+    """An organisation with more rows than a page may look at; the oldest tenth of offers and products changed yesterday."""
+    async with database_alone("short_pages") as address, await connect(address, "filling") as owner:
+        pool = Pool(address, size=2)
+        try:
+            registry = PostgresOrgRegistry(pool)
+            organisation = builders.organisation(plan=await registry.plan("max"))
+            await registry.create(organisation)
+            await make_past_days(owner, NOW.date())
+            await fill(owner, organisation.id, organisation.catalogue(True), ROWS, NOW.date())
+            await owner.execute("UPDATE webhook_deliveries SET status = 'failed' WHERE type = 'offer.changed'")
+            await owner.execute("ANALYZE")
+            uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+            yield lambda: uow.read(Tenant(organisation.id, True))
+        finally:
+            await pool.close()
+
+
+async def _walked(
+    page: Callable[[PageRequest], Awaitable[Page[Any]]], first: PageRequest, key: Callable[[Any], str]
+) -> tuple[list[str], int]:
+    """The keys of all pages' items in the order of the walk, and how many pages ended before they were full."""
+    found: list[str] = []
+    short = 0
+    request: PageRequest | None = first
+    while request is not None:
+        made = await page(request)
+        keys = [key(item) for item in made.items]
+        found += reversed(keys) if request.backwards else keys
+        short += made.has_more and len(keys) < request.limit
+        request = PageRequest(request.limit, made.next_key, request.backwards) if made.has_more else None
+    return found, short
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+async def test_offers_that_changed_long_ago_in_the_list(reading: Reading, backwards: bool) -> None:
+    wanted = [made_id("ofr", number, NOW.date(), ROWS) for number in range(ROWS // 10)]
+    async with reading() as tx:
+        found, short = await _walked(
+            lambda request: tx.catalogue.offers(OfferFilter(updated_since=YESTERDAY), request),
+            PageRequest(100, None, backwards),
+            lambda line: line.offer.id,
+        )
+    assert found == (wanted if backwards else wanted[::-1])
+    assert short
+
+
+async def test_products_with_a_term_and_a_column(reading: Reading) -> None:
+    """Every product is of that category; of what is walked along each is looked up for the moment of its change."""
+    products = ROWS // 5
+    wanted = [made_id("prod", number, NOW.date(), products) for number in reversed(range(products // 10))]
+    filter = ProductFilter(category=CATEGORIES[0], updated_since=YESTERDAY, status="active")
+    async with reading() as tx:
+        found, short = await _walked(
+            lambda request: tx.catalogue.products(filter, request), PageRequest(100), lambda document: document.id
+        )
+    active = [id for id in wanted if int(id[-14:]) % 20]
+    assert found == active
+    assert short
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+async def test_deliveries_of_a_status_and_a_type(reading: Reading, backwards: bool) -> None:
+    filter = DeliveryFilter(DeliveryStatus.FAILED, "source.blocked", None, made_id("whe", 0, NOW.date()))
+    async with reading() as tx:
+        found, short = await _walked(
+            lambda request: tx.webhooks.deliveries(filter, request),
+            PageRequest(20, None, backwards),
+            lambda delivery: delivery.id,
+        )
+    assert found == [made_id("dlv", 0, NOW.date(), ROWS)]
+    assert short
+
+
+async def test_no_page_of_one_filter_is_short(reading: Reading) -> None:
+    async def lines(tx: Tx, request: PageRequest) -> Page[Any]:
+        return await tx.catalogue.offers(OfferFilter(availability="low_stock"), request)
+
+    async with reading() as tx:
+        found, short = await _walked(lambda request: lines(tx, request), PageRequest(100), lambda line: line.offer.id)
+    assert len(found) == len(set(found)) > 1000
+    assert not short
+
+
+@pytest.mark.parametrize(
+    ("name", "filters", "sizes", "walked"),
+    [
+        ("offers", {"source"}, {}, "source"),
+        ("offers", set(), {}, ""),
+        ("offers", {"source", "availability"}, {"": 501, "source": 500, "availability": 7}, "availability"),
+        ("offers", {"source", "availability"}, {"": 501, "source": 500, "availability": 500}, "source"),
+        ("offers", {"updated_since"}, {"": 501, "updated_since": 20}, "updated_since"),
+        ("offers", {"updated_since"}, {"": 501, "updated_since": 500}, ""),
+        ("offers", {"updated_since", "source"}, {"": 501, "updated_since": 20, "source": 3}, "source"),
+        ("products", {"q", "word0", "word1"}, {"": 501, "word0": 500, "word1": 40}, "word1"),
+        ("products", {"status", "brand"}, {"": 501, "status": 500, "brand": 500}, "brand"),
+    ],
+)
+async def test_the_rarest_filter_is_walked_along(
+    name: str, filters: set[str], sizes: dict[str, int], walked: str
+) -> None:
+    assert walked_along(name, filters, sizes) == walked
