@@ -39,7 +39,9 @@ async def test_a_database_clock_that_was_days_ahead(backend: Backend, tenant: Te
     await written(backend, tenant, 3)
     async with pool.owner() as link:  # as a server writes whose clock is two days ahead
         for table in ("events", "event_logs"):
-            await link.cursor.execute(f"UPDATE {table} SET time = time + interval '2 days' WHERE org = %s", (tenant.org,))
+            await link.cursor.execute(
+                f"UPDATE {table} SET time = time + interval '2 days' WHERE org = %s", (tenant.org,)
+            )
     reader = (await bounds_of(backend, tenant)).end
     made = await written(backend, tenant, 2, type="source.blocked")
     bounds = await bounds_of(backend, tenant)

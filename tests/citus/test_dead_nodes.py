@@ -37,13 +37,24 @@ def _push(tenancy: Tenancy, source: str, name: str) -> None:
     assert tenancy.api.ended(run, within=60)["status"] == "succeeded"
 
 
+def _elsewhere(stage: Stage, worker: Server) -> Tenancy:
+    """A new organisation's on another node."""
+    while True:
+        made = stage.organisation(livemode=False)
+        if home_of(stage, made.tenant.org) != worker.name:
+            return made
+
+
 def _works(tenancy: Tenancy) -> bool:
     return bool(tenancy.api.call("GET", "/v1/products").status == 200)
 
 
 def test_a_dead_worker_stops_its_own_tenants_only(stage: Stage, tenants: Tenants, servers: list[Server]) -> None:
-    worker = servers[1]
-    own, others = tenants[worker.name], [one for name, there in tenants.items() if name != worker.name for one in there]
+    every = [one for there in tenants.values() for one in there]
+    homes = {one.tenant.org: home_of(stage, one.tenant.org) for one in every}
+    worker = next(one for one in servers if one.name == homes[every[0].tenant.org])
+    own = [one for one in every if homes[one.tenant.org] == worker.name]
+    others = [one for one in every if one not in own] or [_elsewhere(stage, worker)]
     sources = {one.tenant.org: one.api.source("push", config={"currency": "usd"}) for one in (*own, *others)}
     for one in (*own, *others):
         _push(one, sources[one.tenant.org], "before")

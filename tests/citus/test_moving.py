@@ -102,7 +102,7 @@ async def _moved_while_used(stage: Stage, container: Container, mover: Tenancy) 
         await asyncio.sleep(1)
         for _ in range(MOVES):
             async with coordinator(stage.database_url) as cluster:
-                moves.append(await move(cluster, mover.tenant.org, None, print, alone=bool(moves)))
+                moves.append(await move(cluster, mover.tenant.org, None, print))
             await asyncio.sleep(1)
         done.set()
 

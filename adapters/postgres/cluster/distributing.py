@@ -22,11 +22,12 @@ ANCHOR: Final = "jobs"
 SHARDS: Final = 32
 
 _PLACES: Final = """
-SELECT c.relname, p.logicalrelid IS NOT NULL, EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped)
+SELECT c.relname, coalesce(p.partmethod = 'h' OR p.repmodel = 't', false), EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped)
 FROM pg_class c LEFT JOIN pg_dist_partition p ON p.logicalrelid = c.oid
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 ORDER BY c.relname
 """
+"""What Citus merely knows of, because a reference table is referred to by it, has no place yet."""
 _TWICE: Final = """
 SELECT c.oid::regclass::text FROM pg_class c JOIN pg_dist_partition p ON p.logicalrelid = c.oid
 WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND pg_relation_size(c.oid) > 0 ORDER BY 1

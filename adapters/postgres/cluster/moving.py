@@ -22,7 +22,6 @@ _NEIGHBOURS: Final = """
 SELECT count(*) FROM organisations o
 WHERE o.id <> %(org)s AND get_shard_id_for_distribution_column(%(anchor)s::regclass, o.id) = %(shard)s
 """
-_ISOLATE: Final = "SELECT isolate_tenant_to_new_shard(%(anchor)s::regclass, %(org)s::text, 'CASCADE', 'block_writes')"
 _MOVE: Final = (
     "SELECT citus_move_shard_placement(%(shard)s::bigint, %(from_host)s::text, %(from_port)s::integer, %(to_host)s::text, "
     "%(to_port)s::integer, 'force_logical')"
@@ -44,20 +43,20 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What `move` did: `isolated` whether the organisation was given a shard of its own first."""
+    """What `move` did: `neighbours` are the others that went along."""
 
     org: str
     source: str
     target: str
     shard: int
-    isolated: bool
+    neighbours: int
 
 
-async def move(found: Coordinator, org: str, to: str | None, tell: Tell, *, alone: bool = False) -> Moved:
+async def move(found: Coordinator, org: str, to: str | None, tell: Tell) -> Moved:
     """Move the organisation's shard to the node `to` (host:port; else to the one that holds least). Raises ClusterError.
 
-    Whoever shares the shard goes along, unless it is to move `alone`: then it is given a shard of its own first. While that
-    is cut off, all who share it wait to write (Citus 13 cannot carry an update over into a part of the same node).
+    Whoever shares the shard goes along. Dividing it first is nothing for a service that runs: an update that waited for it looks
+    into the new part with the eyes of before, and finds no row, without an error (Citus 13).
     """
     seen = await status(found)
     if ANCHOR not in seen.places.done:
@@ -65,19 +64,13 @@ async def move(found: Coordinator, org: str, to: str | None, tell: Tell, *, alon
     shard = await found.value(_SHARD, anchor=ANCHOR, org=org)
     source = await _home(found, seen, shard)
     target = _target(seen, source, to)
-    neighbours = await found.value(_NEIGHBOURS, anchor=ANCHOR, org=org, shard=shard)
     _must_replicate([source, target])
-    if neighbours and not alone:
-        tell(f"{neighbours} others share its shard {shard}, and go along (with --alone they stay).")
-    elif neighbours:
-        tell(
-            f"It gets a shard of its own first; the {neighbours} others of shard {shard} wait to write meanwhile, and stay."
-        )
-        shard = await _watched(found, _ISOLATE, tell, anchor=ANCHOR, org=org)
-    tell(f"{org}: shard {shard}, with what lies beside it, from {source.member.name} to {target.member.name}.")
+    neighbours = int(await found.value(_NEIGHBOURS, anchor=ANCHOR, org=org, shard=shard))
+    company = f" and {neighbours} others that share it" if neighbours else ""
+    tell(f"shard {shard}, which has {org}{company}, from {source.member.name} to {target.member.name}")
     ends = _ends("from", source.member) | _ends("to", target.member)
     await _watched(found, _MOVE, tell, shard=shard, **ends)
-    return Moved(org, source.member.name, target.member.name, shard, alone and neighbours > 0)
+    return Moved(org, source.member.name, target.member.name, shard, neighbours)
 
 
 async def rebalance(found: Coordinator, tell: Tell) -> int:
