@@ -95,10 +95,17 @@ class MemoryDeliveryLog:
             state = replace(state, last_success_at=progress.succeeded[key])
         if key in progress.failing:
             state = replace(state, failing_since=progress.failing[key])
-        checkpoint = progress.checkpoint.get(key, kept.checkpoint)
-        if checkpoint.own.position < kept.checkpoint.own.position:
-            checkpoint = kept.checkpoint
+        checkpoint = _furthest(kept.checkpoint, progress.checkpoint.get(key, kept.checkpoint))
         self._store.write(ENDPOINTS, tenant, replace(kept, endpoint=state, checkpoint=checkpoint))
+
+
+def _furthest(kept: FeedPosition, told: FeedPosition) -> FeedPosition:
+    """Neither log's goes back, unless the network's has."""
+    own = max(kept.own, told.own, key=lambda one: one.position)
+    network = told.network
+    if network.epoch in (0, kept.network.epoch):
+        network = max(kept.network, network, key=lambda one: one.position)
+    return FeedPosition(own, network)
 
 
 class MemoryShards:

@@ -52,9 +52,12 @@ class PostgresCatalogueStore:
             sizes = dict(await self._session.all(counting, **query.values))
         walked = walked_along(query.name, query.names, sizes)
         found = await self._session.all(query.statement(walked), **query.values)
-        if len(found) > query.page_request.limit or (looking := query.end(walked)) is None:
+        full = len(found) > query.page_request.limit
+        if (looking := query.end(walked)) is None or (full and "q" not in query.names):  # codes alone may fill a page
             return found, None
-        row = await self._session.one(looking, **query.values)
+        async with self._session.snapshot():
+            found = await self._session.all(query.statement(walked), **query.values)
+            row = await self._session.one(looking, **query.values)
         if row is None:
             return found, None
         backwards = query.page_request.backwards

@@ -35,6 +35,17 @@ class Session:
     again: Callable[[], Awaitable[PooledConnection]] | None = None
     once: bool = False
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[None]:
+        """What is read inside is of one moment, also of several statements; in a unit of work that writes it is not."""
+        connection = self.link.connection
+        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            yield
+            return
+        async with connection.transaction():
+            await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+
     def params(self, **values: Any) -> dict[str, Any]:
         """The values with the tenant added."""
         return {"org": self.tenant.org, "livemode": self.tenant.livemode, **values}

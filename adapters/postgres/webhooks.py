@@ -143,7 +143,9 @@ class PostgresWebhookStore:
         rows = await self._session.all(deliveries_sql("deliveries", wanted, page_request), **values)
         end = None
         if len(rows) <= page_request.limit and _cut(wanted):
-            row = await self._session.one(deliveries_sql("deliveries_end", wanted, page_request), **values)
+            async with self._session.snapshot():
+                rows = await self._session.all(deliveries_sql("deliveries", wanted, page_request), **values)
+                row = await self._session.one(deliveries_sql("deliveries_end", wanted, page_request), **values)
             end = row[0] if row else None
         return page_of([DELIVERIES.row_of(row) for row in rows], page_request, _id, end)
 

@@ -57,6 +57,8 @@ CREATE TABLE network_checkpoints (
     PRIMARY KEY (org, livemode, owner)
 ) WITH (fillfactor = 50);
 SELECT protect_tenant_table('network_checkpoints');
+INSERT INTO network_checkpoints (org, livemode, owner, epoch, position)
+SELECT 'network', livemode, org, epoch, last FROM event_logs WHERE publishes;  -- what was told before is not told again
 
 ALTER TABLE webhook_endpoints
     ADD COLUMN network_epoch integer NOT NULL DEFAULT 0, ADD COLUMN network_checkpoint bigint NOT NULL DEFAULT 0;

@@ -107,21 +107,23 @@ ORDER BY block ASC LIMIT {limit} --? forwards
 ORDER BY block DESC LIMIT {limit} --? backwards
 
 -- own_in_blocks --
--- The events asked for in some blocks of a log.
-SELECT found.* FROM unnest(%(blocks)s::bigint[]) AS near (block) CROSS JOIN LATERAL (
-    SELECT position, id, type, subject, product, source, catalogue, version, time,
-        CASE WHEN octet_length(body) <= %(share)s THEN body END AS body
-    FROM events WHERE org = %(org)s AND livemode = %(livemode)s
-        AND position > near.block * 512 AND position <= near.block * 512 + 512
-        AND position > %(after)s --? after
-        AND position <= %(up_to)s --? up_to
+-- The events asked for in some blocks of a log. A block is walked from its beginning: of a range the planner expects so much
+-- that it reads the whole log beneath each.
+SELECT found.position, found.id, found.type, found.subject, found.product, found.source, found.catalogue, found.version,
+    found.time, CASE WHEN octet_length(found.body) <= %(share)s THEN found.body END AS body
+FROM unnest(%(blocks)s::bigint[]) AS near (block) CROSS JOIN LATERAL (
+    SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position > near.block * 512
         AND time >= %(since)s --? since
-        AND type <> ALL(%(hidden)s) --? hidden
-        AND type = ANY(%(types)s) --? types
-        AND catalogue = ANY(%(catalogues)s) --? catalogues
+    ORDER BY position LIMIT 512
 ) AS found
-ORDER BY position ASC LIMIT {limit} --? forwards
-ORDER BY position DESC LIMIT {limit} --? backwards
+WHERE found.position <= near.block * 512 + 512
+    AND found.position > %(after)s --? after
+    AND found.position <= %(up_to)s --? up_to
+    AND found.type <> ALL(%(hidden)s) --? hidden
+    AND found.type = ANY(%(types)s) --? types
+    AND found.catalogue = ANY(%(catalogues)s) --? catalogues
+ORDER BY found.position ASC LIMIT {limit} --? forwards
+ORDER BY found.position DESC LIMIT {limit} --? backwards
 
 -- weighed --
 -- Bodies lie beside their rows: the length is known without reading them, and those beyond the weight are never read.
