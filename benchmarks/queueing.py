@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from domain.changes.usecases.network import AT_ONCE, PAUSE
+from domain.changes.usecases.network import AT_ONCE, PAUSE, SWEEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,15 @@ def waits_for_rows(arrivals: Iterator[tuple[float, int, int]], hold: Hold) -> di
 class RelayCosts:
     """Seconds: of the question how far the logs go together with a commit, of reading one owner's log, of copying an event.
 
-    `heard`: from an owner's commit until the relay, if it waits, has heard of it.
+    `heard`: from an owner's commit until the relay, if it waits, has heard of it. `known`: of asking one publisher more in
+    a sweep.
     """
 
     transaction: float
     owner: float
     event: float
     heard: float = 0.001
+    known: float = 0.0
 
 
 @dataclass
@@ -85,10 +87,13 @@ class Relayed:
 
 
 class Relay:
-    """One relay and its owners' logs. It looks at the owners that it has heard of, copies all that they had then, and pauses."""
+    """One relay and its owners' logs. It looks at the owners that it has heard of, copies all that they had then, and pauses.
 
-    def __init__(self, costs: RelayCosts) -> None:
-        self._costs = costs
+    Now and then it asks all `publishers` how far they go.
+    """
+
+    def __init__(self, costs: RelayCosts, publishers: int = 0) -> None:
+        self._costs, self._sweep = costs, costs.known * publishers
         self._waiting: dict[int, deque[tuple[float, int]]] = {}
         """Of each owner that has any: the moments of its events that are not copied, with their numbers."""
         self._count = 0
@@ -96,7 +101,7 @@ class Relay:
 
     def run(self, arrivals: Iterator[tuple[float, int, int]]) -> Relayed:
         """Until everything is copied."""
-        told, now, coming = Relayed(), 0.0, next(arrivals, None)
+        told, now, swept, coming = Relayed(), 0.0, 0.0, next(arrivals, None)
         while coming is not None or self._count:
             if not self._count:
                 assert coming is not None
@@ -105,7 +110,10 @@ class Relay:
                 self._take(*coming)
                 coming = next(arrivals, None)
             told.most_waiting = max(told.most_waiting, self._count)
-            began, now = now, self._look(now, told)
+            began = now
+            if now - swept >= SWEEP:
+                swept, now = now, now + self._sweep
+            now = self._look(now, told)
             told.busy += now - began
             now += PAUSE
         told.ended = now

@@ -31,8 +31,6 @@ class Measured:
     page_by_database: float = 0.2
     delivery: float = 160
     delivery_by_database: float = 47
-    relayed: tuple[float, float] = (2_000, 7_800)
-    """Events a second of one relay: one a vendor, and many a vendor."""
 
 
 @dataclass(frozen=True, slots=True)

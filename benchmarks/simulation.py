@@ -18,6 +18,7 @@ import random
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from benchmarks.placing import Placement, loads_of, zipf
 from benchmarks.queueing import Arrivals, Hold, Relay, RelayCosts, Relayed, quantiles, waits_for_rows
@@ -30,8 +31,8 @@ SHARDS = (32, 64, 256)
 DRAWS = 20
 """Sets of tenants: what comes of hashing is luck."""
 ISOLATED = (1, 3, 10)
-HOLD = Hold(transaction=0.0012, event=0.000010)
-COSTS = RelayCosts(transaction=0.004, owner=0.00035, event=0.00012)
+HOLD = Hold(transaction=0.0010, event=0.000008)
+COSTS = RelayCosts(transaction=0.0032, owner=0.00043, event=0.00005, known=0.000004)
 WRITES = (300, 1_000, 3_000)
 """Transactions a second of all tenants; one in twenty is a chunk of a run."""
 BULK, CHUNK = 0.05, 500
@@ -132,9 +133,9 @@ def relay_figures(costs: RelayCosts, events: int) -> None:
     for count in PUBLISHERS:
         shares = zipf(count, 1.0)
         for rate in PUBLISHED:
-            found = Relay(costs).run(Arrivals(rate, shares).draw(events, random.Random(SEED)))
+            found = Relay(costs, count).run(Arrivals(rate, shares).draw(events, random.Random(SEED)))
             _relayed(f"{count:,} publishers, {rate:,} events/s", found)
-    found = Relay(costs).run(Arrivals(20, zipf(1_000, 1.0), 0.02, CHUNK).draw(events // 4, random.Random(SEED)))
+    found = Relay(costs, 1_000).run(Arrivals(20, zipf(1_000, 1.0), 0.02, CHUNK).draw(events // 4, random.Random(SEED)))
     _relayed(f"1,000 publishers, 20 transactions/s, 2% of {CHUNK} events", found)
     for count in (1, 10, AT_ONCE):
         most = AT_ONCE / (costs.transaction + costs.owner * count + costs.event * AT_ONCE)
@@ -185,7 +186,12 @@ def main(told: argparse.Namespace) -> None:
     placement_figures(told.tenants)
     row_figures(told.tenants, Hold(told.hold / 1e3, told.hold_event / 1e6), told.transactions)
     trip = told.round_trip / 1e3
-    costs = RelayCosts(told.relay / 1e3 + trip * STATEMENTS, told.relay_owner / 1e3 + trip, told.relay_event / 1e6)
+    costs = replace(
+        COSTS,
+        transaction=told.relay / 1e3 + trip * STATEMENTS,
+        owner=told.relay_owner / 1e3 + trip,
+        event=told.relay_event / 1e6,
+    )
     relay_figures(costs, told.events)
     size_figures()
     line("the simulation took", f"{time.perf_counter() - began:8.1f} s")

@@ -22,6 +22,16 @@ class Splice:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What `holder` (`*` for everybody) may see of the network's event at `position`, which is `owner`'s."""
+
+    position: int
+    owner: str
+    holder: str
+    groups: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Recent:
     """Events, newest first. Everything asked for from `position` on is among them."""
 
@@ -55,12 +65,23 @@ class EventReader(Protocol):
         """How far these logs go now; those that cannot be asked now are left out. Raises Unavailable if that is all."""
         ...
 
-    async def begin_epoch(self, log: Tenant, after: int) -> None:
-        """The log of the epoch `after` has lost what was told of it: what it holds now begins another one, once."""
+    async def confirmed(self, log: Tenant) -> LogBounds:
+        """How far one log goes, asked as its own tenant: of a log that has moved, where it is by now. Raises Unavailable.
+
+        Whoever concludes from bounds that something was lost must have asked so.
+        """
+        ...
+
+    async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
+        """The log of that epoch has lost the position, and with it what was told: what it holds begins another one, once."""
         ...
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
         """Those of the tenants that may see anything of others' catalogues."""
+        ...
+
+    async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[Grant]:
+        """What licences show these tenants of the events of a network's log between the positions."""
         ...
 
     async def page(
@@ -124,6 +145,10 @@ class NetworkLog(Protocol):
 
     async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
         """Up to where each publisher's events stand in the network's log of the mode. Raises Unavailable."""
+        ...
+
+    async def confirmed(self, owner: Tenant) -> LogBounds:
+        """EventReader.confirmed."""
         ...
 
     async def published(self, owner: Tenant, after: int, limit: int) -> Sequence[LoggedEvent]:

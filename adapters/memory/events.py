@@ -13,6 +13,7 @@ from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from ports.events import EventRendering, Recent, Splice
+from ports.events import Grant as LicenceShown
 from ports.signals import Channel, Signal
 
 
@@ -107,10 +108,14 @@ class MemoryEventReader:
         newest = max(kept, key=lambda one: one.position, default=None)
         return LogBounds(epoch, newest.position if newest else low, newest.at if newest else None, began, low)
 
-    async def begin_epoch(self, log: Tenant, after: int) -> None:
+    async def confirmed(self, log: Tenant) -> LogBounds:
+        return self._bounds(log)
+
+    async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
         bounds = self._bounds(log)
-        if bounds.epoch == after:
-            self._store.epochs[log] = (after + 1, bounds.last)
+        if bounds.beyond(after):
+            began = min(bounds.began, bounds.last) if bounds.began else bounds.last
+            self._store.epochs[log] = (after.epoch + 1, began)
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
         grants = list(self._store.everyone(GRANTS))
@@ -119,6 +124,16 @@ class MemoryEventReader:
             for tenant in tenants
             if any(_opens(grant, owner, tenant) and owner.org != tenant.org for owner, grant in grants)
         )
+
+    async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[LicenceShown]:
+        holders = {"*", *(tenant.org for tenant in tenants)}
+        return [
+            LicenceShown(kept.position, owner.org, grant.holder, grant.groups)
+            for kept in self._store.committed(EVENTS, log).values()
+            if after < kept.position <= up_to
+            for owner, grant in self._store.everyone(GRANTS)
+            if owner == kept.owner and grant.catalogue == kept.event.catalogue and grant.holder in holders
+        ]
 
     async def page(
         self,

@@ -1,6 +1,6 @@
 """Reading the network's logs: as much of them as the reader's licences show, a bounded look at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from adapters.postgres.events import SQL
@@ -13,7 +13,7 @@ from domain.events.model import OFF_THE_FEED, LoggedEvent, weight_of, within
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
-from ports.events import Recent
+from ports.events import Grant, Recent
 
 WINDOW: Final = 2_000
 """Events of the log that are looked at in one go, whoever may see them."""
@@ -85,7 +85,7 @@ class NetworkReading:
         return Recent(events, 1 if scanned < max(WINDOW, limit) else reached)
 
     async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """EventReader.at; the positions of one look lie close together, being those of one delivery."""
+        """EventReader.at."""
         if not positions:
             return []
         values = {"after": min(positions) - 1, "up_to": max(positions), "positions": list(positions), "at": None}
@@ -93,6 +93,14 @@ class NetworkReading:
         async with self._pool.home(NETWORK) as link:
             rows = await self._look(link, view, names, values, len(positions), PROCESS_BYTES)
             return await self._events(link, view, rows, len(positions), PROCESS_BYTES)
+
+    async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[Grant]:
+        """EventReader.grants."""
+        holders = [*sorted({tenant.org for tenant in tenants}), "*"]
+        values = {"org": log.org, "livemode": log.livemode, "after": after, "up_to": up_to, "holders": holders}
+        async with self._pool.home(NETWORK) as link:
+            rows = await (await link.cursor.execute(SQL["grants"], values)).fetchall()
+        return [Grant(position, owner, holder, frozenset(groups)) for position, owner, holder, groups in rows]
 
     @staticmethod
     async def _look(

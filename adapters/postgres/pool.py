@@ -13,7 +13,7 @@ from psycopg import errors
 from adapters.postgres.connecting import connect
 from adapters.postgres.errors import StaleRoute, is_stale, may_be_stale, translate, translated
 from adapters.postgres.node_pool import NodePool, PooledConnection
-from adapters.postgres.placement import COORDINATOR, CataloguePlacement, Node, Placement
+from adapters.postgres.placement import COORDINATOR, CataloguePlacement, Node, Parts, Placement
 from adapters.postgres.router import Router
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
@@ -31,6 +31,23 @@ def reading(statement: LiteralString, **values: Any) -> Work[list[tuple[Any, ...
         return await (await link.cursor.execute(link.here(statement), values)).fetchall()
 
     return read
+
+
+_ANCHORED: Final = """
+SELECT coalesce(array_agg('public.jobs_' || s.shardid), '{}') FROM pg_dist_shard s
+JOIN pg_dist_placement p USING (shardid) JOIN pg_dist_local_group g USING (groupid)
+WHERE s.logicalrelid = 'public.jobs'::regclass
+"""
+
+
+class _Divided(Exception):
+    """What of the tables lies on a node is other than was remembered."""
+
+
+async def _still_here(link: PooledConnection, parts: Parts) -> bool:
+    """Whether the parts are what the node itself takes for its own: one that was moved away lies there yet, as it was then."""
+    row = await (await link.connection.execute(_ANCHORED)).fetchone()
+    return row is not None and sorted(row[0]) == sorted(parts.get("jobs", ()))
 
 
 class Lease:
@@ -267,15 +284,20 @@ class Pool:
         """
         try:
             return await self._once(node, work)
-        except errors.UndefinedTable:
+        except (errors.UndefinedTable, _Divided):
             if self._router.parts.get(node) is None:
                 raise
-            await self._router.refresh()
+            await self._router.refresh(divided=True)
+        try:
             return await self._once(node, work)
+        except _Divided as error:
+            raise StaleRoute from error
 
     async def _once(self, node: Node, work: Work[T]) -> T:
         async with self.at(node) as link:
             link.parts = self._router.parts.get(node)
+            if link.parts is not None and not await _still_here(link, link.parts):
+                raise _Divided
             return await work(link)
 
     def _tell(self, node: Node, outcome: object) -> None:

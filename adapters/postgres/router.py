@@ -77,8 +77,8 @@ class Router:
         for org in orgs:
             self._homes.pop(org, None)
 
-    async def refresh(self) -> None:
-        """Ask for the nodes, and what lies on them. Raises Unavailable."""
+    async def refresh(self, *, divided: bool = False) -> None:
+        """Ask for the nodes, and what lies on them; when it is divided otherwise, whose homes are where, too. Raises Unavailable."""
         before = self._due
         async with self._asked:
             if self._nodes and self._due != before:
@@ -86,6 +86,8 @@ class Router:
             nodes = await self._placement.nodes()
             parts = await self._placement.parts()
             self._homes = OrderedDict((org, node) for org, node in self._homes.items() if node in nodes)
+            if divided or parts != self.parts:
+                self._homes.clear()
             self._nodes, self.parts = tuple(nodes), parts
             alone = len(nodes) == 1 and parts.get(nodes[0]) is None
             self._only = nodes[0] if alone else None

@@ -190,7 +190,7 @@ def _cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     look = cluster.add_parser("status", help="tell what each node holds, and what is being moved")
     _store(look)
     look.set_defaults(run="cluster:tell")
-    move = cluster.add_parser("move", help="move an organisation to another node while it is used")
+    move = cluster.add_parser("move", help="move an organisation's shard to another node while it is used")
     move.add_argument("org", metavar="ORG", help="the organisation's id")
     move.add_argument("--to", metavar="HOST:PORT", help="where to (default: the node that holds least)")
     _store(move)

@@ -147,7 +147,6 @@ async def test_a_backup_sees_all_of_it(plain: str) -> None:
 
 async def test_the_command(plain: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("JOINERY_DATABASE_URL", plain)
-    await run(plain, "DROP INDEX IF EXISTS sources_inbound_address")
     for command in (["init", "--shards", "4"], ["init"], ["status"], ["status", "--json"]):
         assert await asyncio.to_thread(main, ["cluster", *command]) == 0, capsys.readouterr().err
     assert "Every table has its place" in capsys.readouterr().out

@@ -189,14 +189,16 @@ async def test_bounds_of_many_logs_are_told_together(backend: Backend, tenant: T
 
 
 async def test_an_epoch_begins_once(backend: Backend, tenant: Tenant) -> None:
-    """However many find out at a time that the log has lost something."""
+    """However many find out at a time that the log has lost something; who stands within it has lost nothing."""
     await written(backend, tenant, 3)
     before = await bounds_of(backend, tenant)
-    await backend.events.begin_epoch(tenant, before.epoch)
+    await backend.events.begin_epoch(tenant, before.end)
+    assert await bounds_of(backend, tenant) == before == await backend.events.confirmed(tenant)
+    await backend.events.begin_epoch(tenant, LogPosition(before.epoch, before.last + 1))
     after = await bounds_of(backend, tenant)
     assert after.epoch not in (0, before.epoch)
     assert (after.last, after.began, after.time) == (3, 3, before.time)
-    await backend.events.begin_epoch(tenant, before.epoch)
+    await backend.events.begin_epoch(tenant, LogPosition(before.epoch, before.last + 1))
     assert await bounds_of(backend, tenant) == after
     made = await written(backend, tenant)
     later = await bounds_of(backend, tenant)
@@ -252,3 +254,19 @@ async def test_what_was_dropped_by_age_is_behind_the_low_watermark(backend: Back
     more = await written(backend, tenant)
     assert ids((await backend.events.page(view, start.behind(events[4]), END, 10, ALL)).events) == more
     assert (await bounds_of(backend, tenant)).last == 6
+
+
+async def test_where_one_goes_on_after_two_epochs(backend: Backend, tenant: Tenant) -> None:
+    """Of what an epoch told, no more may be left than its own end and that of each later one."""
+    await written(backend, tenant, 12)
+    first = await bounds_of(backend, tenant)
+    await forget(backend, tenant, 10)
+    await backend.events.begin_epoch(tenant, first.end)
+    await written(backend, tenant, 7)
+    second = await bounds_of(backend, tenant)
+    await forget(backend, tenant, 15)
+    await backend.events.begin_epoch(tenant, second.end)
+    bounds = await bounds_of(backend, tenant)
+    assert bounds.epoch not in (first.epoch, second.epoch)
+    assert bounds.nearest(first.end).position <= 9
+    assert bounds.nearest(second.end).position <= 14

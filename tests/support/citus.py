@@ -60,7 +60,6 @@ async def cluster_database(label: str, *, distributed: bool = True, migrated: bo
 async def spread(address: str) -> list[str]:
     """Distribute the tables; answers what was told meanwhile."""
     told: list[str] = []
-    await run(address, "DROP INDEX IF EXISTS sources_inbound_address")
     async with coordinator(address) as found:
         await distribute(found, SHARDS, told.append)
     return told

@@ -132,3 +132,8 @@ async def running(**tailer: Any) -> AsyncIterator[Log]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def beyond(position: LogPosition) -> LogPosition:
+    """A place that the log has not come to, or has lost."""
+    return LogPosition(position.epoch, position.position + 1)

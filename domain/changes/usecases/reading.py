@@ -1,13 +1,13 @@
 """Reading logs as their reader may see them, a bounded look at a time."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from domain.changes.model import ALL, EventBatch, EventFilter, LogPosition, View
+from domain.changes.model import ALL, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogPosition, View
 from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.tenancy import Tenant
-from ports.events import EventReader, EventRendering, Recent
+from ports.events import EventReader, EventRendering, Grant, Recent
 
 
 class LogReading:
@@ -37,6 +37,43 @@ class LogReading:
             return EventBatch((), after, caught_up=True)
         batch = await self._events.page(view, after, end, limit, wanted, most_bytes=most_bytes)
         return replace(batch, events=self._shown(batch.events)) if view.of_network else batch
+
+    async def shared(
+        self, log: Tenant, after: LogPosition, limit: int, most_bytes: int, tenants: Collection[Tenant]
+    ) -> tuple[EventBatch, Mapping[Tenant, Sequence[LoggedEvent]]]:
+        """What is new of a network's log, read once, and what of it each of these tenants is shown. Raises CursorExpired."""
+        end = LogPosition(after.epoch, OPEN_END)
+        batch = await self._events.page(View.own(log), after, end, limit, ALL, most_bytes=most_bytes)
+        if not batch.events:
+            return batch, {}
+        granted = await self._events.grants(log, after.position, batch.position.position, tenants)
+        by_holder: dict[str, list[Grant]] = {}
+        for grant in granted:
+            by_holder.setdefault(grant.holder, []).append(grant)
+        cut: dict[tuple[int, frozenset[str]], LoggedEvent | None] = {}
+        return batch, {tenant: self._granted(batch, tenant, by_holder, cut) for tenant in tenants}
+
+    def _granted(
+        self,
+        batch: EventBatch,
+        tenant: Tenant,
+        by_holder: Mapping[str, Sequence[Grant]],
+        cut: dict[tuple[int, frozenset[str]], LoggedEvent | None],
+    ) -> Sequence[LoggedEvent]:
+        """Of each set of groups an event is cut once."""
+        groups: dict[int, frozenset[str]] = {}
+        for grant in (*by_holder.get("*", ()), *by_holder.get(tenant.org, ())):
+            if grant.owner != tenant.org:
+                groups[grant.position] = groups.get(grant.position, NETWORK_GROUPS) | grant.groups
+        shown = []
+        for event in batch.events if groups else ():
+            if (seen := groups.get(event.position)) is not None:
+                key = event.position, seen
+                if key not in cut:
+                    cut[key] = self._cut(replace(event, groups=seen))
+                if (one := cut[key]) is not None:
+                    shown.append(one)
+        return shown
 
     async def back(self, view: View, before: int, low: int, most: int, wanted: EventFilter) -> Recent:
         """The newest `most` events below `before` that show anything, newest first, and the position looked back to.

@@ -79,9 +79,12 @@ class ChangesService:
         return position
 
     async def _refuse_lost(self, log: Tenant, after: LogPosition, bounds: LogBounds) -> None:
-        if bounds.beyond(after):
-            await self._events.begin_epoch(log, after.epoch)
-        if not bounds.holds(after):
+        if bounds.holds(after):
+            return
+        confirmed = await self._high_watermarks.confirmed(log)
+        if confirmed.beyond(after):
+            await self._events.begin_epoch(log, after)
+        if not confirmed.holds(after):
             raise CursorExpired
 
     async def now(self, tenant: Tenant) -> FeedPosition:
@@ -151,9 +154,6 @@ class ChangesService:
     async def _add_own(
         self, page: ChangePage, tenant: Tenant, end: LogPosition, limit: int, wanted: EventFilter
     ) -> None:
-        if page.position.own.position >= end.position:
-            page.position, page.caught_up = replace(page.position, own=end), True
-            return
         found = await self._events.splice(tenant, page.position.own, end, limit, wanted)
         page.count += found.count
         page.position, page.caught_up = replace(page.position, own=found.position), found.caught_up

@@ -5,6 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from domain.changes.model import ALL, OPEN_END, EventBatch, EventFilter, LogBounds, LogPosition, View
+from domain.changes.usecases.high_watermark import HighWatermarks
 from domain.changes.usecases.reading import LogReading
 from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import FOLLOWER_BYTES, TENANT_BYTES
@@ -103,6 +104,7 @@ class LogChannel:
     """What the subscriptions of one view of a log share: how far it was read for them, and whether there is more."""
 
     reading: LogReading
+    high_watermarks: HighWatermarks
     view: View
     position: LogPosition
     dirty: bool = True
@@ -112,6 +114,11 @@ class LogChannel:
     handed: deque[tuple[int, int]] = field(default_factory=deque)
     """Position and bytes of what was handed out and may still be held, and (`weight`) the bytes in all."""
     weight: int = 0
+
+    @property
+    def key(self) -> tuple[Tenant, LogPosition]:
+        """Which log, and how far it was read."""
+        return self.view.log, self.position
 
     def join(self, after: LogPosition, wanted: EventFilter, most: int, news: asyncio.Event) -> LogSubscription:
         """One more that follows, from there."""
@@ -128,6 +135,9 @@ class LogChannel:
             return EventBatch((), self.position, caught_up=True)
         if after.differs(self.position):
             raise CursorExpired
+        epochs_differ = bool(after.position) and after.epoch != self.position.epoch
+        if epochs_differ and not (await self.high_watermarks.confirmed(self.view.log)).holds(after):
+            raise CursorExpired
         if after.position == self.position.position:
             return EventBatch((), self.position, caught_up=True)
         end = self.position
@@ -139,9 +149,13 @@ class LogChannel:
         """Read what is new, and hand it out; answers whether there is more. Raises CursorExpired."""
         end = LogPosition(self.position.epoch, OPEN_END)
         batch = await self.reading.read_batch(self.view, self.position, end, limit, ALL, most_bytes=most_bytes)
+        self.hand_on(batch)
+        return not batch.caught_up
+
+    def hand_on(self, batch: EventBatch) -> None:
+        """What is new was read."""
         self.position = batch.position
         self._hand_out(batch)
-        return not batch.caught_up
 
     def _hand_out(self, batch: EventBatch) -> None:
         """Hand on what was read, to each what it asks for."""

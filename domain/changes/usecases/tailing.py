@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
-from domain.changes.model import ALL, EventFilter, FeedBatch, FeedPosition, LogPosition, View, network_of
+from domain.changes.model import ALL, EventBatch, EventFilter, FeedBatch, FeedPosition, LogPosition, View, network_of
 from domain.changes.usecases.high_watermark import LATELY, MOST_KNOWN, HighWatermarks
 from domain.changes.usecases.reading import LogReading
 from domain.changes.usecases.subscribing import LogChannel, LogSubscription
@@ -25,6 +25,8 @@ TURN: Final = 4
 """Pages that are read of one log before the next one's turn comes."""
 MOST_WAITING: Final = 20_000
 """Events held for one subscription; one that is slower goes on from the log itself."""
+AT_ONCE: Final = 50
+"""Followers who are handed something before others have a turn of the event loop."""
 _RETRY: Final = 1.0
 
 LOG: Final = logging.getLogger("joinery.changes")
@@ -103,17 +105,16 @@ class LogTailer:
     ) -> AsyncIterator[Subscription]:
         """Follow what the tenant may see, and asks for, from after that position on; `most` events are held for it."""
         news = asyncio.Event()
-        own = await self._joined(View.own(tenant), after.own, wanted, most or self._most, news)
-        network = await self._joined(View.network(tenant), after.network, wanted, most or self._most, news)
-        subscription = Subscription(own, network, news)
-        self._followed.add(subscription)
-        self._kick.set()
-        try:
+        async with contextlib.AsyncExitStack() as joined:
+            own = await self._joined(View.own(tenant), after.own, wanted, most or self._most, news)
+            joined.callback(self._leave, own)
+            network = await self._joined(View.network(tenant), after.network, wanted, most or self._most, news)
+            joined.callback(self._leave, network)
+            subscription = Subscription(own, network, news)
+            self._followed.add(subscription)
+            joined.callback(self._followed.discard, subscription)
+            self._kick.set()
             yield subscription
-        finally:
-            self._followed.discard(subscription)
-            self._leave(own)
-            self._leave(network)
 
     async def _joined(
         self, view: View, after: LogPosition, wanted: EventFilter, most: int, news: asyncio.Event
@@ -121,7 +122,9 @@ class LogTailer:
         channel = self._channels.get(view)
         if channel is None:
             bounds = await self.high_watermarks.lately(view.log)
-            channel = self._channels.setdefault(view, LogChannel(self.log, view, bounds.end if bounds else after))
+            channel = self._channels.setdefault(
+                view, LogChannel(self.log, self.high_watermarks, view, bounds.end if bounds else after)
+            )
             channel.dirty = self._said.get(view.log, 0.0) >= self.high_watermarks.looked(view.log)
         return channel.join(after, wanted, most, news)
 
@@ -201,14 +204,21 @@ class LogTailer:
         licensed = await self.log.licensed(tenants)
         for channel in channels:
             channel.learn(licensed)
-            if (bounds := found.get(channel.view.log)) is not None:
-                channel.compare(bounds)
+            if (bounds := found.get(channel.view.log)) is None:
+                continue
+            if channel.shown and not bounds.holds(channel.position):
+                bounds = await self.high_watermarks.confirmed(channel.view.log)
+            channel.compare(bounds)
 
     async def _advance(self) -> bool:
         """Read what is new in each log that has anything, and hand it out; False when it failed for one of them."""
         well = True
         await self._learn()
-        for channel in [channel for channel in self._channels.values() if channel.dirty]:
+        dirty = [channel for channel in self._channels.values() if channel.dirty]
+        together = _together(dirty)
+        for channel in dirty:
+            if channel.view.of_network and channel.key in together:
+                continue
             try:
                 await self._read_on(channel)
             except CursorExpired:
@@ -216,7 +226,32 @@ class LogTailer:
             except Exception:
                 LOG.exception("the events of %s could not be read", channel.view.log.org)
                 well = False
+        for channels in together.values():
+            well = await self._read_together(channels) and well
         return well
+
+    async def _read_together(self, channels: Sequence[LogChannel]) -> bool:
+        """Read a network's log once for all who stand at the same place of it; what is left, each finds by itself."""
+        first, at = channels[0], channels[0].position
+        try:
+            batch, shown = await self.log.shared(
+                first.view.log, at, PAGE, READ_BYTES, [channel.view.tenant for channel in channels]
+            )
+        except CursorExpired:
+            for channel in channels:
+                await self._begin_anew(channel)
+            return True
+        except Exception:
+            LOG.exception("the events of %s could not be read", first.view.log.org)
+            return False
+        for number, channel in enumerate(channels):
+            if channel.position == at:
+                channel.dirty = not batch.caught_up
+                channel.hand_on(EventBatch(shown.get(channel.view.tenant, ()), batch.position, batch.caught_up))
+                self._relieve(channel)
+            if number % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return True
 
     async def _learn(self) -> None:
         """Ask whether those who have just begun to follow may see anything of the network's."""
@@ -230,7 +265,7 @@ class LogTailer:
     async def _begin_anew(self, channel: LogChannel) -> None:
         """The log went back in time: nobody can go on from where they were."""
         LOG.warning("the log of %s is no longer the one that was followed", channel.view.log.org)
-        channel.lose((await self.high_watermarks.fresh(channel.view.log)).end)
+        channel.lose((await self.high_watermarks.confirmed(channel.view.log)).end)
 
     async def _read_on(self, channel: LogChannel) -> None:
         """Whoever writes a lot leaves the others their turns."""
@@ -254,3 +289,12 @@ class LogTailer:
         if sum([one.weight for one in channels]) > PROCESS_BYTES:
             others = sum(one.held for one in channels if one is not channel)
             channel.relieve(max(0, PROCESS_BYTES - others))
+
+
+def _together(dirty: Sequence[LogChannel]) -> Mapping[tuple[Tenant, LogPosition], list[LogChannel]]:
+    """Of a network's log the channels that stand at the same place, where there are several."""
+    found: dict[tuple[Tenant, LogPosition], list[LogChannel]] = {}
+    for channel in dirty:
+        if channel.view.of_network and channel.subscriptions:
+            found.setdefault(channel.key, []).append(channel)
+    return {key: channels for key, channels in found.items() if len(channels) > 1}

@@ -32,7 +32,12 @@ class Intake:
         tenant, endpoint = queue.key
         while True:
             try:
-                start = await self._nearest(tenant, queue.taken_up_to)
+                taken = queue.taken_up_to
+                start = await self._nearest(tenant, taken)
+                if (
+                    start.network.epoch != taken.network.epoch
+                ):  # the network went back alone: its positions are others' by now
+                    known = frozenset(place for place in known if not place[0])
                 async with self._tailer.follow(tenant, start, most=MOST_WAITING) as subscription:
                     while True:
                         most = await queue.room()
@@ -50,7 +55,7 @@ class Intake:
         have done so alone, and what it tells again is sent again, under the same event ids.
         """
         log = self._tailer.high_watermarks
-        own, network = await log.fresh(tenant), await log.lately(network_of(tenant.livemode))
+        own, network = await log.confirmed(tenant), await log.lately(network_of(tenant.livemode))
         return FeedPosition(
             own.nearest(LogPosition(own.epoch, taken.own.position)),
             network.nearest(taken.network) if network else taken.network,

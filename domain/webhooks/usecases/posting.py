@@ -96,7 +96,9 @@ class Posting:
         events: Sequence[LoggedEvent] = item.events
         if not events:
             events = await self._logged(subscriber, delivery)
-        if not events:
+        if (
+            not events or events[-1].id != delivery.event
+        ):  # dropped by age, or a log that went back has another one there
             return None
         return await self._payloads.render(subscriber, events)
 

@@ -17,7 +17,7 @@ from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
-from tests.support.logs import START, Log, running
+from tests.support.logs import START, Log, running, beyond
 
 pytestmark = pytest.mark.asyncio
 BLOCKED = EventFilter(types=frozenset({"source.blocked"}))
@@ -500,7 +500,7 @@ async def test_who_follows_is_told_when_another_epoch_begins() -> None:
         written = await log.write(3)
         async with log.tailer.follow(log.tenant, START) as subscription:
             assert await take(subscription, 3) == written
-            await log.events.begin_epoch(log.tenant, (await log.end()).own.epoch)
+            await log.events.begin_epoch(log.tenant, beyond((await log.end()).own))
             async with asyncio.timeout(10):
                 with pytest.raises(CursorExpired):
                     while True:

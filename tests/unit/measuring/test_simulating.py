@@ -4,6 +4,7 @@ import math
 import random
 import statistics
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -131,6 +132,15 @@ def test_what_comes_during_a_look_waits_for_the_next() -> None:
     told = Relay(COSTS).run(iter([(1.0, 7, 1), (1.002, 8, 1)]))
     look = COSTS.transaction + COSTS.owner + COSTS.event
     assert told.lags[1] == pytest.approx(COSTS.heard + look + PAUSE + look - 0.002)
+
+
+def test_a_sweep_over_many_publishers_holds_events_up() -> None:
+    moments = [(number / 100, 0, 1) for number in range(1_200)]
+    calm = Relay(COSTS, 10_000).run(iter(moments))
+    swept = Relay(replace(COSTS, known=0.00001), 10_000).run(iter(moments))
+    assert max(calm.lags) < 0.02
+    assert max(swept.lags) == pytest.approx(0.1 + 0.0054, abs=0.02)
+    assert sum(lag > 0.02 for lag in swept.lags) == pytest.approx(2 * 10, abs=4)
 
 
 def test_a_large_chunk_takes_several_transactions() -> None:

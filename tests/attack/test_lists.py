@@ -1,0 +1,105 @@
+"""Lists that miss something: each test says what is expected, and fails now."""
+
+from typing import Any
+
+import pytest
+
+from adapters.postgres import catalogue_query
+from domain.catalogue.model import ProductFilter
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from tests.contract.test_catalogue import SOURCES, products_of
+from tests.support import builders, catalogues
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
+    """A page looks at 10 rows instead of 4,000 or 10,000, and counts filters up to 3 instead of 500."""
+    if backend.name == "memory":
+        pytest.skip("in memory everything is looked at")
+    parts = catalogue_query._PARTS
+    small = {name: text for name, text in catalogue_query.statements(
+        "catalogue", products_walked=parts["products_walked"], offers_walked=parts["offers_walked"],
+        looked="10", probed="10", counted="3", products="2",
+    ).items()}  # fmt: skip
+    monkeypatch.setattr(catalogue_query, "SQL", small)
+    monkeypatch.setattr(catalogue_query, "_COUNTED", 3)
+
+
+async def walk(fetch: Any, limit: int) -> list[Any]:
+    """Everything, page by page; pages may be short."""
+    found, key = [], None
+    while True:
+        page = await fetch(PageRequest(limit, key))
+        found += page.items
+        if not page.has_more:
+            return found
+        key = page.next_key
+
+
+def made(count: int, first: int, title: str, brand: str, sku: str | None = None) -> list[Any]:
+    """Products that were made one after the other."""
+    products = []
+    for number in range(first, first + count):
+        product = builders.product(SOURCES[0], "cat_1", f"k{number}", data={"title": title, "brand": brand})
+        builders.offer(builders.variant(product, f"k{number}/1", data={"sku": sku or f"S-{number}"}))
+        products.append(product)
+    return products
+
+
+async def test_codes_of_old_products_and_words_of_newer_ones(backend: Backend, tenant: Tenant) -> None:
+    """Expected: all ten. The walk of words ends early, at the tenth newest; more old products than fit a page have the code. The page
+    counts as full, and goes on behind an old one: what the words would have found between is on no page."""
+    by_code = made(5, 0, "Lamp", "X", sku="chair")
+    by_word = made(5, 10, "Chair", "X")
+    others = made(30, 20, "Table", "X")
+    for product in (*by_code, *by_word, *others):
+        await catalogues.add(backend.uow, tenant, product)
+    fetch = products_of(backend, tenant, ProductFilter(q="chair", brand="X"))
+    found = [document.id for document in await walk(fetch, 3)]
+    assert sorted(found) == sorted(product.id for product in (*by_code, *by_word))
+
+
+async def test_a_list_read_while_others_change(backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expected: what nobody touches is on some page. Where a page ends is asked in a second statement: what left the index in between
+    has it end further down than was looked at."""
+    wanted = made(12, 0, "Chair", "X")
+    others = made(30, 20, "Table", "X")
+    for product in (*wanted, *others):
+        await catalogues.add(backend.uow, tenant, product)
+    fetch = products_of(backend, tenant, ProductFilter(q="chair", brand="X"))
+    from adapters.postgres.catalogue import PostgresCatalogueStore
+
+    found_of, moved = PostgresCatalogueStore._found, 0
+
+    async def found(self: Any, query: Any) -> Any:
+        nonlocal moved
+        one = self._session.one
+
+        async def later(sql: Any, **values: Any) -> Any:
+            nonlocal moved
+            if not moved:  # 25 of the newest change their brand while the page is read
+                moved = 1
+                pool: Any = backend.events._pool  # type: ignore[attr-defined]
+                async with pool.owner() as link:
+                    ids = [product.id for product in others[5:]]
+                    await link.cursor.execute("UPDATE products SET brand_key = 'y' WHERE id = ANY(%s)", (ids,))
+            return await one(sql, **values)
+
+        self._session = _With(self._session, later)
+        return await found_of(self, query)
+
+    monkeypatch.setattr(PostgresCatalogueStore, "_found", found)
+    seen = [document.id for document in await walk(fetch, 20)]
+    assert sorted(seen) == sorted(product.id for product in wanted)
+
+
+class _With:
+    def __init__(self, session: Any, one: Any) -> None:
+        self._given, self.one = session, one
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._given, name)
