@@ -72,6 +72,7 @@ class ChangesService:
         """
         position = await self.start(tenant, after)
         ends = await self._ends(tenant)
+        await self._refuse_lost(tenant, position.own, ends.own)
         await self._log.read_batch(View.own(tenant), position.own, ends.own.end, 1)
         if ends.network and ends.licensed:
             await self._log.read_batch(View.network(tenant), position.network, ends.network.end, 1)
