@@ -67,3 +67,37 @@ async def test_a_reader_of_a_tenant_that_was_moved(servers: Servers) -> None:
         assert page.count == 1
     finally:
         await pool.close()
+
+
+async def test_a_move_begins_no_epoch(servers: Servers) -> None:
+    """Expected: the epoch stays. Citus drops a shard that was moved only later (some 15 s): until then a process that remembers the former
+    node reads the old bounds there by the shard's name, takes a newer cursor for one beyond the end, and has the log, at its new node,
+    begin an epoch: 410 for every reader of a log that has lost nothing."""
+    servers.place(HERE.org, 0)
+    pool, other = (Pool(servers.all[0].conninfo, size=3, placement=servers) for _ in range(2))
+    try:
+        await written(pool, 5)
+        reader = PostgresEventReader(pool)
+        service = ChangesService(reader, LogTailer(reader, WireEventRendering(), MemorySignals()))
+        await service.now(HERE)
+        await servers.move(HERE.org, 1)
+        async with pool.owner(servers.all[0]) as link:  # the shard is still there, and here.<table> names it
+            cursor = await link.cursor.execute("SELECT tablename, policyname FROM pg_policies WHERE policyname LIKE 'hidden_%%'", {})
+            for table, policy in await cursor.fetchall():
+                await link.cursor.execute(f'DROP POLICY "{policy}" ON {table}')
+        await written(other, 1)
+        fresh = PostgresEventReader(other)
+        before = (await fresh.bounds([HERE]))[HERE]
+        from domain.changes.model import EventFilter
+        from domain.kernel.errors import DomainError
+
+        try:
+            await service.page(HERE, FeedPosition(before.end, LogPosition()), 100, EventFilter())
+        except DomainError as error:
+            told = repr(error)
+        else:
+            told = "a page"
+        assert (await fresh.bounds([HERE]))[HERE].epoch == before.epoch, told
+    finally:
+        await pool.close()
+        await other.close()

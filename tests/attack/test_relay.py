@@ -109,3 +109,27 @@ async def test_who_goes_while_a_log_is_asked_leaves_nothing_behind() -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert not log.tailer._channels, log.tailer._channels[View.own(log.tenant)].subscriptions
+
+
+async def test_an_owner_whose_log_cannot_be_read_holds_up_nobody() -> None:
+    """Expected: what others publish is copied. One owner's log that cannot be read (a node that times out, a damaged page) has the
+    whole round fail, each time, in the same order: the network stands still for everybody."""
+    log = Log()
+    bad, good = Tenant(new_id("org"), True), Tenant(new_id("org"), True)
+    await log.write(tenant=bad, catalogue="cat_1", network=True)
+    await log.write(tenant=good, catalogue="cat_2", network=True)
+    published = log.network.published
+
+    async def failing(owner: Tenant, after: int, limit: int) -> Any:
+        if owner == bad:
+            raise ConnectionError("it cannot be read")
+        return await published(owner, after, limit)
+
+    log.network.published = failing  # type: ignore[method-assign]
+    task = asyncio.create_task(NetworkRelay(log.network, log.signals, sweep=0.2).run())
+    try:
+        await asyncio.sleep(4)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert (await log.end()).network.position == 1

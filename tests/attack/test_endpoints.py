@@ -1,0 +1,58 @@
+"""Where an endpoint begins in the network's log."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from adapters.memory.clock import SystemClock
+from adapters.postgres.event_reader import PostgresEventReader
+from adapters.postgres.network import PostgresNetworkLog
+from adapters.postgres.orgs import PostgresOrgRegistry
+from adapters.postgres.pool import Pool
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.wire.catalogue import WireRendering
+from adapters.wire.events import WireEventRendering
+from adapters.wire.webhooks import described
+from adapters.memory.signals import MemorySignals
+from domain.changes.usecases.high_watermark import HighWatermarks
+from domain.kernel.tenancy import Tenant
+from domain.webhooks.usecases.service import WebhookService
+from tests.contract.desk import OneKey
+from tests.postgres.databases import database_alone
+from tests.support import builders
+from tests.support.network import relay
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    """Expected: at once, each at the network's end. `_now` asks for bounds over a second connection while its unit of work holds one:
+    as many at once as the pool has connections wait for each other (5 s, a transaction and its locks held), and then begin at 0:
+    everything that is kept of the network, 30 days, is POSTed to a licensed endpoint. The same while the network's node is away."""
+    async with database_alone("endpoints") as address:
+        pool = Pool(address, size=2, patience=1.0)
+        try:
+            uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+            registry = PostgresOrgRegistry(pool)
+            plan = await registry.plan("max")
+            owners = [builders.organisation(plan=plan) for _ in range(3)]
+            for organisation in owners:
+                await registry.create(organisation)
+            async with uow.begin(Tenant(owners[2].id, True), builders.CALL) as tx:
+                await tx.events.append([builders.event("src_1", catalogue="cat_1", network=True) for _ in range(5)])
+            await relay(PostgresNetworkLog(pool, SystemClock()), MemorySignals())
+            service = WebhookService(OneKey(), WireEventRendering(), described, HighWatermarks(PostgresEventReader(pool)))
+            begun = asyncio.Barrier(2)
+
+            async def create(org: str) -> Any:
+                async with uow.begin(Tenant(org, True), builders.CALL) as tx:
+                    await begun.wait()
+                    return await service.create(tx, {"url": "https://a.example/", "event_types": ("*",)}, "2026-10-04")
+
+            await asyncio.gather(*(create(organisation.id) for organisation in owners[:2]))
+            async with pool.owner() as link:
+                cursor = await link.cursor.execute("SELECT network_checkpoint FROM webhook_endpoints")
+                assert await cursor.fetchall() == [(5,), (5,)]
+        finally:
+            await pool.close()
