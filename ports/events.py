@@ -55,8 +55,15 @@ class EventReader(Protocol):
         """How far these logs go now; those that cannot be asked now are left out. Raises Unavailable if that is all."""
         ...
 
-    async def begin_epoch(self, log: Tenant, after: int) -> None:
-        """The log of the epoch `after` has lost what was told of it: what it holds now begins another one, once."""
+    async def confirmed(self, log: Tenant) -> LogBounds:
+        """How far one log goes, asked as its own tenant: of a log that has moved, where it is by now. Raises Unavailable.
+
+        Whoever concludes from bounds that something was lost must have asked so.
+        """
+        ...
+
+    async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
+        """The log of that epoch has lost the position, and with it what was told: what it holds begins another one, once."""
         ...
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
@@ -124,6 +131,10 @@ class NetworkLog(Protocol):
 
     async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
         """Up to where each publisher's events stand in the network's log of the mode. Raises Unavailable."""
+        ...
+
+    async def confirmed(self, owner: Tenant) -> LogBounds:
+        """EventReader.confirmed."""
         ...
 
     async def published(self, owner: Tenant, after: int, limit: int) -> Sequence[LoggedEvent]:

@@ -107,10 +107,14 @@ class MemoryEventReader:
         newest = max(kept, key=lambda one: one.position, default=None)
         return LogBounds(epoch, newest.position if newest else low, newest.at if newest else None, began, low)
 
-    async def begin_epoch(self, log: Tenant, after: int) -> None:
+    async def confirmed(self, log: Tenant) -> LogBounds:
+        return self._bounds(log)
+
+    async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
         bounds = self._bounds(log)
-        if bounds.epoch == after:
-            self._store.epochs[log] = (after + 1, bounds.last)
+        if bounds.beyond(after):
+            began = min(bounds.began, bounds.last) if bounds.began else bounds.last
+            self._store.epochs[log] = (after.epoch + 1, began)
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
         grants = list(self._store.everyone(GRANTS))

@@ -40,6 +40,9 @@ class MemoryNetworkLog:
         kept = self._store.committed(CHECKPOINTS, network_of(livemode)).values()
         return {one.owner: one.reached for one in kept}
 
+    async def confirmed(self, owner: Tenant) -> LogBounds:
+        return await self._reader.confirmed(owner)
+
     async def published(self, owner: Tenant, after: int, limit: int) -> Sequence[LoggedEvent]:
         kept = sorted(self._store.committed(EVENTS, owner).values(), key=_position)
         return [logged(one) for one in kept if one.event.network and one.position > after][:limit]

@@ -23,7 +23,8 @@ SELECT kept.identity, here.identity FROM (
 _FIRST: Final = "INSERT INTO log_server (identity) VALUES (%s) ON CONFLICT DO NOTHING"
 _NOTED: Final = "UPDATE log_server SET identity = %s WHERE identity = %s"
 BEGIN_EPOCHS: Final = """
-UPDATE event_logs SET epoch = 1 + floor(random() * 2147483646)::integer, began = last
+UPDATE event_logs SET epoch = 1 + floor(random() * 2147483646)::integer,
+    began = CASE WHEN began = 0 THEN last ELSE least(began, last) END
 """
 _OWN: Final = """
 SELECT shard_name(s.logicalrelid, s.shardid) FROM pg_dist_shard s JOIN pg_dist_placement p USING (shardid)

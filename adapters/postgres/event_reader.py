@@ -5,7 +5,7 @@ from typing import Any
 
 from adapters.postgres.events import SQL, new_epoch
 from adapters.postgres.filtered_reading import FilteredReading
-from adapters.postgres.log_bounds import bounds_of
+from adapters.postgres.log_bounds import bounds_of, confirmed
 from adapters.postgres.network_reading import (
     BACKWARDS,
     FORWARDS,
@@ -36,8 +36,12 @@ class PostgresEventReader:
     async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
         return await bounds_of(self._pool, logs, SQL["bounds"], missing=LogBounds())
 
-    async def begin_epoch(self, log: Tenant, after: int) -> None:
-        values = {"org": log.org, "livemode": log.livemode, "after": after, "epoch": new_epoch()}
+    async def confirmed(self, log: Tenant) -> LogBounds:
+        return await confirmed(self._pool, log)
+
+    async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
+        values = {"org": log.org, "livemode": log.livemode, "after": after.epoch, "position": after.position}
+        values["epoch"] = new_epoch()
         await self._pool.run(log, SQL["begin_epoch"], values)
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
@@ -86,7 +90,7 @@ class PostgresEventReader:
 
     async def _refuse_lost(self, log: Tenant, after: LogPosition) -> None:
         """Unless the event there, and nothing beyond it, was dropped by age."""
-        if (await self.bounds([log]))[log].low != after.position:
+        if (await self.confirmed(log)).low != after.position:
             raise CursorExpired
 
     async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import LiteralString
 
+from adapters.postgres.events import SQL
 from adapters.postgres.placement import Node
 from adapters.postgres.pool import Pool, reading
 from domain.changes.model import LogBounds
@@ -36,9 +37,20 @@ async def bounds_of(
     return found
 
 
+async def confirmed(pool: Pool, log: Tenant) -> LogBounds:
+    """The bounds of one log, asked as its tenant: at a node that does not hold it any more that fails, and is asked elsewhere."""
+    rows = await pool.rows(log, SQL["confirmed"], {"org": log.org, "livemode": log.livemode})
+    return LogBounds(*rows[0]) if rows else LogBounds()
+
+
 async def _asked(
     pool: Pool, node: Node, logs: Sequence[Tenant], statement: LiteralString, missing: LogBounds | None
 ) -> dict[Tenant, LogBounds]:
+    """Of several nodes, one that answers nothing of a log may not hold it any more."""
     ask = reading(statement, orgs=[log.org for log in logs], livemodes=[log.livemode for log in logs])
-    found = {} if missing is None else dict.fromkeys(logs, missing)
-    return found | {Tenant(org, livemode): LogBounds(*numbers) for org, livemode, *numbers in await pool.on(node, ask)}
+    found = {Tenant(org, livemode): LogBounds(*numbers) for org, livemode, *numbers in await pool.on(node, ask)}
+    if missing is not None:
+        alone = len(await pool.holding()) == 1
+        for log in [log for log in logs if log not in found]:
+            found[log] = missing if alone else await confirmed(pool, log)
+    return found

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from adapters.postgres.events import SQL, new_epoch
-from adapters.postgres.log_bounds import bounds_of
+from adapters.postgres.log_bounds import bounds_of, confirmed
 from adapters.postgres.node_pool import PooledConnection
 from adapters.postgres.pool import Pool, reading
 from domain.changes.model import LogBounds, LogPosition, network_of
@@ -30,6 +30,9 @@ class PostgresNetworkLog:
         log = network_of(livemode)
         rows = await self._pool.rows(log, SQL["network_checkpoints"], _of(log))
         return {Tenant(owner, livemode): LogPosition(epoch, position) for owner, epoch, position in rows}
+
+    async def confirmed(self, owner: Tenant) -> LogBounds:
+        return await confirmed(self._pool, owner)
 
     async def published(self, owner: Tenant, after: int, limit: int) -> Sequence[LoggedEvent]:
         rows = await self._pool.rows(owner, SQL["published"], {**_of(owner), "after": after, "limit": limit})

@@ -85,7 +85,7 @@ class NetworkReading:
         return Recent(events, 1 if scanned < max(WINDOW, limit) else reached)
 
     async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """EventReader.at; the positions of one look lie close together, being those of one delivery."""
+        """EventReader.at."""
         if not positions:
             return []
         values = {"after": min(positions) - 1, "up_to": max(positions), "positions": list(positions), "at": None}

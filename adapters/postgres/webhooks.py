@@ -142,7 +142,7 @@ class PostgresWebhookStore:
         values = {**wanted.given(), "page_key": key}
         rows = await self._session.all(deliveries_sql("deliveries", wanted, page_request), **values)
         end = None
-        if len(rows) <= page_request.limit and wanted.status is not None and wanted.type is not None:
+        if len(rows) <= page_request.limit and _cut(wanted):
             row = await self._session.one(deliveries_sql("deliveries_end", wanted, page_request), **values)
             end = row[0] if row else None
         return page_of([DELIVERIES.row_of(row) for row in rows], page_request, _id, end)
@@ -190,13 +190,22 @@ def _id(delivery: Delivery) -> str:
 def deliveries_sql(name: str, wanted: DeliveryFilter, page_request: PageRequest) -> LiteralString:
     """The statement `deliveries`, or `deliveries_end`, for an endpoint's deliveries of a status, a type, both or any.
 
-    Of both the likely rarer one is walked along: most deliveries have succeeded.
+    Of both the likely rarer one is walked along: most deliveries have succeeded, which has no index.
     """
-    by_status = wanted.status is not None and (wanted.type is None or wanted.status != DeliveryStatus.SUCCEEDED)
+    by_status = wanted.status not in (None, DeliveryStatus.SUCCEEDED)
     walked = "by_status" if by_status else "by_type" if wanted.type is not None else "by_endpoint"
-    cut = wanted.status is not None and wanted.type is not None
-    names = {walked, "cut" if cut else "whole", "backwards" if page_request.backwards else "forwards", *wanted.given()}
+    names = {
+        walked,
+        "cut" if _cut(wanted) else "whole",
+        "backwards" if page_request.backwards else "forwards",
+        *wanted.given(),
+    }
     return rendered(SQL[name], frozenset(names), page_request.limit + 1)
+
+
+def _cut(wanted: DeliveryFilter) -> bool:
+    """Whether some of what is walked along may not be asked for."""
+    return wanted.status is not None and (wanted.type is not None or wanted.status == DeliveryStatus.SUCCEEDED)
 
 
 def forecast_query(endpoint: Endpoint, since: datetime) -> tuple[LiteralString, LiteralString, dict[str, Any]]:

@@ -117,7 +117,7 @@ class LogBounds:
     """How far a log goes: its newest event is at `last`, the high watermark, dated `time`; none up to `low` is kept.
 
     Positions stand in the order of commits: nothing can appear at or below `last` any more. The present epoch began
-    behind the position `began`: what was told of earlier epochs beyond it has been lost.
+    behind the position `began`, or one before did, if that is lower: what was told of earlier epochs beyond it may be lost.
     """
 
     epoch: int = 0
@@ -138,8 +138,8 @@ class LogBounds:
 
     def nearest(self, position: LogPosition) -> LogPosition:
         """Where one goes on who was at that position, and may hear again of what the log has lost and learnt anew."""
-        lost = position.epoch not in (0, self.epoch)
-        return LogPosition(self.epoch, max(self.low, min(position.position, self.began if lost else self.last)))
+        kept = self.last if position.epoch in (0, self.epoch) else min(self.began, self.last)
+        return LogPosition(self.epoch, max(self.low, min(position.position, kept)))
 
     def named(self, position: LogPosition) -> LogPosition:
         """The position with this epoch, if it was given out while the log had none, or by the first releases."""

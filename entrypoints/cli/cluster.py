@@ -54,7 +54,7 @@ async def tell(options: argparse.Namespace) -> int:
 async def move(options: argparse.Namespace) -> int:
     """`joinery cluster move`."""
     async with _coordinator(options) as found:
-        moved = await moving.move(found, options.org, options.to, _teller(options))
+        moved = await moving.move(found, options.org, options.to, _teller(options), alone=options.alone)
     return answered(options, asdict(moved), f"{moved.org} is at {moved.target} now.")
 
 

@@ -193,6 +193,11 @@ def _cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     move = cluster.add_parser("move", help="move an organisation to another node while it is used")
     move.add_argument("org", metavar="ORG", help="the organisation's id")
     move.add_argument("--to", metavar="HOST:PORT", help="where to (default: the node that holds least)")
+    move.add_argument(
+        "--alone",
+        action="store_true",
+        help="leave behind who shares its shard; while that is divided, all of them wait to write",
+    )
     _store(move)
     move.set_defaults(run="cluster:move")
     rebalance = cluster.add_parser("rebalance", help="spread the shards evenly; it goes on when this command is ended")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -14,11 +15,11 @@ from adapters.postgres.pool import Pool
 from benchmarks.receiving import Receiving
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
-from entrypoints.container import Container
+from entrypoints.container import Container, opened
+from entrypoints.settings import from_environment
 from tests.citus.following import Follower
 from tests.citus.homes import counted, home_of
 from tests.flows.stage import Stage, Tenancy
-from tests.flows.test_following import run
 from tests.support import builders
 from tests.support.receiver import hook, receiver
 
@@ -62,19 +63,29 @@ def test_nothing_is_missing_out_of_order_or_elsewhere(stage: Stage, tenants: dic
         async def work(container: Container) -> None:
             found["seen"], found["writers"], found["moves"] = await _moved_while_used(stage, container, mover)
 
-        run(stage, work)
+        _run(stage, work)
         writers, seen, moves = found["writers"], found["seen"], found["moves"]
         stored = stage.rows(
             "SELECT subject, version FROM events WHERE org = %(org)s AND NOT livemode ORDER BY position",
             org=mover.tenant.org,
         )
-        assert len(moves) == MOVES and len({moved.target for moved in moves}) == 2 and moves[0].isolated
+        assert len(moves) == MOVES and len({moved.target for moved in moves}) == 2
         assert len(stored) == writers.committed > 50
         assert all(reader == stored for reader in seen), "each reader saw all of it, once and in order"
         _holds_alone(stage, tenants, mover, len(stored))
         _delivered(at, one, len(stored))
     for neighbour in neighbours:
         assert neighbour.api.call("GET", "/v1/sources").status == 200
+
+
+def _run(stage: Stage, work: Callable[[Container], Awaitable[None]]) -> None:
+    """With a container on the stage's settings; on a busy machine moving takes minutes."""
+
+    async def main() -> None:
+        async with opened(from_environment(stage.env)) as container, asyncio.timeout(400):
+            await work(container)
+
+    asyncio.run(main())
 
 
 async def _moved_while_used(stage: Stage, container: Container, mover: Tenancy) -> tuple[Any, Writers, list[Moved]]:
@@ -91,7 +102,7 @@ async def _moved_while_used(stage: Stage, container: Container, mover: Tenancy) 
         await asyncio.sleep(1)
         for _ in range(MOVES):
             async with coordinator(stage.database_url) as cluster:
-                moves.append(await move(cluster, mover.tenant.org, None, lambda line: None))
+                moves.append(await move(cluster, mover.tenant.org, None, print, alone=bool(moves)))
             await asyncio.sleep(1)
         done.set()
 

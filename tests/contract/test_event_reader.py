@@ -189,14 +189,16 @@ async def test_bounds_of_many_logs_are_told_together(backend: Backend, tenant: T
 
 
 async def test_an_epoch_begins_once(backend: Backend, tenant: Tenant) -> None:
-    """However many find out at a time that the log has lost something."""
+    """However many find out at a time that the log has lost something; who stands within it has lost nothing."""
     await written(backend, tenant, 3)
     before = await bounds_of(backend, tenant)
-    await backend.events.begin_epoch(tenant, before.epoch)
+    await backend.events.begin_epoch(tenant, before.end)
+    assert await bounds_of(backend, tenant) == before == await backend.events.confirmed(tenant)
+    await backend.events.begin_epoch(tenant, LogPosition(before.epoch, before.last + 1))
     after = await bounds_of(backend, tenant)
     assert after.epoch not in (0, before.epoch)
     assert (after.last, after.began, after.time) == (3, 3, before.time)
-    await backend.events.begin_epoch(tenant, before.epoch)
+    await backend.events.begin_epoch(tenant, LogPosition(before.epoch, before.last + 1))
     assert await bounds_of(backend, tenant) == after
     made = await written(backend, tenant)
     later = await bounds_of(backend, tenant)

@@ -18,7 +18,7 @@ def _struck(struck: Scene, blows: int, dice: random.Random) -> list[str]:
     """What was wrong in the end."""
     with struck.writers.running(), struck.reading.running():
         for _ in range(blows):
-            struck.goes_on(dice.randint(1, 30))
+            struck.goes_on(dice.randint(1, 10))
             time.sleep(dice.random() * 0.3)
             struck.strike(dice)
         struck.goes_on(20)

@@ -25,7 +25,7 @@ START = FeedPosition()
 
 
 class CountedEvents(MemoryEventReader):
-    """`down` makes reading fail; questions for bounds and pages, and pages of the network's logs, are counted.
+    """`down` makes reading fail, `failing` so many pages; questions for bounds and pages, and pages of the network's logs, are counted.
 
     With a `window` a page looks at so many events alone, whatever is asked for.
     """
@@ -34,6 +34,7 @@ class CountedEvents(MemoryEventReader):
         super().__init__(store, WireEventRendering())
         self.down = False
         self.window: int | None = None
+        self.failing = 0
         self.asked = self.read = self.read_of_network = 0
 
     async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
@@ -55,6 +56,9 @@ class CountedEvents(MemoryEventReader):
         self.read += 1
         self.read_of_network += view.of_network
         await asyncio.sleep(0)
+        if self.failing:
+            self.failing -= 1
+            raise ConnectionError("the connection broke")
         if self.down:
             raise ConnectionError("the database is down")
         if self.window is None:
@@ -128,3 +132,8 @@ async def running(**tailer: Any) -> AsyncIterator[Log]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def beyond(position: LogPosition) -> LogPosition:
+    """A place that the log has not come to, or has lost."""
+    return LogPosition(position.epoch, position.position + 1)

@@ -124,3 +124,24 @@ def _across(file: str, literal: str) -> bool:
 def test_the_exceptions_in_code_are_there() -> None:
     for file, beginning in ACROSS_IN_CODE:
         assert beginning in (FOLDER / file).read_text(encoding="utf-8")
+
+
+REFERENCE = {"api_keys", "licences", "members"}
+"""They lie on every node."""
+_BOUND = re.compile(r"\borg = (?:ANY\(%\(orgs\)s\)|%\(org\)s)")
+
+
+@pytest.mark.parametrize("name", sorted(name for name, text in EVERY.items() if "here." in text))
+def test_what_is_read_by_name_on_a_node_is_only_read(name: str) -> None:
+    assert not re.search(r"\b(?:INSERT|UPDATE|DELETE|TRUNCATE|SHARE)\b", EVERY[name])
+    assert set(re.findall(r"(?:FROM|JOIN) ([a-z_]+)\b(?!\.)", EVERY[name])).isdisjoint(TABLES), (
+        "one table by name, one not"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(ACROSS))
+def test_what_spans_tenants_stays_on_a_node(name: str) -> None:
+    """It reads what lies there, or names whose rows it is about."""
+    text = EVERY[name]
+    if touched(text) - REFERENCE and not text.startswith("INSERT"):
+        assert "here." in text or _BOUND.search(text), name

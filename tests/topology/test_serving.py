@@ -71,3 +71,51 @@ async def test_a_tenant_that_is_moved_is_served_on(cluster: Cluster) -> None:
     again = await shop.push("first")
     assert (again.status, again.headers.get("idempotent-replayed")) == (202, "true")
     assert await cluster.servers.rows(0, shop.tenant.org) == left
+
+
+async def test_tenants_on_both_nodes_follow_and_are_delivered_to(cluster: Cluster) -> None:
+    """One worker delivers from both nodes; while one is dead, the other's endpoints get what is theirs."""
+    shops = [await cluster.shop(number) for number in (0, 1)]
+    async with cluster.delivering() as got:
+        for shop in shops:
+            made = await shop.client.post(
+                "/v1/webhook-endpoints",
+                {"url": f"https://receiver.example/{shop.tenant.org}", "event_types": ["*"]},
+                idempotency_key="hook",
+            )
+            assert made.status == 201, made.body
+            assert (await shop.push("first")).status == 202
+        assert await cluster.work() == 2
+        for shop in shops:
+            feed = (await shop.client.get("/v1/changes")).json()
+            events = [event["id"] for event in feed["data"]]
+            assert events and feed["caught_up"]
+            await got.all_of(shop.tenant.org, set(events))
+        await cluster.servers.servers[1].kill()
+        near = shops[0]
+        assert (await near.push("second", "P2")).status == 202
+        assert await cluster.work() == 1
+        feed = (await near.client.get("/v1/changes")).json()
+        await got.all_of(near.tenant.org, {event["id"] for event in feed["data"]})
+        await cluster.servers.servers[1].start()
+        far = shops[1]
+        assert (await far.push("second", "P2")).status == 202
+        assert await cluster.work() == 1
+        feed = (await far.client.get("/v1/changes")).json()
+        await got.all_of(far.tenant.org, {event["id"] for event in feed["data"]})
+
+
+async def test_deliveries_go_with_a_tenant_that_is_moved(cluster: Cluster) -> None:
+    shop = await cluster.shop(0)
+    async with cluster.delivering() as got:
+        told = {"url": f"https://receiver.example/{shop.tenant.org}", "event_types": ["*"]}
+        assert (await shop.client.post("/v1/webhook-endpoints", told, idempotency_key="hook")).status == 201
+        for number in range(4):
+            assert (await shop.push(f"push-{number}", f"P{number}")).status == 202
+            if number % 2:
+                await cluster.servers.move(shop.tenant.org, number // 2 ^ 1)
+                left = await cluster.servers.rows(number // 2, shop.tenant.org)
+            assert await cluster.work() == 1
+            feed = (await shop.client.get("/v1/changes")).json()
+            await got.all_of(shop.tenant.org, {event["id"] for event in feed["data"]})
+        assert await cluster.servers.rows(1, shop.tenant.org) == left

@@ -1,10 +1,12 @@
 """The real application on two servers, and what its workers do, without processes of their own."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,15 @@ from dependency_injector import providers
 from adapters.postgres.pool import Pool
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
+from domain.webhooks.usecases.serving import Serving
 from entrypoints.container import Container
+from entrypoints.worker.service import deliverer_of
+from ports.webhooks import Sent
 from tests.http.client import Client
 from tests.support.services import execution_of
 from tests.tenancy.world import World, serving
 from tests.topology.backend import ReplicatedRegistry, replicated
 from tests.topology.two_servers import Servers
-
-RECORD = {"product": {"external_id": "P1", "title": "Oak chair"}, "variants": [{"external_id": "P1-1"}]}
 
 
 @dataclass
@@ -31,9 +34,10 @@ class Shop:
     client: Client
     source: str
 
-    async def push(self, key: str) -> Any:
-        """Push a record; the answer."""
-        return await self.client.post(f"/v1/sources/{self.source}/records", {"records": [RECORD]}, idempotency_key=key)
+    async def push(self, key: str, product: str = "P1") -> Any:
+        """Push a record of the product; the answer."""
+        record = {"product": {"external_id": product, "title": "Chair"}, "variants": [{"external_id": f"{product}-1"}]}
+        return await self.client.post(f"/v1/sources/{self.source}/records", {"records": [record]}, idempotency_key=key)
 
     async def products(self) -> list[Any]:
         """What the catalogue holds."""
@@ -41,6 +45,27 @@ class Shop:
         assert answer.status == 200, answer.body
         listed: list[Any] = answer.json()["data"]
         return listed
+
+
+class Receiver:
+    """A Sender: keeps what it was to send, by whose it is."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, set[str]] = {}
+        self._came = asyncio.Event()
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
+        """Everything arrives."""
+        self.events.setdefault(url.rpartition("/")[2], set()).add(json.loads(body)["id"])
+        self._came.set()
+        return Sent(None, 200)
+
+    async def all_of(self, org: str, wanted: set[str]) -> None:
+        """Wait until these events have arrived."""
+        async with asyncio.timeout(60):
+            while wanted - self.events.get(org, set()):
+                self._came.clear()
+                await self._came.wait()
 
 
 @dataclass
@@ -69,6 +94,23 @@ class Cluster:
         async with asyncio.timeout(60):
             await asyncio.gather(*(drain.drain(lane) for lane in lanes))
         return len(lanes)
+
+    @asynccontextmanager
+    async def delivering(self) -> AsyncIterator[Receiver]:
+        """Deliver from every node, as a worker does; what receivers got."""
+        container, receiver, stop = self.world.container, Receiver(), asyncio.Event()
+        sending = replace(container.assembled(), sender=receiver)
+        container.assembled.override(providers.Object(sending))
+        tailing = asyncio.create_task(container.tailer().run())
+        serving_all = Serving(sending.delivery_places, partial(deliverer_of, container))
+        task = asyncio.create_task(serving_all.run(stop))
+        try:
+            yield receiver
+        finally:
+            stop.set()
+            await task
+            tailing.cancel()
+            await asyncio.gather(tailing, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, LiteralString
 
+from psycopg import sql
+
 from adapters.postgres.cluster.coordinator import ClusterError, Coordinator, must_have_workers
 from adapters.postgres.node_pool import APPLICATION
 from adapters.postgres.privileges import APP, SYSTEM
@@ -40,6 +42,10 @@ _PROCESSES: Final = (
 _UNREACHED: Final = """
 SELECT from_nodename || ':' || from_nodeport, to_nodename || ':' || to_nodeport
 FROM citus_check_cluster_node_health() WHERE result IS NOT TRUE
+"""
+_FORCED: Final = """
+SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped
+WHERE c.relnamespace = 'public'::regnamespace AND c.relforcerowsecurity AND NOT c.relname = ANY(%(reference)s) ORDER BY c.relname
 """
 _SERVER: Final = """
 SELECT nodename || ':' || nodeport, result FROM run_command_on_workers($each$
@@ -93,6 +99,7 @@ async def distribute(found: Coordinator, shards: int, tell: Callable[[str], None
     if planned.missing:
         await _nobody_must_be_at_work(found)
     await _let_roles_pass(found)
+    await _let_rows_be_replicated(found)
     for name, said in await found.rows(_SERVER):
         raise ClusterError(f"{name} could not be made ready: {said}")
     for name in planned.reference:
@@ -145,6 +152,17 @@ async def _let_roles_pass(found: Coordinator) -> None:
     """
     await found.rows(f"ALTER ROLE {SYSTEM} LOGIN")
     await found.rows(f"ALTER ROLE {APP} NOLOGIN")
+
+
+async def _let_rows_be_replicated(found: Coordinator) -> None:
+    """Whoever applies the changes of a shard that moves does so as the owner, and may not where policies are forced on it.
+
+    The owner's own policy shows it every row, so that nothing is lost by not forcing it (ADR 23, ADR 25).
+    """
+    for (name,) in await found.rows(_FORCED, reference=list(REFERENCE)):
+        await found.connection.execute(
+            sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(sql.Identifier(name))
+        )
 
 
 async def _system_must_reach_all(found: Coordinator) -> None:

@@ -22,7 +22,7 @@ _NEIGHBOURS: Final = """
 SELECT count(*) FROM organisations o
 WHERE o.id <> %(org)s AND get_shard_id_for_distribution_column(%(anchor)s::regclass, o.id) = %(shard)s
 """
-_ISOLATE: Final = "SELECT isolate_tenant_to_new_shard(%(anchor)s::regclass, %(org)s::text, 'CASCADE', 'force_logical')"
+_ISOLATE: Final = "SELECT isolate_tenant_to_new_shard(%(anchor)s::regclass, %(org)s::text, 'CASCADE', 'block_writes')"
 _MOVE: Final = (
     "SELECT citus_move_shard_placement(%(shard)s::bigint, %(from_host)s::text, %(from_port)s::integer, %(to_host)s::text, "
     "%(to_port)s::integer, 'force_logical')"
@@ -53,8 +53,12 @@ class Moved:
     isolated: bool
 
 
-async def move(found: Coordinator, org: str, to: str | None, tell: Tell) -> Moved:
-    """Move the organisation to the node `to` (host:port; else to the one that holds least). Raises ClusterError."""
+async def move(found: Coordinator, org: str, to: str | None, tell: Tell, *, alone: bool = False) -> Moved:
+    """Move the organisation's shard to the node `to` (host:port; else to the one that holds least). Raises ClusterError.
+
+    Whoever shares the shard goes along, unless it is to move `alone`: then it is given a shard of its own first. While that
+    is cut off, all who share it wait to write (Citus 13 cannot carry an update over into a part of the same node).
+    """
     seen = await status(found)
     if ANCHOR not in seen.places.done:
         raise ClusterError("The tables are not distributed; `joinery cluster init` does that.")
@@ -62,14 +66,18 @@ async def move(found: Coordinator, org: str, to: str | None, tell: Tell) -> Move
     source = await _home(found, seen, shard)
     target = _target(seen, source, to)
     neighbours = await found.value(_NEIGHBOURS, anchor=ANCHOR, org=org, shard=shard)
-    _must_replicate([source, target], splitting=neighbours > 0)
-    if neighbours:
-        tell(f"{org} shares its shard {shard} with {neighbours} others, who stay: it gets a shard of its own first.")
+    _must_replicate([source, target])
+    if neighbours and not alone:
+        tell(f"{neighbours} others share its shard {shard}, and go along (with --alone they stay).")
+    elif neighbours:
+        tell(
+            f"It gets a shard of its own first; the {neighbours} others of shard {shard} wait to write meanwhile, and stay."
+        )
         shard = await _watched(found, _ISOLATE, tell, anchor=ANCHOR, org=org)
     tell(f"{org}: shard {shard}, with what lies beside it, from {source.member.name} to {target.member.name}.")
     ends = _ends("from", source.member) | _ends("to", target.member)
     await _watched(found, _MOVE, tell, shard=shard, **ends)
-    return Moved(org, source.member.name, target.member.name, shard, neighbours > 0)
+    return Moved(org, source.member.name, target.member.name, shard, alone and neighbours > 0)
 
 
 async def rebalance(found: Coordinator, tell: Tell) -> int:
@@ -77,7 +85,7 @@ async def rebalance(found: Coordinator, tell: Tell) -> int:
 
     The coordinator's background worker moves them: when this process ends, it goes on.
     """
-    _must_replicate([node for node in (await status(found)).nodes if node.member.holds], splitting=False)
+    _must_replicate([node for node in (await status(found)).nodes if node.member.holds])
     job = await found.value(_RUNNING)
     if job is not None:
         tell(f"The rebalance {job} is under way already.")
@@ -116,7 +124,7 @@ def _target(seen: ClusterStatus, source: NodeStatus, to: str | None) -> NodeStat
     return min(alive, key=lambda node: node.bytes)
 
 
-def _must_replicate(nodes: Sequence[NodeStatus], *, splitting: bool) -> None:
+def _must_replicate(nodes: Sequence[NodeStatus]) -> None:
     """Whether rows can be carried while they are written."""
     for node in nodes:
         name = node.member.name
@@ -126,10 +134,6 @@ def _must_replicate(nodes: Sequence[NodeStatus], *, splitting: bool) -> None:
             raise ClusterError(
                 f"{name} has wal_level = {node.wal_level}; moving while it is written needs `wal_level = logical` on every node, "
                 "and a restart of it."
-            )
-        if splitting and not node.splits:
-            raise ClusterError(
-                f"{name} does not let Citus split a shard: add citus to output_plugin_libraries there, and reload it."
             )
 
 

@@ -50,9 +50,7 @@ _MOVING: Final = """
 SELECT table_name::text, shardid, sourcename || ':' || sourceport, targetname || ':' || targetport, source_shard_size,
     target_shard_size, status FROM get_rebalance_progress() WHERE progress <> 2 ORDER BY source_shard_size DESC
 """
-_LOGICAL: Final = (
-    "SELECT current_setting('wal_level'), coalesce(current_setting('output_plugin_libraries', true), 'citus')"
-)
+_LEVEL: Final = "SELECT current_setting('wal_level')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,6 @@ class NodeStatus:
     open_jobs: int = 0
     largest: Sequence[Tenancy] = ()
     wal_level: str | None = None
-    splits: bool = False
     error: str | None = None
 
 
@@ -150,7 +147,7 @@ async def _seen(
         return row
 
     count, size = await one(_OWN)
-    level, libraries = await one(_LOGICAL)
+    (level,) = await one(_LEVEL)
     jobs = [(await one(_JOBS.format(shard=f"public.{ANCHOR}_{int(shard)}")))[0] for shard in shards]
     largest = await (await connection.execute(_TENANTS, {"limit": _LARGEST})).fetchall()
     return NodeStatus(
@@ -161,5 +158,4 @@ async def _seen(
         open_jobs=sum(jobs),
         largest=[Tenancy(*row) for row in largest],
         wal_level=level,
-        splits="citus" in libraries,
     )

@@ -49,9 +49,12 @@ SELECT l.org, l.livemode, l.epoch, l.last, l.time, l.began, l.low
 FROM unnest(%(orgs)s::text[], %(livemodes)s::boolean[]) AS asked (org, livemode)
 JOIN here.event_logs AS l ON l.org = asked.org AND l.livemode = asked.livemode
 
+-- confirmed --
+SELECT epoch, last, time, began, low FROM event_logs WHERE org = %(org)s AND livemode = %(livemode)s
+
 -- begin_epoch --
-UPDATE event_logs SET epoch = %(epoch)s, began = last
-WHERE org = %(org)s AND livemode = %(livemode)s AND epoch = %(after)s
+UPDATE event_logs SET epoch = %(epoch)s, began = CASE WHEN began = 0 THEN last ELSE least(began, last) END
+WHERE org = %(org)s AND livemode = %(livemode)s AND epoch = %(after)s AND last < %(position)s
 
 -- licensed --
 SELECT asked.org, asked.livemode
@@ -144,6 +147,7 @@ FROM (
     FROM (SELECT position FROM events WHERE org = %(org)s AND livemode = %(livemode)s
         AND position > %(after)s --? after
         AND position <= %(up_to)s --? up_to
+        AND position = ANY(%(positions)s) --? positions
         AND time >= %(since)s --? since
     ORDER BY position ASC LIMIT {window} --? forwards
     ORDER BY position DESC LIMIT {window} --? backwards
@@ -155,6 +159,7 @@ FROM (
         SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s
             AND position > %(after)s --? after
             AND position <= %(up_to)s --? up_to
+            AND position = ANY(%(positions)s) --? positions
             AND time >= %(since)s --? since
         ORDER BY position ASC LIMIT {window} --? forwards
         ORDER BY position DESC LIMIT {window} --? backwards
@@ -169,7 +174,6 @@ FROM (
         AND seen.type <> ALL(%(hidden)s) --? hidden
         AND seen.type = ANY(%(types)s) --? types
         AND seen.catalogue = ANY(%(catalogues)s) --? catalogues
-        AND seen.position = ANY(%(positions)s) --? positions
     ORDER BY seen.position ASC LIMIT {limit} --? forwards
     ORDER BY seen.position DESC LIMIT {limit} --? backwards
 ) AS e ON true

@@ -26,6 +26,7 @@ SELECT * FROM webhook_deliveries WHERE org = %(org)s AND livemode = %(livemode)s
     AND (endpoint, id) > ((SELECT %(endpoint)s), %(page_key)s) --? by_endpoint backwards
     AND (endpoint, status, id) < ((SELECT %(endpoint)s), %(status)s, %(page_key)s) --? by_status forwards
     AND (endpoint, status, id) > ((SELECT %(endpoint)s), %(status)s, %(page_key)s) --? by_status backwards
+    AND status <> 'succeeded' --? by_status
     AND (endpoint, type, id) < ((SELECT %(endpoint)s), %(type)s, %(page_key)s) --? by_type forwards
     AND (endpoint, type, id) > ((SELECT %(endpoint)s), %(type)s, %(page_key)s) --? by_type backwards
 ORDER BY endpoint DESC, id DESC --? by_endpoint forwards

@@ -68,16 +68,26 @@ class HighWatermarks:
         finally:
             self._asking = None
 
+    async def confirmed(self, log: Tenant) -> LogBounds:
+        """The bounds as the log itself has them, wherever it is: before it is said that something was lost. Raises Unavailable."""
+        began = asyncio.get_running_loop().time()
+        bounds = await self._events.confirmed(log)
+        self._remember(log, bounds, began)
+        return bounds
+
     async def look(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
         """Ask all of these logs; those that cannot be asked now are left out. Raises Unavailable if that is all."""
         began = asyncio.get_running_loop().time()
         found = await self._events.bounds(logs)
         for log, bounds in found.items():
-            self._known.pop(log, None)
-            self._known[log] = bounds, began
+            self._remember(log, bounds, began)
+        return found
+
+    def _remember(self, log: Tenant, bounds: LogBounds, began: float) -> None:
+        self._known.pop(log, None)
+        self._known[log] = bounds, began
         while len(self._known) > MOST_KNOWN:
             del self._known[next(iter(self._known))]
-        return found
 
 
 def _fail(futures: Collection["asyncio.Future[LogBounds]"], error: Exception) -> None:

@@ -18,6 +18,8 @@ PAUSE: Final = 0.005
 """Seconds between two looks while events come in: what comes meanwhile goes in one transaction."""
 AT_ONCE: Final = 500
 """Events in one transaction."""
+LEAST_SHARE: Final = 20
+"""Of one publisher, where many have something."""
 _RETRY: Final = 1.0
 
 LOG: Final = logging.getLogger("joinery.network")
@@ -31,6 +33,7 @@ class NetworkRelay:
         self._checkpoints: dict[Tenant, LogPosition] = {}
         self._looked: dict[Tenant, LogPosition] = {}
         """Up to where each publisher's log was looked through, whether or not there was anything to copy."""
+        self._turns: set[Tenant] = set()
         self._swept = float("-inf")
 
     async def run(self) -> None:
@@ -70,38 +73,50 @@ class NetworkRelay:
             self._checkpoints |= await self._network.checkpoints(livemode)
 
     async def relay(self, publishers: Mapping[Tenant, LogBounds]) -> None:
-        """Copy what is new of these publishers' logs, as they stand in their bounds."""
+        """Copy what is new of these publishers' logs, as they stand in their bounds.
+
+        It ends early when somebody else has copied meanwhile: the next look begins with the checkpoints as they are.
+        """
         waiting = {owner: bounds for owner, bounds in publishers.items() if self._looked.get(owner) != bounds.end}
         while waiting:
             for livemode in (True, False):
-                await self._copy(livemode, {owner: waiting[owner] for owner in waiting if owner.livemode == livemode})
-            waiting = {owner: bounds for owner, bounds in waiting.items() if self._looked.get(owner) != bounds.end}
+                owners = {owner: waiting[owner] for owner in waiting if owner.livemode == livemode}
+                if not await self._copy(livemode, owners):
+                    LOG.warning("somebody else fills the network's log as well; the checkpoints are read again")
+                    self._forget()
+                    return
+            left = {owner: bounds for owner, bounds in waiting.items() if self._looked.get(owner) != bounds.end}
+            waiting = {owner: left[owner] for owner in sorted(left, key=lambda owner: owner in self._turns)}
+            self._turns.clear()
 
-    async def _copy(self, livemode: bool, owners: Mapping[Tenant, LogBounds]) -> None:
-        """One transaction's worth of them."""
+    async def _copy(self, livemode: bool, owners: Mapping[Tenant, LogBounds]) -> bool:
+        """One transaction's worth of them, of each its share; False when somebody else was faster.
+
+        Who had a turn waits for those who had none.
+        """
         batch: list[Published] = []
         room, weight = AT_ONCE, 0
+        share = max(LEAST_SHARE, AT_ONCE // max(1, len(owners)))
         for owner, bounds in owners.items():
             if room <= 0 or weight >= READ_BYTES:
                 break
-            published = await self._read(owner, bounds, room)
+            published = await self._read(owner, bounds, min(room, share))
             if published.events:
                 batch.append(published)
+                self._turns.add(owner)
                 room, weight = room - len(published.events), weight + weight_of(published.events)
             else:
                 self._looked[owner] = bounds.end
-        if not batch:
-            return
-        if await self._network.append(network_of(livemode), batch):
-            for published in batch:
-                self._done(published, owners[published.owner])
-        else:
-            LOG.warning("somebody else fills the network's log as well; the checkpoints are read again")
-            self._looked.clear()
-            self._checkpoints |= await self._network.checkpoints(livemode)
+        if batch and not await self._network.append(network_of(livemode), batch):
+            return False
+        for published in batch:
+            self._done(published, owners[published.owner])
+        return True
 
     async def _read(self, owner: Tenant, bounds: LogBounds, room: int) -> Published:
         was = self._checkpoints.get(owner)
+        if was is not None and not bounds.holds(was):
+            bounds = await self._network.confirmed(owner)
         after = bounds.nearest(was or BEGINNING).position
         events = await self._network.published(owner, after, room)
         last = events[-1].position if events else after

@@ -78,9 +78,12 @@ class ChangesService:
         return position
 
     async def _refuse_lost(self, log: Tenant, after: LogPosition, bounds: LogBounds) -> None:
-        if bounds.beyond(after):
-            await self._events.begin_epoch(log, after.epoch)
-        if not bounds.holds(after):
+        if bounds.holds(after):
+            return
+        confirmed = await self._high_watermarks.confirmed(log)
+        if confirmed.beyond(after):
+            await self._events.begin_epoch(log, after)
+        if not confirmed.holds(after):
             raise CursorExpired
 
     async def now(self, tenant: Tenant) -> FeedPosition:
@@ -102,6 +105,12 @@ class ChangesService:
         """What of the network's log lies beyond, following finds out by itself."""
         own = self._high_watermarks.known(tenant)
         return own is not None and after.own == own.end
+
+    def _proved_end(self, tenant: Tenant, position: FeedPosition, since: float) -> bool:
+        """Whether the log was asked since then, and goes no further: who is told of nothing may be so because of trouble."""
+        known = self._high_watermarks.known(tenant)
+        asked = self._high_watermarks.looked(tenant) >= since
+        return asked and known is not None and known.last <= position.own.position
 
     async def page(
         self, tenant: Tenant, after: FeedPosition, limit: int, wanted: EventFilter, *, patient: bool = False
@@ -144,9 +153,6 @@ class ChangesService:
     async def _add_own(
         self, page: ChangePage, tenant: Tenant, end: LogPosition, limit: int, wanted: EventFilter
     ) -> None:
-        if page.position.own.position >= end.position:
-            page.position, page.caught_up = replace(page.position, own=end), True
-            return
         found = await self._events.splice(tenant, page.position.own, end, limit, wanted)
         page.count += found.count
         page.position, page.caught_up = replace(page.position, own=found.position), found.caught_up
@@ -188,7 +194,9 @@ class ChangesService:
         if self._at_known_end(tenant, after):
             with idle():
                 page = await self.next(tenant, after, limit, wanted, seconds)
-            if page.count or self._high_watermarks.looked(tenant) >= began:
+            proved = self._proved_end(tenant, page.position, began)
+            if page.count or proved:
+                page.caught_up = page.caught_up and proved
                 return page
         page = await self.page(tenant, after, limit, wanted, patient=True)
         left = began + seconds - loop.time()

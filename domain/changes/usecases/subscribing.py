@@ -5,6 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from domain.changes.model import ALL, OPEN_END, EventBatch, EventFilter, LogBounds, LogPosition, View
+from domain.changes.usecases.high_watermark import HighWatermarks
 from domain.changes.usecases.reading import LogReading
 from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import FOLLOWER_BYTES, TENANT_BYTES
@@ -103,6 +104,7 @@ class LogChannel:
     """What the subscriptions of one view of a log share: how far it was read for them, and whether there is more."""
 
     reading: LogReading
+    high_watermarks: HighWatermarks
     view: View
     position: LogPosition
     dirty: bool = True
@@ -127,6 +129,9 @@ class LogChannel:
         if not self.shown:
             return EventBatch((), self.position, caught_up=True)
         if after.differs(self.position):
+            raise CursorExpired
+        epochs_differ = bool(after.position) and after.epoch != self.position.epoch
+        if epochs_differ and not (await self.high_watermarks.confirmed(self.view.log)).holds(after):
             raise CursorExpired
         if after.position == self.position.position:
             return EventBatch((), self.position, caught_up=True)

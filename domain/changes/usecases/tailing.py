@@ -103,17 +103,16 @@ class LogTailer:
     ) -> AsyncIterator[Subscription]:
         """Follow what the tenant may see, and asks for, from after that position on; `most` events are held for it."""
         news = asyncio.Event()
-        own = await self._joined(View.own(tenant), after.own, wanted, most or self._most, news)
-        network = await self._joined(View.network(tenant), after.network, wanted, most or self._most, news)
-        subscription = Subscription(own, network, news)
-        self._followed.add(subscription)
-        self._kick.set()
-        try:
+        async with contextlib.AsyncExitStack() as joined:
+            own = await self._joined(View.own(tenant), after.own, wanted, most or self._most, news)
+            joined.callback(self._leave, own)
+            network = await self._joined(View.network(tenant), after.network, wanted, most or self._most, news)
+            joined.callback(self._leave, network)
+            subscription = Subscription(own, network, news)
+            self._followed.add(subscription)
+            joined.callback(self._followed.discard, subscription)
+            self._kick.set()
             yield subscription
-        finally:
-            self._followed.discard(subscription)
-            self._leave(own)
-            self._leave(network)
 
     async def _joined(
         self, view: View, after: LogPosition, wanted: EventFilter, most: int, news: asyncio.Event
@@ -121,7 +120,9 @@ class LogTailer:
         channel = self._channels.get(view)
         if channel is None:
             bounds = await self.high_watermarks.lately(view.log)
-            channel = self._channels.setdefault(view, LogChannel(self.log, view, bounds.end if bounds else after))
+            channel = self._channels.setdefault(
+                view, LogChannel(self.log, self.high_watermarks, view, bounds.end if bounds else after)
+            )
             channel.dirty = self._said.get(view.log, 0.0) >= self.high_watermarks.looked(view.log)
         return channel.join(after, wanted, most, news)
 
@@ -188,19 +189,24 @@ class LogTailer:
     async def _sweep(self) -> None:
         """Nobody need have said anything: one question tells how far all followed logs go, another who may see others'.
 
-        Licences are asked for after the bounds, or what they open would be passed by unseen.
+        Licences are asked for after the bounds, or what they open would be passed by unseen. Who joins meanwhile was not
+        asked for.
         """
         self._swept = asyncio.get_running_loop().time()
-        tenants = {channel.view.tenant for channel in self._channels.values()}
+        channels = list(self._channels.values())
+        tenants = {channel.view.tenant for channel in channels}
         if not tenants:
             return
         logs = tenants | {network_of(tenant.livemode) for tenant in tenants}
         found = await self.high_watermarks.look(logs)
         licensed = await self.log.licensed(tenants)
-        for channel in self._channels.values():
+        for channel in channels:
             channel.learn(licensed)
-            if (bounds := found.get(channel.view.log)) is not None:
-                channel.compare(bounds)
+            if (bounds := found.get(channel.view.log)) is None:
+                continue
+            if channel.shown and not bounds.holds(channel.position):
+                bounds = await self.high_watermarks.confirmed(channel.view.log)
+            channel.compare(bounds)
 
     async def _advance(self) -> bool:
         """Read what is new in each log that has anything, and hand it out; False when it failed for one of them."""
@@ -228,7 +234,7 @@ class LogTailer:
     async def _begin_anew(self, channel: LogChannel) -> None:
         """The log went back in time: nobody can go on from where they were."""
         LOG.warning("the log of %s is no longer the one that was followed", channel.view.log.org)
-        channel.lose((await self.high_watermarks.fresh(channel.view.log)).end)
+        channel.lose((await self.high_watermarks.confirmed(channel.view.log)).end)
 
     async def _read_on(self, channel: LogChannel) -> None:
         """Whoever writes a lot leaves the others their turns."""

@@ -50,7 +50,7 @@ class Intake:
         have done so alone, and what it tells again is sent again, under the same event ids.
         """
         log = self._tailer.high_watermarks
-        own, network = await log.fresh(tenant), await log.lately(network_of(tenant.livemode))
+        own, network = await log.confirmed(tenant), await log.lately(network_of(tenant.livemode))
         return FeedPosition(
             own.nearest(LogPosition(own.epoch, taken.own.position)),
             network.nearest(taken.network) if network else taken.network,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Collection
 from datetime import timedelta
 from random import Random
 from types import ModuleType
@@ -16,7 +17,7 @@ from domain.kernel.errors import CursorExpired
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
-from tests.support.logs import START, Log, running
+from tests.support.logs import START, Log, running, beyond
 
 pytestmark = pytest.mark.asyncio
 BLOCKED = EventFilter(types=frozenset({"source.blocked"}))
@@ -312,6 +313,32 @@ async def test_a_holder_hears_what_the_licence_covers_and_nothing_else() -> None
             await quiet(subscription, 0.05)
 
 
+async def test_who_joins_while_licences_are_asked_for_is_not_taken_for_one_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running(idle=0.05) as log:
+        owner, catalogue, other = Tenant(new_id("org"), True), new_id("cat"), Tenant(new_id("org"), True)
+        log.grant(owner, catalogue, log.tenant.org)
+        made = await _offer(log, owner, catalogue, "price") + await _offer(log, owner, catalogue, "price")
+        ask, asked, answer = log.events.licensed, asyncio.Event(), asyncio.Event()
+
+        async def slowly(tenants: Collection[Tenant]) -> frozenset[Tenant]:
+            if asked.is_set() or log.tenant in tenants:
+                return await ask(tenants)
+            asked.set()
+            await answer.wait()
+            return await ask(tenants)
+
+        async with log.tailer.follow(other, START) as first:
+            await quiet(first, 0.02)
+            monkeypatch.setattr(log.events, "licensed", slowly)
+            await asked.wait()
+            async with log.tailer.follow(log.tenant, START) as subscription:
+                answer.set()
+                await asyncio.sleep(0.02)
+                assert await take(subscription, 2) == made
+
+
 async def test_a_grant_by_name_adds_groups() -> None:
     async with running() as log:
         owner, catalogue = Tenant(new_id("org"), True), new_id("cat")
@@ -473,7 +500,7 @@ async def test_who_follows_is_told_when_another_epoch_begins() -> None:
         written = await log.write(3)
         async with log.tailer.follow(log.tenant, START) as subscription:
             assert await take(subscription, 3) == written
-            await log.events.begin_epoch(log.tenant, (await log.end()).own.epoch)
+            await log.events.begin_epoch(log.tenant, beyond((await log.end()).own))
             async with asyncio.timeout(10):
                 with pytest.raises(CursorExpired):
                     while True:
@@ -526,3 +553,17 @@ async def test_who_rests_is_not_told_of_an_end_that_nobody_has_looked_at() -> No
         with pytest.raises(ConnectionError):
             await log.service.long_poll(log.tenant, page.position, 10, EventFilter(), 0.1)
         log.store.listeners.append(notify)
+
+
+async def test_who_waits_is_not_told_of_an_end_when_what_came_could_not_be_read() -> None:
+    """The log was asked and has more, but the listener's look into it failed: the poll looks by itself in the end."""
+    async with running(idle=0.0) as log:
+        written = await log.write(1)
+        after = (await log.service.page(log.tenant, START, 10, EventFilter())).position
+        poll = asyncio.create_task(log.service.long_poll(log.tenant, after, 10, EventFilter(), 0.5))
+        await asyncio.sleep(0.05)
+        log.events.failing = 1
+        written += await log.write(1)
+        page = await poll
+        assert log.events.failing == 0, "the look that failed was the listener's"
+        assert json.loads(b"[" + page.body + b"]")[0]["id"] == written[1] and page.caught_up

@@ -15,7 +15,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from tests.support import builders
-from tests.support.logs import START, Log, running
+from tests.support.logs import START, Log, running, beyond
 
 pytestmark = pytest.mark.asyncio
 FEED = EventFilter()
@@ -159,7 +159,7 @@ async def test_a_position_alone_may_be_read_from_as_long_as_no_epoch_has_begun()
             alone = FeedPosition(LogPosition(position=number))
             assert await log.service.start(log.tenant, alone) == FeedPosition(LogPosition(1, number))
             assert ids((await log.service.page(log.tenant, alone, 10, FEED)).body) == written[number:]
-        await log.events.begin_epoch(log.tenant, (await log.end()).own.epoch)
+        await log.events.begin_epoch(log.tenant, beyond((await log.end()).own))
         with pytest.raises(CursorExpired):
             await log.service.start(log.tenant, alone)
 
@@ -168,7 +168,7 @@ async def test_a_cursor_of_another_epoch_is_refused() -> None:
     async with running() as log:
         await log.write(5)
         old = await log.end()
-        await log.events.begin_epoch(log.tenant, old.own.epoch)
+        await log.events.begin_epoch(log.tenant, beyond(old.own))
         with pytest.raises(CursorExpired):
             await log.service.start(log.tenant, old)
         new = await log.end()

@@ -1,0 +1,55 @@
+"""What breaks the logs: each test says what is expected, and fails now."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.changes.model import ALL, OPEN_END, EventFilter, LogBounds, LogPosition, View, network_of
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from tests.contract.grants import grant
+from tests.contract.test_event_reader import bounds_of, ids, written
+from tests.contract.test_network import published
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+END = LogPosition(position=OPEN_END)
+NETWORK = network_of(True)
+
+
+async def test_events_of_one_delivery_far_apart_in_the_networks_log(backend: Backend, tenant: Tenant) -> None:
+    """Expected: `at` gives all that are asked for. It looks at the 2,000 positions from the first on alone, so that a
+    coalesced delivery (its events are let go of and read again) loses what came later in the window."""
+    owner, catalogue = await backend.tenant(), new_id("cat")
+    await grant(backend, owner, catalogue, tenant.org)
+    start = (await bounds_of(backend, NETWORK)).last
+    made = await published(backend, owner, catalogue, 2_300)
+    await backend.relay(owner)
+    found = await backend.events.at(View.network(tenant), [start + 1, start + 2_300])
+    assert ids(found) == [made[0], made[-1]]
+
+
+@pytest.mark.parametrize("wanted", [ALL, EventFilter(), EventFilter(types=frozenset({"source.blocked"}))])
+async def test_a_database_clock_that_was_days_ahead(backend: Backend, tenant: Tenant, wanted: EventFilter) -> None:
+    """Expected: a reader gets what is written after the clock was put right. What is dated more than a day before the event
+    that it stands behind is passed over, and its cursor moves on to the end: lost for good, without 410."""
+    pool = getattr(backend.events, "_pool", None)
+    if pool is None:
+        pytest.skip("in memory nothing is bounded by time")
+    await written(backend, tenant, 3)
+    async with pool.owner() as link:  # as a server writes whose clock is two days ahead
+        for table in ("events", "event_logs"):
+            await link.cursor.execute(f"UPDATE {table} SET time = time + interval '2 days' WHERE org = %s", (tenant.org,))
+    reader = (await bounds_of(backend, tenant)).end
+    made = await written(backend, tenant, 2, type="source.blocked")
+    bounds = await bounds_of(backend, tenant)
+    assert bounds.holds(reader)
+    page = await backend.events.page(View.own(tenant), reader, bounds.end, 100, wanted)
+    assert ids(page.events) == made, (page.position, bounds.end)
+
+
+async def test_the_place_to_go_on_after_two_epochs() -> None:
+    """Expected: 90. A log went back to 90, grew, and went back (or was promoted) once more at 150: who stood at 120 in the first
+    epoch has none of 91 to 120 of the present one. `nearest` knows only where the last epoch began."""
+    bounds = LogBounds(epoch=3, last=160, began=150)  # epoch 1 was left behind 90, epoch 2 behind 150
+    assert bounds.nearest(LogPosition(1, 120)).position <= 90

@@ -1,0 +1,69 @@
+"""A tenant that was moved, asked of by what spans tenants: its routes are remembered, and nothing raises."""
+
+import pytest
+
+from adapters.memory.clock import SystemClock
+from adapters.postgres.event_reader import PostgresEventReader
+from adapters.postgres.pool import Pool
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.wire.catalogue import WireRendering
+from adapters.wire.events import WireEventRendering
+from domain.changes.model import FeedPosition, LogPosition
+from domain.changes.usecases.service import ChangesService
+from domain.changes.usecases.tailing import LogTailer
+from adapters.memory.signals import MemorySignals
+from domain.kernel.tenancy import Tenant
+from tests.support import builders
+from tests.topology.two_servers import Servers
+
+pytestmark = pytest.mark.asyncio
+HERE = Tenant("org_here", True)
+
+
+async def written(pool: Pool, count: int) -> None:
+    uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+    async with uow.begin(HERE, builders.CALL) as tx:
+        await tx.events.append([builders.event("src_1") for _ in range(count)])
+
+
+async def test_the_bounds_of_a_log_that_was_moved(servers: Servers) -> None:
+    """Expected: its bounds at its new node, or Unavailable; never those of a log without events. A process that has only read
+    bounds of the tenant (polls, streams, sweeps) asks its former node, where there is nothing: epoch 0, last 0."""
+    servers.place(HERE.org, 0)
+    pool = Pool(servers.all[0].conninfo, size=3, placement=servers)
+    try:
+        await written(pool, 5)
+        reader = PostgresEventReader(pool)
+        before = (await reader.bounds([HERE]))[HERE]
+        await servers.move(HERE.org, 1)
+        assert (await reader.bounds([HERE]))[HERE] == before
+    finally:
+        await pool.close()
+
+
+async def test_a_reader_of_a_tenant_that_was_moved(servers: Servers) -> None:
+    """Expected: it goes on (or hears 503 and comes again). It hears 410: "you would miss something"; nothing is missing. And the
+    webhooks' intake goes on from `nearest` of an empty log: from 0, all events that are kept, once more."""
+    servers.place(HERE.org, 0)
+    pool = Pool(servers.all[0].conninfo, size=3, placement=servers)
+    try:
+        await written(pool, 5)
+        reader = PostgresEventReader(pool)
+        tailer = LogTailer(reader, WireEventRendering(), MemorySignals())
+        service = ChangesService(reader, tailer)
+        at = await service.now(HERE)
+        other = Pool(servers.all[0].conninfo, size=3, placement=servers)  # whoever writes is another process
+        await servers.move(HERE.org, 1)
+        await written(other, 1)
+        await other.close()
+        own = await tailer.high_watermarks.fresh(HERE)
+        again = own.nearest(LogPosition(own.epoch, 5)).position
+        from domain.changes.model import EventFilter
+
+        try:
+            page = await service.page(HERE, FeedPosition(at.own, at.network), 100, EventFilter())
+        except Exception as error:
+            pytest.fail(f"{error!r}; webhooks go on from {again} instead of 5")
+        assert page.count == 1
+    finally:
+        await pool.close()

@@ -1,0 +1,111 @@
+"""What breaks the relay, and those who follow the network's log: each test says what is expected, and fails now."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from adapters.memory.network import CHECKPOINTS
+from domain.changes.model import FeedPosition, LogPosition, View, network_of
+from domain.changes.usecases.network import NetworkRelay
+from domain.kernel.errors import CursorExpired
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from tests.contract.test_event_reader import bounds_of
+from tests.contract.test_network import published, shown
+from tests.contract.grants import grant
+from tests.support.backend import Backend
+from tests.support.logs import START, Log, running
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_the_relay_goes_on_when_a_checkpoint_was_lost() -> None:
+    """Expected: the network's node came back as it was before an owner's first event; the relay copies on from there.
+    It reads the checkpoints again, but keeps the one that is gone (`|=`), is `_Overtaken` again, and spins for ever, for all owners."""
+    log = Log()
+    relay = NetworkRelay(log.network, log.signals)
+    await log.write(tenant=log.tenant, catalogue="cat_1", network=True)
+    await relay.relay(await log.network.publishers())
+    log.store.erase(CHECKPOINTS, network_of(True), log.tenant.org)
+    log.forget(1, network_of(True))
+    await log.write(tenant=log.tenant, catalogue="cat_1", network=True)
+    attempts = 0
+    append = log.network.append
+
+    async def counted(*given: Any) -> bool:
+        nonlocal attempts
+        attempts += 1
+        if attempts > 50:
+            raise RuntimeError("50 attempts, none of which can succeed")
+        await asyncio.sleep(0)
+        return await append(*given)
+
+    log.network.append = counted  # type: ignore[method-assign]
+    await relay.relay(await log.network.publishers())
+
+
+async def test_a_publisher_with_much_to_tell_holds_up_nobody(backend: Backend, tenant: Tenant) -> None:
+    """Expected: each transaction of the relay has something of everybody who waits. The first owner takes all of the room until it
+    has nothing left: one who publishes 300,000 products at once keeps all others waiting for minutes (≤ 50 ms is asked)."""
+    big, small, catalogues = await backend.tenant(), await backend.tenant(), (new_id("cat"), new_id("cat"))
+    await grant(backend, big, catalogues[0], tenant.org)
+    await grant(backend, small, catalogues[1], tenant.org)
+    start = (await bounds_of(backend, network_of(True))).end
+    await published(backend, big, catalogues[0], 3_000)
+    [one] = await published(backend, small, catalogues[1])
+    relay = NetworkRelay(backend.network, backend.signals)
+    await relay._begin()
+    found = await backend.network.publishers()
+    await relay.relay({big: found[big], small: found[small]})
+    order = [event.id for event in await shown(backend, tenant, start)]
+    assert order.index(one) <= 1_000, order.index(one)
+
+
+async def test_a_place_of_an_earlier_epoch_without_a_time() -> None:
+    """Expected: 410. The network's log went back, from 6 to 3, and has grown again. A cursor that stands behind a bounded look
+    has no time; a long poll of who is at the end of its own log (as it is known) never compares the epoch, and misses 4 to 6."""
+    async with running() as log:
+        owner = Tenant(new_id("org"), True)
+        log.grant(owner, "cat_1", log.tenant.org)
+        await log.write()
+        await log.write(6, owner, catalogue="cat_1", network=True)
+        await log.relay()
+        end = await log.end()
+        log.forget(4, network_of(True))
+        await log.events.begin_epoch(network_of(True), end.network.epoch)
+        await log.write(6, owner, catalogue="cat_1", network=True)
+        await log.relay()
+        lost = FeedPosition(end.own, LogPosition(end.network.epoch, 6))
+        await log.service.now(log.tenant)  # anybody's request: the end of the own log is known
+        from domain.changes.model import EventFilter
+
+        with pytest.raises(CursorExpired):
+            after = await log.service.start(log.tenant, lost)
+            found = await log.service.long_poll(log.tenant, after, 100, EventFilter(), 1.0)
+            pytest.fail(f"{found.count} events, of the 9 or so that are new; position {found.position.network}")
+
+
+async def test_who_goes_while_a_log_is_asked_leaves_nothing_behind() -> None:
+    """Expected: nothing is followed any more. A client that hangs up while the network's bounds are asked for (5 s of a node that is
+    away) leaves its part of the own log behind: the channel is read and swept for as long as the process lives."""
+    async with running() as log:
+        bounds, asked = log.events.bounds, asyncio.Event()
+
+        async def slow(logs: Any) -> Any:
+            if network_of(True) in logs:
+                asked.set()
+                await asyncio.sleep(30)
+            return await bounds(logs)
+
+        log.events.bounds = slow  # type: ignore[method-assign]
+
+        async def follow() -> None:
+            async with log.tailer.follow(log.tenant, START):
+                await asyncio.sleep(30)
+
+        task = asyncio.create_task(follow())
+        await asked.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert not log.tailer._channels, log.tailer._channels[View.own(log.tenant)].subscriptions
