@@ -112,6 +112,8 @@ async def test_the_checkpoint_of_a_log_that_went_back(desk: Desk) -> None:
     positions of the new one: the cursor says (new epoch, a position beyond the end). A client who goes on from there has
     the network's log begin an epoch for everybody, or misses what comes up to it."""
     backend = desk.backend
+    if backend.name == "memory":
+        pytest.skip("its clock stands still, and by the time alone a fork is known")
     owner = await backend.tenant()
     await grant(backend, owner, f"cat_{owner.org}", desk.tenant.org)
     await published(backend, owner, f"cat_{owner.org}")

@@ -42,7 +42,9 @@ async def test_endpoints_made_at_once_begin_at_the_end(caplog: pytest.LogCapture
             async with uow.begin(Tenant(owners[2].id, True), builders.CALL) as tx:
                 await tx.events.append([builders.event("src_1", catalogue="cat_1", network=True) for _ in range(5)])
             await relay(PostgresNetworkLog(pool, SystemClock()), MemorySignals())
-            service = WebhookService(OneKey(), WireEventRendering(), described, HighWatermarks(PostgresEventReader(pool)))
+            service = WebhookService(
+                OneKey(), WireEventRendering(), described, HighWatermarks(PostgresEventReader(pool))
+            )
             begun = asyncio.Barrier(2)
 
             async def create(org: str) -> Any:

@@ -1,4 +1,4 @@
-"""What breaks the relay, and those who follow the network's log: each test says what is expected, and fails now."""
+"""What once broke the relay, and those who follow the network's log: each test says what is expected."""
 
 import asyncio
 from typing import Any

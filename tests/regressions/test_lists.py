@@ -1,4 +1,4 @@
-"""Lists that miss something: each test says what is expected, and fails now."""
+"""Lists that once missed something: each test says what is expected."""
 
 from typing import Any
 
@@ -63,7 +63,9 @@ async def test_codes_of_old_products_and_words_of_newer_ones(backend: Backend, t
     assert sorted(found) == sorted(product.id for product in (*by_code, *by_word))
 
 
-async def test_a_list_read_while_others_change(backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_read_while_others_change(
+    backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Expected: what nobody touches is on some page. Where a page ends is asked in a second statement: what left the index in between
     has it end further down than was looked at."""
     wanted = made(12, 0, "Chair", "X")

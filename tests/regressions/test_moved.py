@@ -82,7 +82,9 @@ async def test_a_move_begins_no_epoch(servers: Servers) -> None:
         await service.now(HERE)
         await servers.move(HERE.org, 1)
         async with pool.owner(servers.all[0]) as link:  # the shard is still there, and here.<table> names it
-            cursor = await link.cursor.execute("SELECT tablename, policyname FROM pg_policies WHERE policyname LIKE 'hidden_%%'", {})
+            cursor = await link.cursor.execute(
+                "SELECT tablename, policyname FROM pg_policies WHERE policyname LIKE 'hidden_%%'", {}
+            )
             for table, policy in await cursor.fetchall():
                 await link.cursor.execute(f'DROP POLICY "{policy}" ON {table}')
         await written(other, 1)

@@ -1,4 +1,4 @@
-"""What breaks the logs: each test says what is expected, and fails now."""
+"""What once broke the logs: each test says what is expected."""
 
 from datetime import timedelta
 
