@@ -253,11 +253,11 @@ async def test_failed_ones_are_recovered_in_order(desk: Desk) -> None:
 async def test_an_endpoint_that_is_disabled_meanwhile(desk: Desk) -> None:
     endpoint = await desk.endpoint()
     desk.receivers.gates[endpoint.url] = asyncio.Event()
-    async with desk.delivering():
+    async with desk.delivering() as deliverer:
         await desk.publish(desk.changed("ofr_1"), desk.changed("ofr_1"))
         await until(lambda: desk.receivers.posts)
         await desk.disable(endpoint.id, DisabledReason.FAILING)
-        await asyncio.sleep(0.1)
+        await until(lambda: (desk.tenant, endpoint.id) not in deliverer._queues)
         desk.receivers.gates[endpoint.url].set()
         await asyncio.sleep(1)
     assert len(desk.receivers.posts) == 1

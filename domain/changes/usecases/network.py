@@ -34,6 +34,7 @@ class NetworkRelay:
         self._looked: dict[Tenant, LogPosition] = {}
         """Up to where each publisher's log was looked through, whether or not there was anything to copy."""
         self._turns: set[Tenant] = set()
+        self._missed: set[Tenant] = set()
         self._swept = float("-inf")
 
     async def run(self) -> None:
@@ -74,6 +75,7 @@ class NetworkRelay:
 
     async def relay(self, publishers: Mapping[Tenant, LogBounds]) -> None:
         """Copy what is new of these publishers' logs, as they stand in their bounds."""
+        self._missed.clear()
         waiting = {owner: bounds for owner, bounds in publishers.items() if self._looked.get(owner) != bounds.end}
         while waiting:
             for livemode in (True, False):
@@ -84,7 +86,8 @@ class NetworkRelay:
                     self._looked.clear()
                     await asyncio.sleep(PAUSE)
                     await self._begin()
-            left = {owner: bounds for owner, bounds in waiting.items() if self._looked.get(owner) != bounds.end}
+            told = {owner: bounds for owner, bounds in waiting.items() if owner not in self._missed}
+            left = {owner: bounds for owner, bounds in told.items() if self._looked.get(owner) != bounds.end}
             waiting = {owner: left[owner] for owner in sorted(left, key=lambda owner: owner in self._turns)}
             self._turns.clear()
 
@@ -99,7 +102,12 @@ class NetworkRelay:
         for owner, bounds in owners.items():
             if room <= 0 or weight >= READ_BYTES:
                 break
-            published = await self._read(owner, bounds, min(room, share))
+            try:
+                published = await self._read(owner, bounds, min(room, share))
+            except Exception:
+                LOG.exception("what %s publishes could not be read, and is left for the next look", owner.org)
+                self._missed.add(owner)
+                continue
             if published.events:
                 batch.append(published)
                 self._turns.add(owner)

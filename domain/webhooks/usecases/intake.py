@@ -38,6 +38,7 @@ class Intake:
                     start.network.epoch != taken.network.epoch
                 ):  # the network went back alone: its positions are others' by now
                     known = frozenset(place for place in known if not place[0])
+                queue.passed(start)
                 async with self._tailer.follow(tenant, start, most=MOST_WAITING) as subscription:
                     while True:
                         most = await queue.room()
@@ -67,6 +68,8 @@ class Intake:
         subscriber = queue.subscriber
         for event in batch.events:
             if (event.of_network, event.position) in known:
+                continue
+            if event.subject == subscriber.endpoint.id:  # that it was disabled is for others to hear
                 continue
             if matches(subscriber.endpoint, event, filed=(event.product or event.subject) in filed):
                 self._sending.schedule(queue, queue.take(event, now, clock))

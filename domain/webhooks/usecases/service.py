@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from domain.audit.model import Change
 from domain.catalogue import categories
-from domain.changes.model import BEGINNING, FeedPosition, LogPosition, network_of
+from domain.changes.model import OPEN_END, FeedPosition, LogPosition, network_of
 from domain.changes.usecases.high_watermark import HighWatermarks
 from domain.events.model import Event
 from domain.kernel.errors import (
@@ -98,9 +98,9 @@ class WebhookService:
 
     async def _now(self, tx: Tx) -> FeedPosition:
         """From where on an endpoint is served: what was committed before is not for it."""
-        network = await self.high_watermarks.lately(network_of(tx.tenant.livemode))
+        network = self.high_watermarks.remembered(network_of(tx.tenant.livemode))
         own = LogPosition(position=await tx.events.high_watermark())
-        return FeedPosition(own, network.end if network else BEGINNING)
+        return FeedPosition(own, network.end if network else LogPosition(position=OPEN_END))  # its end, when it answers
 
     async def update(self, tx: Tx, id: str, asked: EndpointSettings, expected: int | None) -> Endpoint:
         """Change an endpoint; `expected` is the version it must be at, or None for any.
