@@ -1,0 +1,71 @@
+"""Another server than wrote the logs, noticed by many at once."""
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+
+from adapters.memory.clock import SystemClock
+from adapters.postgres.event_reader import PostgresEventReader
+from adapters.postgres.migrate import migrate
+from adapters.postgres.pool import Pool
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.wire.catalogue import WireRendering
+from adapters.wire.events import WireEventRendering
+from domain.kernel.tenancy import Tenant
+from tests.postgres.databases import database_alone
+from tests.support import builders
+from tests.topology.two_servers import Server
+
+pytestmark = pytest.mark.asyncio
+TENANT = Tenant("org_1", True)
+
+
+async def write(pool: Pool) -> None:
+    uow = PostgresUnitOfWork(pool, SystemClock(), WireRendering(), WireEventRendering())
+    async with uow.begin(TENANT, builders.CALL) as tx:
+        await tx.events.append([builders.event("src_1")])
+
+
+async def epoch(pool: Pool) -> Any:
+    bounds = (await PostgresEventReader(pool).bounds([TENANT]))[TENANT]
+    return bounds.epoch, bounds.last
+
+
+async def test_many_notice_at_once() -> None:
+    async with database_alone("noticed") as address:
+        first = Pool(address)
+        await write(first)
+        before = await epoch(first)
+        await first.close()
+        async with await psycopg.AsyncConnection.connect(address, autocommit=True) as owner:
+            await owner.execute("UPDATE log_server SET identity = 'another'")
+        pools = [Pool(address) for _ in range(8)]
+        found = await asyncio.gather(*(epoch(pool) for pool in pools))
+        assert len(set(found)) == 1 and found[0] != before
+        await asyncio.gather(*(write(pool) for pool in pools))
+        assert {one[0] for one in await asyncio.gather(*(epoch(pool) for pool in pools))} == {found[0][0]}
+        for pool in pools:
+            await pool.close()
+
+
+async def test_restarts_and_crashes_begin_no_epoch() -> None:
+    server = Server()
+    await server.start()
+    async with await psycopg.AsyncConnection.connect(server.url(), autocommit=True) as owner:
+        await owner.execute("CREATE DATABASE joinery_crash")
+    address = server.url("joinery_crash")
+    await migrate(address)
+    pool = Pool(address)
+    await write(pool)
+    before = await epoch(pool)
+    await pool.close()
+    for number in range(3):
+        await server.kill()
+        await server.start()
+        pool = Pool(address)
+        assert await epoch(pool) == (before[0], before[1] + number)
+        await write(pool)
+        await pool.close()
+    await server.kill()
