@@ -133,19 +133,3 @@ async def test_an_owner_whose_log_cannot_be_read_holds_up_nobody() -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert (await log.end()).network.position == 1
-
-
-async def test_an_owners_log_that_went_back_unnoticed() -> None:
-    """Expected: the six new events are copied. Files that were put back (same server, same timeline) lose 4 to 6; by the next look the
-    log has grown beyond. A reader's cursor carries a time for that; the relay's checkpoint (as an endpoint's of the network) has
-    none: what stands at 4 to 6 now is never copied, and when a reader notices, `began` is the last position then, not 3."""
-    log = Log()
-    await log.write(6, catalogue="cat_1", network=True)
-    await log.relay()
-    copied = (await log.end()).network.position
-    log.forget(4)
-    await log.write(6, catalogue="cat_1", network=True)
-    own = (await log.end()).own
-    await log.events.begin_epoch(log.tenant, own.epoch)  # as when some reader notices
-    await log.relay()
-    assert (await log.end()).network.position == copied + 6
