@@ -216,7 +216,7 @@ async def test_entries_whose_own_store_is_away_hold_up_no_other(monkeypatch: pyt
     assert [entry.id for entry in sink.written] == ["0", "2", "4"] and len(queue) == 3
     sink.away = False
     async with asyncio.timeout(10):
-        while len(queue):
+        while len(sink.written) < 6:
             await asyncio.sleep(0.01)
     assert [entry.id for entry in sink.written] == ["0", "2", "4", "1", "3", "5"]
     await queue.stop()

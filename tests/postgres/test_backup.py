@@ -72,7 +72,7 @@ async def _fill(address: str) -> None:
         if await cursor.fetchone() == (None,):  # an earlier schema, where one sequence numbers the events of all
             await owner.execute("UPDATE event_low_watermark SET position = 7; SELECT setval('event_position', 4711)")
         else:
-            await owner.execute("UPDATE event_logs SET last = 4711, low = 7")
+            await owner.execute("UPDATE event_logs SET last = 4711, low = 7, began = 0")
 
 
 async def filled_run(owner: psycopg.AsyncConnection[Any], n: int, key: str) -> None:

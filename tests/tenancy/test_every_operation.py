@@ -15,7 +15,7 @@ from tests.tenancy.world import OPERATIONS, Tenancy, World, ask, body_of, target
 
 pytestmark = pytest.mark.asyncio
 WRITES = [operation for operation in OPERATIONS if operation.writes]
-PASSING = {"request_logs", "idempotency_keys", "events"}
+PASSING = {"request_logs", "idempotency_keys", "events", "event_logs", "event_log_terms"}
 """What is no resource: what any request leaves behind, and samples of events."""
 LISTS = [operation for operation in OPERATIONS if operation.paging in ("both", "forward")]
 
