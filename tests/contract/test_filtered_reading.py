@@ -17,7 +17,7 @@ from tests.support.backend import Backend
 pytestmark = pytest.mark.asyncio
 END = LogPosition(position=OPEN_END)
 RARE, SPARSE, DENSE = "source.blocked", "product.merged", "offer.changed"
-LENGTH = 30_000
+LENGTH = 9_000
 """Events of a long log, of which one request may look at a part alone. In memory, where each looks at all, fewer do."""
 
 
