@@ -6,18 +6,21 @@ from typing import Any
 from adapters.postgres.events import SQL, new_epoch
 from adapters.postgres.filtered_reading import FilteredReading
 from adapters.postgres.log_bounds import bounds_of, confirmed
-from adapters.postgres.network_reading import (
+from adapters.postgres.log_pages import (
     BACKWARDS,
     FORWARDS,
     ORDINARY,
-    NetworkReading,
+    WHATEVER,
+    fetched,
     furthest,
     narrowed,
+    page_of_log,
     share_of,
+    weighed,
 )
+from adapters.postgres.network_reading import NetworkReading
 from adapters.postgres.pool import Pool
 from adapters.postgres.sqlfile import rendered
-from adapters.postgres.weighing import WHATEVER, fetched, weighed
 from domain.changes.model import EventBatch, EventFilter, LogBounds, LogPosition, View
 from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
@@ -103,12 +106,9 @@ class PostgresEventReader:
             return await self._filtered.recent(view.log, before, limit, wanted)
         names, values = narrowed(wanted, LogPosition())
         chosen = rendered(SQL["own"], names | BACKWARDS, limit)
-        values |= {"up_to": before - 1, "share": share_of(limit, CHANGES_BYTES)}
+        values["up_to"] = before - 1
         async with self._pool.tenant(view.log) as link:
-            found = await fetched(link, view.log, SQL["plain"].replace("{chosen}", chosen), values)
-            if any(row[-1] is None for row in found):
-                found = await weighed(link, view.log, chosen, values, CHANGES_BYTES, direction=-1)
-        events = [LoggedEvent(*row[1:]) for row in found]
+            events = await page_of_log(link, view.log, chosen, values, limit, CHANGES_BYTES, direction=-1)
         whole = len(events) < limit and weight_of(events) < CHANGES_BYTES
         return Recent(events, 1 if whole else events[-1].position)
 

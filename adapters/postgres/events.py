@@ -9,18 +9,18 @@ import psycopg
 
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
-from domain.events.model import Event
+from domain.events.model import Event, LoggedEvent
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from ports.events import EventRendering
 from ports.signals import Signal
 
-SQL = statements("events")
+BLOCK: Final = 512
+"""Positions of a log that are told apart by what types and catalogues occur among them."""
+SQL = statements("events", block=str(BLOCK))
 _TYPES: Final = ("int8", "text", "text", "text", "text", "text", "text", "int4", "bool", "text", "bytea")
 _SMALL: Final = 40
 CHANNEL: Final = "joinery_events"
-BLOCK: Final = 512
-"""Positions of a log that are told apart by what types and catalogues occur among them; sql/events.sql has it, too."""
 _MOST_NOTED: Final = 2_000
 
 
@@ -126,20 +126,28 @@ class PostgresEventLog:
         )
         await session.copy(SQL["copy"], rows, _TYPES)
 
-    def _rows(self, events: Sequence[Event]) -> dict[str, Any]:
+    def _rows(self, events: Sequence[Event]) -> dict[str, list[Any]]:
         session, render = self._session, self._rendering.event
-        return {
-            "ids": [event.id for event in events],
-            "types": [event.type for event in events],
-            "subjects": [event.subject for event in events],
-            "products": [event.product for event in events],
-            "sources": [event.source for event in events],
-            "catalogues": [event.catalogue for event in events],
-            "versions": [event.version for event in events],
-            "networks": [event.network for event in events],
-            "owners": [None] * len(events),
-            "bodies": [render(event, session.tenant, session.now) for event in events],
-        }
+        bodies = [render(event, session.tenant, session.now) for event in events]
+        return columns_of(events, bodies, [event.network for event in events], [None] * len(events))
+
+
+def columns_of(
+    events: Sequence[Event | LoggedEvent], bodies: list[bytes], networks: list[bool], owners: Sequence[str | None]
+) -> dict[str, list[Any]]:
+    """The parameters of `insert`, a list for each column."""
+    return {
+        "ids": [event.id for event in events],
+        "types": [event.type for event in events],
+        "subjects": [event.subject for event in events],
+        "products": [event.product for event in events],
+        "sources": [event.source for event in events],
+        "catalogues": [event.catalogue for event in events],
+        "versions": [event.version for event in events],
+        "networks": networks,
+        "owners": list(owners),
+        "bodies": bodies,
+    }
 
 
 def new_epoch() -> int:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from adapters.postgres.events import BLOCK, SQL
-from adapters.postgres.network_reading import BACKWARDS, FORWARDS, furthest, narrowed, share_of
+from adapters.postgres.log_pages import BACKWARDS, FORWARDS, fetched, furthest, narrowed, page_of_log
 from adapters.postgres.node_pool import PooledConnection
 from adapters.postgres.pool import Pool
 from adapters.postgres.sqlfile import rendered
-from adapters.postgres.weighing import fetched, weighed
 from domain.changes.model import OPEN_END, EventBatch, EventFilter, LogPosition
 from domain.events.model import LoggedEvent, weight_of
 from domain.kernel.bounds import CHANGES_BYTES
@@ -107,8 +106,5 @@ class FilteredReading:
             return []
         limit, most_bytes = left
         chosen = rendered(SQL["own_in_blocks"], names, limit)
-        given = values | {"blocks": list(blocks), "share": share_of(limit, most_bytes)}
-        rows = await fetched(link, log, SQL["plain"].replace("{chosen}", chosen), given)
-        if any(row[-1] is None for row in rows):
-            rows = await weighed(link, log, chosen, given, most_bytes, 1 if "forwards" in names else -1)
-        return [LoggedEvent(*row[1:]) for row in rows]
+        given = values | {"blocks": list(blocks)}
+        return await page_of_log(link, log, chosen, given, limit, most_bytes, 1 if "forwards" in names else -1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from adapters.postgres.events import SQL, new_epoch
+from adapters.postgres.events import SQL, columns_of, new_epoch
 from adapters.postgres.log_bounds import bounds_of, confirmed
 from adapters.postgres.node_pool import PooledConnection
 from adapters.postgres.pool import Pool, reading
@@ -59,11 +59,14 @@ class PostgresNetworkLog:
             }  # fmt: skip
             if (await link.cursor.execute(sql, params)).rowcount != 1:
                 raise _Overtaken
-        events = [(one.owner.org, event) for one in published for event in one.events]
+        events = [event for one in published for event in one.events]
+        owners = [one.owner.org for one in published for _ in one.events]
         raised = await (await link.cursor.execute(SQL["raise"], self._raised(log, len(events)))).fetchone()
         assert raised is not None, "a log without a row"
+        # dated anew: within the log, time goes with positions; the body has the event's own
         before = {"before": raised[0] - len(events), "time": raised[1]}
-        await link.cursor.execute(SQL["insert"], _of(log) | before | _columns(events))
+        rows = columns_of(events, [event.body for event in events], [False] * len(events), owners)
+        await link.cursor.execute(SQL["insert"], _of(log) | before | rows)
 
     def _raised(self, log: Tenant, count: int) -> dict[str, object]:
         return _of(log) | {"epoch": new_epoch(), "count": count, "now": self._clock.now(), "publishes": False}
@@ -75,19 +78,3 @@ class _Overtaken(Exception):
 
 def _of(log: Tenant) -> dict[str, object]:
     return {"org": log.org, "livemode": log.livemode}
-
-
-def _columns(events: Sequence[tuple[str, LoggedEvent]]) -> dict[str, object]:
-    """What is dated anew: within the log, time goes with positions. The body has the event's own time."""
-    return {
-        "ids": [event.id for _, event in events],
-        "types": [event.type for _, event in events],
-        "subjects": [event.subject for _, event in events],
-        "products": [event.product for _, event in events],
-        "sources": [event.source for _, event in events],
-        "catalogues": [event.catalogue for _, event in events],
-        "versions": [event.version for _, event in events],
-        "networks": [False] * len(events),
-        "owners": [owner for owner, _ in events],
-        "bodies": [event.body for _, event in events],
-    }

@@ -4,12 +4,13 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from adapters.postgres.events import SQL
+from adapters.postgres.log_pages import BACKWARDS, FORWARDS, fetched, furthest, narrowed, share_of
 from adapters.postgres.node_pool import PooledConnection
 from adapters.postgres.pool import Pool
 from adapters.postgres.session import Fetched
 from adapters.postgres.sqlfile import rendered
-from domain.changes.model import NETWORK, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogPosition, View
-from domain.events.model import OFF_THE_FEED, LoggedEvent, weight_of, within
+from domain.changes.model import NETWORK, NETWORK_GROUPS, EventBatch, EventFilter, LogPosition, View
+from domain.events.model import LoggedEvent, weight_of, within
 from domain.kernel.bounds import CHANGES_BYTES, PROCESS_BYTES
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
@@ -17,35 +18,7 @@ from ports.events import Grant, Recent
 
 WINDOW: Final = 2_000
 """Events of the log that are looked at in one go, whoever may see them."""
-ORDINARY: Final = 4 << 10
-"""Bytes up to which an event is read whatever its share: nearly all are smaller."""
-FORWARDS: Final = frozenset({"forwards", "after"})
-BACKWARDS: Final = frozenset({"backwards", "up_to"})
 _BODY: Final = 9
-
-
-def narrowed(wanted: EventFilter, after: LogPosition) -> tuple[frozenset[str], dict[str, Any]]:
-    """The optional lines of a statement that a filter and a position need, and their parameters."""
-    given: dict[str, Any] = {}
-    if wanted.types is not None:
-        given["types"] = sorted(wanted.types)
-    if not wanted.everything:
-        given["hidden"] = list(OFF_THE_FEED)
-    if wanted.catalogues is not None:
-        given["catalogues"] = sorted(wanted.catalogues)
-    if after.since is not None:
-        given["since"] = after.since
-    return frozenset(given), given
-
-
-def share_of(limit: int, most_bytes: int) -> int:
-    """How large a body may be to be read at once; where any is larger, all are weighed."""
-    return max(most_bytes // max(limit, 1), ORDINARY)
-
-
-def furthest(position: LogPosition, end: LogPosition, *, whole: bool) -> LogPosition:
-    """How far a page has come: to the end that was known before, or beyond."""
-    return end if whole and position.position <= end.position < OPEN_END else position
 
 
 class NetworkReading:
@@ -97,9 +70,9 @@ class NetworkReading:
     async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[Grant]:
         """EventReader.grants."""
         holders = [*sorted({tenant.org for tenant in tenants}), "*"]
-        values = {"org": log.org, "livemode": log.livemode, "after": after, "up_to": up_to, "holders": holders}
+        values = {"after": after, "up_to": up_to, "holders": holders}
         async with self._pool.home(NETWORK) as link:
-            rows = await (await link.cursor.execute(SQL["grants"], values)).fetchall()
+            rows = await fetched(link, log, SQL["grants"], values)
         return [Grant(position, owner, holder, frozenset(groups)) for position, owner, holder, groups in rows]
 
     @staticmethod
@@ -107,11 +80,8 @@ class NetworkReading:
         link: PooledConnection, view: View, names: frozenset[str], values: dict[str, Any], limit: int, most_bytes: int
     ) -> list[Fetched]:
         sql = rendered(SQL["network"], names, limit).replace("{window}", str(max(WINDOW, limit)))
-        params = {
-            **values, "org": view.log.org, "livemode": view.log.livemode, "share": share_of(limit, most_bytes),
-            "holder": view.tenant.org, "holders": [view.tenant.org, "*"],
-        }  # fmt: skip
-        return await (await link.cursor.execute(sql, params)).fetchall()
+        reader = {"holder": view.tenant.org, "holders": [view.tenant.org, "*"]}
+        return await fetched(link, view.log, sql, values | reader | {"share": share_of(limit, most_bytes)})
 
     async def _events(
         self, link: PooledConnection, view: View, rows: list[Fetched], limit: int, most_bytes: int
@@ -129,12 +99,10 @@ class NetworkReading:
 
     @staticmethod
     async def _body(link: PooledConnection, log: Tenant, position: int) -> bytes:
-        params = {"org": log.org, "livemode": log.livemode, "position": position}
-        row = await (await link.cursor.execute(SQL["network_body"], params)).fetchone()
-        return row[0] if row else b""
+        rows = await fetched(link, log, SQL["network_body"], {"position": position})
+        return rows[0][0] if rows else b""
 
     @staticmethod
     async def _low(link: PooledConnection, log: Tenant) -> int:
-        params = {"org": log.org, "livemode": log.livemode}
-        row = await (await link.cursor.execute(SQL["low_watermark"], params)).fetchone()
-        return int(row[0]) if row else 0
+        rows = await fetched(link, log, SQL["low_watermark"], {})
+        return int(rows[0][0]) if rows else 0

@@ -78,9 +78,7 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "platform_checks": _ALL,
 }
 """Of joinery_system."""
-SEQUENCES: Final[Mapping[str, LiteralString]] = {}
-SYSTEM_SEQUENCES: Final[Mapping[str, LiteralString]] = {}
-_RIGHTS: Final = ((APP, PRIVILEGES, SEQUENCES), (SYSTEM, SYSTEM_PRIVILEGES, SYSTEM_SEQUENCES))
+_RIGHTS: Final = ((APP, PRIVILEGES), (SYSTEM, SYSTEM_PRIVILEGES))
 _ROLES: Final = sql.SQL(", ").join(map(sql.Identifier, (APP, SYSTEM)))
 
 _OWNED: Final = """
@@ -120,8 +118,8 @@ async def grant(connection: Connection) -> None:
     cursor = await connection.execute(_OWNED)
     for name, sequence in await cursor.fetchall():
         await close(connection, name, sequence=sequence)
-        for role, tables, sequences in _RIGHTS:
-            if privileges := (sequences if sequence else tables).get(name):
+        for role, tables in _RIGHTS:
+            if privileges := tables.get(name):
                 rights = sql.SQL(privileges), sql.Identifier("public", name), sql.Identifier(role)
                 await connection.execute(sql.SQL("GRANT {} ON {} TO {}").format(*rights))
     cursor = await connection.execute(_MADE_OVER)

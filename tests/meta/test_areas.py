@@ -11,12 +11,10 @@ AREAS = {
 MACHINERY = {
     "ports": {"clock", "codec", "connectors", "feed_readers", "idempotency", "limits", "maintenance", "objects", "pushes", "queue", "schemas",
               "signals", "spool", "store", "unit_of_work", "workspaces"},
-    "ports": {"clock", "codec", "connectors", "feed_readers", "idempotency", "limits", "maintenance", "objects", "pushes", "queue", "schemas",
-              "signals", "spool", "store", "unit_of_work", "workspaces"},
     "adapters/postgres": {"catalogue_batch", "columns", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "idempotency", "leadership",
                           "connecting", "dump", "listing", "migrate", "partitions", "pool", "privileges", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance",
                           "shards", "webhook_deliveries", "delivery_places", "node_pool", "placement", "router", "scatters",
-                          "epochs", "filtered_reading", "log_bounds", "network", "network_reading", "weighing"},
+                          "epochs", "filtered_reading", "log_bounds", "network", "network_reading", "log_pages"},
     "adapters/memory": {"clock", "feed_readers", "idempotency", "limits", "row_fingerprints", "objects", "pushes", "queue", "network", "signals", "table", "unit_of_work", "webhook_deliveries"},
     "adapters/wire": {"codec", "cursors", "problems", "products", "records", "resource", "schema", "versions"},
     "entrypoints/areas": {"area", "registry"},

@@ -19,7 +19,6 @@ REFERENCE: Final = ("plans", "organisations", "members", "api_keys", "licences")
 the later ones refer to the earlier."""
 ANCHOR: Final = "jobs"
 """The table beside which the others are laid: an organisation's rows of all of them are on one node."""
-SHARDS: Final = 32
 
 _PLACES: Final = """
 SELECT c.relname, coalesce(p.partmethod = 'h' OR p.repmodel = 't', false), EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped)

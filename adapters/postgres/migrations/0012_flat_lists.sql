@@ -19,25 +19,7 @@ SELECT expect_large_tenants(c.oid) FROM pg_class c JOIN pg_attribute a ON a.attr
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT a.attisdropped
     AND c.relname NOT IN ('members', 'api_keys', 'licences');
 
--- Tables to come are among them, but for those that are the same for all: these are not protected by this function.
-CREATE OR REPLACE FUNCTION protect_tenant_table(tenant_table regclass) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', tenant_table);
-    EXECUTE format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', tenant_table);
-    EXECUTE format(
-        'CREATE POLICY tenant ON %s TO joinery_app USING ('
-        'org = current_setting(''joinery.org'') AND livemode = (current_setting(''joinery.livemode'') = ''t''))',
-        tenant_table
-    );
-    EXECUTE format('CREATE POLICY system ON %s TO joinery_system USING (true)', tenant_table);
-    EXECUTE format(
-        'CREATE POLICY owner ON %s TO %I USING (true)',
-        tenant_table, (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = tenant_table)
-    );
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN org SET (n_distinct = 1, n_distinct_inherited = 1)', tenant_table);
-END
-$$;
+-- protect_tenant_table says the same of tables to come.
 
 -- Addresses are random, twenty characters each: no two are the same, and an index that spans organisations cannot be
 -- distributed. The address comes first, for whoever knows it alone.

@@ -112,11 +112,11 @@ ORDER BY block DESC LIMIT {limit} --? backwards
 SELECT found.position, found.id, found.type, found.subject, found.product, found.source, found.catalogue, found.version,
     found.time, CASE WHEN octet_length(found.body) <= %(share)s THEN found.body END AS body
 FROM unnest(%(blocks)s::bigint[]) AS near (block) CROSS JOIN LATERAL (
-    SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position > near.block * 512
+    SELECT * FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position > near.block * {block}
         AND time >= %(since)s --? since
-    ORDER BY position LIMIT 512
+    ORDER BY position LIMIT {block}
 ) AS found
-WHERE found.position <= near.block * 512 + 512
+WHERE found.position <= near.block * {block} + {block}
     AND found.position > %(after)s --? after
     AND found.position <= %(up_to)s --? up_to
     AND found.type <> ALL(%(hidden)s) --? hidden

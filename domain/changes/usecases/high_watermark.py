@@ -11,6 +11,7 @@ from domain.kernel.tenancy import Tenant
 from ports.events import EventReader
 
 LATELY: Final = 5.0
+"""Seconds for which bounds will do where they need not be fresh."""
 MOST_KNOWN: Final = 20_000
 """Logs whose bounds are remembered."""
 

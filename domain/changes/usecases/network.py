@@ -39,14 +39,14 @@ class NetworkRelay:
 
     async def run(self) -> None:
         """Copy until cancelled; trouble with a database is waited out. Each term of leading asks anew how far it has come."""
-        self._forget()
+        self._swept = float("-inf")
         async with self._signals.subscribe(Channel.EVENTS) as listener:
             while True:
                 try:
                     await self._listen(listener)
                 except Exception:
                     LOG.exception("the network's logs could not be filled, again in %.0f s", _RETRY)
-                    self._forget()
+                    self._swept = float("-inf")
                     await asyncio.sleep(_RETRY)
 
     async def _listen(self, listener: SignalListener) -> None:
@@ -64,12 +64,10 @@ class NetworkRelay:
                 await self.relay(await self._network.publishers(among))
                 await asyncio.sleep(PAUSE)
 
-    def _forget(self) -> None:
-        self._swept = float("-inf")
+    async def _begin(self) -> None:
+        """With the checkpoints as they are."""
         self._checkpoints.clear()
         self._looked.clear()
-
-    async def _begin(self) -> None:
         for livemode in (True, False):
             self._checkpoints |= await self._network.checkpoints(livemode)
 
@@ -82,8 +80,6 @@ class NetworkRelay:
                 owners = {owner: waiting[owner] for owner in waiting if owner.livemode == livemode}
                 if not await self._copy(livemode, owners):
                     LOG.warning("somebody else fills the network's log as well; the checkpoints are read again")
-                    self._checkpoints.clear()
-                    self._looked.clear()
                     await asyncio.sleep(PAUSE)
                     await self._begin()
             told = {owner: bounds for owner, bounds in waiting.items() if owner not in self._missed}

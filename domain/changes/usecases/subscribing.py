@@ -153,12 +153,8 @@ class LogChannel:
         return not batch.caught_up
 
     def hand_on(self, batch: EventBatch) -> None:
-        """What is new was read."""
+        """This was read: to each what it asks for."""
         self.position = batch.position
-        self._hand_out(batch)
-
-    def _hand_out(self, batch: EventBatch) -> None:
-        """Hand on what was read, to each what it asks for."""
         asked: dict[EventFilter, EventBatch] = {}
         for subscription in list(self.subscriptions):
             wanted = subscription.wanted

@@ -88,7 +88,7 @@ class LogTailer:
         self.log = LogReading(events, rendering)
         self.high_watermarks = HighWatermarks(events)
         """Those of the logs that are followed are at most `idle` seconds old while `run` is running."""
-        self._events, self._signals = events, signals
+        self._signals = signals
         self._idle, self._pause, self._most = idle, pause, most_waiting
         self._channels: dict[View, LogChannel] = {}
         self._followed: set[Subscription] = set()

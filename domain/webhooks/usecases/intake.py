@@ -34,9 +34,8 @@ class Intake:
             try:
                 taken = queue.taken_up_to
                 start = await self._nearest(tenant, taken)
-                if (
-                    start.network.epoch != taken.network.epoch
-                ):  # the network went back alone: its positions are others' by now
+                if start.network.epoch != taken.network.epoch:
+                    # the network went back alone: its positions are others' by now
                     known = frozenset(place for place in known if not place[0])
                 queue.passed(start)
                 async with self._tailer.follow(tenant, start, most=MOST_WAITING) as subscription:

@@ -44,8 +44,7 @@ class Track:
 
     def before(self, lowest: int | None) -> LogPosition:
         """Right before that position, or how far everything was taken in."""
-        if (
-            lowest is None or lowest > self.taken.position
-        ):  # of what is on its way since before the log went back, nothing counts
+        if lowest is None or lowest > self.taken.position:
+            # of what is on its way since before the log went back, nothing counts
             return self.taken
         return self.taken.at(lowest - 1)
