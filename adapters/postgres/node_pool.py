@@ -1,8 +1,8 @@
 """Connections to one node, last in, first out, which remember their tenant: so row-level security costs nothing twice."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
 from typing import Final, LiteralString
 
@@ -83,6 +83,16 @@ class PooledConnection:
         self.scope, self.entered = scope, True
 
 
+@contextmanager
+def _closing_on_error(connection: Connection) -> Iterator[None]:
+    """Whoever gets no connection leaves none open, not even one who was cancelled."""
+    try:
+        yield
+    except BaseException:
+        connection.pgconn.finish()
+        raise
+
+
 class NodePool:
     """At most `size` connections; whoever finds none waits up to `patience` seconds, then hears Unavailable.
 
@@ -141,12 +151,13 @@ class NodePool:
 
     async def _connect(self) -> PooledConnection:
         connection = await self._reached()
-        await connection.execute("SET ROLE " + APP)
-        await connection.execute(
-            "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '60s'"
-        )
-        if self._known:
-            await connection.execute(_KNOWN, (self._known,))
+        with _closing_on_error(connection):
+            await connection.execute("SET ROLE " + APP)
+            await connection.execute(
+                "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '60s'"
+            )
+            if self._known:
+                await connection.execute(_KNOWN, (self._known,))
         connection.prepare_threshold = 3
         return PooledConnection(connection, self.node)
 
@@ -160,7 +171,8 @@ class NodePool:
             self._away_until = float("inf")
         try:
             connection = await connect(self.node.conninfo, APPLICATION)
-            await confirm_server(connection)
+            with _closing_on_error(connection):
+                await confirm_server(connection)
         except psycopg.OperationalError:
             self._away_until = clock() + PAUSE if clock() - began >= SLOW else 0.0
             raise

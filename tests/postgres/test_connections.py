@@ -1,11 +1,14 @@
-"""Nobody who holds a connection asks for another: with all of them taken, everybody would wait for themselves."""
+"""Nobody who holds a connection asks for another: with all of them taken, everybody would wait for themselves. None is forgotten."""
 
 import asyncio
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from adapters.postgres.pool import Pool
 from domain.kernel.tenancy import Tenant
+from tests.postgres.databases import database_alone
 from tests.tenancy.world import serving
 
 pytestmark = pytest.mark.asyncio
@@ -19,3 +22,27 @@ async def test_many_readers_of_the_log_share_few_connections(tmp_path: Path, pat
         async with asyncio.timeout(20):
             answers = await asyncio.gather(*(client.get(path) for _ in range(30)))
         assert {answer.status for answer in answers} == {200}
+
+
+async def test_whoever_gets_no_connection_leaves_none_open() -> None:
+    async with (
+        database_alone("refused") as address,
+        await psycopg.AsyncConnection.connect(address, autocommit=True) as owner,
+    ):
+        await owner.execute("ALTER TABLE log_server RENAME COLUMN identity TO unknown")
+        pool = Pool(address)
+        for _ in range(3):
+            with pytest.raises(psycopg.errors.UndefinedColumn):
+                async with pool.tenant(Tenant("org_1", True)):
+                    pytest.fail("it was let in")
+        async with asyncio.timeout(5):
+            while await _connections(owner):
+                await asyncio.sleep(0.02)
+        await pool.close()
+
+
+async def _connections(owner: psycopg.AsyncConnection) -> int:
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    row = await (await owner.execute(sql)).fetchone()
+    assert row is not None
+    return int(row[0])
