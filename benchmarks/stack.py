@@ -128,20 +128,27 @@ async def stack(
         server = Postgres(home, postgres_settings)
         process = await server.start()
         try:
-            env = {
-                "JOINERY_DATABASE_URL": server.url(),
-                "JOINERY_SECRET": "benchmark" * 8,
-                "JOINERY_OBJECTS_URL": (home / "objects").as_uri(),
-                "JOINERY_PORT": str(port),
-                "BENCH_HOME": name,
-                **extra,
-            }
-            await migrate(env["JOINERY_DATABASE_URL"])
-            settings = from_environment(env)
-            async with opened(settings) as container:
-                yield Stack(env, settings, container, process.pid)
+            async with at(server.url(), home, port, process.pid, **extra) as parts:
+                yield parts
         finally:
             await server.stop()
+
+
+@asynccontextmanager
+async def at(url: str, home: Path, port: int, postgres: int, **extra: str) -> AsyncIterator[Stack]:
+    """A stack on the database at `url`, of the server with that process id; files and logs go to `home`."""
+    env = {
+        "JOINERY_DATABASE_URL": url,
+        "JOINERY_SECRET": "benchmark" * 8,
+        "JOINERY_OBJECTS_URL": (home / "objects").as_uri(),
+        "JOINERY_PORT": str(port),
+        "BENCH_HOME": str(home),
+        **extra,
+    }
+    await migrate(url)
+    settings = from_environment(env)
+    async with opened(settings) as container:
+        yield Stack(env, settings, container, postgres)
 
 
 def cpu_seconds(pid: int) -> float:
