@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from psycopg import AsyncClientCursor
 
-from adapters.postgres.connecting import Connection
+from adapters.postgres.nodes.connecting import Connection
 from adapters.postgres.partitions import make_days
 from domain.kernel.ids import encode, uuid7
 

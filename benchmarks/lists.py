@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from adapters.postgres.connecting import Connection
+from adapters.postgres.nodes.connecting import Connection
 from adapters.wire.cursors import Cursors, context_of
 from benchmarks.filling import CATEGORIES, RARE, fill, made_id, make_past_days
 from benchmarks.ingest import line

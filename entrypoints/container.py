@@ -28,9 +28,9 @@ from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.network import PostgresNetworkLog
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.platform import PostgresPlatformChecks
-from adapters.postgres.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards

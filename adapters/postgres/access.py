@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import organisation_of
-from adapters.postgres.pool import Pool
 from adapters.postgres.session import Fetched, Session
 from adapters.postgres.sqlfile import statements
 from domain.access.model import ApiKey, Principal, effective_scopes

@@ -12,11 +12,11 @@ from typing import Final
 
 from psycopg import sql
 
-from adapters.postgres.cluster.coordinator import is_distributed
-from adapters.postgres.connecting import Connection, connect
-from adapters.postgres.epochs import BEGIN_EPOCHS
 from adapters.postgres.errors import translated
 from adapters.postgres.migrate import apply
+from adapters.postgres.nodes.connecting import Connection, connect
+from adapters.postgres.nodes.epochs import BEGIN_EPOCHS
+from adapters.postgres.nodes.placement import is_distributed
 from adapters.postgres.partitions import attachment, days_of
 from adapters.postgres.privileges import grant
 from domain.runs.model import OPEN, REPLAYABLE

@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from adapters.postgres.events import SQL, new_epoch
-from adapters.postgres.filtered_reading import FilteredReading
-from adapters.postgres.log_bounds import bounds_of, confirmed
-from adapters.postgres.log_pages import (
+from adapters.postgres.log.bounds import bounds_of, confirmed
+from adapters.postgres.log.filtered_reading import FilteredReading
+from adapters.postgres.log.network_reading import NetworkReading
+from adapters.postgres.log.pages import (
     BACKWARDS,
     FORWARDS,
     ORDINARY,
@@ -18,8 +19,7 @@ from adapters.postgres.log_pages import (
     share_of,
     weighed,
 )
-from adapters.postgres.network_reading import NetworkReading
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.sqlfile import rendered
 from domain.changes.model import EventBatch, EventFilter, LogBounds, LogPosition, View
 from domain.events.model import LoggedEvent, weight_of

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from adapters.postgres.node_pool import PooledConnection
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
 from domain.kernel.errors import RequestInProgress

@@ -7,9 +7,9 @@ from typing import Any
 
 from psycopg import AsyncClientCursor
 
-from adapters.postgres.node_pool import PooledConnection
-from adapters.postgres.placement import Node
-from adapters.postgres.pool import Pool, reading
+from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.placement import Node
+from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.session import Session, jsonb, lock_number
 from adapters.postgres.sqlfile import statements
 from domain.jobs.model import LANES_OF_ONE, ClaimedJob, NewJob, lane_of, parted

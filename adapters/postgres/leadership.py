@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import psycopg
 
-from adapters.postgres.connecting import Connection, connect
+from adapters.postgres.nodes.connecting import Connection, connect
 
 _LOCK: Final = 7_215_908_432
 _CHANNEL: Final = "joinery_leadership"

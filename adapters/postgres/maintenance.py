@@ -6,8 +6,9 @@ from typing import Final, LiteralString
 
 from psycopg import sql
 
-from adapters.postgres.cluster.coordinator import is_distributed
-from adapters.postgres.connecting import Connection
+from adapters.postgres.nodes.connecting import Connection
+from adapters.postgres.nodes.placement import is_distributed
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.partitions import (
     BATCH,
     PARTITIONED,
@@ -17,7 +18,6 @@ from adapters.postgres.partitions import (
     drop_days,
     make_days,
 )
-from adapters.postgres.pool import Pool
 
 LOG: Final = logging.getLogger("joinery.maintenance")
 

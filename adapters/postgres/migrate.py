@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from importlib.resources import files
 
-from adapters.postgres.connecting import Connection, connect
 from adapters.postgres.errors import translated
+from adapters.postgres.nodes.connecting import Connection, connect
 from adapters.postgres.partitions import make_days
 from adapters.postgres.privileges import grant, make_roles
 

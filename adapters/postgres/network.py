@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from adapters.postgres.events import SQL, columns_of, new_epoch
-from adapters.postgres.log_bounds import bounds_of, confirmed
-from adapters.postgres.node_pool import PooledConnection
-from adapters.postgres.pool import Pool, reading
+from adapters.postgres.log.bounds import bounds_of, confirmed
+from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.pool import Pool, reading
 from domain.changes.model import LogBounds, LogPosition, network_of
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant

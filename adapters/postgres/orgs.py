@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adapters.postgres.listing import page_names, page_of, page_params
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import rendered, statements
 from domain.kernel.paging import Page, PageRequest

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.sqlfile import statements
 from domain.platform.model import ComponentState
 from ports.platform import Check, DayCount

@@ -5,7 +5,7 @@ from typing import Final, LiteralString
 
 from psycopg import sql
 
-from adapters.postgres.connecting import Connection
+from adapters.postgres.nodes.connecting import Connection
 
 APP: Final = "joinery_app"
 """One tenant's work: policies show it the rows of the tenant that its session is set to, and fail when there is none."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from adapters.postgres.listing import page_names, page_of, page_params
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Fetched, Session
 from adapters.postgres.sqlfile import rendered, statements
 from domain.kernel.errors import Unavailable

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapters.postgres.node_pool import APPLICATION, key_lock
-from adapters.postgres.pool import Pool, reading
+from adapters.postgres.nodes.node_pool import APPLICATION, key_lock
+from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.sqlfile import statements
 from domain.kernel.tenancy import Tenant
 from domain.secrets.model import SealedKind, SealedValue

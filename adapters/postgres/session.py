@@ -12,7 +12,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import may_be_stale
-from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.nodes.node_pool import PooledConnection
 from domain.kernel.tenancy import AuditContext, Tenant
 from ports.unit_of_work import Recorded
 

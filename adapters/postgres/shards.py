@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import psycopg
 
-from adapters.postgres.node_pool import PooledConnection
-from adapters.postgres.placement import Node
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.placement import Node
+from adapters.postgres.nodes.pool import Pool
 from domain.kernel.errors import LeaseLost
 
 _SPACE: Final = 721_590_844

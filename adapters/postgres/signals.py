@@ -9,9 +9,9 @@ from typing import Final, LiteralString
 import psycopg
 
 from adapters.postgres import events, jobs, webhooks
-from adapters.postgres.connecting import connect
-from adapters.postgres.placement import Node
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.connecting import connect
+from adapters.postgres.nodes.placement import Node
+from adapters.postgres.nodes.pool import Pool
 from domain.kernel.errors import Unavailable
 from ports.signals import Channel, SignalListener
 

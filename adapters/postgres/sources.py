@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from adapters.postgres.pool import Pool, reading
+from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.session import lock_number
 from adapters.postgres.sqlfile import statements
 from adapters.postgres.table import Table, TableStore

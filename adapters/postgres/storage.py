@@ -7,7 +7,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.pool import Pool, reading
+from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.session import Fetched, Session
 from adapters.postgres.sqlfile import statements
 from domain.kernel import retention

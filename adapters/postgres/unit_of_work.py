@@ -13,9 +13,9 @@ from adapters.postgres.errors import StaleRoute, translated
 from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
-from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.pool import Pool, TenantLease
 from adapters.postgres.orgs import PostgresOrgStore
-from adapters.postgres.pool import Pool, TenantLease
 from adapters.postgres.pushes import PostgresPushStore
 from adapters.postgres.request_logs import PostgresRequestLogStore
 from adapters.postgres.runs import RUNS, PostgresRunStore

@@ -10,8 +10,8 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.errors import StaleRoute, is_stale
-from adapters.postgres.node_pool import PooledConnection
-from adapters.postgres.pool import Pool, reading
+from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.sqlfile import statements
 from adapters.postgres.webhooks import ENDPOINTS, attempts_json

@@ -8,11 +8,11 @@ from psycopg.conninfo import conninfo_to_dict
 from adapters.postgres.cluster.coordinator import ClusterError, coordinator
 from adapters.postgres.cluster.distributing import REFERENCE, places
 from adapters.postgres.cluster.status import status
-from adapters.postgres.connecting import connect
+from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.dump import snapshot
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.migrate import migrate
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from entrypoints.cli.main import main
 from tests.citus.filling import contents, fill
 from tests.support.citus import at, nodes, run, spread

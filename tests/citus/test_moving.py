@@ -11,7 +11,7 @@ import pytest
 from adapters.postgres.cluster.coordinator import ClusterError, coordinator
 from adapters.postgres.cluster.moving import Moved, move, rebalance
 from adapters.postgres.errors import StaleRoute
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.receiving import Receiving
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant

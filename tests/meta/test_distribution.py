@@ -17,7 +17,7 @@ import pytest
 
 import adapters.postgres
 from adapters.postgres.catalogue_query import FILTERS, list_sql
-from adapters.postgres.scatters import SCATTERS
+from adapters.postgres.nodes.scatters import SCATTERS
 from adapters.postgres.sqlfile import here, rendered, statements
 from adapters.postgres.tables import TABLES
 from domain.kernel.paging import PageRequest

@@ -15,7 +15,7 @@ from adapters.files.objects import FileObjects
 from adapters.postgres import migrate
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.migrate import applied, available
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.s3.objects import S3Objects
 from domain.secrets.keys import SigningKeys, link_key
 from entrypoints.backup import restoring

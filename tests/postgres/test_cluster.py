@@ -2,8 +2,9 @@
 
 import pytest
 
-from adapters.postgres.cluster.coordinator import ClusterError, coordinator, is_distributed
-from adapters.postgres.connecting import connect
+from adapters.postgres.cluster.coordinator import ClusterError, coordinator
+from adapters.postgres.nodes.placement import is_distributed
+from adapters.postgres.nodes.connecting import connect
 from entrypoints.cli.main import main
 from tests.postgres.databases import database_alone
 from tests.support.postgres import database

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.postgres.connecting import connect
+from adapters.postgres.nodes.connecting import connect
 from tests.support.postgres import MACHINES_OWN, at_hand, database
 
 pytestmark = pytest.mark.asyncio

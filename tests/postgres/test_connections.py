@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 from tests.tenancy.world import serving

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.secrets import PostgresKeyRings
 from tests.postgres.databases import database_alone
 

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from adapters.postgres.connecting import connect
+from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.listing import LOOKED
 from benchmarks.filling import CATEGORIES, RARE, fill, made_id, make_past_days
 from domain.access.usecases import KeyRequest

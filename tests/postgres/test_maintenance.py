@@ -13,7 +13,7 @@ import pytest_asyncio
 from adapters.memory.clock import SystemClock
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.orgs import PostgresOrgRegistry
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres import maintenance, partitions

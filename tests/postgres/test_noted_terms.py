@@ -7,7 +7,7 @@ import pytest
 
 from adapters.memory.clock import SystemClock
 from adapters.postgres.event_reader import PostgresEventReader
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering

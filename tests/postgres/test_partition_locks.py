@@ -17,7 +17,7 @@ from adapters.postgres import partitions
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.orgs import PostgresOrgRegistry
 from adapters.postgres.partitions import AHEAD, PARTITIONED, partition_name
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering

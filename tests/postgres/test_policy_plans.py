@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from adapters.postgres.event_reader import PostgresEventReader
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from domain.changes.model import ALL, OPEN_END, LogPosition, View
 from domain.kernel.tenancy import Tenant
 from ports.events import EventReader

@@ -13,7 +13,7 @@ from psycopg import errors, sql
 
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.migrate import applied, available, migrate
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, SYSTEM
 from domain.kernel.tenancy import Tenant
 from tests.postgres.databases import database_alone

@@ -9,9 +9,9 @@ import pytest_asyncio
 
 from adapters.memory.clock import SystemClock
 from adapters.postgres.catalogue_query import walked_along
-from adapters.postgres.connecting import connect
+from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.orgs import PostgresOrgRegistry
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering

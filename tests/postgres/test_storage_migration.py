@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.memory.clock import SystemClock
 from adapters.postgres import migrate
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering

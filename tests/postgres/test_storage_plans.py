@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.storage import SQL
 from domain.kernel.tenancy import Tenant
 from tests.support.postgres import database

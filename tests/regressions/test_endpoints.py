@@ -9,7 +9,7 @@ from adapters.memory.clock import SystemClock
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.orgs import PostgresOrgRegistry
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering

@@ -7,11 +7,11 @@ import psycopg
 import pytest
 
 from adapters.memory.clock import SystemClock
-from adapters.postgres.connecting import connect
+from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.migrate import apply, migrate
 from adapters.postgres.network import PostgresNetworkLog
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.wire.cursors import _read
 from adapters.wire.events import WireEventRendering
 from adapters.memory.signals import MemorySignals

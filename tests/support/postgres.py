@@ -28,7 +28,7 @@ from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.migrate import migrate
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.secrets import PostgresSealedValues
 from adapters.postgres.shards import PostgresShards

@@ -11,7 +11,7 @@ import pytest_asyncio
 from psycopg import errors, sql
 
 from adapters.postgres.migrate import migrate
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import PRIVILEGES
 from adapters.postgres.session import Session
 from adapters.postgres.maintenance import PostgresMaintenance

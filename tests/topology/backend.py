@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.postgres.orgs import PostgresOrgRegistry
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.kernel.tenancy import AuditContext, Tenant

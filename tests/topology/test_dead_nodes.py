@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters.postgres.placement import Node
-from adapters.postgres.pool import Pool, reading
+from adapters.postgres.nodes.placement import Node
+from adapters.postgres.nodes.pool import Pool, reading
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 from tests.topology.two_servers import Servers

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from adapters.memory.clock import SystemClock
 from adapters.postgres.errors import StaleRoute
-from adapters.postgres.pool import Pool, reading
+from adapters.postgres.nodes.pool import Pool, reading
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering

@@ -12,7 +12,7 @@ from typing import Any
 
 from dependency_injector import providers
 
-from adapters.postgres.pool import Pool
+from adapters.postgres.nodes.pool import Pool
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.serving import Serving

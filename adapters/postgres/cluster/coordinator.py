@@ -7,8 +7,8 @@ from typing import Any, Final, LiteralString
 
 import psycopg
 
-from adapters.postgres.connecting import Connection, connect
 from adapters.postgres.errors import translated
+from adapters.postgres.nodes.connecting import Connection, connect
 
 _PATIENT: Final = (
     b"SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_min_messages = warning"
@@ -113,14 +113,3 @@ async def must_have_workers(found: Coordinator) -> Sequence[Member]:
     if not holding:
         raise ClusterError("No node takes shards: SELECT citus_add_node('its host name', its port) for each, first.")
     return holding
-
-
-async def is_distributed(connection: Connection, table: str) -> bool:
-    """Whether a cluster's nodes share the table: never on a plain PostgreSQL."""
-    cursor = await connection.execute("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL")
-    if not (await cursor.fetchone() or [False])[0]:
-        return False
-    cursor = await connection.execute(
-        "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s))", (table,)
-    )
-    return bool((await cursor.fetchone() or [False])[0])

@@ -11,7 +11,7 @@ from typing import Final, LiteralString
 from psycopg import sql
 
 from adapters.postgres.cluster.coordinator import ClusterError, Coordinator, must_have_workers
-from adapters.postgres.node_pool import APPLICATION
+from adapters.postgres.nodes.node_pool import APPLICATION
 from adapters.postgres.privileges import APP, SYSTEM
 
 REFERENCE: Final = ("plans", "organisations", "members", "api_keys", "licences")

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from adapters.postgres.placement import Node, Parts, Placement
+from adapters.postgres.nodes.placement import Node, Parts, Placement
 from domain.kernel.errors import Unavailable
 
 REFRESH: Final = 30.0

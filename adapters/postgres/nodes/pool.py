@@ -10,11 +10,11 @@ from typing import Any, Final, LiteralString, TypeVar
 import psycopg
 from psycopg import errors
 
-from adapters.postgres.connecting import connect
 from adapters.postgres.errors import StaleRoute, is_stale, may_be_stale, translate, translated
-from adapters.postgres.node_pool import NodePool, PooledConnection
-from adapters.postgres.placement import COORDINATOR, CataloguePlacement, Node, Parts, Placement
-from adapters.postgres.router import Router
+from adapters.postgres.nodes.connecting import connect
+from adapters.postgres.nodes.node_pool import NodePool, PooledConnection
+from adapters.postgres.nodes.placement import COORDINATOR, CataloguePlacement, Node, Parts, Placement
+from adapters.postgres.nodes.router import Router
 from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 

@@ -10,6 +10,8 @@ from typing import Any, Final, Protocol
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from adapters.postgres.nodes.connecting import Connection
+
 Parts = Mapping[str, Sequence[str]]
 """Of each tenants' table, the tables that hold what of it lies on a node."""
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Sequence[tuple[Any, ...]]]]
@@ -105,3 +107,14 @@ class CataloguePlacement:
         given: dict[str, Any] = dict(conninfo_to_dict(self._coordinator.conninfo))
         given.pop("hostaddr", None)
         return make_conninfo(**given | {"host": host, "port": port})
+
+
+async def is_distributed(connection: Connection, table: str) -> bool:
+    """Whether a cluster's nodes share the table: never on a plain PostgreSQL."""
+    cursor = await connection.execute("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL")
+    if not (await cursor.fetchone() or [False])[0]:
+        return False
+    cursor = await connection.execute(
+        "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s))", (table,)
+    )
+    return bool((await cursor.fetchone() or [False])[0])

@@ -8,10 +8,10 @@ from typing import Final, LiteralString
 
 import psycopg
 
-from adapters.postgres.connecting import Connection, connect
-from adapters.postgres.epochs import confirm_server
 from adapters.postgres.errors import translate, translated
-from adapters.postgres.placement import Node, Parts
+from adapters.postgres.nodes.connecting import Connection, connect
+from adapters.postgres.nodes.epochs import confirm_server
+from adapters.postgres.nodes.placement import Node, Parts
 from adapters.postgres.privileges import APP, SYSTEM
 from adapters.postgres.sqlfile import here
 from domain.kernel.errors import Unavailable

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from adapters.postgres.events import BLOCK, SQL
-from adapters.postgres.log_pages import BACKWARDS, FORWARDS, fetched, furthest, narrowed, page_of_log
-from adapters.postgres.node_pool import PooledConnection
-from adapters.postgres.pool import Pool
+from adapters.postgres.log.pages import BACKWARDS, FORWARDS, fetched, furthest, narrowed, page_of_log
+from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.sqlfile import rendered
 from domain.changes.model import OPEN_END, EventBatch, EventFilter, LogPosition
 from domain.events.model import LoggedEvent, weight_of

@@ -3,7 +3,7 @@
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.events import SQL
-from adapters.postgres.node_pool import PooledConnection
+from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.session import Fetched
 from domain.changes.model import OPEN_END, EventFilter, LogPosition
 from domain.events.model import OFF_THE_FEED, LoggedEvent

@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from adapters.postgres.events import SQL
-from adapters.postgres.log_pages import BACKWARDS, FORWARDS, fetched, furthest, narrowed, share_of
-from adapters.postgres.node_pool import PooledConnection
-from adapters.postgres.pool import Pool
+from adapters.postgres.log.pages import BACKWARDS, FORWARDS, fetched, furthest, narrowed, share_of
+from adapters.postgres.nodes.node_pool import PooledConnection
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Fetched
 from adapters.postgres.sqlfile import rendered
 from domain.changes.model import NETWORK, NETWORK_GROUPS, EventBatch, EventFilter, LogPosition, View

@@ -9,8 +9,8 @@ from typing import Final
 
 from psycopg import errors
 
-from adapters.postgres.cluster.coordinator import is_distributed
-from adapters.postgres.connecting import Connection
+from adapters.postgres.nodes.connecting import Connection
+from adapters.postgres.nodes.placement import is_distributed
 
 LOG: Final = logging.getLogger("joinery.changes")
 _HERE: Final = """

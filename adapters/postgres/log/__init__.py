@@ -1,0 +1,1 @@
+"""Reading event logs: how far they go, and pages of them."""

@@ -1,0 +1,1 @@
+"""Nodes: connections to each PostgreSQL server, and who is on which."""
