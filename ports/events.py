@@ -151,7 +151,7 @@ class NetworkLog(Protocol):
         """EventReader.confirmed."""
         ...
 
-    async def published(self, owner: Tenant, after: int, limit: int) -> Sequence[LoggedEvent]:
+    async def published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
         """The publisher's first `limit` events after the position that others may hear of, oldest first."""
         ...
 

@@ -43,16 +43,16 @@ class MemoryNetworkLog:
     async def confirmed(self, owner: Tenant) -> LogBounds:
         return await self._reader.confirmed(owner)
 
-    async def published(self, owner: Tenant, after: int, limit: int) -> Sequence[LoggedEvent]:
+    async def published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
         kept = sorted(self._store.committed(EVENTS, owner).values(), key=_position)
-        return [logged(one) for one in kept if one.event.network and one.position > after][:limit]
+        return [logged(one) for one in kept if one.event.network and one.position > after.position][:limit]
 
     async def append(self, log: Tenant, published: Sequence[Published]) -> bool:
         checkpoints = self._store.committed(CHECKPOINTS, log)
         kept = self._store.committed(EVENTS, log)
         for one in published:
             stored = checkpoints.get(one.owner.org)
-            if (stored.reached if stored else None) != one.was:
+            if (stored.reached if stored else None) != (_undated(one.was) if one.was else None):
                 return False
         for one in published:
             by_position = {source.position: source for source in self._store.committed(EVENTS, one.owner).values()}
@@ -61,9 +61,14 @@ class MemoryNetworkLog:
                 at = last_position(kept.values()) + 1
                 copy = KeptEvent(at, log, source.event, self._clock.now(), one.owner, source.at)
                 self._store.write(EVENTS, log, copy)
-            self._store.write(CHECKPOINTS, log, Checkpoint(one.owner, one.reached))
+            self._store.write(CHECKPOINTS, log, Checkpoint(one.owner, _undated(one.reached)))
         self._store.notify(Channel.EVENTS, Signal(log).payload)
         return True
+
+
+def _undated(position: LogPosition) -> LogPosition:
+    """As it is kept."""
+    return LogPosition(position.epoch, position.position)
 
 
 def _position(kept: KeptEvent) -> int:

@@ -41,23 +41,24 @@ class PostgresCatalogueStore:
         if filter.catalogue is not None and not await self._sees(filter.catalogue):
             return Page((), False, None)
         found, end = await self._found(products_query(filter, page_request))
-        if any(body is None for _, body, _ in found):
+        if any(row[1] is None for row in found):
             found, page_request = await self._weighed(found, page_request)
-        return page_of(list(map(Document._make, found)), page_request, _id, end)
+        return page_of([Document(*row[:3]) for row in found], page_request, _id, end)
 
     async def _found(self, query: ListQuery) -> tuple[list[Fetched], str | None]:
         """A page's rows, with one more when there are more; and where it ends when it looked at as much as it may before."""
-        sizes: dict[str, int] = {}
-        if (counting := query.sizes) is not None:
-            sizes = dict(await self._session.all(counting, **query.values))
-        walked = walked_along(query.name, query.names, sizes)
-        found = await self._session.all(query.statement(walked), **query.values)
-        full = len(found) > query.page_request.limit
-        if (looking := query.end(walked)) is None or (full and "q" not in query.names):  # codes alone may fill a page
-            return found, None
+        if (counting := query.sizes) is None:
+            return await self._session.all(query.statement(query.likely), **query.values), None
+        if (brief := query.brief) is not None:
+            found = await self._session.all(brief, **query.values)
+            if query.full(found):
+                return found, None
         async with self._session.snapshot():
+            sizes: dict[str, int] = dict(await self._session.all(counting, **query.values))
+            walked = walked_along(query.name, query.names, sizes)
             found = await self._session.all(query.statement(walked), **query.values)
-            row = await self._session.one(looking, **query.values)
+            looking = query.end(walked, sizes)
+            row = await self._session.one(looking, **query.values) if looking and not query.full(found) else None
         if row is None:
             return found, None
         backwards = query.page_request.backwards
@@ -66,10 +67,10 @@ class PostgresCatalogueStore:
 
     async def _weighed(self, found: list[Fetched], page_request: PageRequest) -> tuple[list[Fetched], PageRequest]:
         """A page with large documents, as far as its bytes go, and one row more when there is more."""
-        asked = texts([id for id, _, _ in found[: page_request.limit]])
+        asked = texts([id for id, *_ in found[: page_request.limit]])
         rows = await self._session.all(SQL["documents"], ids=asked, most_bytes=LIST_BYTES)
         documents = {row[0]: row for row in rows}
-        page = [documents[id] for id, _, _ in found if id in documents]
+        page = [documents[id] for id, *_ in found if id in documents]
         following = found[len(page) : len(page) + 1]
         return page + following, replace(page_request, limit=max(1, len(page)))
 

@@ -1,6 +1,6 @@
 """Lists of products and offers: which lines of their statements a request keeps, and their parameters (ADR 24)."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, LiteralString, NamedTuple
 
 from adapters.postgres.listing import LOOKED, page_names, page_params
@@ -10,8 +10,10 @@ from domain.catalogue.model import OfferFilter, ProductFilter
 from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.paging import PageRequest
 
-_PROBED: Final = 2_000
+_PROBED: Final = 1_000
 """LOOKED, where each row is looked up in another index: some three microseconds each."""
+_BRIEFLY: Final = 500
+"""LOOKED, before it is known which filter is the rarest: mostly a page is full by then, and nothing has to be counted."""
 _COUNTED: Final = 500
 """Up to which the rows of a filter are counted, to find the rarest."""
 _PRODUCTS: Final = 300
@@ -19,15 +21,22 @@ _PRODUCTS: Final = 300
 _SHARE: Final = 16 << 10
 """Bytes up to which a product's or variant's data is read for the one name in it: nearly all are smaller."""
 _PARTS: Final = statements("catalogue")
-SQL: Final = statements(
-    "catalogue",
-    products_walked=_PARTS["products_walked"],
-    offers_walked=_PARTS["offers_walked"],
-    looked=str(LOOKED),
-    probed=str(_PROBED),
-    counted=str(_COUNTED),
-    products=str(_PRODUCTS),
-)
+
+
+def _statements(looked: int, probed: int) -> Mapping[str, LiteralString]:
+    return statements(
+        "catalogue",
+        products_walked=_PARTS["products_walked"],
+        offers_walked=_PARTS["offers_walked"],
+        looked=str(looked),
+        probed=str(probed),
+        counted=str(_COUNTED),
+        products=str(_PRODUCTS),
+    )
+
+
+SQL: Final = _statements(LOOKED, _PROBED)
+_BRIEF: Final = _statements(_BRIEFLY, _BRIEFLY)
 FILTERS: Final = {
     "products": ("updated_since", "status", "brand", "category", "availability", "source", "q"),
     "offers": ("variant", "product", "source", "availability", "updated_since"),
@@ -66,25 +75,46 @@ class ListQuery(NamedTuple):
             return None
         return rendered(SQL["product_sizes" if self.name == "products" else "offer_sizes"], self.names)
 
+    @property
+    def brief(self) -> LiteralString | None:
+        """The list's statement along the likely rarest filter, no further than mostly suffices, where others could be rarer."""
+        if _UPDATED in self.names or self.sizes is None:
+            return None
+        return list_sql(self.name, self.names, self.page_request, self.likely, known=_BRIEF)
+
+    @property
+    def likely(self) -> str:
+        """What the list is walked along as long as nothing was counted."""
+        return walked_along(self.name, self.names, {})
+
+    def full(self, found: Sequence[Sequence[Any]]) -> bool:
+        """Whether what was walked along fills a page, with one row more; codes alone may fill one, too."""
+        limit = self.page_request.limit
+        return len(found) > limit and ("q" not in self.names or found[0][-1] > limit)
+
     def statement(self, walked: str) -> LiteralString:
         """The list's statement."""
         return list_sql(self.name, self.names, self.page_request, walked)
 
-    def end(self, walked: str) -> LiteralString | None:
+    def end(self, walked: str, sizes: Mapping[str, int]) -> LiteralString | None:
         """The statement that finds where a page ends that is not full; None when all that there is was looked at."""
-        others = self.names - {walked, "q"}
-        if walked == _UPDATED or walked in _FEW or not others or "no_word" in others:
+        if sizes[walked] < _COUNTED or "no_word" in self.names:
             return None
         return list_sql(self.name, self.names, self.page_request, walked, of=f"{self.name}_end")
 
 
 def list_sql(
-    name: str, filters: Iterable[str], page_request: PageRequest, walked: str | None = None, of: str | None = None
+    name: str,
+    filters: Iterable[str],
+    page_request: PageRequest,
+    walked: str | None = None,
+    of: str | None = None,
+    known: Mapping[str, LiteralString] | None = None,
 ) -> LiteralString:
     """The statement of the list (of FILTERS) with these filters given, for that page, `walked` along one of them.
 
     A query is looked for word by word: `word0` to `word7` as well as `q`, or `no_word` when it holds none. `of` names
-    another statement that walks as this one does.
+    another statement that walks as this one does; `known` are the statements with other bounds.
     """
     given = frozenset(filters)
     walked = walked_along(name, given, {}) if walked is None else walked
@@ -94,7 +124,7 @@ def list_sql(
         names |= {f"given_{filter}" for filter in given} | ({"some", _way(walked)} if given else {"all"})
         if others & _COLUMNS:
             names |= {"row" if _way(walked) == "by_column" else "probe"}
-    return rendered(SQL[of or name], names, page_request.limit + 1)
+    return rendered((known or SQL)[of or name], names, page_request.limit + 1)
 
 
 def walked_along(name: str, filters: Collection[str], sizes: Mapping[str, int]) -> str:

@@ -17,6 +17,7 @@ from adapters.postgres.log.pages import (
     narrowed,
     page_of_log,
     share_of,
+    stands,
     weighed,
 )
 from adapters.postgres.nodes.pool import Pool
@@ -84,9 +85,8 @@ class PostgresEventReader:
         chosen = rendered(SQL["own"], names | FORWARDS, limit)
         values |= {"after": after.position, "at": after.time, "share": share_of(limit, most_bytes)}
         async with self._pool.tenant(log) as link:
-            rows = await fetched(link, log, SQL["page"].replace("{chosen}", chosen), values)
-            same = bool(rows[0][0])
-            found = [row for row in rows if row[1] is not None]
+            found = await fetched(link, log, SQL["page"].replace("{chosen}", chosen), values)
+            same = bool(found[0][0]) if found else await stands(link, log, after.position, after.time)
             if any(row[-1] is None for row in found):
                 found = await weighed(link, log, chosen, values, most_bytes)
         events = [LoggedEvent(*row[1:]) for row in found]
@@ -121,15 +121,18 @@ class PostgresEventReader:
         chosen = rendered(SQL["own"], names | FORWARDS, limit)
         values |= {"after": after.position, "at": after.time, "share": share_of(limit, CHANGES_BYTES)}
         async with self._pool.tenant(tenant) as link:
-            [row] = await fetched(link, tenant, SQL["splice"].replace("{chosen}", chosen), values)
-        same, count, position, time, body, large = row
-        if large:
+            rows = await fetched(link, tenant, SQL["splice"].replace("{chosen}", chosen), values)
+            values["last"] = rows[-1][0] if rows else None
+            [(same, time)] = await fetched(link, tenant, SQL["spliced"], values)
+        bodies = [body for _, body in rows]
+        if None in bodies:
             return _joined(await self.page(View.own(tenant), after, end, limit, wanted))
         if not same and after.time is not None:
             await self._refuse_lost(tenant, after)
-        whole = count < limit and len(body or b"") < CHANGES_BYTES
-        last = LogPosition(after.epoch, position, time) if count else after
-        return Splice(count, furthest(last, end, whole=whole), body or b"", caught_up=whole)
+        body = b",".join(bodies)
+        whole = len(rows) < limit and len(body) < CHANGES_BYTES
+        last = LogPosition(after.epoch, values["last"], time) if rows else after
+        return Splice(len(rows), furthest(last, end, whole=whole), body, caught_up=whole)
 
     async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
         if view.of_network:

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 from domain.kernel.paging import Page, PageRequest
 
 T = TypeVar("T")
-LOOKED: Final = 4_000
+LOOKED: Final = 2_000
 """Rows that a page of a list with several filters looks at before it ends although it is not full."""
 
 

@@ -6,6 +6,7 @@ from adapters.postgres.events import SQL, columns_of, new_epoch
 from adapters.postgres.log.bounds import bounds_of, confirmed
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, reading
+from adapters.postgres.sqlfile import rendered
 from domain.changes.model import LogBounds, LogPosition, network_of
 from domain.events.model import LoggedEvent
 from domain.kernel.tenancy import Tenant
@@ -34,8 +35,10 @@ class PostgresNetworkLog:
     async def confirmed(self, owner: Tenant) -> LogBounds:
         return await confirmed(self._pool, owner)
 
-    async def published(self, owner: Tenant, after: int, limit: int) -> Sequence[LoggedEvent]:
-        rows = await self._pool.rows(owner, SQL["published"], {**_of(owner), "after": after, "limit": limit})
+    async def published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
+        names = frozenset() if after.since is None else frozenset({"since"})
+        values = {"after": after.position, "limit": limit, "since": after.since}
+        rows = await self._pool.rows(owner, rendered(SQL["published"], names), _of(owner) | values)
         return [LoggedEvent(*row) for row in rows]
 
     async def append(self, log: Tenant, published: Sequence[Published]) -> bool:
@@ -49,24 +52,31 @@ class PostgresNetworkLog:
         return True
 
     async def _append(self, link: PooledConnection, log: Tenant, published: Sequence[Published]) -> None:
-        """The checkpoints first, each from where it was: two relays never copy the same."""
-        for one in published:
-            sql = SQL["first_checkpoint"] if one.was is None else SQL["move_checkpoint"]
-            was = one.was or LogPosition()
-            params = {
-                **_of(log), "owner": one.owner.org, "epoch": one.reached.epoch, "position": one.reached.position,
-                "was_epoch": was.epoch, "was_position": was.position,
-            }  # fmt: skip
-            if (await link.cursor.execute(sql, params)).rowcount != 1:
-                raise _Overtaken
+        """The log's row first, for which one relay waits for another: two never copy the same."""
         events = [event for one in published for event in one.events]
         owners = [one.owner.org for one in published for _ in one.events]
         raised = await (await link.cursor.execute(SQL["raise"], self._raised(log, len(events)))).fetchone()
         assert raised is not None, "a log without a row"
+        await self._move(link, log, [one for one in published if one.was is None], "first_checkpoints")
+        await self._move(link, log, [one for one in published if one.was is not None], "move_checkpoints")
         # dated anew: within the log, time goes with positions; the body has the event's own
         before = {"before": raised[0] - len(events), "time": raised[1]}
         rows = columns_of(events, [event.body for event in events], [False] * len(events), owners)
         await link.cursor.execute(SQL["insert"], _of(log) | before | rows)
+
+    @staticmethod
+    async def _move(link: PooledConnection, log: Tenant, published: Sequence[Published], statement: str) -> None:
+        """The checkpoints of these publishers, each from where it was."""
+        if not published:
+            return
+        were = [one.was or LogPosition() for one in published]
+        params = {
+            "owners": [one.owner.org for one in published],
+            "epochs": [one.reached.epoch for one in published], "positions": [one.reached.position for one in published],
+            "were_epochs": [was.epoch for was in were], "were_positions": [was.position for was in were],
+        }  # fmt: skip
+        if (await link.cursor.execute(SQL[statement], _of(log) | params)).rowcount != len(published):
+            raise _Overtaken
 
     def _raised(self, log: Tenant, count: int) -> dict[str, object]:
         return _of(log) | {"epoch": new_epoch(), "count": count, "now": self._clock.now(), "publishes": False}

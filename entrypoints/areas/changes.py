@@ -48,12 +48,11 @@ async def page(call: DetachedContext[Feed]) -> Reply:
     """A page of the feed, now or when there is one."""
     changes, tenant, wanted = call.service.changes, call.principal.tenant, _filter(call)
     limit, wait = call.query.get("limit", LIMIT), call.query.get("wait", 0)
-    if call.query.get("cursor") == wire.NOW:
-        after = await changes.now(tenant)
-    else:
-        after = await changes.start(tenant, _opened(call, call.query.get("cursor"), "query.cursor"))
+    now = call.query.get("cursor") == wire.NOW
+    after = await changes.now(tenant) if now else _opened(call, call.query.get("cursor"), "query.cursor")
     if wait:
-        found = await changes.long_poll(tenant, after, limit, wanted, wait, call.idle)
+        start = after if after and now else await changes.start(tenant, after)
+        found = await changes.long_poll(tenant, start, limit, wanted, wait, call.idle)
     else:
         found = await changes.page(tenant, after, limit, wanted)
     return Reply(wire.to_wire(found, call.service.cursors.sign(tenant, found.position)))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from domain.changes.model import ALL, OPEN_END, EventFilter, LogPosition, View, network_of
+from domain.changes.model import ALL, BEGINNING, OPEN_END, EventFilter, LogPosition, View, network_of
 from domain.changes.usecases import network as relaying
 from domain.changes.usecases.network import NetworkRelay
 from domain.events.model import LoggedEvent
@@ -74,11 +74,11 @@ async def test_what_is_published_is_read_in_the_owners_order(backend: Backend, o
     first = await published(backend, owner, catalogue, 3)
     await written(backend, owner, 2, catalogue=catalogue)
     last = await published(backend, owner, catalogue, 2)
-    found = await backend.network.published(owner, 0, 100)
+    found = await backend.network.published(owner, BEGINNING, 100)
     assert ids(found) == [*first, *last]
     assert [event.position for event in found] == [1, 2, 3, 6, 7]
-    assert ids(await backend.network.published(owner, 2, 2)) == [first[2], last[0]]
-    assert await backend.network.published(owner, 7, 100) == []
+    assert ids(await backend.network.published(owner, BEGINNING.at(2), 2)) == [first[2], last[0]]
+    assert await backend.network.published(owner, BEGINNING.at(7), 100) == []
 
 
 async def test_copies_are_what_they_are_copies_of(
@@ -154,7 +154,7 @@ async def test_a_checkpoint_is_moved_from_where_it_was_alone(
     backend: Backend, owner: Tenant, start: LogPosition
 ) -> None:
     await published(backend, owner, new_id("cat"), 4)
-    events = await backend.network.published(owner, 0, 4)
+    events = await backend.network.published(owner, BEGINNING.at(0), 4)
     first, second = LogPosition(7, 2), LogPosition(7, 4)
 
     async def append(was: LogPosition | None, reached: LogPosition, some: Sequence[LoggedEvent]) -> bool:
@@ -180,7 +180,7 @@ async def test_nothing_is_done_when_one_of_many_checkpoints_was_moved(
     parts = []
     for log in (owner, other):
         await published(backend, log, new_id("cat"))
-        parts.append(Published(log, None, LogPosition(7, 1), await backend.network.published(log, 0, 1)))
+        parts.append(Published(log, None, LogPosition(7, 1), await backend.network.published(log, BEGINNING, 1)))
     assert await backend.network.append(NETWORK, parts[1:])
     assert not await backend.network.append(NETWORK, parts)
     assert (await bounds_of(backend, NETWORK)).last == start.position + 1

@@ -17,16 +17,13 @@ pytestmark = pytest.mark.asyncio
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
-    """A page looks at 10 rows instead of 4,000 or 10,000, and counts filters up to 3 instead of 500."""
+    """A page looks at 10 rows instead of some thousand, at 3 before it counts, and counts filters up to 3 instead of 500."""
     if backend.name == "memory":
         pytest.skip("in memory everything is looked at")
-    parts = catalogue_query._PARTS
-    small = {name: text for name, text in catalogue_query.statements(
-        "catalogue", products_walked=parts["products_walked"], offers_walked=parts["offers_walked"],
-        looked="10", probed="10", counted="3", products="2",
-    ).items()}  # fmt: skip
-    monkeypatch.setattr(catalogue_query, "SQL", small)
+    monkeypatch.setattr(catalogue_query, "_PRODUCTS", 2)
     monkeypatch.setattr(catalogue_query, "_COUNTED", 3)
+    monkeypatch.setattr(catalogue_query, "SQL", catalogue_query._statements(10, 10))
+    monkeypatch.setattr(catalogue_query, "_BRIEF", catalogue_query._statements(3, 3))
 
 
 async def walk(fetch: Any, limit: int) -> list[Any]:

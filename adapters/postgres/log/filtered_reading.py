@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from adapters.postgres.events import BLOCK, SQL
-from adapters.postgres.log.pages import BACKWARDS, FORWARDS, fetched, furthest, narrowed, page_of_log
+from adapters.postgres.log.pages import BACKWARDS, FORWARDS, fetched, furthest, narrowed, page_of_log, stands
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.sqlfile import rendered
@@ -31,13 +31,14 @@ class FilteredReading:
         """EventReader.page, and whether the event behind which it begins stands where it stood."""
         names, values = narrowed(wanted, after)
         found: list[LoggedEvent] = []
-        reached = after.position
+        reached, looked = after.position, 0
         async with self._pool.tenant(log) as link:
-            same, last = await self._same(link, log, after), end.position
+            same, last = await stands(link, log, after.position, after.time), end.position
             if last >= OPEN_END:
                 last = (await fetched(link, log, SQL["high_watermark"], {}) or [(0,)])[0][0]
             values |= {"after": after.position, "up_to": last}
-            for most in _LOOKS:
+            for most_blocks in _LOOKS:
+                most = _enough(most_blocks, looked, len(found), limit)
                 blocks = await self._blocks(link, log, wanted, reached // BLOCK, most, "forwards")
                 values["after"] = reached
                 left = limit - len(found), most_bytes - weight_of(found)
@@ -45,7 +46,7 @@ class FilteredReading:
                 whole = len(blocks) < most
                 if len(found) >= limit or weight_of(found) >= most_bytes or whole:
                     break
-                reached = (blocks[-1] + 1) * BLOCK
+                reached, looked = (blocks[-1] + 1) * BLOCK, looked + len(blocks)
         full = len(found) >= limit or weight_of(found) >= most_bytes
         position = after.behind(found[-1]) if found else after
         if full:
@@ -80,11 +81,6 @@ class FilteredReading:
         return LogPosition(after.epoch, position, rows[0][_TIME] if rows else None)
 
     @staticmethod
-    async def _same(link: PooledConnection, log: Tenant, after: LogPosition) -> bool:
-        [(same,)] = await fetched(link, log, SQL["same"], {"after": after.position, "at": after.time})
-        return bool(same)
-
-    @staticmethod
     async def _blocks(
         link: PooledConnection, log: Tenant, wanted: EventFilter, block: int, most: int, direction: str
     ) -> Sequence[int]:
@@ -108,3 +104,8 @@ class FilteredReading:
         chosen = rendered(SQL["own_in_blocks"], names, limit)
         given = values | {"blocks": list(blocks)}
         return await page_of_log(link, log, chosen, given, limit, most_bytes, 1 if "forwards" in names else -1)
+
+
+def _enough(most: int, looked: int, found: int, limit: int) -> int:
+    """No more blocks than what is still wanted will lie in, if it lies as close as until now: all that is read is sorted."""
+    return min(most, -(-(limit - found) * looked // found) + 1) if found else most

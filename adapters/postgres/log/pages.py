@@ -1,5 +1,6 @@
 """Pages of a log: what narrows them, how far they come, and bodies read at once where they are ordinary, else weighed."""
 
+from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.events import SQL
@@ -45,6 +46,12 @@ async def fetched(link: PooledConnection, log: Tenant, sql: LiteralString, value
     """What a statement about a log answers; nothing for one that answers nothing."""
     cursor = await link.cursor.execute(sql, {"org": log.org, "livemode": log.livemode, **values})
     return await cursor.fetchall() if cursor.description else []
+
+
+async def stands(link: PooledConnection, log: Tenant, position: int, time: datetime | None) -> bool:
+    """Whether the event at that position is the one of that time."""
+    [(same,)] = await fetched(link, log, SQL["same"], {"after": position, "at": time})
+    return bool(same)
 
 
 async def weighed(

@@ -71,8 +71,9 @@ SELECT id FROM ( --? by_updated_since
 -- Without filters documents alone are read. Else one index is walked, that of the rarest filter (product_sizes), and each product
 -- looked at is held against the others: scalar sub-selects, because the planner would take a semi-join the wrong way round
 -- when it knows no word. With a query two ordered halves are read, products whose words hold it and those of which a variant
--- has it as SKU or MPN. A document that is larger than its share stays where it is (`documents`).
+-- has it as SKU or MPN; `words` tells how many are of the first. A document that is larger than its share stays where it is (`documents`).
 SELECT d.product, CASE WHEN octet_length(d.body) <= %(share)s THEN d.body END, d.etag
+    , chosen.words --? q
 FROM product_documents d --? all
 WHERE d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' --? all
     AND d.product < %(page_key)s --? all after
@@ -80,7 +81,7 @@ WHERE d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' --? all
 ORDER BY d.product DESC LIMIT {limit} --? all forwards
 ORDER BY d.product ASC LIMIT {limit} --? all backwards
 FROM ( --? some
-    ( --? q
+    WITH words AS ( --? q
     SELECT w.id FROM ( --? some
 {products_walked}
     ) w WHERE true --? some
@@ -107,7 +108,7 @@ FROM ( --? some
         ) --? probe
     ORDER BY w.id DESC LIMIT {limit} --? some forwards
     ORDER BY w.id ASC LIMIT {limit} --? some backwards
-    ) UNION ( --? q
+    ), codes AS ( --? q
     SELECT p.id FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s --? q
         AND p.id IN ( --? q
             SELECT v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.sku_code = %(code)s --? q
@@ -125,6 +126,7 @@ FROM ( --? some
     ORDER BY p.id DESC LIMIT {limit} --? q forwards
     ORDER BY p.id ASC LIMIT {limit} --? q backwards
     ) --? q
+    SELECT id, (SELECT count(*) FROM words) AS words FROM (SELECT id FROM words UNION SELECT id FROM codes) AS found --? q
     ORDER BY id DESC LIMIT {limit} --? q forwards
     ORDER BY id ASC LIMIT {limit} --? q backwards
 ) chosen --? some

@@ -120,10 +120,11 @@ class NetworkRelay:
         was = self._checkpoints.get(owner)
         if was is not None and not bounds.holds(was):
             bounds = await self._network.confirmed(owner)
-        after = bounds.nearest(was or BEGINNING).position
+        after = bounds.nearest(was or BEGINNING)
+        if was is not None and (was.epoch, was.position) == (after.epoch, after.position):
+            after = was  # its time is known: days before it need not be looked into
         events = await self._network.published(owner, after, room)
-        last = events[-1].position if events else after
-        return Published(owner, was, LogPosition(bounds.epoch, last), events)
+        return Published(owner, was, after.behind(events[-1]) if events else after, events)
 
     def _done(self, published: Published, bounds: LogBounds) -> None:
         self._checkpoints[published.owner] = published.reached

@@ -41,6 +41,11 @@ class _Ends:
     network: LogBounds | None
     licensed: bool
 
+    @property
+    def start(self) -> FeedPosition:
+        """Before the oldest events that are kept."""
+        return FeedPosition(self.own.start, self.network.start if self.network else BEGINNING)
+
 
 class ChangesService:
     """The change feed and what the stream starts from. Positions are the logs'; what they look like is the edge's."""
@@ -55,7 +60,7 @@ class ChangesService:
             return after
         ends = await self._ends(tenant)
         if after is None:
-            return FeedPosition(ends.own.start, ends.network.start if ends.network else BEGINNING)
+            return ends.start
         await self._refuse_lost(tenant, after.own, ends.own)
         after = replace(after, own=ends.own.named(after.own))
         if ends.network is None or ends.network.holds(after.network):
@@ -114,15 +119,17 @@ class ChangesService:
         return asked and known is not None and known.last <= position.own.position
 
     async def page(
-        self, tenant: Tenant, after: FeedPosition, limit: int, wanted: EventFilter, *, patient: bool = False
+        self, tenant: Tenant, after: FeedPosition | None, limit: int, wanted: EventFilter, *, patient: bool = False
     ) -> ChangePage:
-        """What follows the position. Reads its caller's own writes; not full before the end if little is asked for.
+        """What follows the position, without one from the oldest events kept on. Reads its caller's own writes; not full before the end if little is asked for.
 
         `patient` has it look on for a second. Raises CursorExpired.
         """
-        loop, page = asyncio.get_running_loop(), ChangePage(after)
+        loop = asyncio.get_running_loop()
         until = loop.time() + (PATIENCE if patient else 0)
         ends = await self._ends(tenant)
+        after = after or ends.start
+        page = ChangePage(after)
         await self._refuse_lost(tenant, after.own, ends.own)
         page.position = replace(after, own=ends.own.named(after.own))
         if ends.network and ends.licensed:

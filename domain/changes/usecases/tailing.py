@@ -113,7 +113,8 @@ class LogTailer:
             subscription = Subscription(own, network, news)
             self._followed.add(subscription)
             joined.callback(self._followed.discard, subscription)
-            self._kick.set()
+            if own.channel.dirty or network.channel.dirty:
+                self._kick.set()
             yield subscription
 
     async def _joined(
