@@ -75,7 +75,8 @@ class PostgresNetworkLog:
             "epochs": [one.reached.epoch for one in published], "positions": [one.reached.position for one in published],
             "were_epochs": [was.epoch for was in were], "were_positions": [was.position for was in were],
         }  # fmt: skip
-        if (await link.cursor.execute(SQL[statement], _of(log) | params)).rowcount != len(published):
+        moved = await (await link.cursor.execute(SQL[statement], _of(log) | params)).fetchall()
+        if len(moved) != len(published):
             raise _Overtaken
 
     def _raised(self, log: Tenant, count: int) -> dict[str, object]:

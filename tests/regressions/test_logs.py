@@ -1,6 +1,6 @@
 """What once broke the logs: each test says what is expected."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -38,10 +38,9 @@ async def test_a_database_clock_that_was_days_ahead(backend: Backend, tenant: Te
         pytest.skip("in memory nothing is bounded by time")
     await written(backend, tenant, 3)
     async with pool.owner() as link:  # as a server writes whose clock is two days ahead
+        ahead = datetime.now(UTC) + timedelta(days=2)
         for table in ("events", "event_logs"):
-            await link.cursor.execute(
-                f"UPDATE {table} SET time = time + interval '2 days' WHERE org = %s", (tenant.org,)
-            )
+            await link.cursor.execute(f"UPDATE {table} SET time = %s WHERE org = %s", (ahead, tenant.org))
     reader = (await bounds_of(backend, tenant)).end
     made = await written(backend, tenant, 2, type="source.blocked")
     bounds = await bounds_of(backend, tenant)

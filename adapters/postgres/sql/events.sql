@@ -215,7 +215,7 @@ SELECT owner, epoch, position FROM network_checkpoints WHERE org = %(org)s AND l
 INSERT INTO network_checkpoints (org, livemode, owner, epoch, position)
 SELECT %(org)s, %(livemode)s, owner, epoch, position
 FROM unnest(%(owners)s::text[], %(epochs)s::integer[], %(positions)s::bigint[]) AS reached (owner, epoch, position)
-ON CONFLICT (org, livemode, owner) DO NOTHING
+ON CONFLICT (org, livemode, owner) DO NOTHING RETURNING owner
 
 -- move_checkpoints --
 UPDATE network_checkpoints AS c SET epoch = moved.epoch, position = moved.position
@@ -223,4 +223,5 @@ FROM unnest(%(owners)s::text[], %(epochs)s::integer[], %(positions)s::bigint[], 
     AS moved (owner, epoch, position, was_epoch, was_position)
 WHERE c.org = %(org)s AND c.livemode = %(livemode)s AND c.owner = moved.owner
     AND c.epoch = moved.was_epoch AND c.position = moved.was_position
+RETURNING c.owner
 
