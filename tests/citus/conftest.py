@@ -48,7 +48,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         asyncio.run(drop(address))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def tenants(stage: Stage) -> dict[str, list[Tenancy]]:
     """Two new organisations' test data on each worker, by its name."""
     found: dict[str, list[Tenancy]] = {f"{host}:{port}": [] for host, port in asyncio.run(nodes())[1:]}
