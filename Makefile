@@ -7,7 +7,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-JOBS ?= auto
+# tests wait for servers half of their time
+JOBS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)
 SECONDS ?= 600
 
 help: ## this list
