@@ -6,7 +6,17 @@ from datetime import datetime
 from typing import Final
 
 from adapters.memory.table import MemoryDatabase, Table, Transaction
-from domain.changes.model import ALL, NETWORK_GROUPS, OPEN_END, EventBatch, EventFilter, LogBounds, LogPosition, View
+from domain.changes.model import (
+    ALL,
+    NETWORK_GROUPS,
+    OPEN_END,
+    EventBatch,
+    EventFilter,
+    LogBounds,
+    LogPosition,
+    View,
+    network_of,
+)
 from domain.events.model import Event, LoggedEvent, weight_of, within
 from domain.kernel.bounds import CHANGES_BYTES
 from domain.kernel.errors import CursorExpired
@@ -83,6 +93,20 @@ class MemoryEvents:
         low = self._transaction.store.low_watermarks.get(self._transaction.tenant, 0)
         return max(low, last_position(self._rows.where()))
 
+    async def network_end(self) -> LogPosition:
+        return bounds_of(self._transaction.store, network_of(self._transaction.tenant.livemode)).end
+
+
+def bounds_of(store: MemoryDatabase, log: Tenant) -> LogBounds:
+    """How far a log goes."""
+    kept = store.committed(EVENTS, log).values()
+    epoch, began = store.epochs.get(log, (FIRST_EPOCH, 0))
+    low = store.low_watermarks.get(log, 0)
+    if not kept and not began and not low:
+        return LogBounds()
+    newest = max(kept, key=lambda one: one.position, default=None)
+    return LogBounds(epoch, newest.position if newest else low, newest.at if newest else None, began, low)
+
 
 def last_position(kept: Collection[KeptEvent]) -> int:
     """The newest event's, 0 for none."""
@@ -100,13 +124,7 @@ class MemoryEventReader:
         return {log: self._bounds(log) for log in logs}
 
     def _bounds(self, log: Tenant) -> LogBounds:
-        kept = self._store.committed(EVENTS, log).values()
-        epoch, began = self._store.epochs.get(log, (FIRST_EPOCH, 0))
-        low = self._store.low_watermarks.get(log, 0)
-        if not kept and not began and not low:
-            return LogBounds()
-        newest = max(kept, key=lambda one: one.position, default=None)
-        return LogBounds(epoch, newest.position if newest else low, newest.at if newest else None, began, low)
+        return bounds_of(self._store, log)
 
     async def confirmed(self, log: Tenant) -> LogBounds:
         return self._bounds(log)

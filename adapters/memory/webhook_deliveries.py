@@ -9,7 +9,7 @@ from adapters.memory.catalogue import PRODUCTS
 from adapters.memory.orgs import ORGS
 from adapters.memory.table import EVERYWHERE, MemoryDatabase
 from adapters.memory.webhooks import DELIVERIES, ENDPOINTS, KeptEndpoint
-from domain.changes.model import FeedPosition
+from domain.changes.model import OPEN_END, FeedPosition
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import Delivery, EndpointStatus, shard_of
@@ -103,7 +103,7 @@ def _furthest(kept: FeedPosition, told: FeedPosition) -> FeedPosition:
     """Neither log's goes back, unless the network's has."""
     own = max(kept.own, told.own, key=lambda one: one.position)
     network = told.network
-    if network.epoch in (0, kept.network.epoch):
+    if network.epoch in (0, kept.network.epoch) and kept.network.position < OPEN_END:
         network = max(kept.network, network, key=lambda one: one.position)
     return FeedPosition(own, network)
 

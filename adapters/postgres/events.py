@@ -9,6 +9,7 @@ import psycopg
 
 from adapters.postgres.session import Session
 from adapters.postgres.sqlfile import statements
+from domain.changes.model import NETWORK, LogBounds, LogPosition
 from domain.events.model import Event, LoggedEvent
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -102,6 +103,11 @@ class PostgresEventLog:
     async def high_watermark(self) -> int:
         found = await self._session.one(SQL["high_watermark"])
         return int(found[0]) if found else 0
+
+    async def network_end(self) -> LogPosition:
+        async with self._session.owning():  # its row is no tenant's, and may lie on another node
+            row = await self._session.one(SQL["confirmed"], org=NETWORK)
+        return LogBounds(*row).end if row else LogBounds().end
 
     async def _stage(self, events: Sequence[Event]) -> None:
         session, render = self._session, self._rendering.event

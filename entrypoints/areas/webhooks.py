@@ -104,7 +104,6 @@ def service(dependencies: Dependencies) -> WebhookService:
         dependencies.vault,
         dependencies.event_rendering,
         wire.described,
-        dependencies.tailer.high_watermarks,
         dependencies.settings.allow_private_hosts,
     )
 

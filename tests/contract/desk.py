@@ -105,7 +105,7 @@ class PlainCursors:
 
 def service_on(backend: Backend) -> WebhookService:
     """The use cases on a backend."""
-    return WebhookService(OneKey(), WireEventRendering(), described, HighWatermarks(backend.events))
+    return WebhookService(OneKey(), WireEventRendering(), described)
 
 
 @dataclass

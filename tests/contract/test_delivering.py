@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from domain.changes.model import ALL, OPEN_END, LogPosition, View
+from domain.changes.model import ALL, OPEN_END, FeedPosition, LogPosition, View
 from domain.events.model import Event
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
@@ -321,3 +321,29 @@ async def test_others_get_what_their_licence_covers_alone(backend: Backend, desk
     assert paths == [["price", "quantity", "cost"], ["price"], ["price", "quantity"]]
     assert [data["facets"] for data in told] == [["price", "stock"], ["price"], ["price", "stock"]]
     assert {"old" in change for data in told[1:] for change in data["fields"]} == {payload == "fat"}
+
+
+async def test_an_endpoint_that_was_made_while_the_network_was_away_begins_where_it_was_first_served(
+    backend: Backend, desk: Desk
+) -> None:
+    """Not again at the end that is found by the next worker: what lies between would be missed."""
+    owner = Desk(backend, await backend.tenant(), desk.receivers)
+    catalogue = new_id("cat")
+    await grant(backend, owner.tenant, catalogue, desk.tenant.org)
+    endpoint = await desk.endpoint()
+    away = FeedPosition((await desk.now()).own, LogPosition(position=OPEN_END))
+    async with backend.uow.begin(desk.tenant, CALL) as tx:
+        await tx.webhooks.save(endpoint, checkpoint=away)
+
+    async def begun() -> bool:
+        subscriber = await backend.delivery_log.subscriber(desk.tenant, endpoint.id)
+        return subscriber is not None and subscriber.checkpoint.network.position < OPEN_END
+
+    async with desk.delivering(), asyncio.timeout(10):
+        while not await begun():
+            await asyncio.sleep(0.01)
+    [event] = await owner.publish(owner.changed("ofr_1", catalogue=catalogue, network=True))
+    await backend.relay(owner.tenant)
+    async with desk.delivering():
+        await settled(desk, endpoint, 1)
+    assert [post.id for post in desk.receivers.at(endpoint.url)] == [event]

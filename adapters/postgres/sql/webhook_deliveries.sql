@@ -70,9 +70,10 @@ ON CONFLICT (org, livemode, id) DO UPDATE SET event = excluded.event, type = exc
 WHERE d.status IN ('pending', 'sending') OR excluded.status = 'succeeded'
 
 -- progress --
+-- The network's checkpoint of an endpoint that was made while that was out of reach is OPEN_END, until its end is known.
 UPDATE webhook_endpoints e SET checkpoint = greatest(e.checkpoint, n.checkpoint),
     network_epoch = CASE WHEN n.network_epoch = 0 THEN e.network_epoch ELSE n.network_epoch END,
-    network_checkpoint = CASE WHEN n.network_epoch IN (0, e.network_epoch)
+    network_checkpoint = CASE WHEN n.network_epoch IN (0, e.network_epoch) AND e.network_checkpoint < 1::bigint << 62
         THEN greatest(e.network_checkpoint, n.network_checkpoint) ELSE n.network_checkpoint END,
     last_success_at = coalesce(n.succeeded, e.last_success_at),
     failing_since = CASE WHEN n.health THEN n.failing ELSE e.failing_since END

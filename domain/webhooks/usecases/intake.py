@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Final
 
-from domain.changes.model import FeedBatch, FeedPosition, LogPosition, network_of
+from domain.changes.model import OPEN_END, FeedBatch, FeedPosition, LogPosition, network_of
 from domain.changes.usecases.tailing import LogTailer
 from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
@@ -30,6 +30,7 @@ class Intake:
     async def run(self, queue: EndpointQueue, known: frozenset[tuple[bool, int]]) -> None:
         """Feed the queue until cancelled. `known` are positions beyond its beginning that have a delivery already."""
         tenant, endpoint = queue.key
+        begun = queue.taken_up_to.network.position < OPEN_END
         while True:
             try:
                 taken = queue.taken_up_to
@@ -38,6 +39,10 @@ class Intake:
                     # the network went back alone: its positions are others' by now
                     known = frozenset(place for place in known if not place[0])
                 queue.passed(start)
+                if not begun:  # else it would begin later after a crash, and miss what lies between
+                    self._recorder.wake(queue)
+                    await self._recorder.flush(everything=True)
+                    begun = True
                 async with self._tailer.follow(tenant, start, most=MOST_WAITING) as subscription:
                     while True:
                         most = await queue.room()

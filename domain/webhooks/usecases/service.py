@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from domain.audit.model import Change
 from domain.catalogue import categories
-from domain.changes.model import OPEN_END, FeedPosition, LogPosition, network_of
-from domain.changes.usecases.high_watermark import HighWatermarks
+from domain.changes.model import OPEN_END, FeedPosition, LogPosition
 from domain.events.model import Event
 from domain.kernel.errors import (
     Conflict,
@@ -19,6 +18,7 @@ from domain.kernel.errors import (
     InvalidRequest,
     NotFound,
     PreconditionFailed,
+    Unavailable,
     Unprocessable,
 )
 from domain.kernel.ids import new_id
@@ -64,7 +64,6 @@ class WebhookService:
     vault: Vault
     rendering: EventRendering
     describe: EndpointRendering
-    high_watermarks: HighWatermarks
     allowed_hosts: frozenset[str] = frozenset()
 
     async def list_endpoints(self, tx: Tx, page_request: PageRequest) -> Page[Endpoint]:
@@ -98,9 +97,12 @@ class WebhookService:
 
     async def _now(self, tx: Tx) -> FeedPosition:
         """From where on an endpoint is served: what was committed before is not for it."""
-        network = self.high_watermarks.remembered(network_of(tx.tenant.livemode))
         own = LogPosition(position=await tx.events.high_watermark())
-        return FeedPosition(own, network.end if network else LogPosition(position=OPEN_END))  # its end, when it answers
+        try:
+            async with tx.savepoint():
+                return FeedPosition(own, await tx.events.network_end())
+        except Unavailable:
+            return FeedPosition(own, LogPosition(position=OPEN_END))  # the network's end, once it answers
 
     async def update(self, tx: Tx, id: str, asked: EndpointSettings, expected: int | None) -> Endpoint:
         """Change an endpoint; `expected` is the version it must be at, or None for any.
