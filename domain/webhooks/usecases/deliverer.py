@@ -201,7 +201,9 @@ class Deliverer:
             self._drop(key)
             raise
         if queue.served:
-            self._intakes[key] = asyncio.create_task(self._intake.run(queue, known), name=f"webhooks {key[1]}")
+            self._intakes[key] = asyncio.create_task(
+                self._intake.run(queue, known, self._lost), name=f"webhooks {key[1]}"
+            )
 
     async def _restore(self, queue: EndpointQueue) -> None:
         """Take up the open deliveries that the store knows of, once it knows what became of those in hand."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from domain.changes.model import OPEN_END, FeedBatch, FeedPosition, LogPosition, network_of
@@ -27,8 +29,11 @@ class Intake:
     def __init__(self, tailer: LogTailer, log: DeliveryLog, recorder: Recorder, sending: Sending, clock: Clock) -> None:
         self._tailer, self._log, self._recorder, self._sending, self._clock = tailer, log, recorder, sending, clock
 
-    async def run(self, queue: EndpointQueue, known: frozenset[tuple[bool, int]]) -> None:
-        """Feed the queue until cancelled. `known` are positions beyond its beginning that have a delivery already."""
+    async def run(self, queue: EndpointQueue, known: frozenset[tuple[bool, int]], lost: Callable[[], None]) -> None:
+        """Feed the queue until cancelled. `known` are positions beyond its beginning that have a delivery already.
+
+        `lost` is called when a log is another one than was read: what is in hand may be of it, and the store has the truth.
+        """
         tenant, endpoint = queue.key
         begun = queue.taken_up_to.network.position < OPEN_END
         while True:
@@ -48,7 +53,9 @@ class Intake:
                         most = await queue.room()
                         await self._take_in(queue, await subscription.next(most), known)
             except CursorExpired:
-                LOG.warning("endpoint %s: the log has begun another epoch, deliveries go on in that", endpoint)
+                LOG.warning("endpoint %s: the log is another one by now, deliveries go on in that", endpoint)
+                lost()
+                return
             except Exception:
                 LOG.exception("endpoint %s: events could not be taken in, again in %.0f s", endpoint, RETRY)
                 await asyncio.sleep(RETRY)
@@ -62,8 +69,8 @@ class Intake:
         log = self._tailer.high_watermarks
         own, network = await log.confirmed(tenant), await log.lately(network_of(tenant.livemode))
         return FeedPosition(
-            own.nearest(LogPosition(own.epoch, taken.own.position)),
-            network.nearest(taken.network) if network else taken.network,
+            _dated(own.nearest(LogPosition(own.epoch, taken.own.position)), taken.own),
+            _dated(network.nearest(taken.network), taken.network) if network else taken.network,
         )
 
     async def _take_in(self, queue: EndpointQueue, batch: FeedBatch, known: frozenset[tuple[bool, int]]) -> None:
@@ -87,3 +94,8 @@ class Intake:
             return frozenset()
         products = {event.product or event.subject for event in batch.events}
         return await self._log.filed_under(queue.subscriber.tenant, sorted(products), categories)
+
+
+def _dated(position: LogPosition, taken: LogPosition) -> LogPosition:
+    """With the time of the event that was taken in there: if another one stands there now, reading on tells."""
+    return replace(position, time=taken.time) if position.position == taken.position else position
