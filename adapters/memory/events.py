@@ -121,16 +121,13 @@ class MemoryEventReader:
         self._render = rendering.event
 
     async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
-        return {log: self._bounds(log) for log in logs}
-
-    def _bounds(self, log: Tenant) -> LogBounds:
-        return bounds_of(self._store, log)
+        return {log: bounds_of(self._store, log) for log in logs}
 
     async def confirmed(self, log: Tenant) -> LogBounds:
-        return self._bounds(log)
+        return bounds_of(self._store, log)
 
     async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
-        bounds = self._bounds(log)
+        bounds = bounds_of(self._store, log)
         if bounds.beyond(after):
             began = min(bounds.began, bounds.last) if bounds.began else bounds.last
             self._store.epochs[log] = (after.epoch + 1, began)
@@ -168,7 +165,7 @@ class MemoryEventReader:
         events = within(found, limit, most_bytes)
         whole = len(events) < limit and weight_of(events) < most_bytes
         position = after.behind(events[-1]) if events else after
-        newest = self._bounds(view.log).end
+        newest = bounds_of(self._store, view.log).end
         if whole and newest.position > position.position:
             position = replace(newest, epoch=after.epoch)
         if whole and position.position <= end.position < OPEN_END:
@@ -178,7 +175,7 @@ class MemoryEventReader:
     def _refuse_lost(self, log: Tenant, after: LogPosition) -> None:
         kept = self._store.committed(EVENTS, log).get(f"{after.position:020d}")
         lost = kept is None or kept.at != after.time
-        if after.time is not None and lost and self._bounds(log).low != after.position:
+        if after.time is not None and lost and bounds_of(self._store, log).low != after.position:
             raise CursorExpired
 
     async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:

@@ -78,7 +78,7 @@ class ListQuery(NamedTuple):
     @property
     def brief(self) -> LiteralString | None:
         """The list's statement along the likely rarest filter, no further than mostly suffices, where others could be rarer."""
-        if _UPDATED in self.names or self.sizes is None:
+        if _UPDATED in self.names:
             return None
         return list_sql(self.name, self.names, self.page_request, self.likely, known=_BRIEF)
 

@@ -49,7 +49,9 @@ async def fetched(link: PooledConnection, log: Tenant, sql: LiteralString, value
 
 
 async def stands(link: PooledConnection, log: Tenant, position: int, time: datetime | None) -> bool:
-    """Whether the event at that position is the one of that time."""
+    """Whether the event at that position is the one of that time, if one is known."""
+    if time is None:
+        return True
     [(same,)] = await fetched(link, log, SQL["same"], {"after": position, "at": time})
     return bool(same)
 

@@ -69,7 +69,12 @@ class Lease:
     ) -> None:
         """Give it back; drivers' errors are translated."""
         await self._node.give_back(self._link)
-        if error is not None and (known := translate(error)) is not error:
+        if error is not None:
+            await self._raise(error)
+
+    async def _raise(self, error: BaseException) -> None:
+        """What the error means, if that is another one."""
+        if (known := translate(error)) is not error:
             raise known from error
 
 
@@ -108,18 +113,12 @@ class TenantLease(Lease):
         self._link = await self._node.take(self._scope)
         return self._link
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Give it back; drivers' errors are translated."""
-        await self._node.give_back(self._link)
-        if error is None:
-            return
+    async def _raise(self, error: BaseException) -> None:
         if may_be_stale(error) and not self._link.connection.closed:
             if await self._pool.moved(self._org, self._node) or is_stale(error):
                 raise StaleRoute from error
-        elif (known := translate(error)) is not error:
-            raise known from error
+        else:
+            await super()._raise(error)
 
     async def again(self) -> PooledConnection:
         """A connection where the tenant is by now, instead of the one taken. Raises StaleRoute if nobody knows better."""

@@ -46,14 +46,10 @@ class HighWatermarks:
 
     async def lately(self, log: Tenant) -> LogBounds | None:
         """The bounds as they were LATELY seconds ago at most; older ones, or None, when the log is out of reach."""
-        if self.remembered(log) is None:
+        if asyncio.get_running_loop().time() - self.looked(log) >= LATELY:
             with contextlib.suppress(Unavailable):
                 return await self.fresh(log)
         return self.known(log)
-
-    def remembered(self, log: Tenant) -> LogBounds | None:
-        """The bounds as they were LATELY seconds ago at most, if they were asked for."""
-        return self.known(log) if asyncio.get_running_loop().time() - self.looked(log) < LATELY else None
 
     async def _answer(self) -> None:
         """Ask for all who wait, and for those who came meanwhile: an answer on its way may be older than they are."""
