@@ -64,7 +64,10 @@ class FeedSettings:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one column means. `settings` may hold unit, location, index, axis and the like; `prefix` marks a numbered family."""
+    """What one column means. `settings` may hold unit, location, index, axis and the like; `prefix` marks a numbered family.
+
+    `confidence`, from 0 to 1, is how often columns that were read on the like evidence turn out to mean it.
+    """
 
     position: int
     column: str
@@ -72,6 +75,7 @@ class Column:
     settings: Mapping[str, Any]
     tier: MappingTier = MappingTier.BUILT_IN
     prefix: bool = False
+    confidence: float = 1.0
 
     def setting(self, name: str) -> str | None:
         """A setting as text, or None where it is absent or blank."""

@@ -92,6 +92,7 @@ def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--sweep", action="store_true", help="first free and delete what nothing needs, as the scheduler does"
     )
     look.set_defaults(run="doctor:doctor")
+    _readings(commands)
     lists = commands.add_parser("sql", help="print the statement of a list as it is sent to PostgreSQL")
     lists.add_argument("list", nargs="?", metavar="LIST", help="products, offers or a table; without one, all names")
     lists.add_argument(
@@ -105,6 +106,20 @@ def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     plug.add_argument("what", choices=("list", "check"))
     plug.add_argument("--json", action="store_true", help="print JSON")
     plug.set_defaults(run="plugins:plugins")
+
+
+def _readings(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    one = commands.add_parser("read", help="try a feed: map and normalise a file, without a server")
+    one.add_argument("file", type=Path, help="CSV, TSV, Excel, JSON, JSON Lines, XML, or one of them in a zip or gzip")
+    one.add_argument("--json", action="store_true", help="print mapping, products and problems as one JSON object")
+    one.add_argument("--currency", help="of prices that name none (ISO 4217; usd also reads bare sizes as inches)")
+    one.add_argument("--decimal", choices=("dot", "comma", "auto"), default="auto", help="the decimal mark (default: auto)")
+    one.add_argument("--stream", choices=("catalogue", "stock"), default="catalogue", help="what the file states")
+    one.add_argument("--format", help="the file's format, where its content does not tell")
+    one.add_argument("--connector", default="csv", help="what reads the file (default: csv, which reads all files)")
+    one.add_argument("--warehouse", help="the location of stock that names none")
+    one.add_argument("--price-code", help="which price column to take where there are several")
+    one.set_defaults(run="read:read")
 
 
 def _backups(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
+from domain.ingestion.mapping.evidence import CONTRADICTED, by_evidence
+from domain.ingestion.mapping.neighbours import among_neighbours
 from domain.ingestion.mapping.samples import by_samples, with_evidence
 from domain.ingestion.mapping.warehouses import located
 from domain.ingestion.model import Column, FeedSettings, HeaderMapping, Unmapped, UnmappedReason
@@ -20,6 +22,9 @@ _FALLBACKS: Final = frozenset(
 _FALLBACK_HEADS: Final = ("dimensions.", "rug.", "compliance.", "cartons.")
 _STOCK_FACTS: Final = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}
 _WEAK: Final = 50
+_PLAIN_ENOUGH: Final = 60
+_ALTERNATIVES: Final = MONEY | set(KEYS) | set("title variant_title collection quantity lead_time_days category_path category_path.0 category_path.1".split())
+"""Fields of which a sheet may have several that are not the same: other price levels, other people's numbers."""
 _ENOUGH: Final = 3
 _NO_SKU: Final = frozenset(("product_key", "title", "tags", "variant_key"))
 
@@ -52,6 +57,8 @@ def _chosen(options: Sequence[Sense], words: str, taken: _Taken) -> Sense | None
     for sense in options:
         if sense.field == IGNORE:
             return sense
+        if sense.field == CONTRADICTED:
+            return None
         if (sense.field, words) in taken.headers and not sense.prefix:
             continue
         if taken.count(sense) == 0 or _may_repeat(sense.field):
@@ -65,7 +72,7 @@ def _with_price_code(options: tuple[Sense, ...], words: str, settings: FeedSetti
     if not code or code not in words:
         return options
     return tuple(
-        Sense(sense.field, sense.rank + 1000, (*sense.settings, ("price_code", code)), sense.prefix)
+        replace(sense, rank=sense.rank + 1000, settings=(*sense.settings, ("price_code", code)))
         if sense.field in MONEY
         else sense
         for sense in options
@@ -76,18 +83,29 @@ def _blank_last(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sen
     """A column that is blank in every sample gives way to one with the same meaning that is not."""
     if len(samples) < _ENOUGH or any(sample.strip() for sample in samples):
         return options
-    return tuple(Sense(sense.field, sense.rank - 30, sense.settings, sense.prefix) for sense in options)
+    return tuple(replace(sense, rank=sense.rank - 30) for sense in options)
 
 
 def _candidates(
     headers: Sequence[str], columns: Sequence[Sequence[str]], settings: FeedSettings
 ) -> list[tuple[Sense, ...]]:
     known = [by_samples(header, senses(header), samples) for header, samples in zip(headers, columns, strict=True)]
-    known = [_blank_last(options, samples) for options, samples in zip(known, columns, strict=True)]
+    if any(sample.strip() for samples in columns for sample in samples):
+        known = [_blank_last(options, samples) for options, samples in zip(known, columns, strict=True)]
+    known = [by_evidence(options, samples) for options, samples in zip(known, columns, strict=True)]
+    known = among_neighbours(headers, known)
     known = located(headers, columns, known, settings)
     return [
         _with_price_code(options, plain_words(header), settings) for header, options in zip(headers, known, strict=True)
     ]
+
+
+def _alternative(options: Sequence[Sense], words: str, taken: _Taken) -> Sense | None:
+    """What a column means whose fields are all given out: told, and not read. One that is the same by name is not told."""
+    best = options[0]
+    if best.rank < _PLAIN_ENOUGH or best.field not in _ALTERNATIVES or (best.field, words) in taken.headers:
+        return None
+    return replace(best, settings=(*best.settings, ("alternative", "yes")))
 
 
 def _settled(headers: Sequence[str], candidates: Sequence[tuple[Sense, ...]]) -> dict[int, Sense | None]:
@@ -103,8 +121,11 @@ def _settled(headers: Sequence[str], candidates: Sequence[tuple[Sense, ...]]) ->
             # Its strongest sense went to another column: it waits for its turn with the next one.
             heappush(waiting, (-sense.rank, place))
             continue
-        settled[place] = _repeated(sense, taken) if sense else None
-        if sense and sense.field != IGNORE:
+        if sense is None:
+            settled[place] = _alternative(candidates[place], words, taken)
+            continue
+        settled[place] = _repeated(sense, taken)
+        if sense.field != IGNORE:
             taken.take(sense, words)
     return settled
 
@@ -114,7 +135,7 @@ def _repeated(sense: Sense, taken: _Taken) -> Sense:
     count = taken.count(sense)
     if not count or sense.field in FAMILIES or sense.field == IGNORE:
         return sense
-    return Sense(sense.field, sense.rank, (*sense.settings, ("fallback", str(count))), sense.prefix)
+    return replace(sense, settings=(*sense.settings, ("fallback", str(count))))
 
 
 def _columns_of(samples: Sequence[Sequence[Any]], width: int) -> list[list[str]]:
@@ -156,7 +177,7 @@ def _promoted(candidates: list[tuple[Sense, ...]], field: str, never: frozenset[
     if not weak:
         return candidates
     best = -max(weak)[1]
-    raised = [Sense(s.field, 150, s.settings, s.prefix) if s.field == field else s for s in candidates[best]]
+    raised = [replace(s, rank=150) if s.field == field else s for s in candidates[best]]
     out = list(candidates)
     out[best] = tuple(sorted(raised, key=lambda sense: -sense.rank))
     return out

@@ -23,7 +23,8 @@ _STATUS_STOCK: Final = re.compile(r"in.?stock|out.?of.?stock|back.?order|availab
 _CODE: Final = re.compile(r"[A-Z0-9](?=[A-Z/+_.\-]*+\d)[A-Z0-9/+_.\-]*+", re.I)
 _ADDRESS: Final = re.compile(r"https?://|\.(?:jpe?g|png|webp|gif)\b", re.I)
 _PLATFORM_KINDS: Final = (
-    "simple variable variation configurable grouped virtual downloadable physical digital product sku".split()
+    "simple variable variation variant variant_child variant_parent parent child configurable grouped virtual downloadable "
+    "physical digital product sku".split()
 )
 _RECORD_KINDS: Final = frozenset(
     ("single item", "single", "set", "part", "parts", "group", "item", "component", "kit", "bundle", *_PLATFORM_KINDS)
@@ -41,7 +42,7 @@ def _share(pattern: re.Pattern[str], given: Sequence[str], whole: bool = False) 
 
 def _moved(options: Sequence[Sense], changes: dict[str, int]) -> tuple[Sense, ...]:
     """The senses with the ranks of some fields changed; a rank of 0 takes a sense away."""
-    moved = [Sense(s.field, changes.get(s.field, s.rank), s.settings, s.prefix) for s in options]
+    moved = [replace(s, rank=changes.get(s.field, s.rank)) for s in options]
     return tuple(sorted((sense for sense in moved if sense.rank > 0), key=lambda sense: -sense.rank))
 
 

@@ -13,10 +13,12 @@ from domain.kernel.money import EXPONENTS
 
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _BRACKET: Final = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
-_NOISE: Final = re.compile(r"[^a-z0-9ß%]+")
+_NOISE: Final = re.compile(r"[^\w%]+|_+")
+_LETTERS: Final = str.maketrans({"ß": "ss", "ł": "l", "Ł": "l", "ø": "o", "Ø": "o", "æ": "ae", "Æ": "ae", "đ": "d", "ı": "i", "œ": "oe"})
 _DIGITS: Final = re.compile(r"(?<![a-z])\d{1,2}(?![a-z])|(?<=[a-z])\d{1,2}\b")
 _CURRENCY_SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp"}
 _NO_UNIT: Final = frozenset(("m", "g", "t", "pie", "pies", "ft"))
+_MOST_PARTS: Final = 3
 _METAFIELD: Final = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
 
 
@@ -24,7 +26,8 @@ _METAFIELD: Final = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)"
 class Heading:
     """A header's words: all of them, those outside brackets, and both with digits as `#` and units left out.
 
-    `forms` is what to look up, best first; `index` the first number in it, `unit` and `currency` what it names.
+    `forms` is what to look up, best first; `index` the first number in it, `unit` and `currency` what it names. `readings`
+    are what to read word by word: all of it, what stands outside brackets, and what stands between slashes.
     """
 
     forms: tuple[str, ...]
@@ -32,11 +35,12 @@ class Heading:
     unit: str | None = None
     currency: str | None = None
     metafield: str | None = None
+    readings: tuple[str, ...] = ()
 
 
 def plain_words(text: str) -> str:
     """`text` in lower case without accents and punctuation, words parted by one blank."""
-    decomposed = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
+    decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
     letters = "".join(char for char in decomposed if not unicodedata.combining(char))
     return _NOISE.sub(" ", letters.lower()).strip()
 
@@ -86,6 +90,11 @@ def _currency_in(raw: str, words: list[str]) -> str | None:
     return next((code for sign, code in _CURRENCY_SIGNS.items() if sign in raw), None)
 
 
+def _between_slashes(split: str) -> list[str]:
+    parts = [plain_words(part) for part in _BRACKET.sub(" ", split).split("/")]
+    return [part for part in parts if len(part) > 2] if 1 < len(parts) <= _MOST_PARTS else []
+
+
 @lru_cache(maxsize=8192)
 def heading(text: str) -> Heading:
     """The heading of a header cell as the feed has it (BOM, line breaks, `*`, `#`, brackets and all)."""
@@ -108,4 +117,5 @@ def heading(text: str) -> Heading:
         _unit_in(words, bracketed),
         _currency_in(raw, words),
         metafield[1].lower() if metafield else None,
+        tuple(dict.fromkeys((full, bare, *_between_slashes(split)))),
     )

@@ -196,6 +196,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|base material|wood species|seat material|fabric composition|composicion|material composition"
         "|material description|gestellmaterial",
     ),
+    ("materials", 55, "content"),
     (
         "colour",
         100,
@@ -291,7 +292,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "dimension_unit",
         100,
         "dimension unit|dimensions unit|dimension uom|size unit|unit of dimension|length unit|dim uom"
-        "|measure unit|dimension units|dimensions units|masseinheit|unidad de medida|size uom"
+        "|measure unit|dimension units|dimensions units|size uom"
         "|dimensions width unit|dimensions depth unit|dimensions height unit|dimensions length unit"
         "|product dimension unit|measurement unit|dim unit",
     ),

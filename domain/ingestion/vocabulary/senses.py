@@ -1,8 +1,8 @@
 """What headers mean: from a heading to the fields it may stand for, best first."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -11,6 +11,7 @@ from domain.ingestion.values.text import clean
 from domain.ingestion.values.weights import POUNDS
 from domain.ingestion.vocabulary import declarations, measures, offers, texts
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY, parse_given
+from domain.ingestion.vocabulary.grammar import Reading, read
 from domain.ingestion.vocabulary.headings import Heading, heading
 
 _SAFE: Final = frozenset(
@@ -40,12 +41,16 @@ _LONGEST: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Sense:
-    """One thing a header may mean: the field, its settings, how strongly (100 is plain), whether it is of a family."""
+    """One thing a header may mean: the field, its settings, how strongly (100 is plain), whether it is of a family.
+
+    `surmised`: not every word of the header was understood as it is written.
+    """
 
     field: str
     rank: int
     settings: tuple[tuple[str, str], ...] = ()
     prefix: bool = False
+    surmised: bool = False
 
 
 def _index() -> dict[str, list[tuple[str, int]]]:
@@ -67,6 +72,8 @@ _TABLE: Final = _index()
 
 def _numbered_field(field: str, number: int | None, zero_based: bool) -> str:
     """A field of a numbered family with its place: `cartons.0.width` and box 2 is `cartons.1.width`."""
+    if field == "category_path" and number is not None:
+        field = "category_path.0"
     if ".0" not in field or number is None:
         return field
     place = number if zero_based else number - 1
@@ -156,24 +163,56 @@ def _after_vendor_name(form: str) -> tuple[str, list[tuple[str, int]]] | None:
 
 @lru_cache(maxsize=8192)
 def senses(header: str) -> tuple[Sense, ...]:
-    """What a header may mean, strongest first; empty when it is not known."""
+    """What a header may mean, strongest first; empty when it is not known.
+
+    As a whole it may be in a list; else its words are read; else a vendor's name may stand before words that are known.
+    """
     if len(header) > _LONGEST:
         return ()
     raw = clean(header)
     if _LATER_VARIANT.match(raw):
         return (Sense(IGNORE, 100),)
     found = heading(header)
-    for look in (_hits, _after_vendor_name):
-        for form in found.forms:
-            hit = look(form)
-            if hit is None:
-                continue
-            weaker = 15 if look is _after_vendor_name else 0
-            out = [_sense(field, rank - weaker, hit[0], found, raw) for field, rank in hit[1]]
-            if found.metafield == "product":
-                out = [s for s in out if s.field not in _NOT_IN_METAFIELDS and not s.field.startswith("axes")]
-            return tuple(sorted(out, key=lambda sense: -sense.rank))
+    return _listed(_hits, 0, found, raw) or _understood(found, raw) or _listed(_after_vendor_name, 15, found, raw) or _guessed(found, raw)
+
+
+def _listed(
+    look: Callable[[str], tuple[str, list[tuple[str, int]]] | None], weaker: int, found: Heading, raw: str
+) -> tuple[Sense, ...]:
+    for form in found.forms:
+        hit = look(form)
+        if hit is None:
+            continue
+        out = [_sense(field, rank - weaker, hit[0], found, raw) for field, rank in hit[1]]
+        if found.metafield == "product":
+            out = [s for s in out if s.field not in _NOT_IN_METAFIELDS and not s.field.startswith("axes")]
+        return tuple(sorted(out, key=lambda sense: -sense.rank))
     return ()
+
+
+def _understood(found: Heading, raw: str) -> tuple[Sense, ...]:
+    """The senses of a heading of whose words, or those outside brackets, none is left over."""
+    for words in found.readings:
+        reading = read(words)
+        if reading.understood and reading.spelt:
+            return _read_senses(reading, words, found, raw)
+    return ()
+
+
+def _guessed(found: Heading, raw: str) -> tuple[Sense, ...]:
+    """The same where words are left over, or had to be put right."""
+    options = [_read_senses(reading, words, found, raw) for words in found.readings if (reading := read(words)).fields]
+    return max(options, key=lambda senses: senses[0].rank, default=())
+
+
+def _read_senses(reading: Reading, words: str, found: Heading, raw: str) -> tuple[Sense, ...]:
+    if not reading.fields:
+        return (Sense(IGNORE, 90),)
+    form = words if found.index is None else f"{words} #"
+    surmised = not (reading.spelt and reading.understood)
+    return tuple(
+        replace(_sense(field, rank, form, found, raw), surmised=surmised) for field, rank in reading.fields
+    )
 
 
 def score_header(cells: Sequence[str]) -> int:

@@ -35,11 +35,11 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "product_key",
         100,
         "handle|product handle|item group id|itemgroupid|parent sku|parent id|parent|parent item|group id"
-        "|product group|product key|parent product|url key|group sku|parent code|style id|variant group"
+        "|product key|parent product|url key|group sku|parent code|style id|variant group"
         "|variant group id|product family id|slug|permalink slug|parent asin|configurable sku|product group id"
         "|family code|master sku|external id",
     ),
-    ("product_key", 50, "product id|productid|id|parent product id|product uuid|url handle"),
+    ("product_key", 50, "product group|product id|productid|id|parent product id|product uuid|url handle"),
     (
         "gtin",
         100,
@@ -108,7 +108,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "description",
         60,
-        "short description|desc|product desc|item description|summary|product copy|item desc|artikelbeschreibung",
+        "short description|desc|product desc|item description|summary|product copy|item desc|artikelbeschreibung|kurzbeschreibung|resumen|korte omschrijving",
     ),
     (
         "brand",
@@ -134,7 +134,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "category_path",
         90,
-        "type|item type|kategorie|warengruppe|categoria|class name|product types|kategoriepfad|item category",
+        "type|item type|product group|kategorie|warengruppe|categoria|class name|product types|kategoriepfad|item category",
     ),
     ("category_path", 80, "product category"),
     (

@@ -11,7 +11,7 @@ from typing import Any
 from domain.catalogue.batch import RowFingerprint
 from domain.catalogue.model import Stream
 from domain.catalogue.statements import ProductStatement, together
-from domain.ingestion.model import FeedTable, Group
+from domain.ingestion.model import FeedTable, Group, HeaderMapping
 from domain.ingestion.normalise import normalise
 from domain.ingestion.reading import Gathered, Sample, SpooledRows
 from domain.ingestion.records import from_record
@@ -20,7 +20,7 @@ from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import weight_of
-from domain.runs.usecases.spooling import PUSHED, RowSpooler, Spooling
+from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, mapping_of
 from ports.codec import Codec
 from ports.connectors import Connectors, Job, ParseFailed
 from ports.feed_readers import ReadingOrder
@@ -70,6 +70,11 @@ class SnapshotReading:
         else:
             spooler.tables(self._tables(), may_be_stock=self._order.may_be_stock)
         return self._feed.spooled()
+
+    def mappings(self) -> Iterator[tuple[str | None, HeaderMapping]]:
+        """Each table's name and what its columns mean, from its first rows. Raises ParseFailed."""
+        for table in self._tables():
+            yield table.sheet, mapping_of(table, list(islice(table.rows, SAMPLES)), self._order.settings)
 
     def sample(self, count: int) -> Sample:
         """The first records, by column."""

@@ -1,0 +1,159 @@
+"""What a column's values say for or against what its header may mean."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.vocabulary.fields import IGNORE, MONEY
+from domain.ingestion.vocabulary.headings import plain_words
+from domain.ingestion.vocabulary.senses import Sense
+
+_DIGIT: Final = re.compile(r"\d|[½¼¾⅛⅜⅝⅞]")
+_LETTERS: Final = re.compile(r"[^\W\d_]{2}")
+_ADDRESS: Final = re.compile(r"https?://|www\.|^/[\w/]+\.\w{3,4}\b", re.I)
+_PICTURE: Final = re.compile(r"https?://|www\.|\.(?:jpe?g|png|webp|gif|tiff?|avif|bmp|svg)\b", re.I)
+_DATE: Final = re.compile(
+    r"\d{1,4}[-/.]\d{1,2}(?:[-/.]\d{2,4})?|\d{5}(?:\.0)?|[^\W\d_]{3,9}\.?\s+\d|\d{1,2}\.?\s*[^\W\d_]{3,9}|\bkw\s?\d|tb[adc]|week|[^\W\d_]{3,}",
+    re.I,
+)
+_STOCK_WORD: Final = re.compile(r"[^\W\d_]{2,}", re.I)
+_PRICE: Final = re.compile(r"[^\d]{0,12}-?\d[\d.,'\s]*[^\d]{0,24}")
+_GTIN_LENGTH: Final = re.compile(r"'?\d(?:[\d \-]{6,15})\d(?:\.0)?|\d(?:[.,]\d+)?[eE]\+?\d+")
+_TWO_NUMBERS: Final = re.compile(r"\d[^\d]+\d")
+_CONDITIONS: Final = frozenset("new used refurbished neu gebraucht neuf occasion nieuw gebruikt nuevo usado nuovo usato nowy nowe uzywany ny begagnad brugt brukt uusi новыи б у".split())
+_LONG_TEXT: Final = 160
+_MOST_SEEN: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Shares, from 0 to 1, of a column's values that are of a kind; `count` of them are not blank."""
+
+    count: int
+    digits: float
+    letters: float
+    addresses: float
+    pictures: float
+    prices: float
+    dates: float
+    gtins: float
+    long: float
+    spaced: float
+    bare: float
+    gtin_lengths: float
+    several: float
+    conditions: float
+    single: float
+    flags: float
+
+
+def _share(test: Callable[[str], object], values: Sequence[str]) -> float:
+    return sum(bool(test(value)) for value in values) / len(values)
+
+
+def traits_of(samples: Sequence[str]) -> Traits | None:
+    """The traits of a column's first values; None when all are blank."""
+    values = [value for sample in samples[:_MOST_SEEN] if (value := sample.strip()[:400])]
+    if not values:
+        return None
+    return Traits(
+        count=len(values),
+        digits=_share(_DIGIT.search, values),
+        letters=_share(_LETTERS.search, values),
+        addresses=_share(_ADDRESS.search, values),
+        pictures=_share(_PICTURE.search, values),
+        prices=_share(_PRICE.fullmatch, values),
+        dates=_share(_DATE.search, values),
+        gtins=_share(lambda value: parse_gtin(value).value, values),
+        long=_share(lambda value: len(value) > _LONG_TEXT, values),
+        spaced=_share(lambda value: value.count(" ") >= 3, values),
+        bare=_share(lambda value: value.replace(".", "").replace(",", "").isdecimal(), values),
+        gtin_lengths=_share(_GTIN_LENGTH.fullmatch, values),
+        several=_share(_TWO_NUMBERS.search, values),
+        conditions=_share(lambda value: plain_words(value) in _CONDITIONS, values),
+        flags=_share(lambda value: value in ("0", "1"), values),
+        single=_share(lambda value: len(value) < 2, values),
+    )
+
+
+def _measured(traits: Traits) -> bool:
+    return traits.digits >= 0.4 and traits.addresses < 0.5 and traits.long < 0.5
+
+
+def _worded(traits: Traits) -> bool:
+    return traits.letters >= 0.5 and traits.addresses < 0.5
+
+
+def _short_words(traits: Traits) -> bool:
+    return _worded(traits) and traits.long < 0.5
+
+
+def _coded(traits: Traits) -> bool:
+    return traits.spaced < 0.6 and traits.addresses < 0.5 and traits.long < 0.3
+
+
+_MUST: Final[dict[str, Callable[[Traits], bool]]] = {
+    **dict.fromkeys((*MONEY, "lead_time_days"), lambda traits: traits.digits >= 0.4 and traits.addresses < 0.5 and traits.long < 0.5),
+    **dict.fromkeys(("sku", "mpn", "product_key", "variant_key", "replacement_sku"), _coded),
+    **dict.fromkeys(("title", "brand", "collection", "features"), lambda traits: traits.addresses < 0.5 and traits.letters >= 0.3),
+    **dict.fromkeys(("colour", "finish", "materials"), _short_words),
+    **dict.fromkeys(("media", "media.hero", "variant_media"), lambda traits: traits.pictures >= 0.3),
+    "gtin": lambda traits: traits.gtin_lengths >= 0.4,
+    "quantity": lambda traits: traits.addresses < 0.5 and traits.spaced < 0.6 and traits.conditions < 0.5,
+    "compliance.country_of_origin": lambda traits: _short_words(traits) and traits.digits < 0.5,
+    "weight": _measured,
+    "rug.pile_height": _measured,
+    "carton_count": _measured,
+    "dimensions": lambda traits: _measured(traits) and traits.several >= 0.4,
+    **dict.fromkeys(("dimension_unit", "weight_unit"), lambda traits: traits.digits < 0.5 and traits.long < 0.5),
+    **dict.fromkeys(("status", "availability"), lambda traits: traits.conditions < 0.5 and traits.long < 0.5),
+    **dict.fromkeys(("category_path", "category_path.0"), lambda traits: traits.single < 0.5 and traits.addresses < 0.5),
+    "discontinued": lambda traits: traits.long < 0.5,
+    "assembly_required": lambda traits: traits.long < 0.5 and traits.addresses < 0.5,
+}
+
+
+def contradicted(field: str, traits: Traits) -> bool:
+    """Whether a column's values cannot be what its header says."""
+    test = _MUST.get(field)
+    if field.endswith(".dimensions"):
+        test = _MUST["dimensions"]
+    if test is None and field.startswith(("dimensions.", "cartons.")):
+        test = _measured
+    if test is None and field.endswith(".eta"):
+        return traits.dates < 0.3
+    return test is not None and not test(traits)
+
+
+def by_evidence(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sense, ...]:
+    """The senses that a column's values allow; of one whose header says nothing, what its values prove."""
+    traits = traits_of(samples)
+    if traits is None:
+        return options
+    if not options:
+        return _proven(traits)
+    options = _stock_in_words(options, traits)
+    left = tuple(sense for sense in options if sense.field == IGNORE or not contradicted(sense.field, traits))
+    return left if left or not options else (replace(options[0], rank=1, field=CONTRADICTED),)
+
+
+def _stock_in_words(options: tuple[Sense, ...], traits: Traits) -> tuple[Sense, ...]:
+    """A quantity without digits is said in words; an availability of bare numbers is a quantity."""
+    first = options[0]
+    if first.field == "quantity" and traits.digits < 0.3 and not any(sense.field == "availability" for sense in options):
+        return (replace(first, field="availability"), *options[1:])
+    if first.field == "availability" and traits.bare > 0.9 and traits.flags < 0.9 and first.rank < 100:
+        return (replace(first, field="quantity"), *options[1:])
+    return options
+
+
+CONTRADICTED: Final = "contradicted"
+"""Stands for the field of a column whose values are none of what its header may mean."""
+
+
+def _proven(traits: Traits) -> tuple[Sense, ...]:
+    if traits.count >= 3 and traits.gtins > 0.9:
+        return (Sense("gtin", 62, surmised=True),)
+    return ()

@@ -1,0 +1,81 @@
+"""What a column's neighbours tell of it: sides among a package's columns are the package's, shapes among a rug's a rug's."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from domain.ingestion.vocabulary.concepts import words_of
+from domain.ingestion.vocabulary.headings import heading, plain_words
+from domain.ingestion.vocabulary.senses import Sense
+
+_SIDES: Final = {
+    "dimensions.width": "width",
+    "dimensions.depth": "depth",
+    "dimensions.length": "depth",
+    "dimensions.height": "height",
+    "dimensions": "dimensions",
+    "weight": "weight",
+}
+_PRESENT: Final = 60
+_BEARERS: Final = frozenset("item overall furniture rug variant".split())
+_RUG_WORDS: Final = frozenset("rug rugs teppich teppiche tapis vloerkleed alfombra tappeto matta tæppe dywan".split())
+
+
+def among_neighbours(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
+    """`known` with the senses that only the columns around can tell."""
+    return _shapes(headers, _packages(headers, known))
+
+
+def _best(options: tuple[Sense, ...]) -> str:
+    return options[0].field if options and options[0].rank >= _PRESENT else ""
+
+
+def _shapes(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
+    """A shape is a rug's where other columns speak of rugs; a table's lies outside the catalogue."""
+    fields = {_best(options) for options in known}
+    rugs = any(field.startswith("rug.") and field not in ("rug.shape", "rug.construction", "rug.indoor_outdoor") for field in fields)
+    if rugs or any(_RUG_WORDS & set(plain_words(header).split()) for header in headers):
+        return list(known)
+    return [() if _best(options) == "rug.shape" else options for options in known]
+
+
+def _packages(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
+    """A run of plain sides right behind or between a package's columns is the package's.
+
+    Right behind counts only where the same sides stand elsewhere, too; without them they may be the piece's own.
+    """
+    out = list(known)
+    at = 0
+    while at < len(out):
+        end = at
+        while end < len(out) and _best(out[end]) in _SIDES and _is_bare(headers[end]):
+            end += 1
+        if end == at:
+            at += 1
+            continue
+        box = _box(out[at - 1]) if at else None
+        sides = {_best(options) for options in out[at:end]}
+        elsewhere = {_best(options) for place, options in enumerate(out) if not at <= place < end}
+        between = end < len(out) and _box(out[end]) is not None
+        if box is not None and (between or len(sides & elsewhere) * 2 > len(sides)):
+            out[at:end] = [_of_package(options, box) for options in out[at:end]]
+        at = end
+    return out
+
+
+def _box(options: tuple[Sense, ...]) -> str | None:
+    """The number of the box that a column is about, or None when it is about none."""
+    field = _best(options)
+    if field in ("carton_count", "cartons"):
+        return "0"
+    return field.split(".")[1] if field.startswith("cartons.") and field.count(".") == 2 else None
+
+
+def _is_bare(header: str) -> bool:
+    """Whether a header names a side and nothing that has it."""
+    return all(not word.concepts & _BEARERS for word in words_of(heading(header).readings[0]))
+
+
+def _of_package(options: tuple[Sense, ...], box: str) -> tuple[Sense, ...]:
+    first = options[0]
+    return (replace(first, field=f"cartons.{box}.{_SIDES[first.field]}"),)

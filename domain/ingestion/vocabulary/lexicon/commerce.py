@@ -1,0 +1,132 @@
+"""Words for prices, stock, delivery and packing."""
+
+from typing import Final
+
+ENTRIES: Final[tuple[tuple[str, str], ...]] = (
+    (
+        "price",
+        "price|prices|pricing|preis|preise|prix|tarif|tarifs|tarif|prijs|prijzen|precio|precios|preço|preços|prezzo"
+        "|prezzi|listino|pris|priser|hinta|hinnat|cena|ceny|cen|цен*|стоимост*|prs",
+    ),
+    (
+        "cost",
+        "cost|costs|einkauf|einkaufs|einkaufspreis*|ek|ekp|einstand|einstandspreis|achat|pa|inkoop|inkoops|kostprijs|coste"
+        "|costo|custo|compra|acquisto|inköp|inköps|indkøb|indkøbs|innkjøp|innkjøps|kostpris|osto|ostohinta|zakup*|nákup*"
+        "|закуп*|себестоимост*|buying|purchase|purchasing",
+    ),
+    (
+        "trade",
+        "wholesale|dealer|distributor|trade|reseller|b2b|net|netto|großhandel|händler|haendler|grossiste|revendeur|pro"
+        "|groothandel|dealerprijs|mayorista|mayoreo|distribuidor|atacado|ingrosso|rivenditore|grossist|engros"
+        "|återförsäljare|forhandler|tukku|hurt*|velkoobchod*|опт*|дилер*|партнер*",
+    ),
+    (
+        "msrp",
+        "msrp|rrp|srp|uvp|pvpr|ppc|pvc|pvp|adviesprijs|consumentenadviesprijs|vejledende|vejl|veil|veiledende|suositus|rekommenderat|rek"
+        "|rekpris|cirkapris|ca-pris|ohjehinta|ovh|рц|ррц|мрц|рекоменд*|recommended|suggested|unverbindlich*|empfohlen*"
+        "|conseillé|conseille|recommandé|advies|recomendado|sugerido|consigliato|suggerito|rekomendowan*|sugerowan*"
+        "|katalogow*|doporučen*|sugg",
+    ),
+    ("map", "map|imap|umap|emap|mapp|miap|minimum advertised"),
+    ("list", "list|liste|listen|listenpreis|catalog|catalogue|katalog|lijst|lijstprijs|lista|listino|listpris|listpriset|cennik*|прайс*|каталож*|public|publiek"),
+    (
+        "retail",
+        "retail|selling|sell|sales|consumer|customer|webshop|web|website|online|store|shop|regular|current|vk|vkp|verkauf"
+        "|verkaufs|endkunden|kunden|laden|brutto|bruttopreis|abhol|mitnahme|werbe|auszeichnungs|vente|public|boutique"
+        "|verkoop|winkel|consumenten|venta|publico|público|tienda|venda|vendita|pubblico|dettaglio|försäljning"
+        "|försäljnings|butik|butiks|salg|salgs|udsalg|udsalgs|utsalg|utsalgs|kunde|myynti|vähittäis|sprzedaż*|detal*"
+        "|prodej*|maloobchod*|розничн*|продаж*|розниц*|rozn*",
+    ),
+    (
+        "sale",
+        "sale|special|promo|promotion|promotional|discounted|clearance|offer|aktion|aktions|angebot|angebots|sonder"
+        "|sonderpreis|reduziert|soldes|promotionnel|réduit|actie|aanbieding|aanbiedings|oferta|rebajado|rebajas|promoción"
+        "|promocional|offerta|scontato|promozione|saldo|kampanj|kampanje|kampagne|rea|reapris|tilbud|tilbuds|nedsatt"
+        "|tarjous|alennus|promoc*|wyprzedaż*|akce|akční|акци*|распродаж*|скидк*|со скидкой",
+    ),
+    (
+        "old",
+        "old|was|original|compare|before|previous|former|strikethrough|strike|msrp was|crossed|streich|statt|alt|alter"
+        "|ursprungs|ursprünglich|ancien|avant|barré|origine|oude|van|oorspronkelijk|doorgestreept|anterior|antes"
+        "|tachado|antigo|precedente|originale|barrato|ordinarie|ordinær|ord|tidligare|före|før|förpris|førpris|normaali"
+        "|alkuperäinen|star*|pierwotn*|przekreślon*|původní|стар*|до скидки|зачеркнут*",
+    ),
+    ("tax", "tax|vat|mwst|ust|steuer|steuersatz|tva|ttc|ht|btw|iva|moms|mva|alv|vat|dph|ндс|gst|sis|sisältää|excl|incl|inkl|exkl|excluding|including|hors|ohne|zzgl|taxes|taxe|taxable|esclusa|inclusa|incluido|heffingen|taxclass"),
+    ("rate", "rate|rates|satz|steuersatz|sats|stawka|taux|aliquota|тариф*"),
+    ("discount", "discount|discounts|rabatt|rabatte|remise|korting|descuento|dto|desconto|sconto|sconti|rabat|alennusprosentti|zniżk*|sleva|скидк*|margin|marge|marża|markup|aufschlag|marżę|multiplier|percent|percentage|prozent|pourcentage"),
+    ("surcharge", "surcharge|fee|fees|zuschlag|gebühr|supplément|toeslag|recargo|supplemento|tillägg|tillæg|dopłat*|ecotax|eco|écotaxe|éco|ecoparticipation|participation|contribution|deposit|pfand|weee|raee|d3e|deee"),
+    (
+        "currency",
+        "currency|währung|waehrung|devise|monnaie|valuta|munt|moneda|divisa|moeda|valute|valutakod|valuutta|walut*|měna|валют*",
+    ),
+    (
+        "stock",
+        "stock|stocks|inventory|onhand|on hand|qoh|soh|atp|lager|lagerbestand|lagerbestände|bestand|bestände|vorrat"
+        "|inventaire|dispo|voorraad|voorraden|existencia|existencias|inventario|estoque|giacenza|giacenze|magazzino|scorte"
+        "|disponibilità|lagersaldo|saldo|lagerstatus|lagerantal|beholdning|lagerbeholdning|varasto|varastosaldo"
+        "|stan magazynowy|stany magazynowe|stan|stany|magazyn*|sklad|skladem|zásob*|остаток|остатки|остатк*|склад*|запас*",
+    ),
+    (
+        "quantity",
+        "quantity|quantities|qty|qnty|qté|units|pcs|pieces|menge|anzahl|stück|stückzahl|stk|quantité|quantite|nombre"
+        "|aantal|hoeveelheid|stuks|cantidad|cant|unidades|uds|quantidade|qtd|quantità|qta|pezzi|pz|antal|mängd|mengde"
+        "|antall|määrä|kpl|ilość|ilosc|szt|sztuk|sztuki|liczba|množství|ks|počet|количеств*|кол|колво|шт|штук",
+    ),
+    (
+        "availability",
+        "availability|available|avail|verfügbarkeit|verfügbar|lieferbarkeit|lieferbar|disponibilité|disponible"
+        "|beschikbaarheid|beschikbaar|leverbaar|leverbaarheid|disponibilidad|disponibilidade|disponível|disponibile"
+        "|tillgänglighet|tillgänglig|disponibel|disponibelt|disponibilt|tilgængelighed|tilgjengelighet|saatavuus|dostępność|dostepnosc|dostępny|dostupnost"
+        "|доступност*|наличи*",
+    ),
+    ("status", "status|state|enabled|active|actif|lifecycle|aktiv|etat|état|statut|estado|stato|attivo|tila|статус*|состояни*|stav|publish|published|activo|actief|aktywn*"),
+    ("reserved", "reserved|allocated|committed|sold|backordered|backorders|reserviert|réservé|gereserveerd|reservado|riservato|impegnato|reserverad|reserveret|varattu|rezerw*|резерв*|verkauft|vendu|vendus|verkocht|vendidos|venduti|sålda|solgt|sprzedan*|продано|safety|reorder|threshold|track|tracked|tracking|tracker|low|bas|mini|minimum|min|maximum|max|alert|alerte|policy|manage|managed|niveau|minimum stock|mindestbestand|meldebestand|damaged"),
+    (
+        "warehouse",
+        "warehouse|warehouses|whse|location|depot|lagerort|lagerplatz|standort|entrepôt|magasin|magazijn|locatie|almacén"
+        "|almacen|bodega|ubicación|armazém|deposito|ubicazione|lagerplats|lagersted|varastopaikka|lokalizacj*",
+    ),
+    (
+        "incoming",
+        "incoming|inbound|on order|onorder|on po|transit|arriving|arrival|arrivals|expected|zulauf|unterwegs|bestellt"
+        "|wareneingang|arrivage|arrivages|attendu|réassort|réapprovisionnement|commande fournisseur|inkomend|onderweg"
+        "|verwacht|besteld|entrante|llegada|tránsito|previsto|chegada|arrivo|arrivi|in arrivo|ordinato|inkommande"
+        "|ankommande|i order|indgående|på vej|bestilt|underveis|innkommende|saapuva|tulossa|w drodze|dostaw*|příjezd"
+        "|naskladnění|поступлен*|в пути|ожида*|restock|replenish*|next",
+    ),
+    ("arrival", "arrival|arrivals|ankunft|arrivage|arrivages|llegada|chegada|arrivo|arrivi|поступлен*"),
+    ("date", "date|dates|datum|dato|fecha|data|dag|päivä|päivämäärä|termin|дат*|eta"),
+    ("eta", "eta"),
+    (
+        "time",
+        "time|times|latency|zeit|zeiten|délai|délais|delai|tijd|tijden|termijn|tiempo|plazo|tempo|tempi|prazo|tid|aika|czas|doba"
+        "|срок*|врем*|days|tage|werktage|jours|dagen|werkdagen|días|giorni|dagar|dage|dager|päivää|dni|dnů|дней|weeks|wochen"
+        "|semaines|weken|semanas|settimane|veckor|uger|hours|stunden",
+    ),
+    (
+        "delivery",
+        "delivery|deliver|shipping|ship|ships|shipment|dispatch|handling|processing|lead|liefer|lieferung|lieferzeit"
+        "|lieferzeiten|versand|livraison|expédition|envoi|levering|lever|levertijd|verzending|bezorging|entrega|envío"
+        "|despacho|consegna|spedizione|evasione|leverans|leveranstid|frakt|levering|leverings|forsendelse|toimitus"
+        "|wysyłk*|dostaw*|realizacji|dodání|doručení|dodací|доставк*|отгрузк*|поставк*|freight|fracht|transport|fulfillment",
+    ),
+    ("leadtime", "lead time|leadtime|lieferzeit|lieferzeiten|levertijd|leveringstid|leveranstid|toimitusaika"),
+    (
+        "package",
+        "package|packages|packaging|packed|packing|pack|parcel|parcels|carton|cartons|ctn|box|boxes|boxed|shipped|pkg"
+        "|verpackung|verpackungs|verpackt|paket|pakete|packstück|packstücke|karton|kartons|kolli|collo|versandmaß|colis"
+        "|emballage|emballé|carton|verpakking|doos|dozen|pakket|pakketten|colli|paquete|paquetes|embalaje|caja|cajas|bulto"
+        "|bultos|embalagem|caixa|volumes|imballo|imballaggio|confezione|scatola|colli|pacco|pacchi|förpackning|förpackningar"
+        "|kartong|kollin|emballage|pakke|pakker|kasse|kasser|emballasje|pakkaus|paketti|kolli|opakowan*|paczk*|karton*"
+        "|balení|krabic*|упаковк*|упаковок|коробк*|коробок|мест",
+    ),
+    ("gross", "gross|brutto|brut|bruto|lordo|bruttovikt|logistic|logistics|logistik|shipping|versand|freight|transport|brut"),
+    ("master", "master|outer|pallet|pallets|palette|paletten|container|containers|umkarton|20ft|40ft|40hq|20gp|40gp|hq|hc|truckload|palet|palett|паллет*"),
+    ("moq", "moq|minimum order|min order|mindestbestellmenge|mindestabnahme|abnahme|minimum|quantité minimum|minimale|bestelhoeveelheid|multiple|multiples|increment|step|incremental|bestelleenheid|case pack|casepack|innerpack"),
+    ("per", "per|je|par|pro|por|za|за|al|pr"),
+    ("assembly", "assembly|assembled|assemble|montage|aufbau|zusammenbau|montiert|zerlegt|montaż*|montáž*|assemblage|monté|monter|montaje|armado|ensamblaje|montagem|assemblaggio|montaggio|monterad|montering|samling|samles|kokoaminen|asennus|сборк*|knocked|rta|kd"),
+    ("required", "required|needed|necessary|erforderlich|nötig|notwendig|requis|requise|nécessaire|vereist|nodig|benodigd|requerido|necesario|requiere|necessaria|richiesto|richiesta|krävs|påkrævet|nødvendig|tarvitaan|wymagan*|nutn*|требует*|необходим*"),
+    ("white_glove", "white glove|whiteglove"),
+    ("freight_class", "freight class|ltl class|nmfc class"),
+    ("stackable", "stackable|stapelbar|empilable|stapelbaar|apilable|impilabile|foldable|klappbar|pliable|adjustable|verstellbar|extendable|ausziehbar"),
+)
