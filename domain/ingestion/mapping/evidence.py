@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.text import PLACEHOLDERS
+from domain.ingestion.vocabulary.concepts import words_of
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY
 from domain.ingestion.vocabulary.headings import plain_words
 from domain.ingestion.vocabulary.senses import Sense
@@ -20,9 +22,11 @@ _DATE: Final = re.compile(
 )
 _STOCK_WORD: Final = re.compile(r"[^\W\d_]{2,}", re.I)
 _PRICE: Final = re.compile(r"[^\d]{0,12}-?\d[\d.,'\s]*[^\d]{0,24}")
+_OUTDOORS: Final = re.compile(r"(?:in|out)door|inside|outside|interior|exterior|innen|aussen|außen|ext[ée]rieur|buiten", re.I)
 _GTIN_LENGTH: Final = re.compile(r"'?\d(?:[\d \-]{6,15})\d(?:\.0)?|\d(?:[.,]\d+)?[eE]\+?\d+")
 _TWO_NUMBERS: Final = re.compile(r"\d[^\d]+\d")
 _CONDITIONS: Final = frozenset("new used refurbished neu gebraucht neuf occasion nieuw gebruikt nuevo usado nuovo usato nowy nowe uzywany ny begagnad brugt brukt uusi новыи б у".split())
+_PLAIN_CATEGORY: Final = 60
 _LONG_TEXT: Final = 160
 _MOST_SEEN: Final = 60
 
@@ -46,6 +50,9 @@ class Traits:
     several: float
     conditions: float
     single: float
+    furnished: float
+    percents: float
+    outdoors: float
     flags: float
 
 
@@ -55,7 +62,7 @@ def _share(test: Callable[[str], object], values: Sequence[str]) -> float:
 
 def traits_of(samples: Sequence[str]) -> Traits | None:
     """The traits of a column's first values; None when all are blank."""
-    values = [value for sample in samples[:_MOST_SEEN] if (value := sample.strip()[:400])]
+    values = [value for sample in samples[:_MOST_SEEN] if (value := sample.strip()[:400]) and value.lower() not in PLACEHOLDERS]
     if not values:
         return None
     return Traits(
@@ -74,8 +81,20 @@ def traits_of(samples: Sequence[str]) -> Traits | None:
         several=_share(_TWO_NUMBERS.search, values),
         conditions=_share(lambda value: plain_words(value) in _CONDITIONS, values),
         flags=_share(lambda value: value in ("0", "1"), values),
+        outdoors=_share(_OUTDOORS.search, values),
+        percents=_share(lambda value: "%" in value and len(value) < _LONG_TEXT, values),
+        furnished=_share(_names_furniture, values),
         single=_share(lambda value: len(value) < 2, values),
     )
+
+
+def _names_furniture(value: str) -> bool:
+    return any("furniture" in word.concepts or "rug" in word.concepts for word in words_of(plain_words(value[:80])))
+
+
+def first_is_type(options: tuple[Sense, ...]) -> bool:
+    """Whether a header says no more than `type`, which may be a category or anything else."""
+    return options[0].field == "category_path" and options[0].rank < _PLAIN_CATEGORY
 
 
 def _measured(traits: Traits) -> bool:
@@ -96,14 +115,17 @@ def _coded(traits: Traits) -> bool:
 
 _MUST: Final[dict[str, Callable[[Traits], bool]]] = {
     **dict.fromkeys((*MONEY, "lead_time_days"), lambda traits: traits.digits >= 0.4 and traits.addresses < 0.5 and traits.long < 0.5),
+    **dict.fromkeys(MONEY, lambda traits: traits.prices >= 0.4),
     **dict.fromkeys(("sku", "mpn", "product_key", "variant_key", "replacement_sku"), _coded),
     **dict.fromkeys(("title", "brand", "collection", "features"), lambda traits: traits.addresses < 0.5 and traits.letters >= 0.3),
     **dict.fromkeys(("colour", "finish", "materials"), _short_words),
-    **dict.fromkeys(("media", "media.hero", "variant_media"), lambda traits: traits.pictures >= 0.3),
+    "description": lambda traits: traits.addresses < 0.5 and traits.percents < 0.4,
+    **dict.fromkeys(("media", "media.hero", "variant_media"), lambda traits: traits.pictures >= 0.3 or (_coded(traits) and traits.bare < 0.5 and traits.single < 0.5)),
     "gtin": lambda traits: traits.gtin_lengths >= 0.4,
     "quantity": lambda traits: traits.addresses < 0.5 and traits.spaced < 0.6 and traits.conditions < 0.5,
     "compliance.country_of_origin": lambda traits: _short_words(traits) and traits.digits < 0.5,
     "weight": _measured,
+    "rug.indoor_outdoor": lambda traits: traits.outdoors > 0,
     "rug.pile_height": _measured,
     "carton_count": _measured,
     "dimensions": lambda traits: _measured(traits) and traits.several >= 0.4,
@@ -131,10 +153,12 @@ def by_evidence(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sen
     """The senses that a column's values allow; of one whose header says nothing, what its values prove."""
     traits = traits_of(samples)
     if traits is None:
-        return options
+        return () if options and first_is_type(options) else options
     if not options:
         return _proven(traits)
     options = _stock_in_words(options, traits)
+    if first_is_type(options) and not traits.furnished:
+        return (replace(options[0], rank=1, field=CONTRADICTED),)
     left = tuple(sense for sense in options if sense.field == IGNORE or not contradicted(sense.field, traits))
     return left if left or not options else (replace(options[0], rank=1, field=CONTRADICTED),)
 
@@ -146,6 +170,9 @@ def _stock_in_words(options: tuple[Sense, ...], traits: Traits) -> tuple[Sense, 
         return (replace(first, field="availability"), *options[1:])
     if first.field == "availability" and traits.bare > 0.9 and traits.flags < 0.9 and first.rank < 100:
         return (replace(first, field="quantity"), *options[1:])
+    if first.field == "quantity" and traits.flags > 0.9 and traits.count > 1:
+        stated = [sense for sense in options if sense.field == "availability"]
+        return (*stated, *(sense for sense in options if sense.field != "availability"))
     return options
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from domain.ingestion.mapping.evidence import CONTRADICTED
+from domain.ingestion.values.amounts import amount_at
 from domain.ingestion.vocabulary.concepts import words_of
 from domain.ingestion.vocabulary.headings import heading, plain_words
 from domain.ingestion.vocabulary.senses import Sense
@@ -21,13 +23,38 @@ _BEARERS: Final = frozenset("item overall furniture rug variant".split())
 _RUG_WORDS: Final = frozenset("rug rugs teppich teppiche tapis vloerkleed alfombra tappeto matta tæppe dywan".split())
 
 
-def among_neighbours(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
+def among_neighbours(
+    headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
+) -> list[tuple[Sense, ...]]:
     """`known` with the senses that only the columns around can tell."""
-    return _shapes(headers, _packages(headers, known))
+    return _shapes(headers, _packages(headers, _feet_and_inches(headers, columns, known)))
 
 
 def _best(options: tuple[Sense, ...]) -> str:
     return options[0].field if options and options[0].rank >= _PRESENT else ""
+
+
+def _feet_and_inches(
+    headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
+) -> list[tuple[Sense, ...]]:
+    """A side whose feet and inches stand in columns of their own is in neither of them."""
+    units: dict[str, set[str]] = {}
+    for header, samples, options in zip(headers, columns, known, strict=True):
+        unit = heading(header).unit
+        if _best(options) in _SIDES and (unit == "ft" or (unit == "in" and _below_a_foot(samples))):
+            units.setdefault(_best(options), set()).add(unit)
+    apart = {field for field, named in units.items() if {"ft", "in"} <= named}
+    return [
+        (replace(options[0], field=CONTRADICTED, rank=1),)
+        if _best(options) in apart and heading(header).unit in ("ft", "in")
+        else options
+        for header, options in zip(headers, known, strict=True)
+    ]
+
+
+def _below_a_foot(samples: Sequence[str]) -> bool:
+    given = [found.value for sample in samples if (found := amount_at(sample.strip(), 0))]
+    return bool(given) and max(given) < 12
 
 
 def _shapes(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:

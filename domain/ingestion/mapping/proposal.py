@@ -79,21 +79,27 @@ def _with_price_code(options: tuple[Sense, ...], words: str, settings: FeedSetti
     )
 
 
-def _blank_last(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sense, ...]:
+def _blank_last(
+    known: Sequence[tuple[Sense, ...]], columns: Sequence[Sequence[str]]
+) -> list[tuple[Sense, ...]]:
     """A column that is blank in every sample gives way to one with the same meaning that is not."""
-    if len(samples) < _ENOUGH or any(sample.strip() for sample in samples):
-        return options
-    return tuple(replace(sense, rank=sense.rank - 30) for sense in options)
+    filled = [any(sample.strip() for sample in samples) for samples in columns]
+    stated = {options[0].field for options, some in zip(known, filled, strict=True) if options and some}
+    return [
+        tuple(replace(sense, rank=sense.rank - 30) for sense in options)
+        if options and not some and len(samples) >= _ENOUGH and options[0].field in stated
+        else options
+        for options, samples, some in zip(known, columns, filled, strict=True)
+    ]
 
 
 def _candidates(
     headers: Sequence[str], columns: Sequence[Sequence[str]], settings: FeedSettings
 ) -> list[tuple[Sense, ...]]:
     known = [by_samples(header, senses(header), samples) for header, samples in zip(headers, columns, strict=True)]
-    if any(sample.strip() for samples in columns for sample in samples):
-        known = [_blank_last(options, samples) for options, samples in zip(known, columns, strict=True)]
+    known = _blank_last(known, columns)
     known = [by_evidence(options, samples) for options, samples in zip(known, columns, strict=True)]
-    known = among_neighbours(headers, known)
+    known = among_neighbours(headers, columns, known)
     known = located(headers, columns, known, settings)
     return [
         _with_price_code(options, plain_words(header), settings) for header, options in zip(headers, known, strict=True)

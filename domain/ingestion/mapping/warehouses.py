@@ -6,6 +6,7 @@ from typing import Final
 
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.values.text import clean
+from domain.ingestion.vocabulary.concepts import words_of
 from domain.ingestion.vocabulary.fields import MONEY
 from domain.ingestion.vocabulary.headings import plain_words
 from domain.ingestion.vocabulary.senses import Sense
@@ -52,6 +53,7 @@ _PLAIN_STOCK: Final = re.compile(r"\d+\+|call|in stock|out of stock|oos", re.I)
 _MONEY: Final = re.compile(r"[$€£]|\d[.,]\d{2}$")
 _KEYS: Final = frozenset(("sku", "gtin", "mpn", "variant_key"))
 _NEVER_PLACES: Final = _KEYS | {"product_key", "title", "gpc_brick"}
+_SAID_OF_PLACES: Final = frozenset(("warehouse", "lang", "stock"))
 _PLAIN: Final = 100
 _LONGEST: Final = 24
 
@@ -153,12 +155,19 @@ def _stock_columns(
     return found
 
 
+def _may_be_place(text: str) -> bool:
+    """Whether words beside a quantity's may name a place: words that headers use for other things do not."""
+    return len(text) <= _LONGEST and (
+        place_named(text) is not None or not any(word.concepts - _SAID_OF_PLACES for word in words_of(plain_words(text)))
+    )
+
+
 def _named_quantities(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> dict[int, str]:
     """Columns that say quantity and place (`Qty NJ`); a single one with an unknown word is no warehouse."""
     found: dict[int, str] = {}
     for position, header in enumerate(headers):
         place = quantity_place(header)
-        if place is None or len(place) > _LONGEST or (known[position] and known[position][0].rank >= 80):
+        if place is None or not _may_be_place(place) or (known[position] and known[position][0].rank >= 80):
             continue
         found[position] = place
     sure = {position for position, place in found.items() if place_named(place)}

@@ -14,6 +14,8 @@ from domain.kernel.money import EXPONENTS
 
 _FIGURES: Final = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _NO_CODES: Final = frozenset(("all", "top", "map", "cup", "try"))
+_LETTERS: Final = {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}
+_HAVING_SIDES: Final = frozenset("package dims size overall item gross".split())
 _UNKNOWN_COSTS: Final = 18
 _MISSPELT_COSTS: Final = 12
 _MOST_UNKNOWN: Final = 3
@@ -41,9 +43,13 @@ def _is_noise(word: str) -> bool:
     return bool(unit_named(word) or weight_unit_named(word)) and not known(word)
 
 
-def _words(text: str) -> list[Word]:
+def words_in(text: str) -> list[Word]:
+    """The words of a heading in plain form with their concepts; figures stand apart, units and currencies are left out."""
     apart = " ".join(word if known(word) else _FIGURES.sub(" ", word) for word in text.split())
-    return [word for word in words_of(apart) if not _is_noise(word.text)]
+    words = [word for word in words_of(apart) if not _is_noise(word.text)]
+    if len(words) > 1 and (side := _LETTERS.get(words[-1].text)) and _HAVING_SIDES & frozenset().union(*(word.concepts for word in words[:-1])):
+        words[-1] = Word(words[-1].text, frozenset((side,)))
+    return words
 
 
 def _fits(rule: Rule, words: Sequence[Word], found: frozenset[str]) -> int | None:
@@ -62,7 +68,7 @@ def _fits(rule: Rule, words: Sequence[Word], found: frozenset[str]) -> int | Non
 @lru_cache(maxsize=16384)
 def read(text: str) -> Reading:
     """What a heading in plain form (`headings.plain_words`) says."""
-    words = _words(text)
+    words = words_in(text)
     found = frozenset().union(*(word.concepts for word in words)) if words else frozenset()
     if not found or sum(not word.concepts for word in words) > _MOST_UNKNOWN:
         return NOT_READ

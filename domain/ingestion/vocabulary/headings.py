@@ -18,6 +18,8 @@ _LETTERS: Final = str.maketrans({"ß": "ss", "ł": "l", "Ł": "l", "ø": "o", "�
 _DIGITS: Final = re.compile(r"(?<![a-z])\d{1,2}(?![a-z])|(?<=[a-z])\d{1,2}\b")
 _CURRENCY_SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp"}
 _NO_UNIT: Final = frozenset(("m", "g", "t", "pie", "pies", "ft"))
+_NUMBER_SIGN: Final = re.compile(r"(?<=[a-z])\s?#(?![\d\w])", re.I)
+_PER: Final = re.compile(r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo)\b)", re.I)
 _MOST_PARTS: Final = 3
 _METAFIELD: Final = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
 
@@ -102,7 +104,8 @@ def heading(text: str) -> Heading:
     raw = re.sub(r"^(?:g:|\{[^}]*\})", "", raw)
     metafield = _METAFIELD.search(raw)
     raw = _METAFIELD.sub(" ", raw)
-    split = _split(raw)
+    raw = _PER.sub(" per ", raw)
+    split = _split(_NUMBER_SIGN.sub(" number", raw))
     full = plain_words(split)
     bare = plain_words(_BRACKET.sub(" ", split)) or full
     bracketed = [word for content in _BRACKET.findall(raw) for word in [*plain_words(content).split(), content.strip()]]

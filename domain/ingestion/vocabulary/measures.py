@@ -196,7 +196,8 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|base material|wood species|seat material|fabric composition|composicion|material composition"
         "|material description|gestellmaterial",
     ),
-    ("materials", 55, "content"),
+    ("materials", 70, "content"),
+    ("rug.indoor_outdoor", 60, "use|usage"),
     (
         "colour",
         100,
@@ -204,6 +205,11 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|primary color|item color|hauptfarbe|colors|colours|upholstery color|fabric color|exact color"
         "|color description|colorway|product colour|farbton|main colour|colour description|bezugsfarbe"
         "|ground color|background color|color del producto|farbname|color #",
+    ),
+    (
+        "colour",
+        55,
+        "color family|colour family|farbfamilie|famille de couleur|color group|main color family",
     ),
     (
         "colour",
@@ -232,7 +238,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "freight_class",
         100,
-        "freight class|ltl class|ltl freight class|shipping class|nmfc class|nmfc freight class|class freight"
+        "freight class|ltl class|ltl freight class|nmfc class|nmfc freight class|class freight"
         "|frt class",
     ),
     (
@@ -265,7 +271,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "rug.indoor_outdoor",
         100,
-        "indoor outdoor|indoor outdoor use|use|usage|indoor or outdoor|rug use|suitable for outdoor|location use"
+        "indoor outdoor|indoor outdoor use|indoor or outdoor|rug use|suitable for outdoor|location use"
         "|inside outside",
     ),
     (

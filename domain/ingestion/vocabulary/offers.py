@@ -48,12 +48,13 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "price",
         100,
-        "price|variant price|unit price|selling price|sell price|current price|web price|online price|our price"
+        "price|variant price|selling price|sell price|current price|web price|online price|our price"
         "|preis|verkaufspreis|vk|vk preis|precio|precio de venta|precio venta|item price|product price"
         "|variants price|offers price|offer price|price amount|price value|afa price|customer price retail"
         "|standard price|precio actual|regular price|prix|normal price|consumer price|store price|price usd"
         "|precio normal|sales price|verkaufspreis brutto|endpreis|precio unitario|price current|final price",
     ),
+    ("price", 58, "unit price"),
     ("price", 60, "amount|base price|list price|retail price|retail|cash price|bruttopreis"),
     (
         "sale_price",

@@ -1,7 +1,7 @@
 """What headers mean: from a heading to the fields it may stand for, best first."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
@@ -43,7 +43,7 @@ _LONGEST: Final = 300
 class Sense:
     """One thing a header may mean: the field, its settings, how strongly (100 is plain), whether it is of a family.
 
-    `surmised`: not every word of the header was understood as it is written.
+    `listed`: the header as a whole is in a list. `surmised`: not every word of it was understood as it is written.
     """
 
     field: str
@@ -51,6 +51,7 @@ class Sense:
     settings: tuple[tuple[str, str], ...] = ()
     prefix: bool = False
     surmised: bool = False
+    listed: bool = False
 
 
 def _index() -> dict[str, list[tuple[str, int]]]:
@@ -68,6 +69,13 @@ def _index() -> dict[str, list[tuple[str, int]]]:
 
 
 _TABLE: Final = _index()
+
+
+def known_headings() -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
+    """Every heading of the lists with the fields it may mean, and how strongly."""
+    for form, options in _TABLE.items():
+        yield form, tuple(options)
+
 
 
 def _numbered_field(field: str, number: int | None, zero_based: bool) -> str:
@@ -183,7 +191,10 @@ def _listed(
         hit = look(form)
         if hit is None:
             continue
-        out = [_sense(field, rank - weaker, hit[0], found, raw) for field, rank in hit[1]]
+        out = [
+            replace(_sense(field, rank - weaker, hit[0], found, raw), listed=not weaker, surmised=bool(weaker))
+            for field, rank in hit[1]
+        ]
         if found.metafield == "product":
             out = [s for s in out if s.field not in _NOT_IN_METAFIELDS and not s.field.startswith("axes")]
         return tuple(sorted(out, key=lambda sense: -sense.rank))
@@ -209,9 +220,10 @@ def _read_senses(reading: Reading, words: str, found: Heading, raw: str) -> tupl
     if not reading.fields:
         return (Sense(IGNORE, 90),)
     form = words if found.index is None else f"{words} #"
+    fields = [(field, rank) for field, rank in reading.fields if not (found.unit and field.endswith("_unit"))]
     surmised = not (reading.spelt and reading.understood)
     return tuple(
-        replace(_sense(field, rank, form, found, raw), surmised=surmised) for field, rank in reading.fields
+        replace(_sense(field, rank, form, found, raw), surmised=surmised) for field, rank in fields
     )
 
 

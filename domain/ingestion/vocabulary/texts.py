@@ -16,7 +16,8 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|variation sku|internal sku|item sku number|supplier item|vendor product number|supplier sku number"
         "|item model|partnumber|itemnumber",
     ),
-    ("sku", 88, "rug id|item #|item|article|artikel|product #|code|model sku|sku upc|style"),
+    ("sku", 88, "rug id|item #|item|article|artikel|product #|code|model sku|sku upc"),
+    ("sku", 60, "style"),
     (
         "sku",
         60,
@@ -45,7 +46,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         100,
         "gtin|upc|ean|barcode|upc code|ean code|gtin code|variant barcode|bar code|gtin #|ean #|upc #|upc a"
         "|upc number|ean number|upc ean|gtin upc|upc gtin|gtin ean|ean upc|gtin number|item upc|product upc"
-        "|upc barcode|ean barcode|strichcode|codigo de barras|jan|isbn|global trade item number|product gtin"
+        "|upc barcode|ean barcode|strichcode|codigo de barras|jan|global trade item number|product gtin"
         "|each upc|unit upc|ean gtin|gtin ean upc|codigo ean|variants barcode|gtins|gtin upc ean or isbn"
         "|gtin upc ean isbn",
     ),
@@ -103,8 +104,9 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|ad copy|marketing copy|romance copy|description html|html description|product details|details"
         "|beschreibung|produktbeschreibung|descripcion|detalle|descripcion del producto|langbeschreibung"
         "|web description|romance|copy|marketing description|item long description|overview|extended description"
-        "|product overview|description long|web copy|content|summary description|about this item|produkttext",
+        "|product overview|description long|web copy|summary description|about this item|produkttext",
     ),
+    ("description", 60, "content"),
     (
         "description",
         60,
@@ -125,7 +127,8 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|product family|family|group name|collection title|line|suite|range|product series|collections"
         "|design name|pattern name|program|series name|family name",
     ),
-    ("collection", 80, "name|pattern|design|linea"),
+    ("collection", 80, "design|linea"),
+    ("tags", 62, "pattern"),
     (
         "category_path",
         100,
@@ -134,13 +137,14 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "category_path",
         90,
-        "type|item type|product group|kategorie|warengruppe|categoria|class name|product types|kategoriepfad|item category",
+        "item type|product group|kategorie|warengruppe|categoria|class name|product types|kategoriepfad|item category",
     ),
     ("category_path", 80, "product category"),
+    ("category_path", 58, "type|typ"),
     (
         "category_path",
         70,
-        "product class|department|merchandise category|web category|tipo|tipo de producto|produkttyp|class"
+        "product class|department|merchandise category|web category|tipo|tipo de producto|produkttyp"
         "|classification",
     ),
     (

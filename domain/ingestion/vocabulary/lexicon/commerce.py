@@ -16,13 +16,14 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "trade",
-        "wholesale|dealer|distributor|trade|reseller|b2b|net|netto|großhandel|händler|haendler|grossiste|revendeur|pro"
+        "wholesale|whls|whsl|whs|wsl|wsp|dealer|distributor|trade|reseller|b2b|großhandel|händler|haendler|grossiste|revendeur|pro"
         "|groothandel|dealerprijs|mayorista|mayoreo|distribuidor|atacado|ingrosso|rivenditore|grossist|engros"
         "|återförsäljare|forhandler|tukku|hurt*|velkoobchod*|опт*|дилер*|партнер*",
     ),
+    ("net", "net|netto|nett|neto"),
     (
         "msrp",
-        "msrp|rrp|srp|uvp|pvpr|ppc|pvc|pvp|adviesprijs|consumentenadviesprijs|vejledende|vejl|veil|veiledende|suositus|rekommenderat|rek"
+        "msrp|mrp|rrp|srp|uvp|pvpr|ppc|pvc|pvp|adviesprijs|consumentenadviesprijs|vejledende|vejl|veil|veiledende|suositus|rekommenderat|rek"
         "|rekpris|cirkapris|ca-pris|ohjehinta|ovh|рц|ррц|мрц|рекоменд*|recommended|suggested|unverbindlich*|empfohlen*"
         "|conseillé|conseille|recommandé|advies|recomendado|sugerido|consigliato|suggerito|rekomendowan*|sugerowan*"
         "|katalogow*|doporučen*|sugg",
@@ -51,9 +52,9 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|tachado|antigo|precedente|originale|barrato|ordinarie|ordinær|ord|tidligare|före|før|förpris|førpris|normaali"
         "|alkuperäinen|star*|pierwotn*|przekreślon*|původní|стар*|до скидки|зачеркнут*",
     ),
-    ("tax", "tax|vat|mwst|ust|steuer|steuersatz|tva|ttc|ht|btw|iva|moms|mva|alv|vat|dph|ндс|gst|sis|sisältää|excl|incl|inkl|exkl|excluding|including|hors|ohne|zzgl|taxes|taxe|taxable|esclusa|inclusa|incluido|heffingen|taxclass"),
+    ("tax", "tax|vat|mwst|ust|steuer|steuersatz|tva|ttc|ht|btw|iva|moms|mva|alv|vat|dph|ндс|gst|sis|sisältää|excl|incl|inkl|exkl|excluding|including|hors|ohne|zzgl|taxes|taxe|taxable|ivato|ivata|ttc|esclusa|inclusa|incluido|heffingen|taxclass"),
     ("rate", "rate|rates|satz|steuersatz|sats|stawka|taux|aliquota|тариф*"),
-    ("discount", "discount|discounts|rabatt|rabatte|remise|korting|descuento|dto|desconto|sconto|sconti|rabat|alennusprosentti|zniżk*|sleva|скидк*|margin|marge|marża|markup|aufschlag|marżę|multiplier|percent|percentage|prozent|pourcentage"),
+    ("discount", "voucher|gutschein|coupon|discount|discounts|rabatt|rabatte|remise|korting|descuento|dto|desconto|sconto|sconti|rabat|alennusprosentti|zniżk*|sleva|скидк*|margin|marge|marża|markup|aufschlag|marżę|multiplier|percent|percentage|prozent|pourcentage"),
     ("surcharge", "surcharge|fee|fees|zuschlag|gebühr|supplément|toeslag|recargo|supplemento|tillägg|tillæg|dopłat*|ecotax|eco|écotaxe|éco|ecoparticipation|participation|contribution|deposit|pfand|weee|raee|d3e|deee"),
     (
         "currency",
@@ -64,7 +65,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "stock|stocks|inventory|onhand|on hand|qoh|soh|atp|lager|lagerbestand|lagerbestände|bestand|bestände|vorrat"
         "|inventaire|dispo|voorraad|voorraden|existencia|existencias|inventario|estoque|giacenza|giacenze|magazzino|scorte"
         "|disponibilità|lagersaldo|saldo|lagerstatus|lagerantal|beholdning|lagerbeholdning|varasto|varastosaldo"
-        "|stan magazynowy|stany magazynowe|stan|stany|magazyn*|sklad|skladem|zásob*|остаток|остатки|остатк*|склад*|запас*",
+        "|stan magazynowy|stany magazynowe|stan|stany|sklad|skladem|zásob*|остаток|остатки|остатк*|склад*|запас*",
     ),
     (
         "quantity",
@@ -74,17 +75,17 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "availability",
-        "availability|available|avail|verfügbarkeit|verfügbar|lieferbarkeit|lieferbar|disponibilité|disponible"
+        "availability|auf lager|en stock|in stock|op voorraad|på lager|i lager|na stanie|в наличии|available|avail|verfügbarkeit|verfügbar|lieferbarkeit|lieferbar|disponibilité|disponible"
         "|beschikbaarheid|beschikbaar|leverbaar|leverbaarheid|disponibilidad|disponibilidade|disponível|disponibile"
         "|tillgänglighet|tillgänglig|disponibel|disponibelt|disponibilt|tilgængelighed|tilgjengelighet|saatavuus|dostępność|dostepnosc|dostępny|dostupnost"
         "|доступност*|наличи*",
     ),
-    ("status", "status|state|enabled|active|actif|lifecycle|aktiv|etat|état|statut|estado|stato|attivo|tila|статус*|состояни*|stav|publish|published|activo|actief|aktywn*"),
-    ("reserved", "reserved|allocated|committed|sold|backordered|backorders|reserviert|réservé|gereserveerd|reservado|riservato|impegnato|reserverad|reserveret|varattu|rezerw*|резерв*|verkauft|vendu|vendus|verkocht|vendidos|venduti|sålda|solgt|sprzedan*|продано|safety|reorder|threshold|track|tracked|tracking|tracker|low|bas|mini|minimum|min|maximum|max|alert|alerte|policy|manage|managed|niveau|minimum stock|mindestbestand|meldebestand|damaged"),
+    ("status", "status|enabled|active|actif|lifecycle|aktiv|etat|état|statut|estado|stato|attivo|tila|статус*|состояни*|stav|publish|published|activo|actief|aktywn*"),
+    ("reserved", "reserved|allocated|committed|sold|backordered|backorders|reserviert|réservé|gereserveerd|reservado|riservato|impegnato|reserverad|reserveret|varattu|rezerw*|резерв*|verkauft|vendu|vendus|verkocht|vendidos|venduti|sålda|solgt|sprzedan*|продано|safety|reorder|threshold|track|tracked|tracking|tracker|low|bas|alert|alerte|policy|manage|managed|niveau|minimum stock|mindestbestand|meldebestand|damaged"),
     (
         "warehouse",
         "warehouse|warehouses|whse|location|depot|lagerort|lagerplatz|standort|entrepôt|magasin|magazijn|locatie|almacén"
-        "|almacen|bodega|ubicación|armazém|deposito|ubicazione|lagerplats|lagersted|varastopaikka|lokalizacj*",
+        "|almacen|bodega|ubicación|armazém|deposito|ubicazione|lagerplats|lagersted|varastopaikka|magazyn*|lokalizacj*",
     ),
     (
         "incoming",
@@ -99,13 +100,13 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("eta", "eta"),
     (
         "time",
-        "time|times|latency|zeit|zeiten|délai|délais|delai|tijd|tijden|termijn|tiempo|plazo|tempo|tempi|prazo|tid|aika|czas|doba"
+        "time|times|latency|zeit|zeiten|délai|délais|delai|tijd|tijden|termijn|frist|tiempo|plazo|tempo|tempi|prazo|tid|aika|czas|doba"
         "|срок*|врем*|days|tage|werktage|jours|dagen|werkdagen|días|giorni|dagar|dage|dager|päivää|dni|dnů|дней|weeks|wochen"
         "|semaines|weken|semanas|settimane|veckor|uger|hours|stunden",
     ),
     (
         "delivery",
-        "delivery|deliver|shipping|ship|ships|shipment|dispatch|handling|processing|lead|liefer|lieferung|lieferzeit"
+        "delivery|dlv|deliver|shipping|ship|ships|shipment|dispatch|handling|processing|lead|liefer|lieferung|lieferzeit"
         "|lieferzeiten|versand|livraison|expédition|envoi|levering|lever|levertijd|verzending|bezorging|entrega|envío"
         "|despacho|consegna|spedizione|evasione|leverans|leveranstid|frakt|levering|leverings|forsendelse|toimitus"
         "|wysyłk*|dostaw*|realizacji|dodání|doručení|dodací|доставк*|отгрузк*|поставк*|freight|fracht|transport|fulfillment",
@@ -122,7 +123,9 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     ("gross", "gross|brutto|brut|bruto|lordo|bruttovikt|logistic|logistics|logistik|shipping|versand|freight|transport|brut"),
     ("master", "master|outer|pallet|pallets|palette|paletten|container|containers|umkarton|20ft|40ft|40hq|20gp|40gp|hq|hc|truckload|palet|palett|паллет*"),
-    ("moq", "moq|minimum order|min order|mindestbestellmenge|mindestabnahme|abnahme|minimum|quantité minimum|minimale|bestelhoeveelheid|multiple|multiples|increment|step|incremental|bestelleenheid|case pack|casepack|innerpack"),
+    ("bound", "min|mini|minimum|max|maxi|maximum|maximal|minimal|maximale|minimale|massimo|minimo|mínimo|máximo|макс*|мин|минимал*"),
+    ("moq", "moq|minimum order|min order|mindestbestellmenge|mindestabnahme|abnahme|quantité minimum|minimale|bestelhoeveelheid|multiple|multiples|increment|step|incremental|bestelleenheid|case pack|casepack|innerpack"),
+    ("returns", "return|returns|rückgabe|retoure|retour|retours|devolución|reso|retur|palautus|zwrot*|возврат*"),
     ("per", "per|je|par|pro|por|za|за|al|pr"),
     ("assembly", "assembly|assembled|assemble|montage|aufbau|zusammenbau|montiert|zerlegt|montaż*|montáž*|assemblage|monté|monter|montaje|armado|ensamblaje|montagem|assemblaggio|montaggio|monterad|montering|samling|samles|kokoaminen|asennus|сборк*|knocked|rta|kd"),
     ("required", "required|needed|necessary|erforderlich|nötig|notwendig|requis|requise|nécessaire|vereist|nodig|benodigd|requerido|necesario|requiere|necessaria|richiesto|richiesta|krävs|påkrævet|nødvendig|tarvitaan|wymagan*|nutn*|требует*|необходим*"),

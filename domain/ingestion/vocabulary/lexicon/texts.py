@@ -3,9 +3,9 @@
 from typing import Final
 
 ENTRIES: Final[tuple[tuple[str, str], ...]] = (
-    ("sku", "sku|skus|артикул*|art nr|art no|art num|art number|art code|art id|cod art|réf art|artikelnr|artnr|artno|itemno|itemnumber|varenummer|varenr|artikelnummer|artikelcode|nimike|tuotekoodi|tuotenumero|indeks"),
-    ("gtin", "gtin|gtins|ean|eans|ean13|ean8|upc|upca|barcode|barcodes|jan|isbn|strichcode|streckkod|stregkode|strekkode|viivakoodi|kod kreskowy|kreskow*|čárový|штрихкод*|штрих|gencod|gencode"),
-    ("mpn", "mpn|han"),
+    ("sku", "sku|skus|артикул*|art nr|art no|art num|art number|art code|art id|cod art|codart|cod articolo|réf art|bestellnr|bestell nr|bestellnummer|order number|order code|artikelnr|artnr|artno|itemno|itemnumber|varenummer|varenr|artikelnummer|artikelcode|nimike|tuotekoodi|tuotenumero|indeks"),
+    ("gtin", "gtin|gtins|ean|eans|ean13|ean8|upc|upca|barcode|barcodes|jan|strichcode|streckkod|stregkode|strekkode|viivakoodi|kod kreskowy|kreskow*|čárový|штрихкод*|штрих|gencod|gencode"),
+    ("mpn", "mpn|mpnr|han"),
     (
         "code",
         "code|codes|number|numbers|no|nr|num|nummer|nummern|identifier|ref|reference|referenz|réf|référence|codice"
@@ -17,7 +17,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("uuid", "uuid|guid|asin|fsn|lid"),
     (
         "name",
-        "name|names|title|titles|titel|bezeichnung|bez|art bez|benennung|nom|intitulé|libellé|désignation|designation|naam|benaming"
+        "name|names|title|titles|titel|bezeichnung|bez|art bez|art name|benennung|nom|intitulé|libellé|désignation|designation|naam|benaming"
         "|nombre|título|titulo|denominación|designação|nome|titolo|denominazione|namn|benämning|navn|betegnelse|nimi|nimike"
         "|otsikko|nazw*|tytuł*|název|наименовани*|названи*|имя|заголов*",
     ),
@@ -37,12 +37,12 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|varor|vare|varer|tuote|tuotteen|produkt*|towar*|artykuł*|zboží|výrobek|товар*|издели*|продукт*|позици*|piece|listing"
         "|furniture|möbel|moebel|meuble|meubles|meubel|meubels|mueble|muebles|mobile|mobili|mebel*|mebl*|nábytek|oferta|oferty|offre|angebot|мебел*",
     ),
-    ("overall", "overall|total|gesamt|ges|totale|totaal|totales|complessivo|complessiva|totalt|samlet|kokonais|całkowit*|celkov*|общ*|global|hors tout|actual|exact|approx|ca|ungefähr|std|head to toe|side to side|front to back|top to bottom|end to end|floor to seat|floor to arm|main|haupt|principal|principale|hoofd|standard|default"),
+    ("overall", "overall|total|gesamt|ges|totale|totaal|totales|complessivo|complessiva|totalt|samlet|kokonais|całkowit*|celkov*|общ*|global|hors tout|actual|exact|approx|ca|ungefähr|std|each|general|generale|absolut|physical|physique|fisico|físico|head to toe|side to side|front to back|top to bottom|end to end|floor to seat|floor to arm|main|haupt|principal|principale|hoofd|standard|default"),
     ("variant", "variant|variants|variante|varianten|variation|variations|option|options|opción|opzione|attribute|attributes|merkmal|attribut|atributo|attributo|kenmerk|egenskap|egenskab|wariant*|cecha|вариант*|разновидност*|variante|характеристик*|модификац*"),
     ("value", "value|values|wert|werte|valeur|valeurs|waarde|valor|valores|valore|valori|värde|værdi|verdi|arvo|wartość|hodnota|значени*|level|levels"),
     ("parent", "parent|master|mutter|vater|stamm|eltern|parente|ouder|padre|родител*|handle|slug|nadrzędn*"),
-    ("group", "family|group|groups|gruppe|gruppen|famille|groupe|groep|familie|familia|grupo|famiglia|gruppo|perhe|ryhmä|grupa|grupy|rodzin*|skupin*|групп*|семейств*"),
-    ("supplier", "supplier|suppl|suppliers|vendor|vendors|lieferant|lieferanten|fournisseur|leverancier|leveranciers|proveedor|fornecedor|fornitore|leverantör|leverantörs|leverandør|toimittaja|dostawc*|dodavatel*|поставщик*|seller|merchant|distributor"),
+    ("group", "family|group|groups|gruppe|gruppen|famille|groupe|groep|familie|familia|grupo|gruppo|perhe|ryhmä|grupa|grupy|rodzin*|skupin*|групп*|семейств*"),
+    ("supplier", "supplier|suppl|vend|suppliers|vendor|vendors|lieferant|lieferanten|fournisseur|leverancier|leveranciers|proveedor|fornecedor|fornitore|leverantör|leverantörs|leverandør|toimittaja|dostawc*|dodavatel*|поставщик*|seller|merchant|distributor"),
     (
         "maker",
         "manufacturer|manufacturers|mfr|mfg|maker|producer|factory|oem|hersteller|herstellers|produzent|werk|fabricant"
@@ -53,13 +53,13 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     (
         "collection",
         "collection|collections|series|serie|serien|line|programm|modellreihe|kollektion|produktlinie|modellfamilie|gamme|série"
-        "|collectie|reeks|lijn|colección|coleccion|línea|linea|coleção|linha|collezione|gamma|kollektion|sarja|mallisto"
+        "|collectie|reeks|lijn|colección|coleccion|línea|linea|coleção|linha|collezione|gamma|famiglia|kollektion|sarja|mallisto"
         "|kolekcj*|seri*|kolekc*|řada|коллекци*|серия|серии|линейк*|suite|range|program",
     ),
     ("model", "model|models|modell|modelle|modèle|modelo|modelos|modello|modelli|malli|modelu|модел*|design|style no"),
     (
         "category",
-        "category|categories|cat|kategorie|kategorien|warengruppe|warengruppen|artikelgruppe|produktgruppe|wgr|catégorie"
+        "category|categories|cat|catg|ctg|kategorie|kategorien|warengruppe|warengruppen|artikelgruppe|produktgruppe|wgr|catégorie"
         "|categorie|catégories|categorieën|rubrik|rubriek|rayon|productgroep|categoría|categorías|categoria|categorias"
         "|sección|categorie|categoria|reparto|tipologia|kategori|kategorier|varugrupp|varegruppe|tuoteryhmä|kategoria"
         "|kategori*|категори*|раздел*|рубрик*|breadcrumb*|department|taxonomy|classification|grupa towarowa|typologie",
@@ -119,7 +119,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("persons", "persons|people|seats|seater|sitzplätze|sitzplatz|personen|places|place|plazas|posti|personer|henkilöä|osób|miejsc|osob|мест"),
     ("age", "age|alter|âge|edad|età|gender|geschlecht|condition|zustand"),
     ("lang", "en|de|fr|nl|es|it|se|sv|dk|da|fi|pl|ru|us|uk|deutsch|english|englisch|ger|eng|fra|ita|esp|german|french|rus|pol|ukr|ua"),
-    ("location_use", "indoor|outdoor|innenbereich|außenbereich|verwendungsbereich|einsatzbereich|usage"),
+    ("location_use", "indoor|outdoor|interior exterior|inside outside|exterior|außen|extérieur|esterno|innenbereich|außenbereich|verwendungsbereich|einsatzbereich|usage"),
     ("construction", "construction|weave|weaving|technique|knüpfart|webart|herstellungsart|fertigung|knoopwijze|tejeduría|lavorazione|vävteknik|vævning|tkania|způsob tkaní|плетени*|ткачеств*"),
     ("rug", "rug|rugs|teppich|teppiche|tapis|vloerkleed|karpet|tapijt|alfombra|tappeto|matta|mattor|tæppe|teppe|matto|dywan*|koberec|ковер|ковр*"),
     (
