@@ -64,7 +64,9 @@ def _print_headers(name: str, headers: list[Header], *, rows: bool) -> None:
             if header.verdict not in ("right", "left"):
                 field = f"{header.column.field} {header.column.confidence:.2f}" if header.column else "-"
                 row = header.row
-                print(f"  {header.verdict:7}{row['header']!r:45}{row['field']:34}{field:34}{row['sample_values'][:40]!r}")
+                print(
+                    f"  {header.verdict:7}{row['header']!r:45}{row['field']:34}{field:34}{row['sample_values'][:40]!r}"
+                )
 
 
 def _next(low: float) -> float:
@@ -93,7 +95,9 @@ def _print_measures(name: str, rows: list[dict[str, str]], *, listed: bool) -> N
     if listed:
         for row, verdict in read:
             if verdict in ("told", "silent"):
-                print(f"  {verdict:7}{row['field']:12}{row['raw'][:60]!r:64}{row['unit_hint'][:24]:26}{row['expected_json'][:90]}")
+                print(
+                    f"  {verdict:7}{row['field']:12}{row['raw'][:60]!r:64}{row['unit_hint'][:24]:26}{row['expected_json'][:90]}"
+                )
 
 
 if __name__ == "__main__":

@@ -22,10 +22,21 @@ from domain.ingestion.vocabulary.senses import known_headings
 
 LABELLED: Final = Path(__file__).with_name("labelled-headers.csv")
 WEIGHTS: Final = Path(__file__).parents[1] / "domain/ingestion/vocabulary/weights.json"
-_NAMES: Final = {"media.url": "media", "media.alt": "media_alt", "media.position": "media_position", "media.hero": "media"}
-_ONE: Final = {"category_path.0": "category_path", "category_path.1": "category_path", "category_path.2": "category_path"}
+_NAMES: Final = {
+    "media.url": "media",
+    "media.alt": "media_alt",
+    "media.position": "media_position",
+    "media.hero": "media",
+}
+_ONE: Final = {
+    "category_path.0": "category_path",
+    "category_path.1": "category_path",
+    "category_path.2": "category_path",
+}
 _ROUNDS, _RATE, _SMALL = 10, 0.3, 0.004
 _SCALE: Final = 0.02
+_FEWEST: Final = 3
+"""Weights below this many units change nothing."""
 _SEED: Final = 20261122
 
 Example = tuple[tuple[str, ...], str]
@@ -33,7 +44,7 @@ Example = tuple[tuple[str, ...], str]
 
 def _label(wanted: str) -> str:
     """The class of a label: its first answer, without the place in a family; what lies outside is OUTSIDE."""
-    first = wanted.split("|")[0].strip()
+    first = wanted.split("|", maxsplit=1)[0].strip()
     if first == "(product_key)":
         return "product_key"
     if first.startswith("(") or first == "external_key":
@@ -92,7 +103,11 @@ def main() -> None:
     examples = [(features(text), label) for text, label in _examples([LABELLED, *options.files])]
     classes, weights = train(examples)
     kept = {
-        feature: {str(place): units for place, weight in sorted(found.items()) if (units := round(weight / _SCALE))}
+        feature: {
+            str(place): units
+            for place, weight in sorted(found.items())
+            if abs(units := round(weight / _SCALE)) >= _FEWEST
+        }
         for feature, found in sorted(weights.items())
     }
     kept = {feature: found for feature, found in kept.items() if found}

@@ -113,7 +113,9 @@ def _readings(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     one.add_argument("file", type=Path, help="CSV, TSV, Excel, JSON, JSON Lines, XML, or one of them in a zip or gzip")
     one.add_argument("--json", action="store_true", help="print mapping, products and problems as one JSON object")
     one.add_argument("--currency", help="of prices that name none (ISO 4217; usd also reads bare sizes as inches)")
-    one.add_argument("--decimal", choices=("dot", "comma", "auto"), default="auto", help="the decimal mark (default: auto)")
+    one.add_argument(
+        "--decimal", choices=("dot", "comma", "auto"), default="auto", help="the decimal mark (default: auto)"
+    )
     one.add_argument("--stream", choices=("catalogue", "stock"), default="catalogue", help="what the file states")
     one.add_argument("--format", help="the file's format, where its content does not tell")
     one.add_argument("--connector", default="csv", help="what reads the file (default: csv, which reads all files)")

@@ -33,13 +33,12 @@ _SPOOLED: Final = 64 << 20
 
 async def read(options: argparse.Namespace) -> int:
     """Exit code 0 when the file could be read and its items have a key, 1 otherwise."""
-    path: Path = options.file
-    if not path.is_file():
-        raise CommandError(f"There is no file {path}.")
-    return await asyncio.to_thread(_read, path, options)
+    return await asyncio.to_thread(_read, options.file, options)
 
 
 def _read(path: Path, options: argparse.Namespace) -> int:
+    if not path.is_file():
+        raise CommandError(f"There is no file {path}.")
     try:
         connectors = connect(
             Path(os.environ.get("JOINERY_PLUGINS", "plugins.toml")), NoNetwork(), product_version=product_version()
@@ -181,13 +180,18 @@ def _print_json(feed: _Feed, out: TextIO) -> int:
         return encode(value).decode()
 
     out.write('{"object":"reading","mappings":[')
-    for number, (sheet, mapping) in enumerate(feed.mappings()):
-        out.write(("," if number else "") + text(_mapping(sheet, mapping)))
+    out.writelines(
+        ("," if number else "") + text(_mapping(sheet, mapping))
+        for number, (sheet, mapping) in enumerate(feed.mappings())
+    )
     out.write('],"products":[')
-    for number, statement in enumerate(feed.products()):
-        out.write((",\n" if number else "\n") + text(_product(statement)))
+    out.writelines(
+        (",\n" if number else "\n") + text(_product(statement)) for number, statement in enumerate(feed.products())
+    )
     problems = ",\n".join(text(_problem(problem)) for problem in feed.problems)
-    out.write(f'],\n"problems":[{problems}],"problem_count":{feed.told},"rows":{feed.rows},"failure":{text(feed.failure)}}}\n')
+    out.write(
+        f'],\n"problems":[{problems}],"problem_count":{feed.told},"rows":{feed.rows},"failure":{text(feed.failure)}}}\n'
+    )
     return 1 if feed.failure else 0
 
 
@@ -198,9 +202,13 @@ def _print_text(feed: _Feed, out: TextIO) -> int:
         for column in mapping.columns:
             settings = " ".join(f"{name}={value}" for name, value in column.settings.items())
             title = " ".join(column.column.split())[:38]
-            out.write(f"  {title:<40}{column.field:<32}{column.tier.value:<10}{column.confidence:>5.0%}  {settings}".rstrip() + "\n")
-        for left in mapping.unmapped:
-            out.write(f"  {' '.join(left.column.split())[:38]:<40}{'-':<32}{left.reason.value}\n")
+            out.write(
+                f"  {title:<40}{column.field:<32}{column.tier.value:<10}{column.confidence:>5.0%}  {settings}".rstrip()
+                + "\n"
+            )
+        out.writelines(
+            f"  {' '.join(left.column.split())[:38]:<40}{'-':<32}{left.reason.value}\n" for left in mapping.unmapped
+        )
     products = variants = offers = 0
     for statement in feed.products():
         products += 1
@@ -209,9 +217,13 @@ def _print_text(feed: _Feed, out: TextIO) -> int:
     if feed.failure:
         out.write(f"\n{feed.failure}\n")
         return 1
-    out.write(f"\n{feed.rows:,} rows: {products:,} products, {variants:,} variants, {offers:,} offers; {feed.told:,} problems\n")
+    out.write(
+        f"\n{feed.rows:,} rows: {products:,} products, {variants:,} variants, {offers:,} offers; {feed.told:,} problems\n"
+    )
     for problem in feed.problems[:_SHOWN]:
-        place = ", ".join(filter(None, (problem.sheet, f"line {problem.line}" if problem.line else None, problem.column)))
+        place = ", ".join(
+            filter(None, (problem.sheet, f"line {problem.line}" if problem.line else None, problem.column))
+        )
         out.write(f"  {problem.problem.value:<18}{place}: {problem.detail}\n")
     if feed.told > _SHOWN:
         out.write(f"  … and {feed.told - _SHOWN:,} more; --json prints them all\n")

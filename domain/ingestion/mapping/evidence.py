@@ -22,11 +22,21 @@ _DATE: Final = re.compile(
 )
 _STOCK_WORD: Final = re.compile(r"[^\W\d_]{2,}", re.I)
 _PRICE: Final = re.compile(r"[^\d]{0,12}-?\d[\d.,'\s]*[^\d]{0,24}")
-_OUTDOORS: Final = re.compile(r"(?:in|out)door|inside|outside|interior|exterior|innen|aussen|außen|ext[ée]rieur|buiten", re.I)
+_OUTDOORS: Final = re.compile(
+    r"(?:in|out)door|inside|outside|interior|exterior|innen|aussen|außen|ext[ée]rieur|buiten", re.I
+)
+_ANSWERS: Final = frozenset(
+    "yes no y n true false ja nein nej nee oui non si no tak nie да нет kylla ei sim nao".split()
+)
+_DAY: Final = re.compile(r"\d{1,4}[-/.] ?\d{1,2}[-/.] ?\d{2,4}|\b(?:kw|uge|week|vecka|uke|tydz)\s?\d", re.I)
 _GTIN_LENGTH: Final = re.compile(r"'?\d(?:[\d \-]{6,15})\d(?:\.0)?|\d(?:[.,]\d+)?[eE]\+?\d+")
 _TWO_NUMBERS: Final = re.compile(r"\d[^\d]+\d")
-_CONDITIONS: Final = frozenset("new used refurbished neu gebraucht neuf occasion nieuw gebruikt nuevo usado nuovo usato nowy nowe uzywany ny begagnad brugt brukt uusi новыи б у".split())
+_CONDITIONS: Final = frozenset(
+    "new used refurbished neu gebraucht neuf occasion nieuw gebruikt nuevo usado nuovo usato nowy nowe uzywany ny begagnad brugt brukt uusi новыи б у".split()
+)
 _PLAIN_CATEGORY: Final = 60
+_ENOUGH: Final = 2
+"""How many values it takes to contradict a price."""
 _LONG_TEXT: Final = 160
 _MOST_SEEN: Final = 60
 
@@ -50,6 +60,8 @@ class Traits:
     several: float
     conditions: float
     single: float
+    answers: float
+    days: float
     furnished: float
     percents: float
     outdoors: float
@@ -62,7 +74,11 @@ def _share(test: Callable[[str], object], values: Sequence[str]) -> float:
 
 def traits_of(samples: Sequence[str]) -> Traits | None:
     """The traits of a column's first values; None when all are blank."""
-    values = [value for sample in samples[:_MOST_SEEN] if (value := sample.strip()[:400]) and value.lower() not in PLACEHOLDERS]
+    values = [
+        value
+        for sample in samples[:_MOST_SEEN]
+        if (value := sample.strip()[:400]) and value.lower() not in PLACEHOLDERS
+    ]
     if not values:
         return None
     return Traits(
@@ -84,6 +100,8 @@ def traits_of(samples: Sequence[str]) -> Traits | None:
         outdoors=_share(_OUTDOORS.search, values),
         percents=_share(lambda value: "%" in value and len(value) < _LONG_TEXT, values),
         furnished=_share(_names_furniture, values),
+        answers=_share(lambda value: plain_words(value) in _ANSWERS, values),
+        days=_share(_DAY.search, values),
         single=_share(lambda value: len(value) < 2, values),
     )
 
@@ -114,13 +132,21 @@ def _coded(traits: Traits) -> bool:
 
 
 _MUST: Final[dict[str, Callable[[Traits], bool]]] = {
-    **dict.fromkeys((*MONEY, "lead_time_days"), lambda traits: traits.digits >= 0.4 and traits.addresses < 0.5 and traits.long < 0.5),
+    **dict.fromkeys(
+        (*MONEY, "lead_time_days"), lambda traits: traits.digits >= 0.4 and traits.addresses < 0.5 and traits.long < 0.5
+    ),
     **dict.fromkeys(MONEY, lambda traits: traits.prices >= 0.4),
     **dict.fromkeys(("sku", "mpn", "product_key", "variant_key", "replacement_sku"), _coded),
-    **dict.fromkeys(("title", "brand", "collection", "features"), lambda traits: traits.addresses < 0.5 and traits.letters >= 0.3),
-    **dict.fromkeys(("colour", "finish", "materials"), _short_words),
+    **dict.fromkeys(
+        ("title", "brand", "collection", "features"),
+        lambda traits: traits.addresses < 0.5 and traits.letters >= 0.3 and traits.answers < 0.6,
+    ),
+    **dict.fromkeys(("colour", "finish", "materials"), lambda traits: _short_words(traits) and traits.answers < 0.6),
     "description": lambda traits: traits.addresses < 0.5 and traits.percents < 0.4,
-    **dict.fromkeys(("media", "media.hero", "variant_media"), lambda traits: traits.pictures >= 0.3 or (_coded(traits) and traits.bare < 0.5 and traits.single < 0.5)),
+    **dict.fromkeys(
+        ("media", "media.hero", "variant_media"),
+        lambda traits: traits.pictures >= 0.3 or (_coded(traits) and traits.bare < 0.5 and traits.single < 0.5),
+    ),
     "gtin": lambda traits: traits.gtin_lengths >= 0.4,
     "quantity": lambda traits: traits.addresses < 0.5 and traits.spaced < 0.6 and traits.conditions < 0.5,
     "compliance.country_of_origin": lambda traits: _short_words(traits) and traits.digits < 0.5,
@@ -131,7 +157,9 @@ _MUST: Final[dict[str, Callable[[Traits], bool]]] = {
     "dimensions": lambda traits: _measured(traits) and traits.several >= 0.4,
     **dict.fromkeys(("dimension_unit", "weight_unit"), lambda traits: traits.digits < 0.5 and traits.long < 0.5),
     **dict.fromkeys(("status", "availability"), lambda traits: traits.conditions < 0.5 and traits.long < 0.5),
-    **dict.fromkeys(("category_path", "category_path.0"), lambda traits: traits.single < 0.5 and traits.addresses < 0.5),
+    **dict.fromkeys(
+        ("category_path", "category_path.0"), lambda traits: traits.single < 0.5 and traits.addresses < 0.5
+    ),
     "discontinued": lambda traits: traits.long < 0.5,
     "assembly_required": lambda traits: traits.long < 0.5 and traits.addresses < 0.5,
 }
@@ -139,14 +167,28 @@ _MUST: Final[dict[str, Callable[[Traits], bool]]] = {
 
 def contradicted(field: str, traits: Traits) -> bool:
     """Whether a column's values cannot be what its header says."""
-    test = _MUST.get(field)
-    if field.endswith(".dimensions"):
-        test = _MUST["dimensions"]
-    if test is None and field.startswith(("dimensions.", "cartons.")):
-        test = _measured
-    if test is None and field.endswith(".eta"):
-        return traits.dates < 0.3
+    test = _test_of(field)
     return test is not None and not test(traits)
+
+
+def _test_of(field: str) -> Callable[[Traits], bool] | None:
+    if field in _MUST:
+        return _MUST[field]
+    if field.endswith(".dimensions"):
+        return _MUST["dimensions"]
+    if field.endswith(".eta"):
+        return lambda traits: traits.dates >= 0.3
+    return _measured if field.startswith(("dimensions.", "cartons.")) else None
+
+
+def _refuted(field: str, traits: Traits) -> bool:
+    """As `contradicted`; a single figure that is none may be what the vendor got wrong."""
+    return contradicted(field, traits) and (traits.count >= _ENOUGH or field not in MONEY)
+
+
+def supported(field: str, traits: Traits) -> bool:
+    """Whether a column's values are what its header says, where that can be told from them."""
+    return _test_of(field) is not None and not contradicted(field, traits)
 
 
 def by_evidence(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sense, ...]:
@@ -159,17 +201,23 @@ def by_evidence(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sen
     options = _stock_in_words(options, traits)
     if first_is_type(options) and not traits.furnished:
         return (replace(options[0], rank=1, field=CONTRADICTED),)
-    left = tuple(sense for sense in options if sense.field == IGNORE or not contradicted(sense.field, traits))
+    left = tuple(sense for sense in options if sense.field == IGNORE or not _refuted(sense.field, traits))
     return left if left or not options else (replace(options[0], rank=1, field=CONTRADICTED),)
 
 
 def _stock_in_words(options: tuple[Sense, ...], traits: Traits) -> tuple[Sense, ...]:
     """A quantity without digits is said in words; an availability of bare numbers is a quantity."""
     first = options[0]
-    if first.field == "quantity" and traits.digits < 0.3 and not any(sense.field == "availability" for sense in options):
+    if (
+        first.field == "quantity"
+        and traits.digits < 0.3
+        and not any(sense.field == "availability" for sense in options)
+    ):
         return (replace(first, field="availability"), *options[1:])
     if first.field == "availability" and traits.bare > 0.9 and traits.flags < 0.9 and first.rank < 100:
         return (replace(first, field="quantity"), *options[1:])
+    if first.field == "incoming.0.quantity" and traits.days >= 0.5:
+        return (replace(first, field="incoming.0.eta"), *options[1:])
     if first.field == "quantity" and traits.flags > 0.9 and traits.count > 1:
         stated = [sense for sense in options if sense.field == "availability"]
         return (*stated, *(sense for sense in options if sense.field != "availability"))

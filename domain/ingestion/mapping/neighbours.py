@@ -19,6 +19,12 @@ _SIDES: Final = {
     "weight": "weight",
 }
 _PRESENT: Final = 60
+_PLAIN: Final = 100
+_LETTER_SETS: Final = {
+    "lph": {"l": "dimensions.width", "p": "dimensions.depth", "h": "dimensions.height"},
+    "svh": {"s": "dimensions.width", "v": "dimensions.height", "h": "dimensions.depth"},
+    "bth": {"b": "dimensions.width", "t": "dimensions.depth", "h": "dimensions.height"},
+}
 _BEARERS: Final = frozenset("item overall furniture rug variant".split())
 _RUG_WORDS: Final = frozenset("rug rugs teppich teppiche tapis vloerkleed alfombra tappeto matta tæppe dywan".split())
 
@@ -27,7 +33,7 @@ def among_neighbours(
     headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
 ) -> list[tuple[Sense, ...]]:
     """`known` with the senses that only the columns around can tell."""
-    return _shapes(headers, _packages(headers, _feet_and_inches(headers, columns, known)))
+    return _shapes(headers, _packages(headers, _letters(headers, _feet_and_inches(headers, columns, known))))
 
 
 def _best(options: tuple[Sense, ...]) -> str:
@@ -52,6 +58,25 @@ def _feet_and_inches(
     ]
 
 
+def _letters(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
+    """Single letters as headers mean what the set of them means: `L P H` is French or Italian, `Š V H` Czech."""
+    letters = {
+        place: words
+        for place, header in enumerate(headers)
+        if (forms := heading(header).forms) and len(words := forms[-1]) == 1
+    }
+    present = set(letters.values())
+    meant = next((sides for named, sides in _LETTER_SETS.items() if set(named) <= present), None)
+    if meant is None:
+        return list(known)
+    return [
+        (Sense(meant[letters[place]], _PLAIN, known[place][0].settings if known[place] else ()),)
+        if letters.get(place) in meant
+        else known[place]
+        for place in range(len(headers))
+    ]
+
+
 def _below_a_foot(samples: Sequence[str]) -> bool:
     given = [found.value for sample in samples if (found := amount_at(sample.strip(), 0))]
     return bool(given) and max(given) < 12
@@ -60,10 +85,18 @@ def _below_a_foot(samples: Sequence[str]) -> bool:
 def _shapes(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
     """A shape is a rug's where other columns speak of rugs; a table's lies outside the catalogue."""
     fields = {_best(options) for options in known}
-    rugs = any(field.startswith("rug.") and field not in ("rug.shape", "rug.construction", "rug.indoor_outdoor") for field in fields)
+    rugs = any(field.startswith("rug.") and field not in ("rug.shape", "rug.indoor_outdoor") for field in fields)
     if rugs or any(_RUG_WORDS & set(plain_words(header).split()) for header in headers):
-        return list(known)
+        return [_rug_size(header, options) for header, options in zip(headers, known, strict=True)]
     return [() if _best(options) == "rug.shape" else options for options in known]
+
+
+def _rug_size(header: str, options: tuple[Sense, ...]) -> tuple[Sense, ...]:
+    """The size of a rug is read as rugs' sizes are written (`5.3 X 7.7` in feet and inches)."""
+    sized = _best(options) in ("axes.Size", "dimensions") and "size" in plain_words(header).split()
+    if not sized or heading(header).unit:
+        return options
+    return (replace(options[0], field="rug.size_text", settings=()), *options)
 
 
 def _packages(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:

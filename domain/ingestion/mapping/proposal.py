@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
+from domain.ingestion.mapping.confidence import confidence_of
 from domain.ingestion.mapping.evidence import CONTRADICTED, by_evidence
 from domain.ingestion.mapping.neighbours import among_neighbours
 from domain.ingestion.mapping.samples import by_samples, with_evidence
+from domain.ingestion.mapping.surmise import by_likeness
 from domain.ingestion.mapping.warehouses import located
-from domain.ingestion.model import Column, FeedSettings, HeaderMapping, Unmapped, UnmappedReason
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
 from domain.ingestion.values.text import as_text, clean
 from domain.ingestion.vocabulary.fields import FAMILIES, IGNORE, KEYS, MONEY, is_field, parse_given
 from domain.ingestion.vocabulary.headings import plain_words
@@ -22,8 +24,15 @@ _FALLBACKS: Final = frozenset(
 _FALLBACK_HEADS: Final = ("dimensions.", "rug.", "compliance.", "cartons.")
 _STOCK_FACTS: Final = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}
 _WEAK: Final = 50
+_SECOND_BEST: Final = 50
 _PLAIN_ENOUGH: Final = 60
-_ALTERNATIVES: Final = MONEY | set(KEYS) | set("title variant_title collection quantity lead_time_days category_path category_path.0 category_path.1".split())
+_ALTERNATIVES: Final = (
+    MONEY
+    | set(KEYS)
+    | set(
+        "title variant_title collection quantity lead_time_days category_path category_path.0 category_path.1".split()
+    )
+)
 """Fields of which a sheet may have several that are not the same: other price levels, other people's numbers."""
 _ENOUGH: Final = 3
 _NO_SKU: Final = frozenset(("product_key", "title", "tags", "variant_key"))
@@ -54,7 +63,9 @@ def _may_repeat(name: str) -> bool:
 
 def _chosen(options: Sequence[Sense], words: str, taken: _Taken) -> Sense | None:
     """The strongest sense that is still free; None when all are taken."""
-    for sense in options:
+    for turn, sense in enumerate(options):
+        if turn and sense.rank < _SECOND_BEST:
+            return None
         if sense.field == IGNORE:
             return sense
         if sense.field == CONTRADICTED:
@@ -79,9 +90,7 @@ def _with_price_code(options: tuple[Sense, ...], words: str, settings: FeedSetti
     )
 
 
-def _blank_last(
-    known: Sequence[tuple[Sense, ...]], columns: Sequence[Sequence[str]]
-) -> list[tuple[Sense, ...]]:
+def _blank_last(known: Sequence[tuple[Sense, ...]], columns: Sequence[Sequence[str]]) -> list[tuple[Sense, ...]]:
     """A column that is blank in every sample gives way to one with the same meaning that is not."""
     filled = [any(sample.strip() for sample in samples) for samples in columns]
     stated = {options[0].field for options, some in zip(known, filled, strict=True) if options and some}
@@ -96,7 +105,10 @@ def _blank_last(
 def _candidates(
     headers: Sequence[str], columns: Sequence[Sequence[str]], settings: FeedSettings
 ) -> list[tuple[Sense, ...]]:
-    known = [by_samples(header, senses(header), samples) for header, samples in zip(headers, columns, strict=True)]
+    known = [
+        by_samples(header, by_likeness(header, senses(header)), samples)
+        for header, samples in zip(headers, columns, strict=True)
+    ]
     known = _blank_last(known, columns)
     known = [by_evidence(options, samples) for options, samples in zip(known, columns, strict=True)]
     known = among_neighbours(headers, columns, known)
@@ -216,7 +228,9 @@ def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: 
         if sense is None or sense.field == IGNORE:
             unmapped.append(Unmapped(place, header, _reason(header, candidates[place], sense)))
             continue
-        mapped.append(Column(place, header, sense.field, dict(sense.settings), prefix=sense.prefix))
+        sure = confidence_of(header, sense, candidates[place], columns[place])
+        tier = MappingTier.FUZZY if sense.surmised else MappingTier.BUILT_IN
+        mapped.append(Column(place, header, sense.field, dict(sense.settings), tier, sense.prefix, sure))
     kept = with_evidence(mapped, columns, settings)
     return HeaderMapping(tuple(headers), tuple(kept), tuple(unmapped), _missing(kept, settings))
 

@@ -73,7 +73,7 @@ def by_samples(header: str, options: tuple[Sense, ...], samples: Sequence[str]) 
     """The senses of a header in the order that its sample values make likely. Without samples nothing changes."""
     given = [sample.strip() for sample in samples if sample.strip()]
     if not given or not options:
-        return options
+        return _moved(options, {"collection": 0}) if len(options) > 1 and options[0].field == "title" else options
     fields = {sense.field for sense in options}
     if fields & _CODES and ("title" in fields or "product_key" in fields or "tags" in fields):
         options = _codes(options, fields, given)

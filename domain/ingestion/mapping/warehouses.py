@@ -53,6 +53,7 @@ _PLAIN_STOCK: Final = re.compile(r"\d+\+|call|in stock|out of stock|oos", re.I)
 _MONEY: Final = re.compile(r"[$€£]|\d[.,]\d{2}$")
 _KEYS: Final = frozenset(("sku", "gtin", "mpn", "variant_key"))
 _NEVER_PLACES: Final = _KEYS | {"product_key", "title", "gpc_brick"}
+_NO_PLACES: Final = frozenset(("out of", "of", "min", "max", "in", "on", "no", "new", "old"))
 _SAID_OF_PLACES: Final = frozenset(("warehouse", "lang", "stock"))
 _PLAIN: Final = 100
 _LONGEST: Final = 24
@@ -157,8 +158,13 @@ def _stock_columns(
 
 def _may_be_place(text: str) -> bool:
     """Whether words beside a quantity's may name a place: words that headers use for other things do not."""
-    return len(text) <= _LONGEST and (
-        place_named(text) is not None or not any(word.concepts - _SAID_OF_PLACES for word in words_of(plain_words(text)))
+    return (
+        len(text) <= _LONGEST
+        and text.lower() not in _NO_PLACES
+        and (
+            place_named(text) is not None
+            or not any(word.concepts - _SAID_OF_PLACES for word in words_of(plain_words(text)))
+        )
     )
 
 

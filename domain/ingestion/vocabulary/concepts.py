@@ -17,9 +17,11 @@ _SHORTEST_PART: Final = 3
 _SHORTEST_COMPOUND: Final = 6
 _SHORTEST_MISSPELT: Final = 6
 _LONGEST_WORD: Final = 60
-_ENDING: Final = 4
+_ENDING: Final = 6
 _LONGEST_PHRASE: Final = 3
-_NO_PARTS: Final = frozenset("den der die das des per pro par por art nom cat doc rea een van age set let top oil ref".split())
+_NO_PARTS: Final = frozenset(
+    "den der die das des per pro par por art nom cat doc rea een van age set let top oil ref".split()
+)
 """Words too common inside other words to be a part of a compound."""
 _STOP: Final = frozenset(
     "of the for to at by with is are as a an and or und oder des der die das den dem im von für fuer zur zum mit du de la le les l"
@@ -67,7 +69,8 @@ def known(word: str) -> Concepts:
     """The concepts of a word (or words, parted by one blank) as it is written; empty when it is not known."""
     found = _WORDS.get(word, _NONE)
     for end in range(max(_SHORTEST_STEM, len(word) - _ENDING), len(word) + 1):
-        if " " not in word[end:]:
+        ending = word[end:]
+        if " " not in ending and (len(ending) < _SHORTEST_PART or ending not in _WORDS):
             found |= _STEMS.get(word[:end], _NONE)
     return found
 

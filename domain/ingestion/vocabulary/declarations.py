@@ -120,7 +120,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|assembly instructions|assembly instructions url|instruction sheet|spec sheet|shipping cost"
         "|shipping price|freight cost|shipping|mc|num variants|inventory tracker|inventory management|row"
         "|row number|priority|sort order|position|is parent|video description|glb|obj|model glb|model obj"
-        "|navigational color|color code|finish code|fabric code|grade|fabric grade"
+        "|color code|finish code|fabric code|grade|fabric grade"
         "|brand img url|brand id|brand created at|brand updated at|index|unnamed #|carton volume|package volume"
         "|quantity per carton|pieces per carton|qty per carton|units per carton|pcs per ctn|pcs ctn"
         "|price valid until|offers url|offers price valid until|currency symbol|shipping volume|pallet quantity"

@@ -14,6 +14,7 @@ from domain.kernel.money import EXPONENTS
 
 _FIGURES: Final = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _NO_CODES: Final = frozenset(("all", "top", "map", "cup", "try"))
+_LOCAL_UNITS: Final = frozenset("руб р мм см кг г гр м zł zl kr kč kc".split())
 _LETTERS: Final = {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}
 _HAVING_SIDES: Final = frozenset("package dims size overall item gross".split())
 _UNKNOWN_COSTS: Final = 18
@@ -38,6 +39,8 @@ NOT_READ: Final = Reading((), understood=False, spelt=True)
 
 def _is_noise(word: str) -> bool:
     """Units and currencies beside the words."""
+    if word in _LOCAL_UNITS:
+        return True
     if word in EXPONENTS:
         return word not in _NO_CODES
     return bool(unit_named(word) or weight_unit_named(word)) and not known(word)
@@ -47,7 +50,11 @@ def words_in(text: str) -> list[Word]:
     """The words of a heading in plain form with their concepts; figures stand apart, units and currencies are left out."""
     apart = " ".join(word if known(word) else _FIGURES.sub(" ", word) for word in text.split())
     words = [word for word in words_of(apart) if not _is_noise(word.text)]
-    if len(words) > 1 and (side := _LETTERS.get(words[-1].text)) and _HAVING_SIDES & frozenset().union(*(word.concepts for word in words[:-1])):
+    if (
+        len(words) > 1
+        and (side := _LETTERS.get(words[-1].text))
+        and _HAVING_SIDES & frozenset().union(*(word.concepts for word in words[:-1]))
+    ):
         words[-1] = Word(words[-1].text, frozenset((side,)))
     return words
 

@@ -14,12 +14,18 @@ from domain.kernel.money import EXPONENTS
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _BRACKET: Final = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 _NOISE: Final = re.compile(r"[^\w%]+|_+")
-_LETTERS: Final = str.maketrans({"ß": "ss", "ł": "l", "Ł": "l", "ø": "o", "Ø": "o", "æ": "ae", "Æ": "ae", "đ": "d", "ı": "i", "œ": "oe"})
+_LETTERS: Final = str.maketrans(
+    {"ß": "ss", "ł": "l", "Ł": "l", "ø": "o", "Ø": "o", "æ": "ae", "Æ": "ae", "đ": "d", "ı": "i", "œ": "oe"}
+)
 _DIGITS: Final = re.compile(r"(?<![a-z])\d{1,2}(?![a-z])|(?<=[a-z])\d{1,2}\b")
 _CURRENCY_SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp"}
 _NO_UNIT: Final = frozenset(("m", "g", "t", "pie", "pies", "ft"))
 _NUMBER_SIGN: Final = re.compile(r"(?<=[a-z])\s?#(?![\d\w])", re.I)
-_PER: Final = re.compile(r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo)\b)", re.I)
+_PER: Final = re.compile(
+    r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo)\b)", re.I
+)
+_CYRILLIC_UNITS: Final = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
+_HUNGARIAN: Final = re.compile(r"^[a-z](?=[A-Z][a-z])")
 _MOST_PARTS: Final = 3
 _METAFIELD: Final = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
 
@@ -49,10 +55,13 @@ def plain_words(text: str) -> str:
 
 def _split(text: str) -> str:
     """Words of camelCase and snake_case; `UPC` and `SKUs` stay whole."""
-    return text if " " in text.strip() else _CAMEL.sub(" ", text)
+    return text if " " in text.strip() else _CAMEL.sub(" ", _HUNGARIAN.sub("", text))
 
 
 def _unit_in(words: list[str], bracketed: list[str]) -> str | None:
+    for word in words:
+        if word in _CYRILLIC_UNITS:
+            return _CYRILLIC_UNITS[word]
     for word in bracketed:
         if unit := unit_named(word) or weight_unit_named(word):
             return unit

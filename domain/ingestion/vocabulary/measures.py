@@ -89,6 +89,8 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "seat depth|seat dp|seat d|sitztiefe|profundidad del asiento|seat depth front to back"
         "|dimensions seat depth|seatdepth fronttoback|profundidad asiento",
     ),
+    ("dimensions.seat_height", 80, "sh"),
+    ("dimensions.seat_depth", 80, "sd"),
     (
         "dimensions.arm_height",
         100,
@@ -105,7 +107,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "weight",
         100,
-        "weight|product weight|item weight|net weight|actual product weight|variant grams|variant weight|gewicht"
+        "n w|nw|weight|product weight|item weight|net weight|actual product weight|variant grams|variant weight|gewicht"
         "|nettogewicht|peso|peso del producto|peso neto|overall product weight|overallproductweight|wt|weight lb"
         "|assembled weight|unit weight|weight value|total weight|produktgewicht|grams|item wt|product wt"
         "|weight net|poids|dimensions weight|variants grams|variants weight|product weight net|artikelgewicht"
@@ -119,7 +121,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "cartons.0.weight",
         90,
-        "shipping weight|ship weight|gross weight|package weight|carton weight|box weight|shipping weight box #"
+        "g w|gw|shipping weight|ship weight|gross weight|package weight|carton weight|box weight|shipping weight box #"
         "|carton weight box #|box # weight|carton # weight|weight box #|package # weight|ship wt|shipping wt"
         "|ctn weight|ctn wt|package weight #|carton wt|packed weight|box weight #|carton weight #"
         "|verpackungsgewicht|versandgewicht|carton gross weight|peso bruto|bruttogewicht|peso del paquete"
@@ -209,7 +211,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "colour",
         55,
-        "color family|colour family|farbfamilie|famille de couleur|color group|main color family",
+        "navigational color|color family|colour family|farbfamilie|famille de couleur|color group|main color family",
     ),
     (
         "colour",
@@ -238,8 +240,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "freight_class",
         100,
-        "freight class|ltl class|ltl freight class|nmfc class|nmfc freight class|class freight"
-        "|frt class",
+        "freight class|ltl class|ltl freight class|nmfc class|nmfc freight class|class freight|frt class",
     ),
     (
         "rug.shape",
@@ -271,8 +272,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "rug.indoor_outdoor",
         100,
-        "indoor outdoor|indoor outdoor use|indoor or outdoor|rug use|suitable for outdoor|location use"
-        "|inside outside",
+        "indoor outdoor|indoor outdoor use|indoor or outdoor|rug use|suitable for outdoor|location use|inside outside",
     ),
     (
         "axes.Size",

@@ -28,9 +28,10 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         100,
         "msrp|full retail price|full retail price msrp|suggested retail|suggested retail price|srp|rrp"
         "|manufacturer suggested retail price|manufacturers suggested retail price|msrp price|list price msrp|uvp"
-        "|unverbindliche preisempfehlung|pvp|pvp sugerido|retail msrp|precio sugerido|retail price msrp"
+        "|unverbindliche preisempfehlung|pvp sugerido|retail msrp|precio sugerido|retail price msrp"
         "|sugg retail|suggested msrp|msrp usd|msrp retail|bruttopreis uvp|recommended retail price",
     ),
+    ("msrp", 80, "pvp"),
     (
         "msrp",
         70,

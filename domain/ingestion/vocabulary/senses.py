@@ -9,14 +9,12 @@ from typing import Final
 from domain.ingestion.values.lengths import INCHES
 from domain.ingestion.values.text import clean
 from domain.ingestion.values.weights import POUNDS
-from domain.ingestion.vocabulary import declarations, measures, offers, texts
+from domain.ingestion.vocabulary import codes, declarations, measures, offers, texts
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY, parse_given
 from domain.ingestion.vocabulary.grammar import Reading, read
 from domain.ingestion.vocabulary.headings import Heading, heading
 
-_SAFE: Final = frozenset(
-    "sku gtin mpn cost msrp map price compare_at sale_price category_path.0 category_path.1".split()
-)
+_SAFE: Final = frozenset("sku gtin mpn cost msrp map price compare_at sale_price".split())
 _DROPPABLE_NOT: Final = frozenset(
     "carton case inner box shipping ship freight min max minimum maximum moq order pack swatch sample accessory "
     "parent old "
@@ -57,6 +55,7 @@ class Sense:
 def _index() -> dict[str, list[tuple[str, int]]]:
     table: dict[str, list[tuple[str, int]]] = {}
     for entries in (
+        codes.ENTRIES,
         texts.ENTRIES,
         declarations.ENTRIES,
         measures.ENTRIES,
@@ -75,7 +74,6 @@ def known_headings() -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
     """Every heading of the lists with the fields it may mean, and how strongly."""
     for form, options in _TABLE.items():
         yield form, tuple(options)
-
 
 
 def _numbered_field(field: str, number: int | None, zero_based: bool) -> str:
@@ -181,7 +179,12 @@ def senses(header: str) -> tuple[Sense, ...]:
     if _LATER_VARIANT.match(raw):
         return (Sense(IGNORE, 100),)
     found = heading(header)
-    return _listed(_hits, 0, found, raw) or _understood(found, raw) or _listed(_after_vendor_name, 15, found, raw) or _guessed(found, raw)
+    return (
+        _listed(_hits, 0, found, raw)
+        or _understood(found, raw)
+        or _listed(_after_vendor_name, 15, found, raw)
+        or _guessed(found, raw)
+    )
 
 
 def _listed(
@@ -222,9 +225,7 @@ def _read_senses(reading: Reading, words: str, found: Heading, raw: str) -> tupl
     form = words if found.index is None else f"{words} #"
     fields = [(field, rank) for field, rank in reading.fields if not (found.unit and field.endswith("_unit"))]
     surmised = not (reading.spelt and reading.understood)
-    return tuple(
-        replace(_sense(field, rank, form, found, raw), surmised=surmised) for field, rank in fields
-    )
+    return tuple(replace(_sense(field, rank, form, found, raw), surmised=surmised) for field, rank in fields)
 
 
 def score_header(cells: Sequence[str]) -> int:

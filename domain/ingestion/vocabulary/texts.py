@@ -119,7 +119,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|product brand|maker|brand label|mfr name|mfg name|mfr|mfg|brands|supplier brand|manufacturer brand"
         "|brand title|item brand|product vendor",
     ),
-    ("brand", 50, "supplier|supplier name|company|lieferant|proveedor|label|brand id"),
+    ("brand", 50, "label"),
     (
         "collection",
         100,
@@ -128,6 +128,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|design name|pattern name|program|series name|family name",
     ),
     ("collection", 80, "design|linea"),
+    ("collection", 55, "name"),
     ("tags", 62, "pattern"),
     (
         "category_path",
@@ -144,8 +145,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "category_path",
         70,
-        "product class|department|merchandise category|web category|tipo|tipo de producto|produkttyp"
-        "|classification",
+        "product class|department|merchandise category|web category|tipo|tipo de producto|produkttyp|classification",
     ),
     (
         "category_path.0",

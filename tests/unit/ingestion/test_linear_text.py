@@ -19,6 +19,7 @@ import domain.ingestion
 from domain.catalogue import search
 from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.mapping.evidence import Traits, traits_of
 from domain.ingestion.model import Column, FeedSettings, Group, HeaderMapping
 from domain.ingestion.normalise import normalise
 from domain.ingestion.vocabulary import fields
@@ -59,6 +60,9 @@ SAMPLES: dict[Any, Any] = {
     Sequence[Sequence[Any]]: [["a"]],
     tuple[Sense, ...]: senses("Size"),
     Sequence[tuple[Sense, ...]]: [senses("Qty")],
+    Sequence[Sense]: senses("Size"),
+    Sense: senses("Size")[0],
+    Traits: traits_of(["1 x 1", "2 x 2"]),
     FeedSettings: FeedSettings(currency="usd", stream="stock"),
 }
 """What to give for a further argument, by its type."""

@@ -22,7 +22,7 @@ def _reasons(mapping: HeaderMapping) -> dict[str, str]:
         ("UPC Code", "gtin"),
         ("\ufeffSKU*", "sku"),
         ("Item #", "sku"),
-        ("Discontinued \nDate", None),
+        ("Discontinued \nDate", "ignore"),
         ("Depth  (inches)", "dimensions.depth"),
         ("quantityOnHand", "quantity"),
         ("wholesale_price", "cost"),
@@ -31,8 +31,8 @@ def _reasons(mapping: HeaderMapping) -> dict[str, str]:
         ("product.title", "title"),
         ("dimensions.width.value", "dimensions.width"),
         ("Acme UPC Code", "gtin"),
-        ("Mattress Width", None),
-        ("Seat Width", None),
+        ("Mattress Width", "ignore"),
+        ("Seat Width", "ignore"),
         ("Seat Height", "dimensions.seat_height"),
         ("Carton Height (Box 2)", "cartons.1.height"),
         ("Shipping Weight (Box 1)", "cartons.0.weight"),
@@ -80,7 +80,8 @@ def test_price_codes_choose_among_price_columns() -> None:
     assert _fields(propose(headers, samples, FeedSettings(currency="usd")))["East"] == "cost"
     chosen = propose(headers, samples, FeedSettings(currency="usd", price_code="west"))
     assert _fields(chosen)["West"] == "cost"
-    assert _reasons(chosen)["East"] == "ambiguous"
+    other = next(column for column in chosen.columns if column.column == "East")
+    assert (other.field, other.settings["alternative"]) == ("cost", "yes")
 
 
 def test_a_title_is_found_among_weaker_columns() -> None:

@@ -5,14 +5,14 @@ from typing import Final
 ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     (
         "price",
-        "price|prices|pricing|preis|preise|prix|tarif|tarifs|tarif|prijs|prijzen|precio|precios|preço|preços|prezzo"
+        "vk|vkp|price|prices|pricing|preis|preise|prix|tarif|tarifs|tarif|prijs|prijzen|precio|precios|preço|preços|prezzo"
         "|prezzi|listino|pris|priser|hinta|hinnat|cena|ceny|cen|цен*|стоимост*|prs",
     ),
     (
         "cost",
         "cost|costs|einkauf|einkaufs|einkaufspreis*|ek|ekp|einstand|einstandspreis|achat|pa|inkoop|inkoops|kostprijs|coste"
         "|costo|custo|compra|acquisto|inköp|inköps|indkøb|indkøbs|innkjøp|innkjøps|kostpris|osto|ostohinta|zakup*|nákup*"
-        "|закуп*|себестоимост*|buying|purchase|purchasing",
+        "|закуп*|себестоимост*|buying|buy|purchase|purchasing",
     ),
     (
         "trade",
@@ -20,22 +20,27 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|groothandel|dealerprijs|mayorista|mayoreo|distribuidor|atacado|ingrosso|rivenditore|grossist|engros"
         "|återförsäljare|forhandler|tukku|hurt*|velkoobchod*|опт*|дилер*|партнер*",
     ),
-    ("net", "net|netto|nett|neto"),
+    ("free", "free|frei|freier|vrije|vrij|libre|libero|fritt|fri|ledig|свободн*"),
+    ("sold_out", "out of stock|sold out|ausverkauft|épuisé|uitverkocht|agotado|esaurito"),
+    ("net", "нетто|net|netto|nett|neto"),
     (
         "msrp",
         "msrp|mrp|rrp|srp|uvp|pvpr|ppc|pvc|pvp|adviesprijs|consumentenadviesprijs|vejledende|vejl|veil|veiledende|suositus|rekommenderat|rek"
-        "|rekpris|cirkapris|ca-pris|ohjehinta|ovh|рц|ррц|мрц|рекоменд*|recommended|suggested|unverbindlich*|empfohlen*"
+        "|rekpris|cirkapris|ca-pris|ohjehinta|ovh|рц|ррц|мрц|рекоменд*|recommended|suggested|unverbindlich*|unverb|preisempf*|moc|empfohlen*"
         "|conseillé|conseille|recommandé|advies|recomendado|sugerido|consigliato|suggerito|rekomendowan*|sugerowan*"
         "|katalogow*|doporučen*|sugg",
     ),
     ("map", "map|imap|umap|emap|mapp|miap|minimum advertised"),
-    ("list", "list|liste|listen|listenpreis|catalog|catalogue|katalog|lijst|lijstprijs|lista|listino|listpris|listpriset|cennik*|прайс*|каталож*|public|publiek"),
+    (
+        "list",
+        "list|liste|listen|listenpreis|catalog|catalogue|katalog|lijst|lijstprijs|lista|listino|listpris|listpriset|cennik*|прайс*|каталож*|public|publiek",
+    ),
     (
         "retail",
-        "retail|selling|sell|sales|consumer|customer|webshop|web|website|online|store|shop|regular|current|vk|vkp|verkauf"
+        "retail|selling|sell|sales|consumer|customer|webshop|web|website|online|store|shop|regular|current|verkauf"
         "|verkaufs|endkunden|kunden|laden|brutto|bruttopreis|abhol|mitnahme|werbe|auszeichnungs|vente|public|boutique"
         "|verkoop|winkel|consumenten|venta|publico|público|tienda|venda|vendita|pubblico|dettaglio|försäljning"
-        "|försäljnings|butik|butiks|salg|salgs|udsalg|udsalgs|utsalg|utsalgs|kunde|myynti|vähittäis|sprzedaż*|detal*"
+        "|försäljnings|butik|butiks|salg|salgs|udsalg|udsalgs|utsalg|utsalgs|utpris|kunde|myynti|vähittäis|sprzedaż*|detal*"
         "|prodej*|maloobchod*|розничн*|продаж*|розниц*|rozn*",
     ),
     (
@@ -47,15 +52,24 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "old",
-        "old|was|original|compare|before|previous|former|strikethrough|strike|msrp was|crossed|streich|statt|alt|alter"
-        "|ursprungs|ursprünglich|ancien|avant|barré|origine|oude|van|oorspronkelijk|doorgestreept|anterior|antes"
+        "pseudo|old|was|original|compare|before|previous|former|strikethrough|strike through|strike|msrp was|crossed|streich|statt|alt|alter"
+        "|ursprungs|ursprünglich|ancien|avant|barré|origine|oude|oorspronkelijk|doorgestreept|anterior|antes"
         "|tachado|antigo|precedente|originale|barrato|ordinarie|ordinær|ord|tidligare|före|før|förpris|førpris|normaali"
         "|alkuperäinen|star*|pierwotn*|przekreślon*|původní|стар*|до скидки|зачеркнут*",
     ),
-    ("tax", "tax|vat|mwst|ust|steuer|steuersatz|tva|ttc|ht|btw|iva|moms|mva|alv|vat|dph|ндс|gst|sis|sisältää|excl|incl|inkl|exkl|excluding|including|hors|ohne|zzgl|taxes|taxe|taxable|ivato|ivata|ttc|esclusa|inclusa|incluido|heffingen|taxclass"),
+    (
+        "tax",
+        "tax|vat|mwst|ust|steuer|steuersatz|tva|ttc|ht|btw|iva|moms|mva|alv|vat|dph|ндс|gst|sis|sisältää|ekskl|eks|escl|bez dph|s dph|без ндс|с ндс|excl|incl|inkl|exkl|excluding|including|hors|ohne|zzgl|taxes|taxe|taxable|ivato|ivata|ttc|esclusa|inclusa|incluido|heffingen|taxclass",
+    ),
     ("rate", "rate|rates|satz|steuersatz|sats|stawka|taux|aliquota|тариф*"),
-    ("discount", "voucher|gutschein|coupon|discount|discounts|rabatt|rabatte|remise|korting|descuento|dto|desconto|sconto|sconti|rabat|alennusprosentti|zniżk*|sleva|скидк*|margin|marge|marża|markup|aufschlag|marżę|multiplier|percent|percentage|prozent|pourcentage"),
-    ("surcharge", "surcharge|fee|fees|zuschlag|gebühr|supplément|toeslag|recargo|supplemento|tillägg|tillæg|dopłat*|ecotax|eco|écotaxe|éco|ecoparticipation|participation|contribution|deposit|pfand|weee|raee|d3e|deee"),
+    (
+        "discount",
+        "voucher|gutschein|coupon|discount|discounts|rabatt|rabatte|remise|korting|descuento|dto|desconto|sconto|sconti|rabat|alennusprosentti|zniżk*|sleva|скидк*|margin|marge|marża|markup|aufschlag|marżę|multiplier|percent|percentage|prozent|pourcentage",
+    ),
+    (
+        "surcharge",
+        "surcharge|fee|fees|zuschlag|gebühr|supplément|toeslag|recargo|supplemento|tillägg|tillæg|dopłat*|ecotax|eco|écotaxe|éco|ecoparticipation|participation|contribution|deposit|pfand|weee|raee|d3e|deee",
+    ),
     (
         "currency",
         "currency|währung|waehrung|devise|monnaie|valuta|munt|moneda|divisa|moeda|valute|valutakod|valuutta|walut*|měna|валют*",
@@ -65,7 +79,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "stock|stocks|inventory|onhand|on hand|qoh|soh|atp|lager|lagerbestand|lagerbestände|bestand|bestände|vorrat"
         "|inventaire|dispo|voorraad|voorraden|existencia|existencias|inventario|estoque|giacenza|giacenze|magazzino|scorte"
         "|disponibilità|lagersaldo|saldo|lagerstatus|lagerantal|beholdning|lagerbeholdning|varasto|varastosaldo"
-        "|stan magazynowy|stany magazynowe|stan|stany|sklad|skladem|zásob*|остаток|остатки|остатк*|склад*|запас*",
+        "|stan magazynowy|stany magazynowe|stan|stany|sklad|skladem|zásob*|остаток|остатки|остатк*|на складе|запас*",
     ),
     (
         "quantity",
@@ -80,18 +94,24 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|tillgänglighet|tillgänglig|disponibel|disponibelt|disponibilt|tilgængelighed|tilgjengelighet|saatavuus|dostępność|dostepnosc|dostępny|dostupnost"
         "|доступност*|наличи*",
     ),
-    ("status", "status|enabled|active|actif|lifecycle|aktiv|etat|état|statut|estado|stato|attivo|tila|статус*|состояни*|stav|publish|published|activo|actief|aktywn*"),
-    ("reserved", "reserved|allocated|committed|sold|backordered|backorders|reserviert|réservé|gereserveerd|reservado|riservato|impegnato|reserverad|reserveret|varattu|rezerw*|резерв*|verkauft|vendu|vendus|verkocht|vendidos|venduti|sålda|solgt|sprzedan*|продано|safety|reorder|threshold|track|tracked|tracking|tracker|low|bas|alert|alerte|policy|manage|managed|niveau|minimum stock|mindestbestand|meldebestand|damaged"),
+    (
+        "status",
+        "status|enabled|active|actif|lifecycle|aktiv|statut|estado|stato|attivo|tila|статус*|состояни*|stav|publish|published|activo|actief|aktywn*",
+    ),
+    (
+        "reserved",
+        "suivi|reserved|allocated|committed|sold|backordered|backorders|reserviert|réservé|gereserveerd|reservado|riservato|impegnato|reserverad|reserveret|varattu|rezerw*|резерв*|verkauft|vendu|vendus|verkocht|vendidos|venduti|sålda|solgt|sprzedan*|продано|safety|reorder|threshold|track|tracked|tracking|tracker|low|bas|alert|alerte|policy|manage|managed|niveau|minimum stock|mindestbestand|meldebestand|damaged",
+    ),
     (
         "warehouse",
         "warehouse|warehouses|whse|location|depot|lagerort|lagerplatz|standort|entrepôt|magasin|magazijn|locatie|almacén"
-        "|almacen|bodega|ubicación|armazém|deposito|ubicazione|lagerplats|lagersted|varastopaikka|magazyn*|lokalizacj*",
+        "|almacen|bodega|ubicación|armazém|deposito|ubicazione|lagerplats|lagersted|varastopaikka|magazyn*|lokalizacj*|склад*",
     ),
     (
         "incoming",
-        "incoming|inbound|on order|onorder|on po|transit|arriving|arrival|arrivals|expected|zulauf|unterwegs|bestellt"
+        "incoming|inbound|on water|afloat|приход*|saapumis|on order|onorder|on po|transit|arriving|arrival|arrivals|expected|zulauf|unterwegs|bestellt"
         "|wareneingang|arrivage|arrivages|attendu|réassort|réapprovisionnement|commande fournisseur|inkomend|onderweg"
-        "|verwacht|besteld|entrante|llegada|tránsito|previsto|chegada|arrivo|arrivi|in arrivo|ordinato|inkommande"
+        "|verwacht|besteld|bestelling|forventet|förväntad|förväntat|entrante|llegada|tránsito|previsto|chegada|arrivo|arrivi|in arrivo|ordinato|inkommande"
         "|ankommande|i order|indgående|på vej|bestilt|underveis|innkommende|saapuva|tulossa|w drodze|dostaw*|příjezd"
         "|naskladnění|поступлен*|в пути|ожида*|restock|replenish*|next",
     ),
@@ -100,36 +120,65 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("eta", "eta"),
     (
         "time",
-        "time|times|latency|zeit|zeiten|délai|délais|delai|tijd|tijden|termijn|frist|tiempo|plazo|tempo|tempi|prazo|tid|aika|czas|doba"
+        "w ciągu|gg|time|times|latency|zeit|zeiten|délai|délais|delai|tijd|tijden|termijn|frist|tiempo|plazo|tempo|tempi|prazo|tid|aika|czas|doba"
         "|срок*|врем*|days|tage|werktage|jours|dagen|werkdagen|días|giorni|dagar|dage|dager|päivää|dni|dnů|дней|weeks|wochen"
         "|semaines|weken|semanas|settimane|veckor|uger|hours|stunden",
     ),
     (
         "delivery",
-        "delivery|dlv|deliver|shipping|ship|ships|shipment|dispatch|handling|processing|lead|liefer|lieferung|lieferzeit"
+        "beschaffung|delivery|dlv|deliver|shipping|ship|ships|shipment|dispatch|handling|processing|preparation|préparation|preparación|preparazione|przygotowan*|bearbeitung|lead|liefer|lieferung|lieferzeit"
         "|lieferzeiten|versand|livraison|expédition|envoi|levering|lever|levertijd|verzending|bezorging|entrega|envío"
         "|despacho|consegna|spedizione|evasione|leverans|leveranstid|frakt|levering|leverings|forsendelse|toimitus"
         "|wysyłk*|dostaw*|realizacji|dodání|doručení|dodací|доставк*|отгрузк*|поставк*|freight|fracht|transport|fulfillment",
     ),
-    ("leadtime", "lead time|leadtime|lieferzeit|lieferzeiten|levertijd|leveringstid|leveranstid|toimitusaika"),
+    (
+        "leadtime",
+        "délai|délais|lead time|leadtime|lieferzeit|lieferzeiten|levertijd|leveringstid|leveranstid|toimitusaika",
+    ),
     (
         "package",
-        "package|packages|packaging|packed|packing|pack|parcel|parcels|carton|cartons|ctn|box|boxes|boxed|shipped|pkg"
+        "rolled|gerollt|roulé|package|packages|packaging|packed|packing|pack|parcel|parcels|carton|cartons|ctn|box|boxes|boxed|shipped|pkg"
         "|verpackung|verpackungs|verpackt|paket|pakete|packstück|packstücke|karton|kartons|kolli|collo|versandmaß|colis"
         "|emballage|emballé|carton|verpakking|doos|dozen|pakket|pakketten|colli|paquete|paquetes|embalaje|caja|cajas|bulto"
         "|bultos|embalagem|caixa|volumes|imballo|imballaggio|confezione|scatola|colli|pacco|pacchi|förpackning|förpackningar"
         "|kartong|kollin|emballage|pakke|pakker|kasse|kasser|emballasje|pakkaus|paketti|kolli|opakowan*|paczk*|karton*"
         "|balení|krabic*|упаковк*|упаковок|коробк*|коробок|мест",
     ),
-    ("gross", "gross|brutto|brut|bruto|lordo|bruttovikt|logistic|logistics|logistik|shipping|versand|freight|transport|brut"),
-    ("master", "master|outer|pallet|pallets|palette|paletten|container|containers|umkarton|20ft|40ft|40hq|20gp|40gp|hq|hc|truckload|palet|palett|паллет*"),
-    ("bound", "min|mini|minimum|max|maxi|maximum|maximal|minimal|maximale|minimale|massimo|minimo|mínimo|máximo|макс*|мин|минимал*"),
-    ("moq", "moq|minimum order|min order|mindestbestellmenge|mindestabnahme|abnahme|quantité minimum|minimale|bestelhoeveelheid|multiple|multiples|increment|step|incremental|bestelleenheid|case pack|casepack|innerpack"),
+    (
+        "gross",
+        "gross|brutto|brut|bruto|lordo|bruttovikt|брутто|logistic|logistics|logistik|shipping|versand|freight|transport|brut",
+    ),
+    (
+        "master",
+        "master|outer|pallet|pallets|palette|paletten|container|containers|cont|umkarton|20ft|40ft|40hq|20gp|40gp|hq|hc|truckload|palet|palett|паллет*",
+    ),
+    (
+        "bound",
+        "min|mini|minimum|max|maxi|maximum|maximal|minimal|maximale|minimale|massimo|minimo|mínimo|máximo|макс*|мин|минимал*",
+    ),
+    (
+        "moq",
+        "moq|minimum order|min order|mindestbestellmenge|mindestabnahme|abnahme|quantité minimum|bestelhoeveelheid|multiple|multiples|increment|step|incremental|bestelleenheid",
+    ),
+    ("casepack", "case pack|casepack|innerpack|inner pack"),
     ("returns", "return|returns|rückgabe|retoure|retour|retours|devolución|reso|retur|palautus|zwrot*|возврат*"),
-    ("per", "per|je|par|pro|por|za|за|al|pr"),
-    ("assembly", "assembly|assembled|assemble|montage|aufbau|zusammenbau|montiert|zerlegt|montaż*|montáž*|assemblage|monté|monter|montaje|armado|ensamblaje|montagem|assemblaggio|montaggio|monterad|montering|samling|samles|kokoaminen|asennus|сборк*|knocked|rta|kd"),
-    ("required", "required|needed|necessary|erforderlich|nötig|notwendig|requis|requise|nécessaire|vereist|nodig|benodigd|requerido|necesario|requiere|necessaria|richiesto|richiesta|krävs|påkrævet|nødvendig|tarvitaan|wymagan*|nutn*|требует*|необходим*"),
+    ("per", "per|je|par|pro|за"),
+    (
+        "assembly",
+        "assembly|assemble|montage|aufbau|zusammenbau|montaż*|montáž*|assemblage|monter|monteren|montaje|ensamblaje|ensamblado|armado|montagem|assemblaggio|montaggio|montering|samling|samles|kokoaminen|asennus|сборк*|knocked|rta|kd",
+    ),
+    (
+        "assembled",
+        "assembled|preassembled|monté|montiert|vormontiert|zerlegt|montato|montado|monterad|omonterad|samlet|usamlet|gemonteerd|smontato|zmontowan*|собран*|в сборе",
+    ),
+    (
+        "required",
+        "required|needed|necessary|erforderlich|nötig|notwendig|requis|requise|nécessaire|vereist|nodig|benodigd|requerido|necesario|requiere|necessaria|richiesto|richiesta|krävs|påkrævet|nødvendig|tarvitaan|wymagan*|nutn*|требует*|необходим*",
+    ),
     ("white_glove", "white glove|whiteglove"),
     ("freight_class", "freight class|ltl class|nmfc class"),
-    ("stackable", "stackable|stapelbar|empilable|stapelbaar|apilable|impilabile|foldable|klappbar|pliable|adjustable|verstellbar|extendable|ausziehbar"),
+    (
+        "stackable",
+        "stackable|stapelbar|empilable|stapelbaar|apilable|impilabile|foldable|klappbar|pliable|adjustable|verstellbar|extendable|ausziehbar",
+    ),
 )

@@ -39,7 +39,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "dims",
-        "dimension*|dims|dim|measurement*|abmessung*|abm|maße|mesures|encombrement|afmeting*|afm|medidas|medida|mesure"
+        "mea|measure|measures|dimension*|dims|dim|measurement*|abmessung*|abm|maße|mesures|encombrement|afmeting*|afm|medidas|medida|mesure"
         "|dimensões|dimensione|dimensioni|misure|misura|ingombro|mått|måtten|mål|mitat|mitta|wymiar*|rozměr*|габарит*",
     ),
     (
@@ -54,38 +54,113 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|kubatura|objem|объем*|inhoud",
     ),
     ("area", "area|sqft|sqm|m2|fläche|superficie|oppervlakte|powierzchnia|площад*"),
-    ("capacity", "capacity|load|traglast|tragfähigkeit|belastbarkeit|belastbar|charge|capacité|draagvermogen|belasting|carga|capacidad|portata|capienza|udźwig|obciążenie|nośność|nosnost|нагрузк*|вместимост*|грузоподъ*|bärkraft|maxbelastning|belastning|kantavuus|kuormitus"),
+    (
+        "capacity",
+        "capacity|load|traglast|tragfähigkeit|belastbarkeit|belastbar|charge|capacité|draagvermogen|belasting|carga|capacidad|portata|capienza|udźwig|obciążenie|nośność|nosnost|нагрузк*|вместимост*|грузоподъ*|bärkraft|maxbelastning|belastning|kantavuus|kuormitus",
+    ),
     ("angle", "angle|swivel|winkel|recline|tilt"),
-    ("seat", "seat|seating|sitz|sitzfläche|sitzflächen|sitzen|assise|siège|zit|zitting|asiento|seduta|sedile|assento|sits|sitt|sæde|sete|sitte|istuin|istuimen|istuinkorkeus|siedzisk*|sedák*|sedu|сиденья|сиденье|сидения|сидень*|посадк*"),
-    ("arm", "arm|arms|armrest|armrests|armlehne|armlehnen|armlehn|accoudoir|accoudoirs|armleuning|armleuningen|brazo|brazos|reposabrazos|apoyabrazos|bracciolo|braccioli|braço|armstöd|armlæn|armlene|käsinoja|podłokietnik*|područk*|подлокотник*"),
-    ("back", "back|backrest|rücken|rückenlehne|lehne|lehnen|dossier|rugleuning|respaldo|schienale|encosto|ryggstöd|ryg|rygg|ryglæn|selkänoja|oparci*|opěradl*|спинк*"),
-    ("leg", "leg|legs|foot|feet|fuß|füße|füßen|bein|beine|beinen|pied|pieds|piètement|poot|poten|pata|patas|gamba|gambe|piedi|piede|perna|pernas|pés|ben|benen|jalka|jalat|jalan|noga|nogi|nóg|nóżki|nožk*|ножк*|ножек|опор*|kufe|kufen"),
-    ("frame", "frame|frames|gestell|gestelle|rahmen|korpus|structure|châssis|cadre|onderstel|frame|romp|estructura|armazón|struttura|telaio|estrutura|stomme|stativ|stel|ramme|runko|rama|ramy|stelaż*|korpus*|rám|konstrukcj*|каркас*|корпус*|рама|рамы|carcase|carcass"),
-    ("base", "base|pedestal|untergestell|sockel|socle|embase|voet|sokkel|basamento|bas|fod|jalusta|podstaw*|podnož*|основани*|подстоль*"),
-    ("tabletop", "tabletop|worktop|top|tischplatte|platte|arbeitsplatte|plateau|tafelblad|blad|tablero|encimera|piano|bordsskiva|skiva|bordplade|plade|blat|blatu|deska|столешниц*"),
-    ("front", "front|fronts|door|doors|tür|türen|façade|portes|porte|deur|deuren|puerta|puertas|anta|ante|lucka|dörr|låge|drzwi|dveře|фасад*|двер*"),
-    ("drawer", "drawer|drawers|schublade|schubladen|schubkasten|schubkästen|tiroir|tiroirs|lade|laden|cajón|cajones|cassetto|cassetti|gaveta|låda|lådor|skuffe|skuffer|laatikko|szuflad*|zásuvk*|ящик*"),
-    ("shelf", "shelf|shelves|shelving|einlegeboden|einlegeböden|fach|fächer|regalboden|étagère|étagères|plank|planken|legplank|estante|estantes|balda|ripiano|ripiani|hylla|hyllplan|hylde|hylder|hylly|półk*|polic*|полк*"),
-    ("mattress", "mattress|mattresses|matratze|matratzen|matelas|matras|matrassen|colchón|materasso|colchão|madrass|madras|patja|materac*|matrac*|матрас*|sleeping|liegefläche|liegeflächen|liege|couchage|ligvlak|slaapmaat|slaapgedeelte|spalni*|спальн*"),
-    ("cushion", "cushion|cushions|pillow|pillows|kissen|polster|coussin|coussins|kussen|kussens|cojín|cojines|cuscino|cuscini|almofada|kudde|dyna|pude|hynde|tyyny|poduszk*|polštář*|подушк*"),
-    ("headboard", "headboard|kopfteil|tête|hoofdbord|cabecero|testiera|cabeceira|sänggavel|gavel|sengegavl|zagłów*|čelo|изголовь*"),
-    ("insert", "leaf|leaves|extension|extensions|ansteckplatte|einlegeplatte|rallonge|rallonges|verlengblad|inlegblad|extensible|prolunga|allunga|iläggsskiva|tillægsplade|wkład*|вставк*|раскладн*"),
-    ("shade", "shade|lampshade|schirm|lampenschirm|abat|jour|lampenkap|pantalla|paralume|lampskärm|skærm|abażur|klosz|плафон*|абажур*"),
+    (
+        "seat",
+        "seat|seating|sitz|sitzfläche|sitzflächen|sitzen|assise|siège|zit|zitting|asiento|seduta|sedile|assento|sits|sitt|sæde|sete|sitte|istuin|istuimen|istuinkorkeus|siedzisk*|sedák*|sedu|сиденья|сиденье|сидения|сидень*|посадк*",
+    ),
+    (
+        "arm",
+        "arm|arms|armrest|armrests|armlehne|armlehnen|armlehn|accoudoir|accoudoirs|armleuning|armleuningen|brazo|brazos|reposabrazos|apoyabrazos|bracciolo|braccioli|braço|armstöd|armlæn|armlene|käsinoja|podłokietnik*|područk*|подлокотник*",
+    ),
+    (
+        "back",
+        "back|backrest|rücken|rückenlehne|lehne|lehnen|dossier|rugleuning|respaldo|schienale|encosto|ryggstöd|ryg|rygg|ryglæn|selkänoja|oparci*|opěradl*|спинк*",
+    ),
+    (
+        "leg",
+        "leg|legs|foot|feet|fuß|füße|füßen|bein|beine|beinen|pied|pieds|piètement|poot|poten|pata|patas|gamba|gambe|piedi|piede|perna|pernas|pés|ben|benen|jalka|jalat|jalan|noga|nogi|nóg|nóżki|nožk*|ножк*|ножек|опор*|kufe|kufen",
+    ),
+    (
+        "frame",
+        "frame|frames|gestell|gestelle|rahmen|korpus|structure|châssis|cadre|onderstel|frame|romp|estructura|armazón|struttura|telaio|estrutura|stomme|stativ|stel|ramme|runko|rama|ramy|stelaż*|korpus*|rám|konstrukcj*|каркас*|корпус*|рама|рамы|carcase|carcass",
+    ),
+    (
+        "base",
+        "base|pedestal|untergestell|sockel|socle|embase|voet|sokkel|basamento|bas|fod|jalusta|podstaw*|podnož*|основани*|подстоль*",
+    ),
+    (
+        "tabletop",
+        "tabletop|worktop|top|tischplatte|platte|arbeitsplatte|plateau|tafelblad|blad|tablero|encimera|piano|bordsskiva|skiva|bordplade|plade|blat|blatu|deska|столешниц*",
+    ),
+    (
+        "front",
+        "front|fronts|door|doors|tür|türen|front*|façade|portes|porte|deur|deuren|puerta|puertas|anta|ante|lucka|dörr|låge|drzwi|dveře|фасад*|двер*",
+    ),
+    (
+        "drawer",
+        "drawer|drawers|schublade|schubladen|schubkasten|schubkästen|tiroir|tiroirs|lade|laden|cajón|cajones|cassetto|cassetti|gaveta|låda|lådor|skuffe|skuffer|laatikko|szuflad*|zásuvk*|ящик*",
+    ),
+    (
+        "shelf",
+        "shelf|shelves|shelving|einlegeboden|einlegeböden|fach|fächer|regalboden|étagère|étagères|plank|planken|legplank|estante|estantes|balda|ripiano|ripiani|hylla|hyllplan|hylde|hylder|hylly|półk*|polic*|полк*",
+    ),
+    (
+        "mattress",
+        "mattress|mattresses|matratze|matratzen|matelas|matras|matrassen|colchón|materasso|colchão|madrass|madras|patja|materac*|matrac*|матрас*|sleeping|liegefläche|liegeflächen|liege|couchage|ligvlak|slaapmaat|slaapgedeelte|spalni*|спальн*",
+    ),
+    (
+        "cushion",
+        "cushion|cushions|pillow|pillows|kissen|polster|coussin|coussins|kussen|kussens|cojín|cojines|cuscino|cuscini|almofada|kudde|dyna|pude|hynde|tyyny|poduszk*|polštář*|подушк*",
+    ),
+    (
+        "headboard",
+        "headboard|kopfteil|tête|hoofdbord|cabecero|testiera|cabeceira|sänggavel|gavel|sengegavl|zagłów*|čelo|изголовь*",
+    ),
+    (
+        "insert",
+        "leaf|leaves|extension|extensions|ansteckplatte|einlegeplatte|rallonge|rallonges|verlengblad|inlegblad|extensible|prolunga|allunga|iläggsskiva|tillægsplade|wkład*|вставк*|раскладн*",
+    ),
+    (
+        "shade",
+        "shade|lampshade|schirm|lampenschirm|abat|jour|lampenkap|pantalla|paralume|lampskärm|skærm|abażur|klosz|плафон*|абажур*",
+    ),
     ("canopy", "canopy|backplate|baldachin|rosette|rosone"),
-    ("inner", "interior|inside|internal|inner|innen|innere|intérieur|intérieure|intern|interno|interna|binnen|binnenmaat|indre|inre|invändig|sisä|wewnętrzn*|vnitřní|внутренн*|clear|lichte"),
-    ("cable", "cable|cord|wire|kabel|kabels|câble|snoer|cavo|sladd|ledning|johto|przewód|кабел*|шнур*|chain|kette|chaîne|cadena|catena"),
+    (
+        "inner",
+        "interior|inside|internal|inner|innen|innere|intérieur|intérieure|intern|interno|interna|binnen|binnenmaat|indre|inre|invändig|sisä|wewnętrzn*|vnitřní|внутренн*|clear|lichte",
+    ),
+    (
+        "cable",
+        "cable|cord|wire|kabel|kabels|câble|snoer|cavo|sladd|ledning|johto|przewód|кабел*|шнур*|chain|kette|chaîne|cadena|catena",
+    ),
     ("pile", "pile|flor|florhöhe|poil|poils|pool|pelo|lugg|luv|runa|vlas|ворс*"),
     ("step_foot", "clearance|ground|floor|bodenfreiheit|underneath|bodenabstand"),
-    ("color", "color|colors|colour|colours|clr|farbe|farben|farbton|farbtöne|farb|couleur|couleurs|coloris|teinte|kleur|kleuren|color|colores|cor|cores|colore|colori|tinta|färg|färger|kulör|farve|farver|farge|farger|väri|värit|kolor|kolory|koloru|kolorystyka|barva|barvy|цвет*|расцветк*|ral"),
-    ("finish", "finish|finishes|stain|lacquer|glaze|oberfläche|oberflächen|ausführung|ausführungen|lackierung|dekor|beize|finition|finitions|laque|décor|afwerking|afwerkingen|decor|acabado|acabados|finitura|finiture|laccatura|acabamento|ytbehandling|yta|finnish|overflade|overfladebehandling|overflate|pinta|pintakäsittely|viimeistely|wykończeni*|dekor|povrch*|отделк*|покрыти*|декор"),
-    ("material", "material|materials|matl|composition|content|fiber|fibre|werkstoff|werkstoffe|materialien|materiaal|materialen|matière|matières|matériau|matériaux|matériel|composición|composizione|materiales|materia|materiali|materiale|materiais|materiaali|materiał*|materiál*|материал*|состав*|sammansättning"),
-    ("wood", "wood|timber|holz|holzart|holzarten|bois|hout|houtsoort|madera|legno|madeira|träslag|trä|træ|træsort|tre|puu|drewn*|dřev*|древесин*|дерев*|порода"),
+    (
+        "color",
+        "color|colors|colour|colours|clr|farbe|farben|farbton|farbtöne|farb|couleur|couleurs|coloris|teinte|kleur|kleuren|color|colores|cor|cores|colore|colori|tinta|färg|färger|kulör|farve|farver|farge|farger|väri|värit|kolor|kolory|koloru|kolorystyka|barva|barvy|цвет*|расцветк*|ral",
+    ),
+    (
+        "finish",
+        "finish|finishes|stain|lacquer|glaze|oberfläche|oberflächen|ausführung|ausführungen|lackierung|dekor|beize|finition|finitions|laque|décor|afwerking|afwerkingen|decor|acabado|acabados|finitura|finiture|laccatura|acabamento|ytbehandling|yta|finnish|overflade|overfladebehandling|overflate|pinta|pintakäsittely|viimeistely|wykończeni*|dekor|povrch*|отделк*|покрыти*|декор",
+    ),
+    (
+        "material",
+        "material|materials|matl|composition|content|fiber|fibre|werkstoff|werkstoffe|materialien|materiaal|materialen|matière|matières|matériau|matériaux|matériel|composición|composizione|materiales|materia|materiali|materiale|materiais|materiaali|materiał*|materiál*|материал*|состав*|sammansättning",
+    ),
+    (
+        "wood",
+        "wood|timber|holz|holzart|holzarten|bois|hout|houtsoort|madera|legno|madeira|träslag|trä|træ|træsort|tre|puu|drewn*|dřev*|древесин*|дерев*|порода",
+    ),
     ("metal", "metal|metall|métal|metaal|metallo|metalli|metalu|металл*|steel|stahl"),
-    ("fabric", "fabric|upholstery|cover|textile|bezug|bezüge|bezugsstoff|stoff|stoffe|polsterung|tissu|revêtement|housse|stof|bekleding|stoffering|tejido|tela|tapicería|tapizado|funda|tessuto|rivestimento|tecido|estofo|tyg|klädsel|betræk|stof|trekk|kangas|verhoilu|tkanin*|tapicerk*|obici*|látk*|potah*|čaloun*|ткань|ткани|обивк*|чехл*|чехол"),
-    ("filling", "filling|fill|padding|foam|füllung|polsterkern|rembourrage|garnissage|vulling|relleno|espuma|imbottitura|enchimento|fyllning|stoppning|fyld|fyll|täyte|wypełnieni*|výplň|наполнител*|набивк*"),
+    (
+        "fabric",
+        "fabric|upholstery|cover|textile|bezug|bezüge|bezugsstoff|stoff|stoffe|polsterung|tissu|revêtement|housse|stof|bekleding|stoffering|tejido|tela|tapicería|tapizado|funda|tessuto|rivestimento|tecido|estofo|tyg|klädsel|betræk|stof|trekk|kangas|verhoilu|tkanin*|tapicerk*|obici*|látk*|potah*|čaloun*|ткань|ткани|обивк*|чехл*|чехол",
+    ),
+    (
+        "filling",
+        "filling|fill|padding|foam|füllung|polsterkern|rembourrage|garnissage|vulling|relleno|espuma|imbottitura|enchimento|fyllning|stoppning|fyld|fyll|täyte|wypełnieni*|výplň|наполнител*|набивк*",
+    ),
     ("leather", "leather|leder|cuir|leer|cuero|piel|pelle|couro|läder|skind|skinn|nahka|skór*|kůže|кож*"),
     ("glass", "glass|glas|verre|vidrio|vetro|lasi|szkło|sklo|стекл*"),
-    ("pattern", "pattern|patterns|print|muster|motif|motifs|patroon|dessin|estampado|fantasia|padrão|mönster|mønster|kuosi|wzór|wzory|vzor|узор*|рисун*"),
+    (
+        "pattern",
+        "pattern|patterns|print|muster|motif|motifs|patroon|dessin|estampado|fantasia|padrão|mönster|mønster|kuosi|wzór|wzory|vzor|узор*|рисун*",
+    ),
     ("shape", "shape|form|forme|vorm|forma|figura|form|muoto|kształt|tvar|форма|формы"),
     ("texture", "texture|textur|struktur|textura|texture"),
 )

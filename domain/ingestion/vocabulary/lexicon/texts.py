@@ -3,60 +3,98 @@
 from typing import Final
 
 ENTRIES: Final[tuple[tuple[str, str], ...]] = (
-    ("sku", "sku|skus|артикул*|art nr|art no|art num|art number|art code|art id|cod art|codart|cod articolo|réf art|bestellnr|bestell nr|bestellnummer|order number|order code|artikelnr|artnr|artno|itemno|itemnumber|varenummer|varenr|artikelnummer|artikelcode|nimike|tuotekoodi|tuotenumero|indeks"),
-    ("gtin", "gtin|gtins|ean|eans|ean13|ean8|upc|upca|barcode|barcodes|jan|strichcode|streckkod|stregkode|strekkode|viivakoodi|kod kreskowy|kreskow*|čárový|штрихкод*|штрих|gencod|gencode"),
+    (
+        "sku",
+        "sku|skus|артикул*|art nr|art no|art num|art number|art code|art id|cod art|codart|cod articolo|réf art|bestellnr|bestell nr|bestellnummer|ordernumber|order number|order code|artikelnr|artnr|artno|itemno|itemnumber|varenummer|varenr|artikelnummer|artikelcode|tuotekoodi|tuotenumero|indeks",
+    ),
+    (
+        "gtin",
+        "universal product code|gtin|gtins|ean|eans|ean13|ean8|upc|upca|barcode|barcodes|code barres|code barre|códigos de barras|código barras|código de barras|codice a barre|código universal|баркод*|jan|strichcode|streckkod|stregkode|strekkode|viivakoodi|kod kreskowy|kreskow*|čárový|штрихкод*|штрих|gencod|gencode",
+    ),
+    ("gpc", "gpc|gpc category|gpc brick"),
     ("mpn", "mpn|mpnr|han"),
     (
         "code",
         "code|codes|number|numbers|no|nr|num|nummer|nummern|identifier|ref|reference|referenz|réf|référence|codice"
-        "|código|codigo|referencia|referência|cod|kod|kode|koodi|numer|numéro|numero|número|kennung|kennzeichen|schlüssel|référence n|kodu"
-        "|riferimento|номер*|код|коды|идентификатор|symbol|tunnus|číslo",
+        "|código|codigo|referencia|referência|cod|kod|kode|koodi|numer|numéro|numero|número|kennung|identification|kennzeichen|schlüssel|référence n|kodu"
+        "|riferimento|referentie|номер*|код|коды|идентификатор|symbol|tunnus|číslo",
     ),
-    ("ref", "ref|reference|referenz|réf|référence|referencia|referência|riferimento|référence n"),
+    ("ref", "ref|reference|referentie|referenz|réf|référence|referencia|referência|riferimento|référence n"),
     ("id", "id|ids|identifier|идентификатор|identifiant"),
     ("uuid", "uuid|guid|asin|fsn|lid"),
     (
         "name",
         "name|names|title|titles|titel|bezeichnung|bez|art bez|art name|benennung|nom|intitulé|libellé|désignation|designation|naam|benaming"
         "|nombre|título|titulo|denominación|designação|nome|titolo|denominazione|namn|benämning|navn|betegnelse|nimi|nimike"
-        "|otsikko|nazw*|tytuł*|název|наименовани*|названи*|имя|заголов*",
+        "|otsikko|nazw*|tytuł*|název|наименовани*|номенклатур*|названи*|имя|заголов*",
     ),
     (
         "desc",
         "description|descriptions|desc|descr|beschreibung|beschreibungen|beschreibungstext|descriptif|omschrijving"
         "|beschrijving|descripción|descripcion|descrição|descrizione|beskrivning|beskrivelse|kuvaus|opis|opisy|popis"
-        "|описани*",
+        "|описани*|аннотац*",
     ),
-    ("text", "text|texts|copy|details|detail|content|texte|tekst|texto|testo|tekst|teksti|текст*|overview|summary|récapitulatif|romance|info|informationen|information"),
+    (
+        "text",
+        "text|texts|copy|details|detail|content|texte|tekst|texto|testo|tekst|teksti|текст*|overview|summary|récapitulatif|romance|info|informationen|information",
+    ),
     ("short", "short|kurz|kurze|court|courte|korte|kort|corta|corto|breve|curta|lyhyt|krótk*|krátk*|кратк*"),
-    ("long", "long|full|detailed|lang|lange|ausführlich|longue|complète|détaillée|uitgebreide|larga|completa|detallada|estesa|dettagliata|lång|langt|pitkä|pełn*|długi|dlouh*|podrobn*|полн*|подробн*|extended"),
+    (
+        "long",
+        "long|full|detailed|lang|lange|ausführlich|longue|complète|détaillée|uitgebreide|larga|completa|detallada|estesa|dettagliata|lång|langt|pitkä|pełn*|długi|dlouh*|podrobn*|полн*|подробн*|extended",
+    ),
     (
         "item",
-        "item|items|product|products|prod|article|articles|goods|artikel|artikels|produkt|produkte|ware|waren|produit"
+        "trade item|merchandise|предмет*|item|items|product|products|prod|article|articles|goods|artikel|artikels|produkt|produkte|ware|waren|produit"
         "|produits|producten|producto|productos|artículo|articulo|produto|artigo|prodotto|prodotti|articolo|articoli|vara"
         "|varor|vare|varer|tuote|tuotteen|produkt*|towar*|artykuł*|zboží|výrobek|товар*|издели*|продукт*|позици*|piece|listing"
         "|furniture|möbel|moebel|meuble|meubles|meubel|meubels|mueble|muebles|mobile|mobili|mebel*|mebl*|nábytek|oferta|oferty|offre|angebot|мебел*",
     ),
-    ("overall", "overall|total|gesamt|ges|totale|totaal|totales|complessivo|complessiva|totalt|samlet|kokonais|całkowit*|celkov*|общ*|global|hors tout|actual|exact|approx|ca|ungefähr|std|each|general|generale|absolut|physical|physique|fisico|físico|head to toe|side to side|front to back|top to bottom|end to end|floor to seat|floor to arm|main|haupt|principal|principale|hoofd|standard|default"),
-    ("variant", "variant|variants|variante|varianten|variation|variations|option|options|opción|opzione|attribute|attributes|merkmal|attribut|atributo|attributo|kenmerk|egenskap|egenskab|wariant*|cecha|вариант*|разновидност*|variante|характеристик*|модификац*"),
-    ("value", "value|values|wert|werte|valeur|valeurs|waarde|valor|valores|valore|valori|värde|værdi|verdi|arvo|wartość|hodnota|значени*|level|levels"),
-    ("parent", "parent|master|mutter|vater|stamm|eltern|parente|ouder|padre|родител*|handle|slug|nadrzędn*"),
-    ("group", "family|group|groups|gruppe|gruppen|famille|groupe|groep|familie|familia|grupo|gruppo|perhe|ryhmä|grupa|grupy|rodzin*|skupin*|групп*|семейств*"),
-    ("supplier", "supplier|suppl|vend|suppliers|vendor|vendors|lieferant|lieferanten|fournisseur|leverancier|leveranciers|proveedor|fornecedor|fornitore|leverantör|leverantörs|leverandør|toimittaja|dostawc*|dodavatel*|поставщик*|seller|merchant|distributor"),
+    (
+        "overall",
+        "overall|total|gesamt|ges|totale|totaal|totales|complessivo|complessiva|totalt|samlet|kokonais|całkowit*|celkov*|общ*|global|hors tout|actual|exact|approx|ca|ungefähr|std|each|unique|eindeutig|initial|standaard|comercial|commercial|текущ*|assigned|general|generale|absolut|physical|physique|fisico|físico|head to toe|side to side|front to back|top to bottom|end to end|floor to seat|floor to arm|main|haupt|principal|principale|hoofd|standard|default",
+    ),
+    (
+        "variant",
+        "variant|variants|variante|varianten|variation|variations|option|options|opción|opzione|attribute|attributes|merkmal|attribut|atributo|attributo|kenmerk|egenskap|egenskab|wariant*|cecha|вариант*|разновидност*|variante|характеристик*|модификац*",
+    ),
+    (
+        "value",
+        "value|values|wert|werte|valeur|valeurs|waarde|valor|valores|valore|valori|värde|værdi|verdi|arvo|wartość|hodnota|значени*|level|levels",
+    ),
+    (
+        "parent",
+        "parent|master|mutter|vater|stamm|eltern|parente|ouder|padre|родител*|föräldra|forelder|handle|slug|nadrzędn*",
+    ),
+    ("family", "family|famille|familie|familia|famiglia|rodzin*|семейств*"),
+    (
+        "group",
+        "family|group|groups|gruppe|gruppen|famille|groupe|groep|familie|familia|grupo|gruppo|perhe|ryhmä|grupa|grupy|rodzin*|skupin*|групп*|семейств*",
+    ),
+    (
+        "supplier",
+        "supplier|suppl|vend|vendeur|suppliers|vendor|vendors|lieferant|lieferanten|fournisseur|leverancier|leveranciers|proveedor|fornecedor|fornitore|leverantör|leverantörs|leverandør|toimittaja|dostawc*|dodavatel*|поставщик*|seller|merchant|distributor|kred|kreditor|lev|leverantörens|leverandørens|vendedor|venditore|verkoper|продавц*|sprzedawc*",
+    ),
     (
         "maker",
-        "manufacturer|manufacturers|mfr|mfg|maker|producer|factory|oem|hersteller|herstellers|produzent|werk|fabricant"
+        "manufacturer|manufacturers|mfr|mfg|maker|producer|oem|hersteller|herstellers|produzent|fabricant"
         "|fabrikant|fabrikants|producent|fabricante|produttore|tillverkare|tillverkarens|producentens|produsent|valmistaja"
-        "|valmistajan|producen*|wytwórc*|výrobc*|výrobce|производител*|изготовител*|завод*",
+        "|valmistajan|producen*|wytwórc*|výrobc*|výrobce|производител*|изготовител*",
     ),
-    ("brand", "brand|brands|marke|marken|marque|marques|merk|merken|marca|marcas|marchio|varumärke|mærke|merke|merkki|tuotemerkki|mark*|značk*|бренд*|марка|марки|label"),
+    (
+        "brand",
+        "brand|brands|marke|marken|marque|marques|merk|merken|marca|marcas|marchio|varumärke|mærke|merke|merkki|tuotemerkki|mark*|značk*|бренд*|марка|марки|label",
+    ),
     (
         "collection",
         "collection|collections|series|serie|serien|line|programm|modellreihe|kollektion|produktlinie|modellfamilie|gamme|série"
         "|collectie|reeks|lijn|colección|coleccion|línea|linea|coleção|linha|collezione|gamma|famiglia|kollektion|sarja|mallisto"
         "|kolekcj*|seri*|kolekc*|řada|коллекци*|серия|серии|линейк*|suite|range|program",
     ),
-    ("model", "model|models|modell|modelle|modèle|modelo|modelos|modello|modelli|malli|modelu|модел*|design|style no"),
+    (
+        "model",
+        "typen|model|models|modell|modelle|modèle|modelo|modelos|modello|modelli|malli|modelu|модел*|design|style no",
+    ),
     (
         "category",
         "category|categories|cat|catg|ctg|kategorie|kategorien|warengruppe|warengruppen|artikelgruppe|produktgruppe|wgr|catégorie"
@@ -65,34 +103,62 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|kategori*|категори*|раздел*|рубрик*|breadcrumb*|department|taxonomy|classification|grupa towarowa|typologie",
     ),
     ("sub", "sub|unter|sous|sotto|under|ala|secondary|second"),
-    ("subcategory", "subcategory|subcategories|subcat|unterkategorie|untergruppe|sous catégorie|sous famille|subcategoría|subcategoria|sottocategoria|sottogruppo|subcategorie|subfamilia|underkategori|undergrupp|undergruppe|alakategoria|podkategori*|podgrupa|подкатегори*|подраздел*|подгруппа|subclass|subdepartment"),
+    (
+        "subcategory",
+        "subcategory|subcategories|subcat|unterkategorie|untergruppe|sous catégorie|sous famille|subcategoría|subcategoria|sottocategoria|sottogruppo|subcategorie|subfamilia|underkategori|undergrupp|undergruppe|alakategoria|podkategori*|podgrupa|подкатегори*|подраздел*|подгруппа|subclass|subdepartment",
+    ),
     ("type", "type|types|typ|art|tipo|tipos|tyyppi|typu|rodzaj|druh|тип|типы|вид|kind|class|soort|sort|sorte"),
     ("google", "google|facebook|meta|amazon|ebay|wayfair|etsy|taric|eclass|etim|unspsc"),
     ("position", "position|sort|order|rank|sequence|reihenfolge|ordre|volgorde|orden|ordine|kolejność|порядок"),
     ("chemical", "chemical|chemicals|substance|substances"),
     ("seo", "seo|meta|canonical|redirect|og"),
-    ("customs", "customs|tariff|hs|hts|harmonized|zolltarif|zoll|zolltarifnummer|zolltarifnr|statistische|intrastat|douane|douanier|goederencode|arancel|arancelario|dogana|doganale|tull|told|tulli|celn*|celní|тнвэд|тн вэд|таможен*|commodity|taric|warennummer|nomenclature"),
+    (
+        "customs",
+        "customs|tariff|hs|hts|harmonized|zolltarif|zoll|zolltarifnummer|zolltarifnr|statistische|intrastat|douane|douanier|goederencode|arancel|arancelario|dogana|doganale|tull|told|tulli|celn*|celní|тнвэд|тн вэд|таможен*|commodity|taric|warennummer|nomenclature",
+    ),
     (
         "country",
         "country|countries|coo|land|länder|ursprungsland|herkunft|herkunftsland|herstellungsland|produktionsland|pays|país"
         "|pais|paese|país|land|maa|kraj|země|стран*",
     ),
-    ("origin", "origin|originating|made in|manufactured in|ursprung|ursprungs|herkunft|herkunfts|herstellung|herstellungs|produktions|origine|provenance|fabrication|fabriqué|herkomst|oorsprong|origen|fabricación|procedencia|origem|origine|provenienza|produzione|ursprung|oprindelse|oprindelses|opprinnelse|opprinnelses|tillverkning|tillverknings|fremstilling|alkuperä|alkuperämaa|valmistus|valmistusmaa|pochodzeni*|produkcji|původ*|происхожд*|производств*"),
+    (
+        "origin",
+        "origin|originating|made in|manufactured in|ursprung|ursprungs|herkunft|herkunfts|herstellung|herstellungs|produktions|origine|provenance|fabrication|fabriqué|herkomst|oorsprong|origen|fabricación|procedencia|origem|origine|provenienza|produzione|ursprung|oprindelse|oprindelses|opprinnelse|opprinnelses|tillverkning|tillverknings|fremstilling|alkuperä|alkuperämaa|valmistus|valmistusmaa|pochodzeni*|produkcji|původ*|происхожд*|производств*",
+    ),
     (
         "image",
-        "image|images|img|imgs|picture|pictures|pic|pics|photo|photos|photography|silhouette|bild|bilder|abbildung|produktbild|foto|fotos"
+        "asset|packshot|sfeerbeeld|miljöbild|image|images|img|imgs|picture|pictures|pic|pics|photo|photos|photography|silhouette|bild|bilder|abbildung|produktbild|foto|fotos"
         "|afbeelding|afbeeldingen|plaatje|imagen|imágenes|imagem|imagens|immagine|immagini|fotografia|bilde|billede"
         "|billeder|kuva|kuvat|kuvan|zdjęci*|obraz*|obrázek|obrázky|изображени*|фото*|картинк*|рисунок|swatch|thumbnail|lifestyle",
     ),
-    ("url", "url|urls|uri|link|links|href|src|address|adresse|lien|enlace|länk|linkki|osoite|ссылк*|path|pfad|file|filename|datei|dateiname|fichier|bestand|archivo|файл*"),
-    ("document", "pdf|document|documents|manual|instructions|instruction|sheet|datasheet|brochure|anleitung|montageanleitung|bedienungsanleitung|datenblatt|dokument|notice|fiche|handleiding|manuel|instrucciones|ficha|istruzioni|scheda|manual|vejledning|bruksanvisning|monteringsanvisning|ohje|instrukcj*|návod*|инструкц*|cad|dwg|3d|glb|usdz|model3d|energy|label"),
+    (
+        "url",
+        "url|urls|uri|link|links|href|src|address|adresse|lien|enlace|länk|linkki|osoite|ссылк*|path|pfad|file|filename|datei|dateiname|fichier|bestand|archivo|файл*",
+    ),
+    (
+        "document",
+        "pdf|document|documents|manual|instructions|instruction|sheet|datasheet|brochure|anleitung|montageanleitung|bedienungsanleitung|datenblatt|dokument|notice|fiche|handleiding|manuel|instrucciones|ficha|istruzioni|scheda|manual|vejledning|bruksanvisning|monteringsanvisning|ohje|instrukcj*|návod*|инструкц*|cad|dwg|3d|glb|usdz|model3d|energy|label",
+    ),
     ("video", "video|videos|vidéo|youtube|vimeo|видео"),
+    ("image_text", "image label|image text|bildtext|image title"),
     ("alt", "alt|alttext|caption|alternatif*"),
-    ("hero", "main|primary|hero|featured|cover|default|haupt|hauptbild|principale|principal|hoofd|principal|portada|principale|huvud|hoved|pää|główn*|hlavní|главн*|основн*"),
-    ("additional", "additional|other|further|secondary|extra|alternate|alternative|weitere|weiteres|zusatz|zusätzliche|supplémentaire|autres|overige|aanvullende|adicional|adicionales|otras|aggiuntiv*|altre|altri|ytterligare|øvrige|flere|dodatkow*|další|дополнительн*|другие"),
-    ("tags", "tag|tags|keyword|keywords|schlagwort|schlagworte|stichwort|stichworte|suchbegriffe|suchwörter|mots|clés|mot|clé|trefwoorden|trefwoord|zoekwoorden|etiqueta|etiquetas|palabras|clave|parole|chiave|etichette|nyckelord|sökord|søgeord|nøkkelord|avainsanat|słowa|kluczowe|tagi|klíčová|ключев*|поисков*|теги|тег|метки"),
+    (
+        "hero",
+        "main|primary|hero|featured|cover|default|haupt|hauptbild|principale|principal|hoofd|principal|portada|principale|huvud|hoved|pää|główn*|hlavní|главн*|основн*",
+    ),
+    (
+        "additional",
+        "additional|other|further|secondary|extra|alternate|alternative|weitere|weiteres|zusatz|zusätzliche|supplémentaire|autres|overige|aanvullende|adicional|adicionales|otras|aggiuntiv*|altre|altri|ytterligare|øvrige|flere|dodatkow*|další|дополнительн*|другие",
+    ),
+    (
+        "tags",
+        "tag|tags|keyword|keywords|schlagwort|schlagworte|stichwort|stichworte|suchbegriffe|suchwörter|mots|clés|mot|clé|trefwoorden|trefwoord|zoekwoorden|etiqueta|etiquetas|palabras|clave|parole|chiave|etichette|nyckelord|sökord|søgeord|nøkkelord|avainsanat|słowa|kluczowe|tagi|klíčová|ключев*|поисков*|теги|тег|метки",
+    ),
     ("style", "style|styles|stil|stilrichtung|wohnstil|estilo|stile|stijl|tyyli|styl|стил*|theme|look"),
-    ("room", "room|rooms|raum|räume|wohnbereich|zimmer|pièce|kamer|ruimte|habitación|estancia|ambiente|ambienti|stanza|rum|rom|huone|pomieszczeni*|pokój|místnost|комнат*|помещени*"),
+    (
+        "room",
+        "room|rooms|raum|räume|wohnbereich|zimmer|pièce|kamer|ruimte|habitación|estancia|ambiente|ambienti|stanza|rum|rom|huone|pomieszczeni*|pokój|místnost|комнат*|помещени*",
+    ),
     (
         "features",
         "feature|features|bullet|bullets|bulletpoint|bulletpoints|highlight|highlights|usp|usps|selling point|eigenschaft"
@@ -101,27 +167,80 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|caracteristicas|caratteristica|caratteristiche|egenskaper|egenskaber|fördelar|ominaisuudet|cech*|zalety|vlastnosti"
         "|особенност*|преимуществ*|характеристик*|properties|property|specifications|specs|specification",
     ),
-    ("discontinued", "discontinued|discontinue|discon|obsolete|phased|phaseout|eol|closeout|auslauf|auslaufartikel|auslaufmodell|eingestellt|ausgelistet|arrêté|arrêt|supprimé|déréférencé|uitlopend|uitgefaseerd|vervallen|descatalogado|descontinuado|fuera catálogo|fuori produzione|dismesso|eliminato|utgående|utgått|udgående|udgået|utgår|poistuva|poistunut|wycofan*|ukončen*|снят*"),
-    ("replacement", "replacement|replaces|replaced|superseded|substitute|successor|nachfolger|nachfolgeartikel|ersatz|ersatzartikel|remplacement|remplaçant|vervanger|opvolger|sustituto|reemplazo|sostituto|sostituisce|ersättning|ersättningsartikel|erstatning|korvaava|zamiennik|náhrada|замен*"),
-    ("warranty", "warranty|guarantee|garantie|gewährleistung|garantía|garanzia|garantia|garanti|takuu|gwarancj*|záruk*|гаранти*"),
-    ("care", "care|cleaning|maintenance|pflege|pflegehinweise|pflegehinweis|reinigung|entretien|onderhoud|mantenimiento|limpieza|manutenzione|pulizia|skötsel|skötselråd|vedligeholdelse|vedlikehold|hoito|pielęgnac*|čištění|уход*|washing"),
-    ("certificate", "certificate|certificates|certification|certifications|zertifikat|zertifikate|zertifizierung|certificat|certificering|certificado|certificato|certificazione|certifikat|sertifikaatti|certyfikat*|сертификат*|fsc|oeko|test|tested|norm|prüfzeichen"),
+    (
+        "discontinued",
+        "discontinued|discontinue|discon|obsolete|phased|phaseout|eol|closeout|auslauf|auslaufartikel|auslaufmodell|eingestellt|ausgelistet|arrêté|arrêt|supprimé|déréférencé|uitlopend|uitgefaseerd|vervallen|descatalogado|descontinuado|fuera catálogo|fuori produzione|dismesso|eliminato|utgående|utgått|udgående|udgået|utgår|poistuva|poistunut|wycofan*|ukončen*|снят*",
+    ),
+    (
+        "replacement",
+        "replacement|replaces|replaced|superseded|substitute|successor|nachfolger|nachfolgeartikel|ersatz|ersatzartikel|remplacement|remplaçant|vervanger|opvolger|sustituto|reemplazo|sostituto|sostituisce|ersättning|ersättningsartikel|erstatning|korvaava|zamiennik|náhrada|замен*",
+    ),
+    (
+        "warranty",
+        "warranty|guarantee|garantie|gewährleistung|garantía|garanzia|garantia|garanti|takuu|gwarancj*|záruk*|гаранти*",
+    ),
+    (
+        "care",
+        "care|cleaning|maintenance|pflege|pflegehinweise|pflegehinweis|reinigung|entretien|onderhoud|mantenimiento|limpieza|manutenzione|pulizia|skötsel|skötselråd|vedligeholdelse|vedlikehold|hoito|pielęgnac*|čištění|уход*|washing",
+    ),
+    (
+        "certificate",
+        "certificate|certificates|certification|certifications|zertifikat|zertifikate|zertifizierung|certificat|certificering|certificado|certificato|certificazione|certifikat|sertifikaatti|certyfikat*|сертификат*|fsc|oeko|test|tested|norm|prüfzeichen",
+    ),
     ("prop65", "prop65|proposition 65|prop 65"),
+    ("sturdy", "sturdy|clothing storage"),
+    ("search", "search|suche|recherche|zoek|búsqueda|ricerca"),
     ("tsca", "tsca|carb|formaldehyde"),
-    ("note", "note|notes|comment|comments|remark|remarks|hinweis|hinweise|bemerkung|bemerkungen|anmerkung|kommentar|remarque|opmerking|opmerkingen|nota|notas|observaciones|note|osservazioni|anmärkning|bemærkning|huomautus|uwagi|poznámk*|примечани*|комментари*|disclaimer"),
-    ("unit", "unit|uom|einheit|maßeinheit|mengeneinheit|me|unité|eenheid|unidad|unità|unidade|enhet|enhed|yksikkö|jednostk*|jm|jednotk*|единиц*|измерени*|ед"),
+    (
+        "note",
+        "note|notes|comment|comments|remark|remarks|hinweis|hinweise|bemerkung|bemerkungen|anmerkung|kommentar|remarque|opmerking|opmerkingen|nota|notas|observaciones|note|osservazioni|anmärkning|bemærkning|huomautus|uwagi|poznámk*|примечани*|комментари*|disclaimer",
+    ),
+    (
+        "unit",
+        "unit|uom|einheit|maßeinheit|mengeneinheit|me|unité|eenheid|unidad|unità|unidade|enhet|enhed|yksikkö|jednostk*|jm|jednotk*|единиц*|измерени*|ед",
+    ),
     ("set", "set|sets|bundle|kit|kits|komplett|komplet|conjunto|juego|ensemble|комплект*|zestaw*|sada|комплектаци*"),
-    ("component", "component|components|part|parts|teil|teile|bestandteil|bestandteile|lieferumfang|composant|composants|onderdeel|onderdelen|componente|componentes|componenti|delar|dele|deler|osat|część|części|díly|компонент*|состав"),
-    ("created", "created|updated|modified|added|erstellt|geändert|angelegt|créé|modifié|aangemaakt|gewijzigd|creado|actualizado|modificado|creato|aggiornato|skapad|ändrad|oprettet|opprettet|luotu|utworzon*|zmian*|vytvořeno|создан*|обновлен*|изменен*|timestamp|last|valid|effective|gültig|launch|release"),
-    ("review", "review|reviews|rating|ratings|stars|bewertung|bewertungen|avis|note moyenne|beoordeling|valoración|opiniones|recensione|recensioni|betyg|omdöme|anmeldelser|arvostelu|ocen*|opinie|hodnocení|отзыв*|рейтинг*"),
-    ("designer", "designer|designers|diseñador|ontwerper|designed|formgivare|suunnittelija|projektant|дизайнер*|author|artist"),
-    ("energy", "energieeffizienz|wattage|watt|watts|volt|voltage|spannung|leistung|lumen|bulb|bulbs|leuchtmittel|fassung|socket|lamp holder|ampoule|bombilla|lampadina|dimmable|led|kelvin|ip"),
-    ("persons", "persons|people|seats|seater|sitzplätze|sitzplatz|personen|places|place|plazas|posti|personer|henkilöä|osób|miejsc|osob|мест"),
+    (
+        "component",
+        "component|components|part|parts|teil|teile|bestandteil|bestandteile|lieferumfang|composant|composants|onderdeel|onderdelen|componente|componentes|componenti|delar|dele|deler|osat|część|części|díly|компонент*|состав",
+    ),
+    (
+        "created",
+        "created|updated|modified|added|erstellt|geändert|angelegt|créé|modifié|aangemaakt|gewijzigd|creado|actualizado|modificado|creato|aggiornato|skapad|ändrad|oprettet|opprettet|luotu|utworzon*|zmian*|vytvořeno|создан*|обновлен*|изменен*|timestamp|last|valid|effective|gültig|launch|release",
+    ),
+    (
+        "review",
+        "review|reviews|rating|ratings|stars|bewertung|bewertungen|avis|note moyenne|beoordeling|valoración|opiniones|recensione|recensioni|betyg|omdöme|anmeldelser|arvostelu|ocen*|opinie|hodnocení|отзыв*|рейтинг*",
+    ),
+    (
+        "designer",
+        "designer|designers|diseñador|ontwerper|designed|formgivare|suunnittelija|projektant|дизайнер*|author|artist",
+    ),
+    (
+        "energy",
+        "energieeffizienz|wattage|watt|watts|volt|voltage|spannung|leistung|lumen|bulb|bulbs|leuchtmittel|fassung|socket|lamp holder|ampoule|bombilla|lampadina|dimmable|led|kelvin|ip",
+    ),
+    (
+        "persons",
+        "persons|people|seats|seater|sitzplätze|sitzplatz|personen|places|place|plazas|posti|personer|henkilöä|osób|miejsc|osob|мест",
+    ),
     ("age", "age|alter|âge|edad|età|gender|geschlecht|condition|zustand"),
-    ("lang", "en|de|fr|nl|es|it|se|sv|dk|da|fi|pl|ru|us|uk|deutsch|english|englisch|ger|eng|fra|ita|esp|german|french|rus|pol|ukr|ua"),
-    ("location_use", "indoor|outdoor|interior exterior|inside outside|exterior|außen|extérieur|esterno|innenbereich|außenbereich|verwendungsbereich|einsatzbereich|usage"),
-    ("construction", "construction|weave|weaving|technique|knüpfart|webart|herstellungsart|fertigung|knoopwijze|tejeduría|lavorazione|vävteknik|vævning|tkania|způsob tkaní|плетени*|ткачеств*"),
-    ("rug", "rug|rugs|teppich|teppiche|tapis|vloerkleed|karpet|tapijt|alfombra|tappeto|matta|mattor|tæppe|teppe|matto|dywan*|koberec|ковер|ковр*"),
+    (
+        "lang",
+        "en|de|fr|nl|es|it|se|sv|dk|da|fi|pl|ru|us|uk|deutsch|english|englisch|ger|eng|fra|ita|esp|german|french|rus|pol|ukr|ua",
+    ),
+    (
+        "location_use",
+        "indoor|outdoor|interior exterior|inside outside|exterior|außen|extérieur|esterno|innenbereich|außenbereich|verwendungsbereich|einsatzbereich|usage",
+    ),
+    (
+        "construction",
+        "construction|weave|weaving|technique|knüpfart|webart|herstellungsart|fertigung|knoopwijze|tejeduría|lavorazione|vävteknik|vævning|tkania|způsob tkaní|плетени*|ткачеств*",
+    ),
+    (
+        "rug",
+        "rug|rugs|teppich|teppiche|tapis|vloerkleed|karpet|tapijt|alfombra|tappeto|matta|mattor|tæppe|teppe|matto|dywan*|koberec|ковер|ковр*",
+    ),
     (
         "furniture",
         "chair|chairs|table|tables|sofa|sofas|couch|bed|beds|desk|cabinet|bench|stool|lamp|stuhl|stühle|tisch|tische|bett"
