@@ -37,7 +37,7 @@ class Rules(Protocol):
         """The sitemaps that it names."""
         ...
 
-    def allows(self, url: str) -> bool:
+    async def allows(self, url: str) -> bool:
         """Whether the URL may be asked for."""
         ...
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -23,7 +23,7 @@ class MarkupDocuments:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="documents")
 
     async def rules(self, body: bytes) -> Rules:
-        return await self._beside(lambda: RobotsRules(body))
+        return _Rules(await self._beside(lambda: RobotsRules(body)), self._beside)
 
     async def page(self, response: Response) -> PageFacts:
         kind = response.headers.get("content-type", "")
@@ -37,6 +37,17 @@ class MarkupDocuments:
 
     async def _beside(self, work: Callable[[], R]) -> R:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+class _Rules:
+    """ports.web.Rules."""
+
+    def __init__(self, rules: RobotsRules, beside: Callable[[Callable[[], bool]], Awaitable[bool]]) -> None:
+        self._rules, self._beside = rules, beside
+        self.crawl_delay, self.sitemaps = rules.crawl_delay, rules.sitemaps
+
+    async def allows(self, url: str) -> bool:
+        return await self._beside(lambda: self._rules.allows(url))
 
 
 def _value(body: bytes) -> Any:

@@ -14,6 +14,26 @@ HEAD: Final = 256 * 1024
 _GOOGLE: Final = "http://base.google.com/ns/1.0"
 _DELIMITERS: Final = ",;\t|"
 _ROWS: Final = 20
+_NO_TABLES: Final = (
+    b"%PDF",
+    b"\x89PNG",
+    b"\xff\xd8\xff",
+    b"GIF8",
+    b"RIFF",
+    b"Rar!",
+    b"7z\xbc\xaf",
+    b"\xd0\xcf\x11\xe0",
+    b"wOF",
+)
+_NO_TABLE_TYPES: Final = (
+    "image/",
+    "video/",
+    "audio/",
+    "font/",
+    "text/css",
+    "text/javascript",
+    "application/javascript",
+)
 _SITEMAPS: Final = ("<urlset", "<sitemapindex")
 
 
@@ -30,6 +50,8 @@ def recognised(response: Response) -> File | None:
     """What file the answer is, by its bytes; None for a page, a sitemap, or anything that holds no records."""
     head = response.body[:HEAD]
     if response.is_page or not head.strip() or not response.is_good:
+        return None
+    if head.startswith(_NO_TABLES) or response.media_type.startswith(_NO_TABLE_TYPES):
         return None
     if head.startswith(b"PK\x03\x04"):
         workbook = b"xl/" in head or b"[Content_Types].xml" in head or _ends(response, ".xlsx")

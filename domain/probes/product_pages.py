@@ -11,7 +11,7 @@ _STEPS: Final = frozenset({"product", "products", "produkt", "produkte", "produk
 _TAILS: Final = (re.compile(r"[-_/.]p-?\d{3,20}$"), re.compile(r"-\d{4,20}(\.html?)?$"))
 """Ends of paths of at most 40 characters, which are all that is looked at."""
 _NAMED: Final = ("product", "produkt", "produit", "prodotto", "item")
-_NO_PRODUCTS: Final = ("category", "categories", "collection", "post", "page", "blog", "image", "tag", "brand")
+_NO_PRODUCTS: Final = ("category", "categories", "_cat", "collection", "post", "page", "blog", "image", "tag", "brand")
 
 
 def is_product_page(url: str) -> bool:
@@ -25,7 +25,8 @@ def is_product_page(url: str) -> bool:
 
 def lists_products(sitemap: str) -> bool:
     """Whether a sitemap's own name says that it lists products, and only these."""
-    name = urlsplit(sitemap).path.lower().rpartition("/")[2] + "?" + urlsplit(sitemap).query.lower()
+    parts = urlsplit(sitemap.lower())
+    name = f"{parts.path.rpartition('/')[2]}?{parts.query}".replace("sitemap", "")
     return any(word in name for word in _NAMED) and not any(word in name for word in _NO_PRODUCTS)
 
 
@@ -33,7 +34,7 @@ def in_order(sitemaps: Sequence[str]) -> list[str]:
     """The sitemaps of an index, those first that say they list products, those last that say they list none."""
 
     def rank(sitemap: str) -> int:
-        name = sitemap.lower()
+        name = urlsplit(sitemap).path.lower()
         return 0 if lists_products(sitemap) else 2 if any(word in name for word in _NO_PRODUCTS) else 1
 
     return sorted(sitemaps, key=rank)

@@ -168,6 +168,7 @@ class Probing:
     async def _read_sitemaps(self, seen: _Seen) -> None:
         """Those that robots.txt names, or the usual one; of an index those first that list products."""
         waiting = product_pages.in_order(seen.robots.sitemaps) or [f"{origin_of(seen.url)}/sitemap.xml"]
+        waiting = [url for url in waiting if url not in seen.sitemaps_read]
         known = {*waiting, *seen.sitemaps_read}
         while waiting and len(seen.sitemaps_read) < SITEMAPS:
             url = waiting.pop(0)

@@ -87,7 +87,7 @@ class Visit:
     async def allows(self, url: str) -> bool:
         """Whether the URL's site lets it be asked for; what it does not is told. Raises Unreachable, Spent."""
         site = await self._site(url)
-        if site.robots.state == RobotsState.UNREACHABLE or not site.rules.allows(url):
+        if site.robots.state == RobotsState.UNREACHABLE or not await site.rules.allows(url):
             if len(self._disallowed) < _MOST_TOLD:
                 self._disallowed.setdefault(url)
             return False
@@ -139,7 +139,7 @@ class Visit:
             self.note(f"{origin}/robots.txt answers {response.status}, so that nothing of that site may be read.")
         elif response.is_good and not response.is_page:
             site.rules = await self._documents.rules(response.body)
-            site.robots = _robots(site.rules, origin)
+            site.robots = await _robots(site.rules, origin)
         elif response.status >= 400 and response.status not in (404, 410):
             self.note(f"{origin}/robots.txt answers {response.status}.")
         elif response.is_good:
@@ -188,8 +188,10 @@ class Visit:
         return max(self._limits.pause, site.robots.crawl_delay_seconds or 0.0)
 
 
-def _robots(rules: Rules, origin: str) -> Robots:
+async def _robots(rules: Rules, origin: str) -> Robots:
     """What the rules come to; `disallow_all` where neither the first page nor any other may be read."""
-    closed = not any(rules.allows(f"{origin}{path}") for path in ("/", "/products", "/any/other-page"))
-    state = RobotsState.DISALLOW_ALL if closed else RobotsState.PARSED
+    state = RobotsState.DISALLOW_ALL
+    for path in ("/", "/products", "/any/other-page"):
+        if await rules.allows(f"{origin}{path}"):
+            state = RobotsState.PARSED
     return Robots(state, rules.crawl_delay, rules.sitemaps)
