@@ -28,6 +28,8 @@ def facts_of(body: bytes, url: str, content_type: str) -> PageFacts:
     """What the page says. It is read until it goes too deep, too long, or breaks; what was read until then counts."""
     listener = _Listener(url)
     text = _decoded(body, content_type)
+    if not text.strip():
+        return PageFacts()
     parser = etree.HTMLParser(target=listener, recover=True, no_network=True, encoding="utf-8")
     until = monotonic() + SECONDS
     cut = len(text) > LONGEST

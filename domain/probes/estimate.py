@@ -83,7 +83,7 @@ def _closed(found: Findings) -> Estimate | None:
     if found.wall is not None:
         reason = "The site keeps readers out; ask the vendor for a feed or for access."
         return Estimate(Effort.INFEASIBLE, Way.NONE, (reason, found.wall.detail))
-    if found.landing is None or found.landing >= 400:
+    if found.landing is None or found.landing >= 300:
         told = "was not read" if found.landing is None else f"answers {found.landing}"
         if found.sample is None or not found.sample.pages:
             return Estimate(Effort.INFEASIBLE, Way.NONE, (f"The page {told}, and nothing else was found.",))

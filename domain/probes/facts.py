@@ -40,12 +40,14 @@ class Response:
         return start.startswith(_HTML_STARTS) or (self.media_type in _HTML and not start.startswith((b"{", b"[")))
 
     @property
+    def redirects(self) -> bool:
+        """Whether it says to ask elsewhere."""
+        return self.status in _REDIRECTS and bool(self.headers.get("location"))
+
+    @property
     def leads_to(self) -> str | None:
-        """Where a redirect leads, as an absolute URL without fragment; None for any other answer."""
-        target = self.headers.get("location")
-        if self.status not in _REDIRECTS or not target:
-            return None
-        return joined(self.url, target)
+        """Where a redirect leads, as an absolute http or https URL; None for any other answer, and where it leads nowhere."""
+        return joined(self.url, self.headers["location"]) if self.redirects else None
 
 
 @dataclass(frozen=True, slots=True)

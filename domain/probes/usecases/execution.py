@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from domain.jobs.model import ClaimedJob
 from domain.kernel.tenancy import Actor, AuditContext
+from domain.probes.cleaning import cleaned
 from domain.probes.facts import host_of
 from domain.probes.model import AUDITED, FailureCode, Probe
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing, Takes
@@ -73,7 +74,7 @@ class ProbeExecution:
                 outcome = await self._look(probe)
         except ProbeFailed as failure:
             code = FailureCode.FETCH_REFUSED if failure.refused else FailureCode.FETCH_FAILED
-            message = str(failure)
+            message = cleaned(str(failure))
         except TimeoutError:
             code, message = FailureCode.TIMED_OUT, f"It took longer than {self._limits.seconds:.0f} seconds."
         except Exception:  # an error of our own would be met again by every attempt

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain.probes import estimate, files, platforms, product_pages, proposal, structured_data, walls
+from domain.probes.cleaning import cleaned
 from domain.probes.estimate import Findings
 from domain.probes.facts import PageFacts, Response, host_of, origin_of
 from domain.probes.listings import ENDPOINTS, SHOP, Endpoint, Listing, listing, shop
@@ -94,8 +95,8 @@ class Probing:
         return self._judged(seen)
 
     async def _look(self, seen: _Seen) -> None:
-        if seen.robots.state in (RobotsState.UNREACHABLE, RobotsState.DISALLOW_ALL):
-            await self._visit.allows(seen.url)
+        closed = seen.robots.state in (RobotsState.UNREACHABLE, RobotsState.DISALLOW_ALL)
+        if closed and not await self._visit.allows(seen.url):
             return
         await self._land(seen)
         if seen.wall is not None or seen.file is not None:
@@ -257,7 +258,7 @@ class Probing:
             notes=self._visit.notes,
             estimate=_estimate(seen, readable=readable),
         )
-        return Outcome(report, offered if readable else None)
+        return cleaned(Outcome(report, offered if readable else None))
 
     def _proposed(self, seen: _Seen) -> Mapping[str, Any] | None:
         currency = proposal.agreed(seen.currencies)

@@ -105,6 +105,8 @@ class Visit:
             site = await self._site(url)
             response = await self._asked(url, site, accept, most or self._limits.page_bytes)
             following = response.leads_to
+            if following is None and response.redirects:
+                raise Unreachable("The redirect leads nowhere that is asked.")
             if following is None:
                 return response
             if urlsplit(url).scheme == "https" and urlsplit(following).scheme == "http":

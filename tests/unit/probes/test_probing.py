@@ -124,6 +124,15 @@ async def test_robots_that_forbid_everything() -> None:
     assert outcome.report.disallowed == (f"{SITE}/",) and outcome.proposal is None
 
 
+async def test_robots_that_forbid_everything_but_the_file() -> None:
+    web = MemoryWeb()
+    webs.robots(web, "User-agent: *\nDisallow: /\nAllow: /feed.csv\n")
+    web.serve(f"{SITE}/feed.csv", b"sku,title\n1,Oak\n2,Ash\n", content_type="text/csv")
+    outcome = await look(web, f"{SITE}/feed.csv")
+    assert outcome.report.robots.state == "disallow_all" and outcome.report.estimate.effort == "low"
+    assert outcome.proposal is not None and len(web.asked) == 2
+
+
 async def test_robots_that_forbid_us_by_name() -> None:
     web = MemoryWeb()
     webs.shopify(web)
