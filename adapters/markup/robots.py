@@ -5,7 +5,7 @@ from typing import Final
 
 from protego import Protego
 
-from domain.probes.facts import LONGEST_URL
+from domain.probes.facts import is_usable
 
 AGENT: Final = "Joinery"
 """The product token that robots.txt files name us by; it begins our User-Agent, too."""
@@ -32,7 +32,7 @@ class RobotsRules:
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        named = dict.fromkeys(url for url in self._rules.sitemaps if len(url) <= LONGEST_URL)
+        named = dict.fromkeys(url for url in self._rules.sitemaps if is_usable(url))
         return tuple(named)[:_SITEMAPS]
 
     def allows(self, url: str) -> bool:

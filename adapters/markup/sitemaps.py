@@ -4,7 +4,7 @@ import zlib
 from typing import Final
 from xml.parsers import expat
 
-from domain.probes.facts import LONGEST_URL, Response, SitemapFacts
+from domain.probes.facts import LONGEST_URL, Response, SitemapFacts, is_usable
 from domain.probes.product_pages import is_product_page, lists_products, spread
 
 UNPACKED: Final = 20 * 1024 * 1024
@@ -54,7 +54,7 @@ def _unpacked(body: bytes) -> tuple[bytes, bool]:
 def _read_lines(reader: "_Reader", data: bytes) -> None:
     """A sitemap of plain text: an address a line."""
     lines = [line for line in (line.strip() for line in data.decode("utf-8-sig", "replace").splitlines()) if line]
-    pages = [line for line in lines if line.startswith(("http://", "https://")) and len(line) <= LONGEST_URL]
+    pages = [line for line in lines if is_usable(line)]
     reader.known = bool(pages) and len(pages) >= 0.9 * len(lines)
     if reader.known:
         reader.pages, reader.full = pages[:MOST], len(pages) > MOST
@@ -110,7 +110,7 @@ class _Reader:
             return
         url = "".join(self._loc).strip()
         self._loc = None
-        if url and len(url) <= LONGEST_URL:
+        if is_usable(url):
             found = self.sitemaps if self._open[-1] == "sitemap" else self.pages
             found.append(url)
             self.full = len(found) >= MOST

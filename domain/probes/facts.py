@@ -105,12 +105,17 @@ def host_of(url: str) -> str:
     return (urlsplit(url).hostname or "").lower()
 
 
+def is_usable(url: str) -> bool:
+    """Whether it is an absolute http or https URL that can be asked for."""
+    return url.startswith(("http://", "https://")) and joined(url, url) is not None
+
+
 def joined(base: str, target: str) -> str | None:
     """The absolute http or https URL that `target` means on that page, without fragment; None for anything else."""
     try:
         url = urljoin(base, target.strip()).partition("#")[0]
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and url.isprintable()
     except ValueError:
         return None
     return url if usable and len(url) <= LONGEST_URL else None

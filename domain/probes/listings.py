@@ -109,6 +109,8 @@ def fields_of(products: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 def _paths(product: Mapping[str, Any]) -> Iterator[str]:
     for name, value in list(product.items())[:MOST_FIELDS]:
+        if not name.strip():
+            continue
         inner = value[0] if isinstance(value, list) and value and isinstance(value[0], dict) else value
         if isinstance(inner, dict):
             for part, below in list(inner.items())[:MOST_FIELDS]:

@@ -201,6 +201,16 @@ async def test_a_site_of_large_pages_is_read_up_to_the_bound(site: Site, http: H
     assert sum(request.path.startswith("/products/") for request in site.asked) <= 4
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["http://" + "a" * 64 + ".example/", "http://a..b/", "http://xn--/", "http://xn--a/", "http://\u2024/", "http://./", "http://%/", "http://a b/",
+     "http://[::1", "http:///x", "http://a:0/", "http://a:99999/", "http://1.2.3.4.5/", "http://ex\u2100mple/", "http://[fe80::1%25eth0]/", "x", ""],
+)  # fmt: skip
+async def test_an_address_that_is_none_gives_no_answer(http: HttpWeb, url: str) -> None:
+    with pytest.raises(Unreachable):
+        await http.get(url, accept="*/*", most=MIB, seconds=5)
+
+
 async def test_cancelling_ends_the_request_at_once(site: Site, http: HttpWeb) -> None:
     site.stream("/", b"a", pause=0.05)
     task = asyncio.create_task(http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=30))

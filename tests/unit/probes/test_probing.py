@@ -1,12 +1,19 @@
 """Whole looks at sites in memory: what is asked for, in what order and at what pace, and what is made of it."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from adapters.markup.documents import MarkupDocuments
 from adapters.memory.web import MemoryWeb
+from adapters.wire.probes import REPORT
+from adapters.wire.resource import View
+from domain.kernel.tenancy import Tenant
 from domain.probes.facts import Response
 from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
 from domain.probes.usecases.visiting import Limits, Visit
@@ -345,6 +352,61 @@ async def test_a_site_built_by_hand() -> None:
     assert (report.platform, report.confidence, report.evidence) == ("custom", 1.0, ())
     assert report.sample is not None and [one.url for one in report.sample.pages] == [f"{SITE}/p/1234"]
     assert (report.estimate.effort, report.estimate.kind) == ("high", "pages")
+
+
+_WORDS = st.sampled_from(
+    ["User-agent: *\n", "Disallow: /x*$\n", "\n", "/", "<html>", "<title>", "\ud800", "\0", "\x1b[2J", "{", "[", ';"', "a,b\n", "\t", "<rss>", "é", "<!--", "]]>"]
+)  # fmt: skip
+_TEXT = st.lists(_WORDS, max_size=12).map("".join)
+_URL = st.sampled_from(
+    [f"{SITE}/products/a", f"{SITE}/sitemap2.xml", f"{SITE}/products/b", "http://[/products/x", f"{SITE}:99999/products/x", "x", "", "//", "http://\ud800/products/a",
+     f"{SITE}/products/\ud800", f"{SITE}/products/\0", f"{SITE}/products/\x1b[2J", "/products/c", f"{SITE}/products/" + "a" * 3_000, "http://169.254.169.254/", "ftp://x/", "javascript:1"]
+)  # fmt: skip
+_URLS = st.lists(_URL, max_size=4)
+_JSON = st.sampled_from(
+    ['{"products": [{"variants": [], "": 1, "a": {"": 2}, "b\\ud83d": "\\u0000"}]}', '[{"prices": {"currency_code": "U\\ud83d\\u0000"}}]', "[]", "{}", "[[[", "1e999", '{"products": [1]}',
+     '{"currency": "\\u0000\\u0000\\u0000", "published_products_count": true}', '{"currency": "EUR", "published_products_count": 1e300}', '{"published_products_count": -1}']
+)  # fmt: skip
+_PAGE = st.tuples(_URLS, _JSON, _TEXT).map(
+    lambda told: webs.page(
+        f'<script type="application/ld+json">{told[1]}</script>' + webs.json_ld(webs.product(1)),
+        told[2] + "".join(f'<a href="{url}">x</a>' for url in told[0]),
+    )  # fmt: skip
+)
+_SITEMAP = st.one_of(
+    _URLS.map(lambda urls: webs.urlset(*urls)), _URLS.map(lambda urls: webs.index(*urls)), _URLS.map("\n".join), _TEXT
+)
+_ROBOTS = st.tuples(_URLS, _TEXT).map(
+    lambda told: "User-agent: *\nAllow: /\n" + "".join(f"Sitemap: {url}\n" for url in told[0]) + told[1]
+)
+_BODIES = {
+    "/robots.txt": _ROBOTS, "/": st.one_of(_PAGE, _SITEMAP, _JSON), "/products.json?limit=25": _JSON, "/meta.json": _JSON,
+    "/wp-json/wc/store/v1/products?per_page=25": _JSON, "/sitemap.xml": _SITEMAP, "/sitemap2.xml": _SITEMAP, "/products/a": _PAGE,
+}  # fmt: skip
+_STATUS = st.sampled_from([200] * 12 + [301, 302, 403, 404, 429, 500, 503])
+_TYPE = st.sampled_from(["text/html", "text/plain", "application/json", "application/xml", "", "x"])
+
+
+def _answer(body: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[str, int, str, str]]:
+    return st.tuples(body, _STATUS, _TYPE, _URL)
+
+
+_FITS = Draft202012Validator(REPORT.schema)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.fixed_dictionaries({path: _answer(body) for path, body in _BODIES.items()}))
+async def test_whatever_a_site_answers_there_is_a_report(answers: dict[str, tuple[str, int, str, str]]) -> None:
+    web = MemoryWeb()
+    for path, (text, status, kind, location) in answers.items():
+        body = text.encode("utf-8", "surrogatepass")
+        web.serve(f"{SITE}{path}", body, status, (location,), content_type=kind, location=location, x_wp_total=location)
+    outcome = await look(web)
+    told = REPORT.render(outcome.report, View(Tenant("org", True), datetime.now(UTC)))
+    assert not list(_FITS.iter_errors(json.loads(json.dumps(told))))
+    kept = json.dumps([told, outcome.proposal], ensure_ascii=False)
+    assert "\0" not in kept and "\\u0000" not in kept and kept.encode()
+    assert outcome.report.requests == len(web.asked) <= 25
 
 
 async def test_cookies_are_named_and_never_told() -> None:
