@@ -238,7 +238,7 @@ class Probing:
     def _judged(self, seen: _Seen) -> Outcome:
         judgement = platforms.judged(seen.visited, seen.endpoints)
         offered = self._proposed(seen)
-        readable = offered is not None and self._takes(offered)
+        readable = offered is None or self._takes(offered)
         if offered is not None and not readable:
             self._visit.note(
                 f"No connector of this service reads {offered['connector']} shops, so no source is proposed."
