@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from domain.probes.facts import PageFacts, joined
+from domain.probes.facts import LONGEST_FOUND, LONGEST_URL, PageFacts, joined
 from domain.probes.structured_data import read as read_blocks
 
 LONGEST: Final = 2 * 1024 * 1024
@@ -159,8 +159,10 @@ class _Listener:
 
     def anchor(self, attributes: Any) -> None:
         """A link to follow."""
-        if len(self._links) < _LINKS and (url := joined(self._base, attributes.get("href", ""))):
-            self._links.setdefault(url)
+        if len(self._links) < _LINKS:
+            url = joined(self._base, attributes.get("href", "")[:LONGEST_URL])
+            if url is not None and len(url) <= LONGEST_FOUND:
+                self._links.setdefault(url)
 
     def input(self, attributes: Any) -> None:
         """A field that asks for a password."""

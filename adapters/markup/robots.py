@@ -13,7 +13,7 @@ LONGEST: Final = 500 * 1024
 """Bytes that are read (RFC 9309 §2.5)."""
 _LINE: Final = 4_000
 """Characters of one line."""
-_SITEMAPS: Final = 50
+_SITEMAPS: Final = 20
 _STARS: Final = re.compile(r"\*{2,}")
 
 

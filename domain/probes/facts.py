@@ -9,6 +9,8 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _HTML_STARTS: Final = (b"<!doctype html", b"<html", b"<head", b"<body")
 LONGEST_URL: Final = 2_048
+LONGEST_FOUND: Final = 1_000
+"""Characters of an address that a document names: reports stay small, so that a page of a list does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,8 @@ def host_of(url: str) -> str:
 
 
 def is_usable(url: str) -> bool:
-    """Whether it is an absolute http or https URL that can be asked for."""
-    return url.startswith(("http://", "https://")) and joined(url, url) is not None
+    """Whether what a document names is an absolute http or https URL that can be asked for."""
+    return len(url) <= LONGEST_FOUND and url.startswith(("http://", "https://")) and joined(url, url) is not None
 
 
 def joined(base: str, target: str) -> str | None:

@@ -114,7 +114,7 @@ def _delimited(response: Response, text: str) -> File | None:
         width = len(rows[0]) if rows else 0
         alike = sum(len(row) == width for row in rows[1:-1] or rows[1:])
         if width > 1 and alike >= 0.8 * len(rows[1:-1] or rows[1:]):
-            heads = tuple(name.strip()[:100] for name in rows[0] if name.strip())[:100]
+            heads = tuple(name.strip()[:60] for name in rows[0] if name.strip())[:100]
             count = sum(1 for line in lines[1:] if line.strip()) if whole else None
             return File("tsv" if delimiter == "\t" else "csv", Listing(count, count, heads))
     return None

@@ -115,6 +115,6 @@ def _paths(product: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(inner, dict):
             for part, below in list(inner.items())[:MOST_FIELDS]:
                 if below not in (None, "", [], {}):
-                    yield f"{name}.{part}"[:100]
+                    yield f"{name}.{part}"[:60]
         elif value not in (None, "", [], {}):
-            yield name[:100]
+            yield name[:60]

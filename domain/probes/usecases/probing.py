@@ -171,8 +171,9 @@ class Probing:
         waiting = product_pages.in_order(seen.robots.sitemaps) or [f"{origin_of(seen.url)}/sitemap.xml"]
         waiting = [url for url in waiting if url not in seen.sitemaps_read]
         known = {*waiting, *seen.sitemaps_read}
-        while waiting and len(seen.sitemaps_read) < SITEMAPS:
-            url = waiting.pop(0)
+        tries = 2 * SITEMAPS
+        while waiting and tries and len(seen.sitemaps_read) < SITEMAPS:
+            url, tries = waiting.pop(0), tries - 1
             if not _is_near(url, seen.url):
                 self._visit.note(f"The sitemap {url} is another site's and was not read.")
                 continue

@@ -12,7 +12,8 @@ from domain.probes.model import Robots, RobotsState
 from ports.web import Documents, Rules, Unreachable, Web
 
 _PAGES: Final = "text/html, application/xhtml+xml, application/json;q=0.9, */*;q=0.8"
-_MOST_TOLD: Final = 100
+_MOST_TOLD: Final = 30
+_LONGEST_TOLD: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Visit:
     def note(self, text: str) -> None:
         """Say something once."""
         if len(self._notes) < _MOST_TOLD:
-            self._notes.setdefault(text[:500])
+            self._notes.setdefault(text[:_LONGEST_TOLD])
 
     async def robots(self, url: str) -> Robots:
         """The rules of the URL's site. Raises Unreachable for a site that gives no answer at all, Spent."""
@@ -89,7 +90,7 @@ class Visit:
         site = await self._site(url)
         if site.robots.state == RobotsState.UNREACHABLE or not await site.rules.allows(url):
             if len(self._disallowed) < _MOST_TOLD:
-                self._disallowed.setdefault(url)
+                self._disallowed.setdefault(url[:_LONGEST_TOLD])
             return False
         return True
 

@@ -185,10 +185,10 @@ def test_rules() -> None:
 def test_rules_that_want_to_be_slow(text: str) -> None:
     begun = thread_time()
     rules = RobotsRules(text.encode())
-    for _ in range(30):
+    for _ in range(3):
         rules.allows("https://vendor.example/" + "a" * 2_000)
     assert thread_time() - begun < 10
-    assert len(rules.sitemaps) <= 50
+    assert len(rules.sitemaps) <= 20
 
 
 @pytest.mark.asyncio
