@@ -109,15 +109,21 @@ def host_of(url: str) -> str:
 
 def is_usable(url: str) -> bool:
     """Whether what a document names is an absolute http or https URL that can be asked for."""
-    return len(url) <= LONGEST_FOUND and url.startswith(("http://", "https://")) and joined(url, url) is not None
+    return len(url) <= LONGEST_FOUND and url.isprintable() and _names_host(url)
 
 
 def joined(base: str, target: str) -> str | None:
     """The absolute http or https URL that `target` means on that page, without fragment; None for anything else."""
     try:
         url = urljoin(base, target.strip()).partition("#")[0]
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and url.isprintable()
     except ValueError:
         return None
-    return url if usable and len(url) <= LONGEST_URL else None
+    return url if len(url) <= LONGEST_URL and url.isprintable() and _names_host(url) else None
+
+
+def _names_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

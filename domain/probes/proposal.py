@@ -17,8 +17,8 @@ def for_feed(feed: PlatformFeed, currency: str | None) -> dict[str, Any]:
 
     No other may take its place: a list's numbers mean what the platform says (WooCommerce's prices are minor units).
     """
-    config = {"url": f"{origin_of(feed.url)}/", "platform": feed.platform.value}
-    return _source(feed.url, feed.platform.value, config, currency)
+    config = {"url": f"{origin_of(feed.url)}/", "platform": str(feed.platform)}
+    return _source(feed.url, str(feed.platform), config, currency)
 
 
 def for_file(url: str, format: str, currency: str | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Final
 from urllib.parse import urlsplit
 
-from domain.probes.facts import Response, origin_of
+from domain.probes.facts import Response, host_of, origin_of
 from domain.probes.model import Robots, RobotsState
 from ports.web import Documents, Rules, Unreachable, Web
 
@@ -39,11 +39,10 @@ class Spent(Exception):
 
 @dataclass(slots=True)
 class _Site:
-    """An origin's rules, and since when it may be asked again."""
+    """An origin's rules."""
 
     rules: Rules
     robots: Robots
-    free_at: float
 
 
 class Visit:
@@ -61,6 +60,8 @@ class Visit:
         self._sleep, self._clock = sleep, clock
         self._until = clock() + limits.seconds
         self._sites: dict[str, _Site] = {}
+        self._free_at: dict[str, float] = {}
+        """When each host may be asked again."""
         self._disallowed: dict[str, None] = {}
         self._notes: dict[str, None] = {}
         self.requests = 0
@@ -135,7 +136,7 @@ class Visit:
     async def _meet(self, origin: str) -> _Site:
         """Read the site's robots.txt (RFC 9309 §2.3.1): 4xx allows everything, 5xx and 429 nothing."""
         nothing = await self._documents.rules(b"")
-        site = _Site(nothing, Robots(RobotsState.MISSING), self._clock())
+        site = _Site(nothing, Robots(RobotsState.MISSING))
         response = await self._robots_txt(origin, site)
         if response.status == 429 or response.status >= 500:
             site.robots = Robots(RobotsState.UNREACHABLE)
@@ -147,7 +148,7 @@ class Visit:
             self.note(f"{origin}/robots.txt answers {response.status}.")
         elif response.is_good:
             self.note(f"{origin}/robots.txt is a web page and no rules.")
-        site.free_at = self._clock() + self._delay(site)
+        self._rest(origin, site)
         return site
 
     async def _robots_txt(self, origin: str, site: _Site) -> Response:
@@ -169,26 +170,28 @@ class Visit:
         left = limits.bytes - self.read
         if left <= 0:
             raise Spent(f"{limits.bytes // (1024 * 1024)} MiB were read, which is as much as a probe reads.")
-        await self._wait(site)
+        await self._wait(host_of(url))
         self.requests += 1
         seconds = min(limits.answer_seconds, max(1.0, self._until - self._clock()))
         try:
             response = await self._web.get(url, accept=accept, most=min(most, left), seconds=seconds)
         finally:
-            site.free_at = self._clock() + self._delay(site)
+            self._rest(url, site)
         self.read += len(response.body)
         return response
 
-    async def _wait(self, site: _Site) -> None:
+    async def _wait(self, host: str) -> None:
         now = self._clock()
-        wait = max(0.0, site.free_at - now)
+        wait = max(0.0, self._free_at.get(host, now) - now)
         if now + wait >= self._until:
             raise Spent(f"A probe takes {self._limits.seconds:.0f} seconds at most; its time was up.")
         if wait > 0:
             await self._sleep(wait)
 
-    def _delay(self, site: _Site) -> float:
-        return max(self._limits.pause, site.robots.crawl_delay_seconds or 0.0)
+    def _rest(self, url: str, site: _Site) -> None:
+        """Leave the host alone for as long as its rules say, or as is decent."""
+        delay = max(self._limits.pause, site.robots.crawl_delay_seconds or 0.0)
+        self._free_at[host_of(url)] = self._clock() + delay
 
 
 async def _robots(rules: Rules, origin: str) -> Robots:

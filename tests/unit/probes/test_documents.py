@@ -177,6 +177,42 @@ def test_rules() -> None:
     assert RobotsRules(b"User-agent: *\nCrawl-delay: nan\n").crawl_delay is None
 
 
+RFC_9309 = """User-Agent: *
+Disallow: *.gif$
+Disallow: /example/
+Allow: /publications/
+
+User-Agent: joinery
+Disallow:/
+Allow:/example/page.html
+Allow:/example/allowed.gif
+
+User-Agent: barbot
+User-Agent: bazbot
+Disallow: /example/page.html
+
+User-Agent: quxbot
+"""
+
+
+def test_the_examples_of_the_standard() -> None:
+    """RFC 9309 §5.1, read as the bot that it calls foobot, and as one that it does not name; §5.2, the longest match."""
+    rules, others = RobotsRules(RFC_9309.encode()), RobotsRules(RFC_9309.replace("joinery", "foobot").encode())
+    paths = ("/example/page.html", "/example/allowed.gif", "/example/other.html", "/publications/", "/a.gif", "/a.html")
+    assert [rules.allows(f"https://vendor.example{path}") for path in paths] == [True, True, False, False, False, False]
+    assert [others.allows(f"https://vendor.example{path}") for path in paths] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+        True,
+    ]
+    longest = RobotsRules(b"User-Agent: *\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n")
+    assert not longest.allows("https://vendor.example/example/page/disallowed.gif")
+    assert longest.allows("https://vendor.example/example/page/")
+
+
 @pytest.mark.parametrize(
     "text",
     ["User-agent: *\nDisallow: /" + "*a" * 900 + "b$\n", "User-agent: *\n" + "Disallow: /*a*a*a$\n" * 18_000, "Disallow: /\n" * 40_000,
