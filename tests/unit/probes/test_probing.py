@@ -394,14 +394,18 @@ def _answer(body: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[str, int, s
 _FITS = Draft202012Validator(REPORT.schema)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.fixed_dictionaries({path: _answer(body) for path, body in _BODIES.items()}))
 async def test_whatever_a_site_answers_there_is_a_report(answers: dict[str, tuple[str, int, str, str]]) -> None:
     web = MemoryWeb()
     for path, (text, status, kind, location) in answers.items():
         body = text.encode("utf-8", "surrogatepass")
         web.serve(f"{SITE}{path}", body, status, (location,), content_type=kind, location=location, x_wp_total=location)
-    outcome = await look(web)
+    try:
+        outcome = await look(web)
+    except ProbeFailed:
+        assert answers["/robots.txt"][1] in (301, 302), "only robots.txt can lead to where nobody answers"
+        return
     told = REPORT.render(outcome.report, View(Tenant("org", True), datetime.now(UTC)))
     assert not list(_FITS.iter_errors(json.loads(json.dumps(told))))
     kept = json.dumps([told, outcome.proposal], ensure_ascii=False)

@@ -1,7 +1,7 @@
 """Addresses of products, of sitemaps that list them, and how a sample is spread."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.probes.product_pages import in_order, is_product_page, lists_products, spread
@@ -49,6 +49,7 @@ def test_sitemaps_by_their_names() -> None:
     ]  # fmt: skip
 
 
+@settings(derandomize=True, deadline=None)
 @given(st.integers(0, 300), st.integers(1, 20))
 def test_a_sample_is_spread_from_the_first_to_the_last(count: int, most: int) -> None:
     chosen = spread(list(range(count)), most)

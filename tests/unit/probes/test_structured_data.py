@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.probes.structured_data import FIELDS, LONGEST_BLOCK, coverage, read
@@ -111,6 +111,7 @@ _JSON = st.recursive(
 )  # fmt: skip
 
 
+@settings(derandomize=True, deadline=None)
 @given(_JSON)
 def test_no_value_upsets_it(value: Any) -> None:
     found = read([json.dumps(value)])
