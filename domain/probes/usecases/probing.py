@@ -248,7 +248,7 @@ class Probing:
             final_url=seen.url,
             robots=seen.robots,
             platform=judgement.platform,
-            confidence=judgement.confidence,
+            confidence=0.0 if _saw_nothing(seen) and judgement.platform == Platform.CUSTOM else judgement.confidence,
             evidence=judgement.evidence,
             wall=seen.wall,
             feed=seen.feed,
@@ -268,6 +268,11 @@ class Probing:
         if seen.feed is not None and seen.feed.products:
             return proposal.for_feed(seen.feed, currency)
         return None
+
+
+def _saw_nothing(seen: _Seen) -> bool:
+    """Whether no page of the site itself was read, so that the lack of signs says nothing."""
+    return not seen.endpoints and (seen.wall is not None or not any(one.is_good for one, _ in seen.visited))
 
 
 def _sitemap(seen: _Seen) -> Sitemap | None:

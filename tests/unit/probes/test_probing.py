@@ -129,6 +129,7 @@ async def test_robots_that_forbid_everything() -> None:
     assert web.asked == [f"{SITE}/robots.txt"]
     assert (outcome.report.robots.state, outcome.report.estimate.effort) == ("disallow_all", "infeasible")
     assert outcome.report.disallowed == (f"{SITE}/",) and outcome.proposal is None
+    assert (outcome.report.platform, outcome.report.confidence) == ("custom", 0.0), "nothing was seen"
 
 
 async def test_robots_that_forbid_everything_but_the_file() -> None:
@@ -213,6 +214,7 @@ async def test_a_wall_that_answers_200_ends_the_probe() -> None:
     assert outcome.report.wall is not None and outcome.report.wall.kind == "bot_challenge"
     assert web.asked == [f"{SITE}/robots.txt", f"{SITE}/"]
     assert outcome.proposal is None and outcome.report.estimate.effort == "infeasible"
+    assert (outcome.report.platform, outcome.report.confidence) == ("custom", 0.0), "a wall shows nothing of the shop"
 
 
 async def test_a_redirect_to_the_login() -> None:
