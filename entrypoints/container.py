@@ -18,6 +18,8 @@ from adapters.files.objects import FileObjects
 from adapters.files.workspaces import FileWorkspaces
 from adapters.http.client import GuardedClient
 from adapters.http.sender import HttpSender
+from adapters.http.web import HttpWeb
+from adapters.markup.documents import MarkupDocuments
 from adapters.memory.clock import SystemClock
 from adapters.memory.limits import MemoryLimits
 from adapters.pluggy.host import connect
@@ -203,6 +205,8 @@ class Container(containers.DeclarativeContainer):
         delivery_log=delivery_log,
         delivery_places=delivery_places,
         sender=sender,
+        web=providers.Singleton(HttpWeb, http),
+        documents=providers.Singleton(MarkupDocuments),
         waiting=providers.Singleton(waiting_of, pool),
         readiness=providers.Singleton(readiness_of, pool),
     )

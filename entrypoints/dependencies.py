@@ -28,6 +28,7 @@ from ports.signals import Signals
 from ports.sources import SourceSchedule
 from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
+from ports.web import Documents, Web
 from ports.webhooks import DeliveryLog, DeliveryPlaces, Sender
 from ports.workspaces import Workspaces
 
@@ -75,5 +76,7 @@ class Dependencies:
     delivery_log: DeliveryLog
     delivery_places: DeliveryPlaces
     sender: Sender
+    web: Web
+    documents: Documents
     waiting: Callable[[], int] = nobody_waits
     readiness: Mapping[str, Readiness] = field(default_factory=dict)

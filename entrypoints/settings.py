@@ -87,6 +87,11 @@ def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
     return (current, *_former_secrets(env, current)) if current else ()
 
 
+def private_hosts_of(env: Mapping[str, str]) -> frozenset[str]:
+    """The hosts that the operator lets through although they are no public ones."""
+    return _names(env, "JOINERY_ALLOW_PRIVATE_HOSTS")
+
+
 def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     """Read `JOINERY_…` variables. Raises SettingsError."""
     env = os.environ if env is None else env
@@ -112,7 +117,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         port=port,
         metrics_port=_integer(env, "JOINERY_METRICS_PORT", 0),
         plugins_file=env.get("JOINERY_PLUGINS", "plugins.toml"),
-        allow_private_hosts=_names(env, "JOINERY_ALLOW_PRIVATE_HOSTS"),
+        allow_private_hosts=private_hosts_of(env),
         trusted_proxies=_names(env, "JOINERY_TRUSTED_PROXIES"),
         mail_domain=env.get("JOINERY_MAIL_DOMAIN", "in.joinery.example"),
         pool_size=_integer(env, "JOINERY_POOL_SIZE", 8),

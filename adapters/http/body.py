@@ -75,6 +75,7 @@ _TRANSLATIONS: tuple[_Translation, ...] = (
     ),
     ((aiohttp.ClientConnectorError,), errors.ConnectFailed, "No connection could be made."),
     ((aiohttp.InvalidURL,), errors.RefusedAddress, "The URL is not valid."),
+    ((UnicodeError,), errors.RefusedAddress, "The host's name is not valid."),
     ((aiohttp.ClientError, OSError), errors.Aborted, "The server broke off before its answer was whole."),
 )
 """What aiohttp raises, the exact kinds first, and what it is called here."""
@@ -85,6 +86,6 @@ def translated() -> Iterator[None]:
     """Turn what aiohttp raises into OutboundError, at this one seam."""
     try:
         yield
-    except (aiohttp.ClientError, OSError) as error:
+    except (aiohttp.ClientError, OSError, UnicodeError) as error:
         failure, message = next((kind, text) for types, kind, text in _TRANSLATIONS if isinstance(error, types))
         raise failure(message) from None

@@ -89,7 +89,10 @@ class Vetting:
         """
         if url.scheme not in {"http", "https"}:
             raise RefusedAddress("Only http and https are reached.")
-        host, port = url.host, url.port
+        try:
+            host, port = url.host, url.port
+        except UnicodeError:
+            raise RefusedAddress("The host's name is not valid.") from None
         if not host or port is None:
             raise RefusedAddress("The URL names no host.")
         if url.user is not None or url.password is not None:

@@ -10,6 +10,7 @@ _DECLARED: Final = (
     "sources.SOURCES",
     "runs.RUNS",
     "uploads.UPLOADS",
+    "probes.PROBES",
     "webhooks.ENDPOINTS",
     "webhooks.DELIVERIES",
 )

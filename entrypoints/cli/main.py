@@ -106,6 +106,10 @@ def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     plug.add_argument("what", choices=("list", "check"))
     plug.add_argument("--json", action="store_true", help="print JSON")
     plug.set_defaults(run="plugins:plugins")
+    probe = commands.add_parser("probe", help="look at a website as a source probe does, without a server")
+    probe.add_argument("url", metavar="URL")
+    probe.add_argument("--json", action="store_true", help="print one JSON object")
+    probe.set_defaults(run="probe:probe")
 
 
 def _readings(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -28,6 +28,7 @@ from domain.runs import chunks
 from domain.runs.usecases import execution
 from domain.runs.model import Run
 from domain.runs.queueing import EXECUTE
+from entrypoints.areas import probes
 from entrypoints.container import Container, opened
 from entrypoints.http.server import serve
 from entrypoints.logs import configure
@@ -159,7 +160,8 @@ async def worker(container: Container, settings: Settings, trap: Trap) -> None:
         Units(container.uow(), trap), container.connectors(), Objects(container.objects(), trap),
         container.vault(), in_process(Connectors(container.connectors(), trap)), FileWorkspaces(), lease=LEASE,
     )  # fmt: skip
-    drain = Drain(container.dispatch(), {EXECUTE: run_execution}, lease=LEASE)
+    probing = probes.AREA.jobs(container.assembled())
+    drain = Drain(container.dispatch(), {EXECUTE: run_execution, **probing}, lease=LEASE)
     database = Polling(container.dispatch(), container.signals())
     source = Failover(ArqWorker(settings.redis_url), database, 1.0) if settings.redis_url else database
     with stopping_on_signals() as stop:

@@ -219,6 +219,8 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "delivery_log": nothing,
         "delivery_places": nothing,
         "sender": nothing,
+        "web": nothing,
+        "documents": nothing,
         "waiting": lambda: world.waiting,
     }
     return Dependencies(**made | changes)

@@ -52,6 +52,7 @@ EXPECTED = {
     "storage_usage": "SIU",
     "stored_objects": "SIUD",
     "uploads": "SIUD",
+    "source_probes": "SIUD",
     "variants": "SIU",
     "webhook_deliveries": "SIUD",
     "webhook_endpoints": "SIUD",

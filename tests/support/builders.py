@@ -10,6 +10,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Meter, Organisation, Plan
 from domain.request_logs.model import RequestLog
+from domain.probes.model import Probe
 from domain.runs.model import Run
 from domain.sources.model import Schedule, Source
 from domain.uploads.model import Upload
@@ -96,6 +97,17 @@ def upload(source: str, **changes: Any) -> Upload:
         "created_at": MOMENT,
     }
     return Upload(**fields | changes)
+
+
+def probe(**changes: Any) -> Probe:
+    """A queued probe."""
+    fields: dict[str, Any] = {
+        "id": new_id("prb"),
+        "url": "https://vendor.example/",
+        "status": "queued",
+        "created_at": MOMENT,
+    }
+    return Probe(**fields | changes)
 
 
 def api_key(tenant: Tenant, **changes: Any) -> ApiKey:

@@ -14,6 +14,7 @@ from domain.access.usecases import KeyRequest
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
+from domain.probes.model import Probe
 from domain.webhooks.model import SealedSecrets
 from entrypoints.container import Container, opened
 from entrypoints.http.app import create_app
@@ -94,19 +95,20 @@ class World:
         upload = builders.upload(source.id)
         product = builders.product(source.id, source.catalogue, "P1")
         offer = builders.offer(builders.variant(product, "P1-1"))
-        log = builders.request_log(tenant)
+        log, probe = builders.request_log(tenant), builders.probe()
         endpoint = builders.endpoint()
         delivery = builders.delivery(endpoint.id, status="failed", next_attempt_at=None, body=b"{}")
         async with self.container.uow().begin(tenant, builders.CALL) as tx:
             await tx.sources.add(source)
             await tx.runs.add(run)
             await tx.store(Upload).add(upload)
+            await tx.store(Probe).add(probe)
             await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
             await tx.webhooks.add_delivery(delivery)
         await catalogues.add(self.container.uow(), tenant, product)
         await self.container.request_log_sink().write([log])
         made.ids = {
-            "src": source.id, "run": run.id, "upl": upload.id, "prod": product.id, "var": offer.variant,
+            "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
             "whe": endpoint.id, "dlv": delivery.id,
         }  # fmt: skip

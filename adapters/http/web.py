@@ -1,0 +1,80 @@
+"""Asks the public web for a probe, through the guarded client: each hop is vetted, each body cut."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from multidict import MultiMapping
+
+from adapters.http import errors
+from adapters.http.body import Pace
+from adapters.http.client import Answer, Bounds, GuardedClient
+from domain.probes.facts import Response
+from ports.web import Unreachable
+
+_ENDLESS: Final = 1 << 50
+"""What is announced does not matter: reading stops at `most`."""
+_BOUNDS: Final = Bounds(
+    connect_seconds=10.0,
+    answer_seconds=15.0,
+    idle_seconds=10.0,
+    wire_bytes=_ENDLESS,
+    body_bytes=_ENDLESS,
+    redirects=0,
+    pace=Pace(bytes_per_second=512.0, grace_seconds=5.0),
+)
+_HEADERS: Final = 100
+_LONGEST_HEADER: Final = 2_000
+_COOKIES: Final = 50
+
+
+class HttpWeb:
+    """ports.web.Web."""
+
+    def __init__(self, client: GuardedClient, bounds: Bounds = _BOUNDS) -> None:
+        self._client, self._bounds = client, bounds
+
+    async def get(self, url: str, *, accept: str, most: int, seconds: float) -> Response:
+        bounds = replace(self._bounds, total_seconds=seconds)
+        got: list[Response] = []
+        body = bytearray()
+        whole = False
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                self._client.request("GET", url, headers={"Accept": accept}, bounds=bounds) as answer,
+            ):
+                got.append(_told(url, answer))
+                whole = await _take(answer, body, most)
+        except errors.OutboundError as error:
+            if not got:
+                raise Unreachable(str(error), refused=isinstance(error, errors.RefusedAddress)) from None
+        except TimeoutError:
+            if not got:
+                raise Unreachable("The server did not answer in time.") from None
+        return replace(got[0], body=bytes(body), whole=whole)
+
+
+async def _take(answer: Answer, body: bytearray, most: int) -> bool:
+    """Fill the body; answers whether that was all of it."""
+    async for chunk in answer.chunks:
+        body += chunk[: most - len(body)]
+        if len(body) == most:
+            return False
+    return True
+
+
+def _told(url: str, answer: Answer) -> Response:
+    """The answer without its body; long headers and many of them are cut."""
+    headers = {name.lower()[:200]: value[:_LONGEST_HEADER] for name, value in list(answer.headers.items())[:_HEADERS]}
+    headers.pop("set-cookie", None)
+    return Response(url, answer.status, headers, _cookies(answer.headers))
+
+
+def _cookies(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the cookies that are set; what is in them is nobody's business."""
+    if not isinstance(headers, MultiMapping):
+        return ()
+    set_cookies = headers.getall("Set-Cookie", [])[:_COOKIES]
+    return tuple(text.partition("=")[0].strip()[:200] for text in set_cookies)

@@ -1,0 +1,1 @@
+"""Web documents: HTML by lxml, robots.txt by protego, sitemaps by expat."""

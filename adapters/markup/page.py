@@ -1,0 +1,209 @@
+"""Reads a web page as a stream of tags, so that neither depth nor size of what it nests can cost more than its length."""
+
+import re
+from time import monotonic
+from typing import Any, Final
+
+from lxml import etree
+
+from domain.probes.facts import LONGEST_FOUND, LONGEST_URL, PageFacts, joined
+from domain.probes.structured_data import read as read_blocks
+
+LONGEST: Final = 2 * 1024 * 1024
+"""Characters of a page that are read."""
+DEEPEST: Final = 1_000
+"""Open elements at which reading stops: what browsers allow is less."""
+SECONDS: Final = 5.0
+_PIECE: Final = 16 * 1024
+_ASSETS: Final = 500
+_LINKS: Final = 2_000
+_BLOCKS: Final = 50
+_TEXT: Final = 20_000
+_BLOCK_CHARS: Final = 1024 * 1024
+_SILENT: Final = frozenset({"script", "style", "noscript", "template", "svg", "head"})
+_CHARSET: Final = re.compile(rb"charset\s{0,5}=\s{0,5}[\"']?([A-Za-z0-9_.:-]{1,40})")
+
+
+def facts_of(body: bytes, url: str, content_type: str) -> PageFacts:
+    """What the page says. It is read until it goes too deep, too long, or breaks; what was read until then counts."""
+    listener = _Listener(url)
+    text = _decoded(body, content_type)
+    if not text.strip():
+        return PageFacts()
+    parser = etree.HTMLParser(target=listener, recover=True, no_network=True, encoding="utf-8")
+    until = monotonic() + SECONDS
+    cut = len(text) > LONGEST
+    try:
+        for start in range(0, min(len(text), LONGEST), _PIECE):
+            parser.feed(text[start : start + _PIECE].encode("utf-8", "replace"))
+            if monotonic() > until:
+                cut = True
+                break
+        parser.close()
+    except (_TooDeep, etree.LxmlError, ValueError, AssertionError):
+        cut = True
+    return listener.facts(cut=cut)
+
+
+def _decoded(body: bytes, content_type: str) -> str:
+    """The text by its byte order mark, by the header, by what the page says, else as UTF-8; what is broken is replaced."""
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return body.decode("utf-16", "replace")
+    stated = _CHARSET.search(content_type.encode("ascii", "replace")) or _CHARSET.search(body[:2048])
+    try:
+        return body.decode(stated[1].decode() if stated else "utf-8-sig", "replace").replace("\0", "")
+    except (LookupError, UnicodeError, ValueError):
+        return body.decode("utf-8-sig", "replace").replace("\0", "")
+
+
+class _TooDeep(Exception):
+    """The page nests further than any page that people look at."""
+
+
+class _Listener:
+    """Takes tags and texts as they come (lxml's parser target)."""
+
+    def __init__(self, url: str) -> None:
+        self._base = url
+        self._depth = 0
+        self._silent = 0
+        self._collecting: list[str] | None = None
+        self._collected = 0
+        self._title: list[str] | None = None
+        self._titled = False
+        self._texts: list[str] = []
+        self._text_chars = self._length = 0
+        self._title_text = ""
+        self._metas: dict[str, str] = {}
+        self._assets: dict[str, None] = {}
+        self._links: dict[str, None] = {}
+        self._classes: set[str] = set()
+        self._types: set[str] = set()
+        self._blocks: list[str] = []
+        self._password = False
+
+    def start(self, tag: str, attributes: Any) -> None:
+        """An element begins."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise _TooDeep
+        if tag in _SILENT:
+            self._silent += 1
+        take = _TAKEN.get(tag)
+        if take is not None:
+            take(self, attributes)
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        self._depth -= 1
+        if tag in _SILENT:
+            self._silent = max(0, self._silent - 1)
+        if tag == "script" and self._collecting is not None:
+            self._blocks.append("".join(self._collecting))
+            self._collecting = None
+        if tag == "title" and self._title is not None:
+            self._title_text = " ".join("".join(self._title).split())[:500]
+            self._title, self._titled = None, True
+
+    def data(self, text: str) -> None:
+        """A piece of text."""
+        if self._collecting is not None:
+            if self._collected < _BLOCK_CHARS:
+                self._collecting.append(text)
+                self._collected += len(text)
+        elif self._title is not None:
+            self._title.append(text[:500])
+        elif not self._silent:
+            self._length += len(text.strip())
+            if self._text_chars < _TEXT:
+                self._texts.append(text[:_TEXT])
+                self._text_chars += len(text)
+
+    def comment(self, text: str) -> None:
+        """A comment says nothing."""
+
+    def close(self) -> None:
+        """The page ends."""
+
+    def base(self, attributes: Any) -> None:
+        """`<base href>` is what links are relative to."""
+        self._base = joined(self._base, attributes.get("href", "")) or self._base
+
+    def title(self, attributes: Any) -> None:
+        """The first title is the page's; pictures have others."""
+        if not self._titled and self._title is None:
+            self._title = []
+
+    def meta(self, attributes: Any) -> None:
+        """`name` or `property`, and `content`."""
+        name = (attributes.get("name") or attributes.get("property") or "").strip().lower()[:100]
+        if name and len(self._metas) < 100:
+            self._metas.setdefault(name, attributes.get("content", "")[:500])
+
+    def link(self, attributes: Any) -> None:
+        """A style, an icon, a hint."""
+        self._asset(attributes.get("href"))
+
+    def source(self, attributes: Any) -> None:
+        """A picture or frame."""
+        self._asset(attributes.get("src"))
+
+    def script(self, attributes: Any) -> None:
+        """A script's address, or the JSON-LD inside it."""
+        self._asset(attributes.get("src"))
+        kind = attributes.get("type", "").partition(";")[0].strip().lower()[:100]
+        if kind and len(self._types) < 50:
+            self._types.add(kind)
+        if kind == "application/ld+json" and len(self._blocks) < _BLOCKS:
+            self._collecting = []
+
+    def anchor(self, attributes: Any) -> None:
+        """A link to follow."""
+        if len(self._links) < _LINKS:
+            url = joined(self._base, attributes.get("href", "")[:LONGEST_URL])
+            if url is not None and len(url) <= LONGEST_FOUND:
+                self._links.setdefault(url)
+
+    def input(self, attributes: Any) -> None:
+        """A field that asks for a password."""
+        self._password = self._password or attributes.get("type", "").strip().lower() == "password"
+
+    def body(self, attributes: Any) -> None:
+        """What kind of page it is, as platforms say in the body's class."""
+        self._classes.update(attributes.get("class", "").lower().split()[:100])
+
+    def _asset(self, address: str | None) -> None:
+        if address and len(self._assets) < _ASSETS:
+            self._assets.setdefault(address[:500])
+
+    def facts(self, *, cut: bool) -> PageFacts:
+        """What was heard."""
+        if self._collecting is not None:
+            self._blocks.append("".join(self._collecting))
+        return PageFacts(
+            title=self._title_text or " ".join("".join(self._title or ()).split())[:500],
+            metas=self._metas,
+            assets=tuple(self._assets),
+            links=tuple(self._links),
+            classes=frozenset(self._classes),
+            script_types=frozenset(self._types),
+            text=" ".join("".join(self._texts).split())[:_TEXT],
+            text_length=self._length,
+            asks_password=self._password,
+            blocks=read_blocks(self._blocks),
+            cut=cut,
+        )
+
+
+_TAKEN: Final = {
+    "base": _Listener.base,
+    "title": _Listener.title,
+    "meta": _Listener.meta,
+    "link": _Listener.link,
+    "script": _Listener.script,
+    "img": _Listener.source,
+    "iframe": _Listener.source,
+    "a": _Listener.anchor,
+    "input": _Listener.input,
+    "body": _Listener.body,
+}

@@ -1,0 +1,38 @@
+"""A web of pages that are given, in place of the network."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from domain.probes.facts import Response
+from ports.web import Unreachable
+
+
+@dataclass
+class MemoryWeb:
+    """Web. `pages` by URL; of what is not there a known host answers 404, and a strange one nothing. `asked` are the URLs asked for."""
+
+    pages: dict[str, Response | Unreachable] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def serve(
+        self, url: str, body: bytes | str = b"", status: int = 200, cookies: tuple[str, ...] = (), **headers: str
+    ) -> None:
+        """Have the URL answer so; names of headers have underscores for hyphens."""
+        content = body.encode() if isinstance(body, str) else body
+        self.pages[url] = Response(url, status, _named(headers), cookies, content)
+
+    async def get(self, url: str, *, accept: str, most: int, seconds: float) -> Response:
+        self.asked.append(url)
+        page = self.pages.get(url)
+        if page is None:
+            if not any(urlsplit(known).netloc == urlsplit(url).netloc for known in self.pages):
+                raise Unreachable("The host's name has no address.")
+            return Response(url, 404, {"content-type": "text/html"}, body=b"<html><title>Not found</title></html>")
+        if isinstance(page, Unreachable):
+            raise page
+        return replace(page, body=page.body[:most], whole=page.whole and len(page.body) <= most)
+
+
+def _named(headers: Mapping[str, str]) -> dict[str, str]:
+    return {"content-type": "text/html"} | {name.replace("_", "-").lower(): value for name, value in headers.items()}

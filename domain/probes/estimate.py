@@ -1,0 +1,119 @@
+"""Judges how much it takes to connect a site, and by what, from everything that was found (docs/probes.md#estimate)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from domain.probes.model import (
+    Effort,
+    Estimate,
+    PlatformFeed,
+    Robots,
+    RobotsState,
+    Sample,
+    Sitemap,
+    Wall,
+    WallKind,
+    Way,
+)
+
+_WELL: Final = 0.8
+"""Share of sampled products that must state a field for it to be counted on."""
+_NEEDED: Final = ("name", "price")
+_FARTHEST: Final = 25_000
+"""Products that a Shopify shop shows in its list, at most."""
+_DAY: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What an estimate is made of. `file`: the feed is a file of its own; `remedy`: why that cannot be read as it is."""
+
+    robots: Robots
+    wall: Wall | None = None
+    feed: PlatformFeed | None = None
+    file: bool = False
+    remedy: str = ""
+    readable: bool = True
+    """A connector of this service reads the feed."""
+    sitemap: Sitemap | None = None
+    sample: Sample | None = None
+    landing: int | None = None
+    """The status of the page that the URL led to; None when it was not read."""
+
+
+def judged(found: Findings) -> Estimate:
+    """The estimate. What is sure to work comes first: a feed that answered outweighs a wall in front of the pages."""
+    if found.feed is not None and found.feed.products is not None and not found.file:
+        return _by_feed(found, found.feed)
+    if found.file:
+        return _by_file(found)
+    return _closed(found) or _by_pages(found)
+
+
+def _by_feed(found: Findings, feed: PlatformFeed) -> Estimate:
+    many = feed.total is not None and feed.total > _FARTHEST
+    reasons = [f"The shop lists its products for machines at {feed.url}."]
+    if many:
+        reasons.append(f"It has {feed.total} products; its list shows no more than {_FARTHEST}.")
+    if not found.readable:
+        reasons.append("No connector of this service reads that list yet.")
+    if feed.products == 0:
+        reasons.append("The list is empty now.")
+    effort = Effort.LOW if found.readable and not many and feed.products else Effort.MEDIUM
+    return Estimate(effort, Way.PLATFORM_FEED, tuple(reasons))
+
+
+def _by_file(found: Findings) -> Estimate:
+    if found.remedy:
+        return Estimate(Effort.MEDIUM, Way.FILE, ("The URL is a file of its own.", found.remedy))
+    if not found.readable:
+        return Estimate(Effort.MEDIUM, Way.FILE, ("The URL is a file.", "No connector of this service reads it."))
+    return Estimate(Effort.LOW, Way.FILE, ("The URL is a file that is read as it is.",))
+
+
+def _closed(found: Findings) -> Estimate | None:
+    """Why nothing may be read at all."""
+    if found.robots.state == RobotsState.DISALLOW_ALL:
+        return Estimate(Effort.INFEASIBLE, Way.NONE, ("robots.txt forbids everything; ask the vendor for a feed.",))
+    if found.robots.state == RobotsState.UNREACHABLE:
+        reason = "robots.txt cannot be read, and so nothing may be (RFC 9309); try again later."
+        return Estimate(Effort.INFEASIBLE, Way.NONE, (reason,))
+    if found.wall is not None and found.wall.kind == WallKind.RATE_LIMIT:
+        return Estimate(Effort.HIGH, Way.PAGES, ("The site limits how often it is asked.", found.wall.detail))
+    if found.wall is not None:
+        reason = "The site keeps readers out; ask the vendor for a feed or for access."
+        return Estimate(Effort.INFEASIBLE, Way.NONE, (reason, found.wall.detail))
+    if found.landing is None or found.landing >= 300:
+        told = "was not read" if found.landing is None else f"answers {found.landing}"
+        if found.sample is None or not found.sample.pages:
+            return Estimate(Effort.INFEASIBLE, Way.NONE, (f"The page {told}, and nothing else was found.",))
+    return None
+
+
+def _by_pages(found: Findings) -> Estimate:
+    """Page by page: by what these state for machines, or else by their looks."""
+    sample = found.sample or Sample()
+    count = found.sitemap.product_pages if found.sitemap else 0
+    if not sample.pages and not count:
+        return Estimate(Effort.HIGH, Way.PAGES, ("No page of a product was found; name one, or ask for a feed.",))
+    covered = [name for name in _NEEDED if sample.coverage.get(name, 0.0) >= _WELL]
+    reasons = []
+    effort, way = Effort.HIGH, Way.PAGES
+    if len(covered) == len(_NEEDED):
+        effort, way = Effort.MEDIUM, Way.STRUCTURED_DATA
+        reasons.append("Pages of products state name and price as JSON-LD.")
+    elif sample.coverage and any(sample.coverage.values()):
+        way = Way.STRUCTURED_DATA
+        reasons.append("Pages of products state some of what is needed as JSON-LD, but not name and price everywhere.")
+    else:
+        reasons.append("Pages of products state nothing as JSON-LD; they would be read by their looks.")
+    if count:
+        reasons.append(f"Its sitemaps list {count} pages of products.")
+    elif effort == Effort.MEDIUM:
+        effort = Effort.HIGH
+        reasons.append("No sitemap lists them, so they would be found by walking.")
+    took = count * (found.robots.crawl_delay_seconds or 0.0)
+    if took > _DAY:
+        effort = Effort.HIGH
+        reasons.append(f"At the pace that robots.txt asks for, reading them once takes {took / _DAY:.1f} days.")
+    return Estimate(effort, way, tuple(reasons))

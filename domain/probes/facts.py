@@ -1,0 +1,129 @@
+"""What a probe saw, before anything is judged: answers, and what the documents in them say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+_HTML_STARTS: Final = (b"<!doctype html", b"<html", b"<head", b"<body")
+LONGEST_URL: Final = 2_048
+LONGEST_FOUND: Final = 1_000
+"""Characters of an address that a document names: reports stay small, so that a page of a list does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One answer, as it came. Names of headers are in lower case; `whole`: the body was not cut."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cookies: tuple[str, ...] = ()
+    """Names of the cookies that it sets; none is ever sent back."""
+    body: bytes = b""
+    whole: bool = True
+
+    @property
+    def media_type(self) -> str:
+        """The media type in lower case, without parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it is what was asked for."""
+        return 200 <= self.status < 300
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is a web page, by its bytes where they say so, else by its type."""
+        start = self.body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+        return start.startswith(_HTML_STARTS) or (self.media_type in _HTML and not start.startswith((b"{", b"[")))
+
+    @property
+    def redirects(self) -> bool:
+        """Whether it says to ask elsewhere."""
+        return self.status in _REDIRECTS and bool(self.headers.get("location"))
+
+    @property
+    def leads_to(self) -> str | None:
+        """Where a redirect leads, as an absolute http or https URL; None for any other answer, and where it leads nowhere."""
+        return joined(self.url, self.headers["location"]) if self.redirects else None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFacts:
+    """What the JSON-LD of a page states: for each product the fields it has; the currencies of its offers."""
+
+    products: tuple[frozenset[str], ...] = ()
+    currencies: frozenset[str] = frozenset()
+    malformed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What a web page says. Lists are cut where they are long; `text_length` counts all visible characters."""
+
+    title: str = ""
+    metas: Mapping[str, str] = field(default_factory=dict)
+    """By name in lower case."""
+    assets: tuple[str, ...] = ()
+    """Addresses of its scripts, styles and pictures, as they are written."""
+    links: tuple[str, ...] = ()
+    """Absolute http and https addresses without fragment."""
+    classes: frozenset[str] = frozenset()
+    script_types: frozenset[str] = frozenset()
+    text: str = ""
+    text_length: int = 0
+    asks_password: bool = False
+    blocks: BlockFacts = BlockFacts()
+    cut: bool = False
+    """It was not read to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapFacts:
+    """What one sitemap lists: further sitemaps; how many pages of products, and some of these from first to last.
+
+    `readable` is False for what is no sitemap.
+    """
+
+    sitemaps: tuple[str, ...] = ()
+    product_pages: int = 0
+    examples: tuple[str, ...] = ()
+    whole: bool = True
+    readable: bool = True
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of an absolute URL."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+def host_of(url: str) -> str:
+    """The host of an absolute URL, in lower case."""
+    return (urlsplit(url).hostname or "").lower()
+
+
+def is_usable(url: str) -> bool:
+    """Whether what a document names is an absolute http or https URL that can be asked for."""
+    return len(url) <= LONGEST_FOUND and url.isprintable() and _names_host(url)
+
+
+def joined(base: str, target: str) -> str | None:
+    """The absolute http or https URL that `target` means on that page, without fragment; None for anything else."""
+    try:
+        url = urljoin(base, target.strip()).partition("#")[0]
+    except ValueError:
+        return None
+    return url if len(url) <= LONGEST_URL and url.isprintable() and _names_host(url) else None
+
+
+def _names_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

@@ -1,0 +1,47 @@
+"""Tells addresses of products from others, and chooses which of them to look at."""
+
+import re
+from collections.abc import Sequence
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+T = TypeVar("T")
+_STEPS: Final = frozenset({"product", "products", "produkt", "produkte", "produkter", "produit", "produits", "producto",
+                           "productos", "prodotto", "prodotti", "p", "dp", "item", "items", "sku", "pd"})  # fmt: skip
+_TAILS: Final = (re.compile(r"[-_/.]p-?\d{3,20}$"), re.compile(r"-\d{4,20}(\.html?)?$"))
+"""Ends of paths of at most 40 characters, which are all that is looked at."""
+_NAMED: Final = ("product", "produkt", "produit", "prodotto", "item")
+_NO_PRODUCTS: Final = ("category", "categories", "_cat", "collection", "post", "page", "blog", "image", "tag", "brand")
+
+
+def is_product_page(url: str) -> bool:
+    """Whether the address looks like one product's: `/products/oak-chair`, `/p/123`, `/oak-chair-12345.html`."""
+    path = urlsplit(url).path.lower().rstrip("/")
+    steps = [step for step in path.split("/") if step]
+    if any(step in _STEPS for step in steps[:-1]):
+        return steps[-1] not in _STEPS and "." not in steps[-1].removesuffix(".html").removesuffix(".htm")
+    return any(tail.search(path[-40:]) for tail in _TAILS)
+
+
+def lists_products(sitemap: str) -> bool:
+    """Whether a sitemap's own name says that it lists products, and only these."""
+    parts = urlsplit(sitemap.lower())
+    name = f"{parts.path.rpartition('/')[2]}?{parts.query}".replace("sitemap", "")
+    return any(word in name for word in _NAMED) and not any(word in name for word in _NO_PRODUCTS)
+
+
+def in_order(sitemaps: Sequence[str]) -> list[str]:
+    """The sitemaps of an index, those first that say they list products, those last that say they list none."""
+
+    def rank(sitemap: str) -> int:
+        name = urlsplit(sitemap).path.lower()
+        return 0 if lists_products(sitemap) else 2 if any(word in name for word in _NO_PRODUCTS) else 1
+
+    return sorted(sitemaps, key=rank)
+
+
+def spread(found: Sequence[T], most: int) -> list[T]:
+    """At most so many of them, evenly from the first to the last."""
+    if len(found) <= most:
+        return list(found)
+    return [found[place * (len(found) - 1) // max(1, most - 1)] for place in range(most)]

@@ -1,0 +1,162 @@
+"""Reads the JSON-LD of pages for what it states of products (schema.org), forgivingly and within bounds."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from domain.probes.facts import BlockFacts
+
+LONGEST_BLOCK: Final = 512 * 1024
+"""Characters of one block; a longer one counts as malformed."""
+_NODES: Final = 50_000
+"""Values of all blocks of a page that are looked at."""
+_PRODUCTS: Final = 200
+"""Products of one page that are kept."""
+_DEPTH: Final = 40
+_KINDS: Final = frozenset({"product", "productgroup", "productmodel", "individualproduct", "someproducts"})
+_ELSEWHERE: Final = frozenset(
+    {"itemListElement", "isRelatedTo", "isSimilarTo", "isAccessoryOrSparePartFor", "isConsumableFor", "isVariantOf"}
+)
+"""Properties whose products are other pages'."""
+
+COVERED: Final[Mapping[str, tuple[str, ...]]] = {
+    "name": ("name",),
+    "description": ("description",),
+    "brand": ("brand", "manufacturer"),
+    "image": ("image",),
+    "sku": ("sku",),
+    "mpn": ("mpn",),
+    "gtin": ("gtin", "gtin8", "gtin12", "gtin13", "gtin14", "isbn"),
+    "color": ("color",),
+    "material": ("material",),
+    "category": ("category",),
+    "dimensions": ("width", "height", "depth", "size"),
+    "weight": ("weight",),
+}
+"""Each field that coverage tells, and the properties of a product or a variant that state it."""
+OFFERED: Final[Mapping[str, tuple[str, ...]]] = {
+    "price": ("price", "lowPrice"),
+    "currency": ("priceCurrency",),
+    "availability": ("availability",),
+}
+"""Fields of a product's offers, or of the price specifications in them."""
+FIELDS: Final = (*COVERED, *OFFERED)
+
+
+def read(blocks: Iterable[str]) -> BlockFacts:
+    """What the blocks of one page state. A block that is no JSON is counted, and the others are read all the same."""
+    malformed, values = 0, []
+    for block in blocks:
+        try:
+            values.append(_decoded(block))
+        except (ValueError, RecursionError):
+            malformed += 1
+    products = list(_products(values))
+    stated = tuple(_stated(product) for product in products)
+    return BlockFacts(stated, frozenset(one for product in products for one in _currencies(product)), malformed)
+
+
+def coverage(products: Sequence[frozenset[str]], bare_pages: int) -> dict[str, float]:
+    """The share of products that state each field; pages that state none count as a product without any."""
+    whole = len(products) + bare_pages
+    if not whole:
+        return {}
+    return {name: round(sum(name in product for product in products) / whole, 2) for name in FIELDS}
+
+
+def _decoded(block: str) -> Any:
+    """The block's value; comments and CDATA around it, a semicolon behind it and raw line breaks in texts are borne."""
+    if len(block) > LONGEST_BLOCK:
+        raise ValueError
+    text = block.strip().removeprefix("//").strip()
+    for before, behind in (("<!--", "-->"), ("<![CDATA[", "]]>"), ("/*<![CDATA[*/", "/*]]>*/")):
+        text = text.removeprefix(before).removesuffix(behind).removesuffix("//").strip()
+    return json.loads(text.removesuffix(";"), strict=False)
+
+
+def _products(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    """The products that the page itself is about; those of its lists only when there are no others."""
+    listed: list[Mapping[str, Any]] = []
+    own = 0
+    for node, elsewhere in _nodes(values):
+        if not _is_product(node):
+            continue
+        if elsewhere:
+            listed.append(node)
+        elif own < _PRODUCTS:
+            own += 1
+            yield node
+    if not own:
+        yield from listed[:_PRODUCTS]
+
+
+def _nodes(values: Sequence[Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """Every object, outside products; and whether it stands where other pages' products do."""
+    waiting = [(value, 0, False) for value in reversed(values)]
+    left = _NODES
+    while waiting and left:
+        value, depth, elsewhere = waiting.pop()
+        left -= 1
+        if depth > _DEPTH:
+            continue
+        if isinstance(value, list):
+            waiting.extend((item, depth + 1, elsewhere) for item in reversed(value[:_NODES]))
+        elif isinstance(value, dict):
+            yield value, elsewhere
+            if not _is_product(value):
+                waiting.extend(
+                    (part, depth + 1, elsewhere or name in _ELSEWHERE) for name, part in reversed(value.items())
+                )
+
+
+def _is_product(node: Mapping[str, Any]) -> bool:
+    kinds = node.get("@type")
+    return any(
+        isinstance(kind, str) and kind.rpartition("/")[2].rpartition(":")[2].lower() in _KINDS for kind in _many(kinds)
+    )
+
+
+def _stated(product: Mapping[str, Any]) -> frozenset[str]:
+    parts = [product, *_objects(product.get("hasVariant"))]
+    found = {name for name, keys in COVERED.items() if any(_given(part.get(key)) for part in parts for key in keys)}
+    offers = [offer for part in parts for offer in _offers(part)]
+    found |= {name for name, keys in OFFERED.items() if any(_given(one.get(key)) for one in offers for key in keys)}
+    return frozenset(found)
+
+
+def _offers(part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The offers of a product or variant, those inside an AggregateOffer, and their price specifications."""
+    for offer in _objects(part.get("offers")):
+        yield offer
+        for inner in (*_objects(offer.get("offers")), offer):
+            yield inner
+            yield from _objects(inner.get("priceSpecification"))
+
+
+def _currencies(product: Mapping[str, Any]) -> Iterator[str]:
+    for part in (product, *_objects(product.get("hasVariant"))):
+        for offer in _offers(part):
+            stated = offer.get("priceCurrency")
+            if isinstance(stated, str) and len(stated) == 3:
+                yield stated.lower()
+
+
+def _given(value: Any) -> bool:
+    """Whether there is anything in it: an empty text, list or object states nothing, and neither does one with a type alone."""
+    if isinstance(value, str):
+        return bool(value.strip())
+    if isinstance(value, dict):
+        return any(
+            _given(part) for name, part in list(value.items())[:50] if not name.startswith("@") and name != "unitCode"
+        )
+    if isinstance(value, list):
+        return any(_given(item) for item in value[:50] if not isinstance(item, list))
+    return value is not None
+
+
+def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
+    return [item for item in _many(value) if isinstance(item, dict)][:_PRODUCTS]
+
+
+def _many(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value]

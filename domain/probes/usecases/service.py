@@ -1,0 +1,49 @@
+"""What people do with probes: have a website looked at, read what came of it."""
+
+from domain.kernel.addresses import refusal
+from domain.kernel.errors import Conflict, NotFound, Unprocessable
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Page, PageRequest
+from domain.probes.facts import host_of
+from domain.probes.model import AUDITED, OPEN_PROBES, NewProbe, Probe, ProbeFilter, ProbeStatus, job_of
+from ports.unit_of_work import Tx
+
+
+class ProbeService:
+    """Probes of one tenant. `allowed` are the hosts that the operator lets through (JOINERY_ALLOW_PRIVATE_HOSTS)."""
+
+    def __init__(self, allowed: frozenset[str]) -> None:
+        self._allowed = allowed
+
+    async def list_probes(self, tx: Tx, page_request: PageRequest) -> Page[Probe]:
+        """The tenant's probes, newest first."""
+        return await tx.store(Probe).page(page_request)
+
+    async def get(self, tx: Tx, id: str) -> Probe:
+        """One probe. Raises NotFound."""
+        probe = await tx.store(Probe).get(id)
+        if probe is None:
+            raise NotFound
+        return probe
+
+    async def create(self, tx: Tx, new: NewProbe) -> Probe:
+        """Queue a look at a website.
+
+        Raises Unprocessable for an address that is never asked; Conflict while as many as may be wait or run.
+        """
+        url = new["url"]
+        if reason := refusal(url, self._allowed):
+            raise Unprocessable(f"url: {reason}")
+        await _refuse_more(tx)
+        probe = Probe(new_id("prb"), url, ProbeStatus.QUEUED, tx.now)
+        await tx.store(Probe).add(probe)
+        await tx.audit.add(AUDITED.created(probe))
+        await tx.jobs.add(job_of(probe, host_of(url), tx.tenant))
+        return probe
+
+
+async def _refuse_more(tx: Tx) -> None:
+    for status in (ProbeStatus.QUEUED, ProbeStatus.RUNNING):
+        found = await tx.store(Probe).page(PageRequest(limit=OPEN_PROBES), ProbeFilter(status))
+        if len(found.items) >= OPEN_PROBES:
+            raise Conflict(f"{OPEN_PROBES} probes are {status} already; wait until some are over.")

@@ -1,0 +1,217 @@
+"""Probes from queue to report on every backend: ended once, taken over, given up, bounded."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from adapters.markup.documents import MarkupDocuments
+from adapters.memory.web import MemoryWeb
+from domain.jobs.model import ClaimedJob
+from domain.kernel.errors import Conflict, LeaseLost, NotFound, Unprocessable
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from domain.probes.facts import PageFacts, Response
+from domain.probes.model import OPEN_PROBES, Probe
+from domain.probes.usecases.execution import ProbeExecution
+from domain.probes.usecases.service import ProbeService
+from domain.probes.usecases.visiting import Limits
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.unit.probes import webs
+from tests.unit.probes.webs import SITE
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+LEASE = timedelta(seconds=30)
+SHORT = timedelta(milliseconds=150)
+PAST_IT = timedelta(milliseconds=200)
+SERVICE = ProbeService(frozenset())
+
+
+class GatedWeb(MemoryWeb):
+    """A web whose landing page comes once its gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.reached = asyncio.Event(), asyncio.Event()
+
+    async def get(self, url: str, **told: Any) -> Response:
+        """The page, in time."""
+        if url == f"{SITE}/":
+            self.reached.set()
+            await self.gate.wait()
+        return await super().get(url, **told)
+
+
+class BrokenDocuments(MarkupDocuments):
+    """Documents with a fault of the service's own."""
+
+    async def page(self, response: Response) -> PageFacts:
+        """None."""
+        raise ZeroDivisionError
+
+
+async def _at_once(_: float) -> None:
+    pass
+
+
+def _handler(uow: UnitOfWork, web: MemoryWeb, **changes: Any) -> ProbeExecution:
+    documents = changes.pop("documents", None) or MarkupDocuments()
+    limits = Limits(**changes)
+    return ProbeExecution(uow, web, documents, lambda _: True, limits=limits, sleep=_at_once)
+
+
+async def _queued(uow: UnitOfWork, tenant: Tenant, url: str = f"{SITE}/") -> Probe:
+    async with uow.begin(tenant, CALL) as tx:
+        return await SERVICE.create(tx, {"url": url})
+
+
+async def _stored(uow: UnitOfWork, tenant: Tenant, probe: Probe) -> Probe:
+    async with uow.read(tenant) as tx:
+        return await SERVICE.get(tx, probe.id)
+
+
+async def _claimed(backend: Backend, tenant: Tenant, lease: timedelta = LEASE) -> Sequence[ClaimedJob]:
+    return [job for job in await backend.dispatch.claim("probe:vendor.example", 50, lease) if job.tenant == tenant]
+
+
+def _shop() -> MemoryWeb:
+    web = MemoryWeb()
+    webs.shopify(web)
+    return web
+
+
+async def test_a_probe_is_carried_out_once(backend: Backend, tenant: Tenant) -> None:
+    probe = await _queued(backend.uow, tenant)
+    assert (probe.status, probe.report) == ("queued", None)
+    [job] = await _claimed(backend, tenant)
+    await _handler(backend.uow, _shop())(job, asyncio.Event())
+    ended = await _stored(backend.uow, tenant, probe)
+    assert ended.status == "succeeded" and ended.report is not None and ended.report.platform == "shopify"
+    assert ended.proposal is not None and ended.proposal["connector"] == "shopify"
+    assert ended.completed_at is not None and ended.failure is None and ended.deaths == 0
+    assert await _claimed(backend, tenant) == []
+    with pytest.raises(LeaseLost):
+        async with backend.uow.begin(tenant, CALL) as tx:
+            await tx.jobs.hold(job, LEASE)
+
+
+async def test_a_site_without_an_answer(backend: Backend, tenant: Tenant) -> None:
+    probe = await _queued(backend.uow, tenant)
+    [job] = await _claimed(backend, tenant)
+    await _handler(backend.uow, MemoryWeb())(job, asyncio.Event())
+    ended = await _stored(backend.uow, tenant, probe)
+    assert ended.status == "failed" and ended.failure is not None
+    assert (ended.failure.code, ended.report, ended.proposal) == ("fetch_failed", None, None)
+
+
+async def test_an_error_of_our_own_ends_it(backend: Backend, tenant: Tenant, caplog: pytest.LogCaptureFixture) -> None:
+    probe = await _queued(backend.uow, tenant)
+    [job] = await _claimed(backend, tenant)
+    await _handler(backend.uow, _shop(), documents=BrokenDocuments())(job, asyncio.Event())
+    ended = await _stored(backend.uow, tenant, probe)
+    assert ended.failure is not None and ended.failure.code == "internal_error"
+    assert "ZeroDivisionError" in caplog.text and "Zero" not in ended.failure.message
+
+
+async def test_who_comes_too_late_changes_nothing(backend: Backend, tenant: Tenant) -> None:
+    probe, slow = await _queued(backend.uow, tenant), GatedWeb()
+    webs.robots(slow)
+    [job] = await _claimed(backend, tenant, SHORT)
+    handler = _handler(backend.uow, slow)
+    handler._lease = SHORT
+    late = asyncio.create_task(handler(job, asyncio.Event()))
+    await slow.reached.wait()
+    await backend.pass_time(PAST_IT)
+    [again] = await _claimed(backend, tenant)
+    assert again.lapsed and again.attempt == 2
+    await _handler(backend.uow, _shop())(again, asyncio.Event())
+    ended = await _stored(backend.uow, tenant, probe)
+    slow.gate.set()
+    with pytest.raises(LeaseLost):
+        await late
+    assert ended.deaths == 1 and ended == await _stored(backend.uow, tenant, probe)
+
+
+async def test_a_probe_whose_attempts_die_is_given_up(backend: Backend, tenant: Tenant) -> None:
+    probe = await _queued(backend.uow, tenant)
+    for attempt in range(1, 4):
+        web = GatedWeb()
+        webs.robots(web)
+        [job] = await _claimed(backend, tenant, SHORT)
+        assert job.attempt == attempt
+        handler = _handler(backend.uow, web)
+        handler._lease = SHORT
+        dying = asyncio.create_task(handler(job, asyncio.Event()))
+        await web.reached.wait()
+        dying.cancel()
+        await asyncio.gather(dying, return_exceptions=True)
+        await backend.pass_time(PAST_IT)
+    [job] = await _claimed(backend, tenant)
+    web = GatedWeb()
+    await _handler(backend.uow, web)(job, asyncio.Event())
+    ended = await _stored(backend.uow, tenant, probe)
+    assert (ended.status, ended.deaths, web.asked) == ("failed", 3, [])
+    assert ended.failure is not None and ended.failure.code == "timed_out"
+    assert await _claimed(backend, tenant) == []
+
+
+async def test_a_probe_that_never_ends_is_stopped(
+    backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("domain.probes.usecases.execution._MARGIN", 0.0)
+    probe, web = await _queued(backend.uow, tenant), GatedWeb()
+    webs.robots(web)
+    [job] = await _claimed(backend, tenant)
+    await _handler(backend.uow, web, seconds=0.3, pause=0.0)(job, asyncio.Event())
+    ended = await _stored(backend.uow, tenant, probe)
+    assert ended.failure is not None and ended.failure.code == "timed_out"
+
+
+async def test_probes_of_one_host_take_turns_in_a_process(backend: Backend, tenant: Tenant) -> None:
+    other = await backend.tenant()
+    first, second = await _queued(backend.uow, tenant), await _queued(backend.uow, other)
+    web = GatedWeb()
+    webs.shopify(web)
+    jobs = await backend.dispatch.claim("probe:vendor.example", 50, LEASE)
+    [mine] = [job for job in jobs if job.tenant == tenant]
+    [theirs] = [job for job in jobs if job.tenant == other]
+    handler = _handler(backend.uow, web)
+    one = asyncio.create_task(handler(mine, asyncio.Event()))
+    await web.reached.wait()
+    asked = len(web.asked)
+    two = asyncio.create_task(handler(theirs, asyncio.Event()))
+    await asyncio.sleep(0.1)
+    assert len(web.asked) == asked
+    web.gate.set()
+    await asyncio.gather(one, two)
+    assert (await _stored(backend.uow, tenant, first)).status == "succeeded"
+    assert (await _stored(backend.uow, other, second)).status == "succeeded"
+
+
+async def test_so_many_may_be_open(backend: Backend, tenant: Tenant) -> None:
+    for _ in range(OPEN_PROBES):
+        await _queued(backend.uow, tenant)
+    with pytest.raises(Conflict, match="queued"):
+        await _queued(backend.uow, tenant)
+    await _queued(backend.uow, Tenant(tenant.org, False))
+    [first, *_] = await _claimed(backend, tenant)
+    await _handler(backend.uow, MemoryWeb())(first, asyncio.Event())
+    await _queued(backend.uow, tenant)
+    async with backend.uow.read(tenant) as tx:
+        assert len((await SERVICE.list_probes(tx, PageRequest(limit=100))).items) == OPEN_PROBES + 1
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://localhost/", "https://vendor.example:8443/", "https://me@vendor.example/", "http://[::1]/", "https://", "ftp://vendor.example/"])  # fmt: skip
+async def test_addresses_that_are_never_asked(backend: Backend, tenant: Tenant, url: str) -> None:
+    with pytest.raises(Unprocessable):
+        await _queued(backend.uow, tenant, url)
+
+
+async def test_what_is_not_there(backend: Backend, tenant: Tenant) -> None:
+    with pytest.raises(NotFound):
+        await _stored(backend.uow, tenant, builders.probe())

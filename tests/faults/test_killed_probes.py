@@ -1,0 +1,71 @@
+"""A worker dies in the middle of a probe; another looks at the site anew when the lease lapses, and ends it once."""
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+
+from tests.faults.conftest import Faults
+from tests.flows.feeds import FeedServer, feed_server
+from tests.flows.stage import Tenancy, eventually
+
+
+@pytest.fixture
+def shop() -> Iterator[FeedServer]:
+    """A server of its own."""
+    with feed_server() as served:
+        yield served
+
+
+def _ended(tenancy: Tenancy, probe: str) -> dict[str, object]:
+    def look() -> dict[str, object] | None:
+        found: dict[str, object] = tenancy.api.get(f"/v1/source-probes/{probe}")
+        return found if found["status"] in ("succeeded", "failed") else None
+
+    return eventually(look, "the probe has ended", within=40)
+
+
+def _shop(shop: FeedServer) -> None:
+    listed = {"products": [{"id": 1, "title": "Oak", "variants": [{"sku": "A", "price": "1.00"}]}]}
+    shop.serve("/robots.txt", b"User-agent: *\nAllow: /\n", content_type="text/plain")
+    shop.serve("/", b"<html><script src='//cdn.shopify.com/a.js'></script></html>", content_type="text/html")
+    shop.serve("/products.json", json.dumps(listed).encode(), content_type="application/json")
+
+
+def test_killed_in_the_middle_of_a_probe(faults: Faults, shop: FeedServer) -> None:
+    _shop(shop)
+    tenancy, reached, lives = faults.organisation(), threading.Event(), threading.Event()
+    listed = shop.pages["/products.json"]
+
+    def stuck(request: BaseHTTPRequestHandler) -> None:
+        reached.set()
+        lives.wait(20)
+
+    shop.raw["/products.json"] = stuck
+    with faults.trapped("none") as worker:
+        probe = tenancy.api.post("/v1/source-probes", {"url": shop.url("/")}, expect=202)["id"]
+        assert reached.wait(20)
+        assert tenancy.api.get(f"/v1/source-probes/{probe}")["status"] == "running"
+        faults.stage.stop(worker, number=signal.SIGKILL)
+        del shop.raw["/products.json"]
+        shop.pages["/products.json"] = listed
+        lives.set()
+    ended = _ended(tenancy, probe)
+    assert ended["status"] == "succeeded" and ended["report"]["platform"] == "shopify"
+    assert [asked.path for asked in shop.asked].count("/robots.txt") == 2
+    rows = faults.stage.rows("SELECT deaths FROM source_probes WHERE id = %(id)s", id=probe)
+    told = faults.stage.value(
+        "SELECT count(*) FROM audit_entries WHERE org = %(org)s AND target_id = %(id)s",
+        org=tenancy.tenant.org,
+        id=probe,
+    )
+    assert rows == [(1,)] and told == 2
+    assert (
+        faults.stage.value(
+            "SELECT count(*) FROM jobs WHERE lane LIKE 'probe:%%' AND org = %(org)s", org=tenancy.tenant.org
+        )
+        == 0
+    )

@@ -1,0 +1,289 @@
+"""A probe through the API and a worker, over the network: of shops of each kind, of walls, of sites that mean harm."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.jobs.usecases.draining import Drain
+from domain.probes.model import CARRY_OUT
+from domain.probes.usecases.execution import ProbeExecution, Takable
+from domain.probes.usecases.visiting import Limits
+from tests.flows.bench import Bench, bench
+from tests.flows.feeds import FeedServer, catalogue, feed_server
+from tests.flows.stage import FEEDS
+
+pytestmark = pytest.mark.asyncio
+WORDS = "<p>" + "Chairs and tables of oak. " * 60 + "</p>"
+PRODUCT = {
+    "@context": "https://schema.org", "@type": "Product", "name": "Oak chair", "sku": "OC-1", "gtin13": "4006381333931",
+    "offers": {"@type": "Offer", "price": "199.00", "priceCurrency": "USD", "availability": "https://schema.org/InStock"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def vendor() -> Iterator[FeedServer]:
+    """A site of its own for each test."""
+    with feed_server() as served:
+        served.serve("/robots.txt", b"User-agent: *\nDisallow: /cart\n", content_type="text/plain")
+        yield served
+
+
+@pytest_asyncio.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Bench]:
+    """A workbench."""
+    async with bench(tmp_path) as made:
+        yield made
+
+
+def _page(served: FeedServer, path: str, head: str = "", body: str = WORDS, title: str = "Vendor") -> None:
+    content = f"<!doctype html><title>{title}</title>{head}<body>{body}</body>"
+    served.serve(path, content.encode(), content_type="text/html; charset=utf-8")
+
+
+def _json(served: FeedServer, path: str, value: Any) -> None:
+    served.serve(path, json.dumps(value).encode(), content_type="application/json")
+
+
+async def probed(desk: Bench, url: str, **limits: Any) -> Any:
+    """The probe of a site, once a worker is done with it."""
+    answer = await desk.client.post("/v1/source-probes", {"url": url})
+    assert answer.status == 202, answer.body
+    assert answer.json()["status"] == "queued" and "report" not in answer.json()
+    given = desk.world.container.assembled()
+    takes = Takable(given.connectors, given.schemas)
+    handler = ProbeExecution(
+        given.uow, given.web, given.documents, takes, limits=Limits(**{"pause": 0.0, "answer_seconds": 2.0} | limits)
+    )
+    drain = Drain(given.dispatch, {CARRY_OUT: handler}, lease=timedelta(seconds=10))
+    async with asyncio.timeout(30):
+        await drain.drain(f"{desk.tenant.org}/probe:{FEEDS}")
+    return (await desk.client.get(f"/v1/source-probes/{answer.json()['id']}")).json()
+
+
+def _shopify(served: FeedServer) -> None:
+    _page(served, "/", '<script src="//cdn.shopify.com/s/a.js"></script>', WORDS + '<a href="/products/oak">Oak</a>')
+    variant = {
+        "id": 1,
+        "title": "Default Title",
+        "option1": "Default Title",
+        "sku": "OC-1",
+        "price": "199.00",
+        "available": True,
+        "grams": 9000,
+    }
+    product = {
+        "id": 1, "title": "Oak chair", "handle": "oak", "body_html": "<p>Oak</p>", "vendor": "Lindgren", "product_type": "Chairs",
+        "tags": [], "options": [{"name": "Title"}], "images": [], "variants": [variant],
+    }  # fmt: skip
+    _json(served, "/products.json", {"products": [product]})
+    _json(served, "/meta.json", {"currency": "USD", "published_products_count": 1})
+    _page(served, "/products/oak", f'<script type="application/ld+json">{json.dumps(PRODUCT)}</script>')
+
+
+async def test_a_shop_is_probed_and_its_proposal_becomes_a_source_that_reads_it(
+    desk: Bench, vendor: FeedServer
+) -> None:
+    _shopify(vendor)
+    probe = await probed(desk, vendor.url("/"))
+    report = probe["report"]
+    assert (probe["status"], probe["livemode"], report["platform"]) == ("succeeded", True, "shopify")
+    assert report["feed"] | {"url": "", "fields": []} == {
+        "platform": "shopify", "url": "", "status": 200, "products": 1, "total": 1, "fields": [],
+    }  # fmt: skip
+    assert report["estimate"]["effort"] == "low" and report["estimate"]["kind"] == "platform_feed"
+    assert report["sample"]["coverage"]["gtin"] == 1 and report["sample"]["pages"][0]["products"] == 1
+    assert report["disallowed"] == [] and "wall" not in report
+    assert report["requests"] == len(vendor.asked) <= 25
+    assert {asked.headers["User-Agent"] for asked in vendor.asked} == {"Joinery/0"}
+    made = await desk.client.post("/v1/sources", probe["proposal"])
+    assert made.status == 201, made.body
+    source = made.json()
+    assert (source["connector"], source["config"]["currency"]) == ("shopify", "usd")
+    vendor.pages["/products.json"] = _paged(vendor)
+    started = await desk.client.post(f"/v1/sources/{source['id']}/runs")
+    assert started.status == 202, started.body
+    await desk.worked(source["id"])
+    run = await desk.newest(source["id"])
+    assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 1), run
+
+
+def _paged(vendor: FeedServer) -> Callable[[Any], Any]:
+    """The shop's list as it has pages: the second one is empty."""
+    listed = vendor.pages["/products.json"]
+
+    def page(asked: Any) -> Any:
+        if asked.query.get("page", ["1"]) != ["1"]:
+            return 200, {"Content-Type": "application/json"}, b'{"products": []}'
+        return listed(asked)
+
+    return page
+
+
+async def test_a_file_is_proposed_as_it_is_and_read(desk: Bench, vendor: FeedServer) -> None:
+    probe = await probed(desk, vendor.serve("/feed.csv", catalogue(3), content_type="application/octet-stream"))
+    assert probe["report"]["estimate"]["kind"] == "file" and probe["report"]["feed"]["products"] == 6
+    assert probe["proposal"]["config"] == {"url": vendor.url("/feed.csv"), "format": "csv"}
+    source = await desk.client.post("/v1/sources", probe["proposal"])
+    assert source.status == 201, source.body
+    assert (await desk.client.post(f"/v1/sources/{source.json()['id']}/runs")).status == 202
+    await desk.worked(source.json()["id"])
+    run = await desk.newest(source.json()["id"])
+    assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 3), run
+
+
+async def test_a_woocommerce_shop(desk: Bench, vendor: FeedServer) -> None:
+    _page(vendor, "/", '<meta name="generator" content="WooCommerce 9.1">')
+    vendor.pages["/wp-json/wc/store/v1/products"] = lambda _: (
+        200, {"Content-Type": "application/json", "X-WP-Total": "77"},
+        json.dumps([{"name": "Oak", "sku": "1", "prices": {"price": "19900", "currency_code": "USD"}}]).encode(),
+    )  # fmt: skip
+    probe = await probed(desk, vendor.url("/"))
+    report = probe["report"]
+    assert (report["platform"], report["feed"]["total"]) == ("woocommerce", 77)
+    assert ("proposal" in probe) == ("woocommerce" in {info.name for info in desk.world.container.connectors().infos()})
+
+
+async def test_a_magento_shop(desk: Bench, vendor: FeedServer) -> None:
+    block = f'<script type="application/ld+json">{json.dumps(PRODUCT)}</script><script type="text/x-magento-init">{{}}</script>'
+    _page(vendor, "/", block)
+    urls = [vendor.url(f"/oak-{number}.html") for number in range(10_000, 10_030)]
+    listed = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
+    vendor.serve("/sitemap.xml", f"<urlset>{listed}</urlset>".encode(), content_type="text/xml")
+    for url in urls:
+        _page(
+            vendor,
+            "/" + url.rpartition("/")[2],
+            block if not url.endswith("000.html") else '<script type="application/ld+json">{"@type": </script>',
+        )
+    report = (await probed(desk, vendor.url("/")))["report"]
+    assert (report["platform"], report["estimate"]["effort"], report["estimate"]["kind"]) == (
+        "magento",
+        "medium",
+        "structured_data",
+    )
+    assert report["sitemap"] == {"read": [vendor.url("/sitemap.xml")], "product_pages": 30, "truncated": False}
+    assert len(report["sample"]["pages"]) == 8 and report["sample"]["malformed_blocks"] == 1
+    assert report["sample"]["coverage"]["price"] == 0.88 and report["sample"]["coverage"]["weight"] == 0
+
+
+WALLS = {
+    "bot_challenge": lambda site: _page(site, "/", '<script src="/cdn-cgi/challenge-platform/h/b/orchestrate"></script>', "", "Just a moment..."),
+    "login": lambda site: site.fail("/", 302, Location="/account/login"),
+    "geo_block": lambda site: _page(site, "/", "", "<p>This shop is not available in your country.</p>"),
+    "rate_limit": lambda site: site.fail("/", 429, Retry_After="30"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WALLS)
+async def test_walls(desk: Bench, vendor: FeedServer, kind: str) -> None:
+    WALLS[kind](vendor)
+    _page(vendor, "/account/login", "", '<input type="password">')
+    probe = await probed(desk, vendor.url("/"))
+    assert probe["report"]["wall"]["kind"] == kind and "proposal" not in probe
+    assert probe["report"]["estimate"]["effort"] in ("infeasible", "high") and len(vendor.asked) <= 3
+
+
+async def test_robots_that_forbid_everything(desk: Bench, vendor: FeedServer) -> None:
+    _shopify(vendor)
+    vendor.serve("/robots.txt", b"User-agent: *\nDisallow: /\n", content_type="text/plain")
+    report = (await probed(desk, vendor.url("/")))["report"]
+    assert (report["robots"]["state"], report["estimate"]["effort"]) == ("disallow_all", "infeasible")
+    assert report["disallowed"] == [vendor.url("/")] and [asked.path for asked in vendor.asked] == ["/robots.txt"]
+
+
+async def test_the_crawl_delay_is_kept(desk: Bench, vendor: FeedServer) -> None:
+    times: list[float] = []
+    vendor.serve("/robots.txt", b"User-agent: *\nCrawl-delay: 0.2\n", content_type="text/plain")
+    for path in ("/robots.txt", "/"):
+        answer = vendor.pages.get(path, lambda _: (200, {"Content-Type": "text/html"}, b"<html></html>"))
+        vendor.pages[path] = lambda asked, answer=answer: (times.append(time.monotonic()), answer(asked))[1]  # type: ignore[misc]
+    report = (await probed(desk, vendor.url("/")))["report"]
+    assert report["robots"]["crawl_delay_seconds"] == 0.2 and times[1] - times[0] >= 0.2
+
+
+@pytest.mark.parametrize(
+    "target", ["http://127.0.0.1:{port}/inside", "http://169.254.169.254/latest/meta-data/", "http://[::1]/"]
+)
+async def test_redirects_inside_are_refused(desk: Bench, vendor: FeedServer, target: str) -> None:
+    vendor.fail("/", 302, Location=target.replace("{port}", str(vendor.port)))
+    probe = await probed(desk, vendor.url("/"))
+    assert probe["status"] == "succeeded" and "proposal" not in probe
+    assert not any(asked.path == "/inside" for asked in vendor.asked)
+    assert any("not a public one" in note or "is not reached" in note for note in probe["report"]["notes"])
+
+
+async def test_endless_redirects(desk: Bench, vendor: FeedServer) -> None:
+    for number in range(30):
+        vendor.fail(f"/{number}", 302, Location=f"/{number + 1}")
+    report = (await probed(desk, vendor.url("/0")))["report"]
+    assert any("more than 5 redirects" in note for note in report["notes"]) and report["requests"] <= 12
+
+
+def _endless(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/html")
+    handler.send_header("Content-Length", str(1 << 30))
+    handler.end_headers()
+    try:
+        for _ in range(1 << 14):
+            handler.wfile.write(b"<p>" + b"a" * 65_000)
+    except OSError:
+        pass
+
+
+def _dripping(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/html")
+    handler.end_headers()
+    try:
+        for _ in range(200):
+            handler.wfile.write(b"<")
+            handler.wfile.flush()
+            time.sleep(0.05)
+    except OSError:
+        pass
+
+
+def _closing(handler: BaseHTTPRequestHandler) -> None:
+    handler.connection.close()
+
+
+@pytest.mark.parametrize("harm", [_endless, _dripping, _closing])
+async def test_pages_that_never_end_drip_or_break_off(
+    desk: Bench, vendor: FeedServer, harm: Callable[[Any], None]
+) -> None:
+    vendor.raw["/"] = harm
+    probe = await probed(desk, vendor.url("/"))
+    assert probe["status"] == "succeeded" and "proposal" not in probe
+
+
+async def test_text_that_is_broken_is_kept_out_of_the_database_whole(desk: Bench, vendor: FeedServer) -> None:
+    vendor.serve(
+        "/robots.txt",
+        b"Sitemap: http://127.0.0.2/\x00\xff\xed\xa0\x80.xml\nUser-agent: *\nAllow: /\n",
+        content_type="text/plain",
+    )
+    vendor.serve(
+        "/",
+        b'<html><title>\x00\xff\xfe</title><a href="/products/\x00\xed\xa0\x80">x</a>' + b"\x00" * 50,
+        content_type="text/html; charset=utf-7",
+    )
+    _json(vendor, "/products.json", {"products": [{"variants": [], "ti\u0000tle\ud800": "x", "a": "\ud800"}]})
+    probe = await probed(desk, vendor.url("/"))
+    assert probe["status"] == "succeeded", probe
+
+
+async def test_a_probe_of_what_is_not_there(desk: Bench, vendor: FeedServer) -> None:
+    answer = await desk.client.post("/v1/source-probes", {"url": "http://127.0.0.1:1/"})
+    assert (answer.status, answer.code) == (422, "unprocessable")
+    vendor.raw["/robots.txt"] = _closing
+    probe = await probed(desk, vendor.url("/"))
+    assert probe["status"] == "failed" and probe["failure"]["code"] == "fetch_failed" and "report" not in probe

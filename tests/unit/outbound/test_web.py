@@ -1,0 +1,222 @@
+"""What a probe fetches, from a real server that misbehaves: cut, timed, vetted; and a visit that obeys and is bounded."""
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from adapters.http.client import GuardedClient
+from adapters.http.web import HttpWeb
+from adapters.markup.documents import MarkupDocuments
+from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
+from domain.probes.usecases.visiting import Limits, Visit
+from ports.web import Unreachable
+
+pytestmark = pytest.mark.asyncio
+HOST = "127.0.0.2"
+MIB = 1024 * 1024
+
+
+class Site:
+    """A site of which tests set paths; `asked` are the requests that came."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, Any] = {}
+        self.asked: list[web.Request] = []
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://{HOST}:{self.port}"
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """What is set for the path, made anew each time."""
+        self.asked.append(request)
+        page = self.pages.get(request.path)
+        if page is None:
+            return web.Response(status=404)
+        made: web.StreamResponse = await page(request)
+        return made
+
+    def serve(self, path: str, body: bytes = b"", status: int = 200, **headers: str) -> None:
+        """A plain answer."""
+        named = {"Content-Type": "text/html"} | {name.replace("_", "-"): value for name, value in headers.items()}
+
+        async def page(_: web.Request) -> web.Response:
+            return web.Response(body=body, status=status, headers=named)
+
+        self.pages[path] = page
+
+    def stream(self, path: str, chunk: bytes, pause: float = 0.0, times: int = 1 << 30, **headers: str) -> None:
+        """An answer of many chunks."""
+
+        async def page(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse(headers={"Content-Type": "text/html", **headers})
+            await response.prepare(request)
+            try:
+                for _ in range(times):
+                    await response.write(chunk)
+                    await asyncio.sleep(pause)
+            except ConnectionError:
+                pass
+            return response
+
+        self.pages[path] = page
+
+
+@pytest_asyncio.fixture
+async def site() -> AsyncIterator[Site]:
+    """A site, serving."""
+    made = Site()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", made.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    served = web.TCPSite(runner, HOST, 0)
+    await served.start()
+    made.port = runner.addresses[0][1]
+    yield made
+    await runner.cleanup()
+
+
+@pytest_asyncio.fixture
+async def http() -> AsyncIterator[HttpWeb]:
+    """The web as probes have it; the site's host is let through."""
+    async with GuardedClient(allowed_hosts=frozenset({HOST}), version="0.1.0") as client:
+        yield HttpWeb(client)
+
+
+async def look(http: HttpWeb, url: str, **limits: Any) -> Outcome:
+    """What a probe without pauses comes to."""
+    bounds = Limits(**{"pause": 0.0} | limits)
+    documents = MarkupDocuments()
+    return await Probing(Visit(http, documents, bounds), documents, bounds, lambda _: True).run(url)
+
+
+async def test_an_answer(site: Site, http: HttpWeb) -> None:
+    async def page(_: web.Request) -> web.Response:
+        response = web.Response(body=b"hello", content_type="text/html")
+        response.set_cookie("_shopify_y", "secret")
+        response.set_cookie("other", "secret")
+        return response
+
+    site.pages["/"] = page
+    got = await http.get(f"{site.url}/", accept="text/html", most=100, seconds=5)
+    assert (got.status, got.body, got.whole, set(got.cookies)) == (200, b"hello", True, {"_shopify_y", "other"})
+    assert got.media_type == "text/html" and "set-cookie" not in got.headers and "secret" not in str(got)
+    assert site.asked[0].headers["User-Agent"] == "Joinery/0.1.0" and "Cookie" not in site.asked[0].headers
+    await http.get(f"{site.url}/", accept="text/html", most=100, seconds=5)
+    assert "Cookie" not in site.asked[1].headers
+
+
+async def test_an_endless_page_is_cut(site: Site, http: HttpWeb) -> None:
+    site.stream("/", b"a" * MIB)
+    got = await http.get(f"{site.url}/", accept="*/*", most=2 * MIB, seconds=20)
+    assert (len(got.body), got.whole) == (2 * MIB, False)
+
+
+async def test_a_page_that_announces_a_gigabyte_is_cut(site: Site, http: HttpWeb) -> None:
+    site.stream("/", b"a" * 64_000, times=100, **{"Content-Length": str(1 << 30)})
+    got = await http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=20)
+    assert (len(got.body), got.whole) == (MIB, False)
+
+
+async def test_a_packed_page_is_cut_by_what_it_unpacks_to(site: Site, http: HttpWeb) -> None:
+    site.serve("/", gzip.compress(b"a" * (64 * MIB)), Content_Encoding="gzip")
+    got = await http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=20)
+    assert (got.body, got.whole) == (b"a" * MIB, False)
+
+
+async def test_a_page_that_drips_is_cut_by_time(site: Site, http: HttpWeb) -> None:
+    site.stream("/", b"a", pause=0.05)
+    got = await http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=0.5)
+    assert got.status == 200 and not got.whole and 0 < len(got.body) < 100
+
+
+async def test_no_answer_in_time(site: Site, http: HttpWeb) -> None:
+    async def page(_: web.Request) -> web.Response:
+        await asyncio.sleep(5)
+        return web.Response()
+
+    site.pages["/"] = page
+    with pytest.raises(Unreachable, match="in time"):
+        await http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=0.3)
+
+
+async def test_redirects_are_answers_and_nothing_is_followed(site: Site, http: HttpWeb) -> None:
+    site.serve("/", status=302, Location="http://169.254.169.254/")
+    got = await http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=5)
+    assert (got.status, got.leads_to) == (302, "http://169.254.169.254/")
+
+
+@pytest.mark.parametrize("target", ["http://127.0.0.1:{port}/inside", "http://localhost:{port}/inside", "http://169.254.169.254/latest/", "http://[::1]/", "http://2130706433/", "file:///etc/passwd", "ftp://127.0.0.1/", "//user:pw@10.0.0.1/"])  # fmt: skip
+async def test_a_redirect_inside_is_refused(site: Site, http: HttpWeb, target: str) -> None:
+    site.serve("/robots.txt", b"User-agent: *\n", Content_Type="text/plain")
+    site.serve("/", status=302, Location=target.replace("{port}", str(site.port)))
+    outcome = await look(http, f"{site.url}/")
+    assert [request.path for request in site.asked if request.path == "/inside"] == []
+    assert outcome.proposal is None and outcome.report.estimate.effort == "infeasible"
+    assert outcome.report.final_url == f"{site.url}/"
+
+
+async def test_robots_that_lead_inside_are_refused(site: Site, http: HttpWeb) -> None:
+    site.serve("/robots.txt", status=302, Location=f"http://127.0.0.1:{site.port}/inside")
+    with pytest.raises(ProbeFailed) as failure:
+        await look(http, f"{site.url}/")
+    assert failure.value.refused and len(site.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:{port}/", "http://10.0.0.1/", "http://[::ffff:127.0.0.1]/", "http://0x7f000001/"]
+)
+async def test_an_inside_address_is_refused(site: Site, http: HttpWeb, url: str) -> None:
+    with pytest.raises(ProbeFailed) as failure:
+        await look(http, url.replace("{port}", str(site.port)))
+    assert failure.value.refused and not site.asked
+
+
+async def test_sitemaps_and_links_that_lead_inside_are_not_asked(site: Site, http: HttpWeb) -> None:
+    inside = f"http://127.0.0.1:{site.port}"
+    site.serve("/robots.txt", f"Sitemap: {inside}/sitemap.xml\n".encode(), Content_Type="text/plain")
+    site.serve("/", f"<html><a href='{inside}/products/a'>A</a><base href='{inside}/'>".encode())
+    outcome = await look(http, f"{site.url}/")
+    assert {request.host for request in site.asked} == {f"{HOST}:{site.port}"}
+    assert any("another site" in note for note in outcome.report.notes)
+
+
+async def test_a_site_of_large_pages_is_read_up_to_the_bound(site: Site, http: HttpWeb) -> None:
+    site.serve("/robots.txt", b"User-agent: *\n", Content_Type="text/plain")
+    urls = "".join(f"<url><loc>{site.url}/products/{number}</loc></url>" for number in range(20))
+    site.serve("/sitemap.xml", f"<urlset>{urls}</urlset>".encode(), Content_Type="text/xml")
+    for number in range(20):
+        site.stream(f"/products/{number}", b"<p>" + b"a" * 64_000)
+    site.serve("/", b"<html><title>Vendor</title>")
+    outcome = await look(http, f"{site.url}/", bytes=3 * MIB, page_bytes=MIB)
+    assert any("3 MiB were read" in note for note in outcome.report.notes)
+    assert sum(request.path.startswith("/products/") for request in site.asked) <= 4
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://" + "a" * 64 + ".example/", "http://a..b/", "http://xn--/", "http://xn--a/", "http://\u2024/", "http://./", "http://%/", "http://a b/",
+     "http://[::1", "http:///x", "http://a:0/", "http://a:99999/", "http://1.2.3.4.5/", "http://ex\u2100mple/", "http://[fe80::1%25eth0]/", "x", ""],
+)  # fmt: skip
+async def test_an_address_that_is_none_gives_no_answer(http: HttpWeb, url: str) -> None:
+    with pytest.raises(Unreachable):
+        await http.get(url, accept="*/*", most=MIB, seconds=5)
+
+
+async def test_cancelling_ends_the_request_at_once(site: Site, http: HttpWeb) -> None:
+    site.stream("/", b"a", pause=0.05)
+    task = asyncio.create_task(http.get(f"{site.url}/", accept="*/*", most=MIB, seconds=30))
+    while not site.asked:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(5):
+            await task

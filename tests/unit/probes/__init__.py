@@ -1,0 +1,1 @@
+"""What a probe makes of what it sees."""

@@ -1,0 +1,249 @@
+"""Web documents as hostile as they come: nothing raises, hangs or grows."""
+
+import asyncio
+import gzip
+import zlib
+from time import thread_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapters.markup import page, sitemaps
+from adapters.markup.documents import MarkupDocuments
+from adapters.markup.robots import RobotsRules
+from domain.probes.facts import Response
+from tests.unit.probes.webs import index, json_ld, product, urlset
+from tests.unit.probes.webs import page as html
+
+URL = "https://vendor.example/chairs/"
+
+
+def facts(content: bytes | str, content_type: str = "text/html"):
+    """What a page says."""
+    return page.facts_of(content.encode() if isinstance(content, str) else content, URL, content_type)
+
+
+def sitemap(body: bytes | str, url: str = "https://vendor.example/sitemap.xml", whole: bool = True):
+    """What a sitemap lists."""
+    content = body.encode() if isinstance(body, str) else body
+    return sitemaps.facts_of(Response(url, 200, {"content-type": "application/xml"}, body=content, whole=whole))
+
+
+def test_a_page() -> None:
+    head = (
+        '<meta name="Generator" content="WooCommerce 9"><meta property="og:title" content="x"><link href="/a.css">'
+        '<script src="//cdn.example/a.js"></script>' + json_ld(product(1)) + "<style>p { color: red }</style>"
+    )
+    body = '<a href="oak">Oak</a><a href="/b#top">B</a><a href="mailto:x@y.example">M</a><a href="javascript:x()">J</a><a href="http://[">Z</a>'
+    found = facts(
+        html(head, body + "<input type=Password><svg><title>Logo</title></svg>", "Oak &amp; Ash", 'class="Home page"')
+    )
+    assert (found.title, found.metas["generator"], found.asks_password) == ("Oak & Ash", "WooCommerce 9", True)
+    assert found.assets == ("/a.css", "//cdn.example/a.js")
+    assert found.links == ("https://vendor.example/chairs/oak", "https://vendor.example/b")
+    assert found.classes == {"home", "page"} and found.script_types == {"application/ld+json"}
+    assert len(found.blocks.products) == 1 and "color" not in found.text and not found.cut
+    assert found.text_length == len("OakBMJZ")
+
+
+def test_a_base_is_what_links_are_relative_to() -> None:
+    assert facts('<base href="https://other.example/x/"><a href="y">Y</a>').links == ("https://other.example/x/y",)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "title"),
+    [
+        ("<title>Möbler</title>".encode(), "text/html", "Möbler"),
+        ("<title>Möbler</title>".encode("latin-1"), "text/html; charset=ISO-8859-1", "Möbler"),
+        ('<meta charset="windows-1252"><title>Möbler</title>'.encode("cp1252"), "text/html", "Möbler"),
+        ("<title>Möbler</title>".encode("utf-16"), "text/html", "Möbler"),
+        ("<title>Möbler</title>".encode(), "text/html; charset=no-such", "Möbler"),
+        (b"<title>M\xf6bler \xff\xfe</title>", "text/html", "M\ufffdbler \ufffd\ufffd"),
+        (b"<title>M\0o</title>", "text/html; charset=base64", "Mo"),
+    ],
+)
+def test_whatever_it_is_written_in(content: bytes, kind: str, title: str) -> None:
+    assert facts(content, kind).title == title
+
+
+BOMBS = {
+    "nested": "<div>" * 400_000,
+    "nested and closed wrongly": "<div>" * 900 + "</p>" * 250_000,
+    "deep and closed wrongly": "<div>" * 50_000 + "</p>" * 250_000,
+    "attributes": "<a " + " ".join(f"x{number}=1" for number in range(150_000)) + ">",
+    "one attribute": "<a href='" + "a" * 2_000_000 + "'>",
+    "unclosed": "<" * 2_000_000,
+    "comments": "<!--" * 500_000,
+    "entities": "&amp;" * 400_000,
+    "formatting": "<p><b><i><u>" * 80_000,
+    "tables": "<table><tr><td>" * 60_000,
+    "blocks": '<script type="application/ld+json">{"a":' * 40_000,
+    "one block": '<script type="application/ld+json">' + "[" * 1_500_000,
+    "links": "<a href='/products/x'>t</a>" * 70_000,
+    "titles": "<title>" * 250_000,
+    "bytes": "\0\x01\x02" * 600_000,
+    "charset": "charset" + " " * 2_000_000,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_costs_what_it_weighs(name: str) -> None:
+    begun = thread_time()
+    found = facts(BOMBS[name])
+    assert thread_time() - begun < 4 * page.SECONDS, "bounded by its own clock, with much to spare for slow machines"
+    assert len(found.links) <= 2_000 and len(found.assets) <= 500 and len(found.text) <= 20_000
+
+
+def test_a_page_that_goes_too_deep_or_too_long_is_cut_and_says_so() -> None:
+    assert facts("<title>A</title>" + "<div>" * 5_000).cut and facts("<title>A</title>" + "<div>" * 5_000).title == "A"
+    assert facts("<p>" + "a" * (page.LONGEST + 10)).cut
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.binary(max_size=400) | st.lists(st.sampled_from([b"<a href=", b"<script type='application/ld+json'>", b"</script>", b"<title>", b"</", b"<!--", b"-->", b"\xff", b"<base href=", b">", b"'", b"{", b"&#0;", b"&#x110000;", b"<![CDATA[", b"<?xml", b"\xef\xbb\xbf"]), max_size=30).map(b"".join))  # fmt: skip
+def test_nothing_upsets_a_reader(content: bytes) -> None:
+    facts(content)
+    sitemap(content)
+    RobotsRules(content).allows(URL)
+
+
+def test_a_sitemap_of_pages_and_one_of_sitemaps() -> None:
+    found = sitemap(
+        urlset(
+            "https://vendor.example/products/a", "https://vendor.example/about", " https://vendor.example/products/a "
+        )
+    )
+    assert (found.product_pages, found.examples, found.whole, found.readable) == (
+        1,
+        ("https://vendor.example/products/a",),
+        True,
+        True,
+    )
+    named = sitemap(
+        urlset("https://vendor.example/a", "https://vendor.example/b"), "https://vendor.example/product-sitemap.xml"
+    )
+    assert named.product_pages == 2
+    assert sitemap(index("https://vendor.example/1.xml")).sitemaps == ("https://vendor.example/1.xml",)
+    assert sitemap("https://vendor.example/products/a\nhttps://vendor.example/products/b\n").product_pages == 2
+
+
+def test_a_packed_sitemap() -> None:
+    packed = gzip.compress(urlset("https://vendor.example/products/a").encode())
+    assert (sitemap(packed).product_pages, sitemap(packed).whole) == (1, True)
+    assert not sitemap(packed[:-20], whole=False).whole
+
+
+def test_pictures_in_a_sitemap_are_no_pages() -> None:
+    image = '<image:image xmlns:image="x"><image:loc>https://vendor.example/products/p.jpg</image:loc></image:image>'
+    text = f'<urlset xmlns="s"><url><loc>https://vendor.example/products/a</loc>{image}</url></urlset>'
+    assert sitemap(text).examples == ("https://vendor.example/products/a",)
+
+
+def test_a_sitemap_that_unpacks_without_end_is_cut() -> None:
+    pack = zlib.compressobj(9, zlib.DEFLATED, 31)
+    start = urlset("https://vendor.example/products/a").removesuffix("</urlset>").encode()
+    bomb = pack.compress(start + b" " * (sitemaps.UNPACKED * 3)) + pack.flush()
+    assert len(bomb) < 100_000
+    found = sitemap(bomb)
+    assert (found.product_pages, found.whole) == (1, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><urlset><url><loc>&b;</loc></url></urlset>',
+     '<!DOCTYPE x SYSTEM "file:///etc/passwd"><urlset/>', "<urlset>" + "<url>" * 50_000, "<urlset><url><loc>https://a.example/products/x",
+     "<html><body>Not found</body></html>", "", "hello", "<rss/>", "\x1f\x8bbroken"],
+)  # fmt: skip
+def test_what_is_no_sitemap(text: str) -> None:
+    assert sitemap(text.encode("latin-1")).examples == ()
+
+
+def test_a_sitemap_of_more_than_it_may_list_is_truncated() -> None:
+    found = sitemap(urlset(*(f"https://vendor.example/products/{number}" for number in range(sitemaps.MOST + 1_000))))
+    assert found.product_pages >= sitemaps.MOST and len(found.examples) == sitemaps.EXAMPLES and not found.whole
+
+
+def test_rules() -> None:
+    rules = RobotsRules(
+        b"User-agent: *\nDisallow: /cart\nDisallow: /*?sort=\nAllow: /cart/help\nCrawl-delay: 1.5\nSitemap: https://vendor.example/s.xml\n"
+    )
+    assert [
+        rules.allows(f"https://vendor.example{path}") for path in ("/", "/cart", "/cart/help", "/a?sort=1", "/a?b")
+    ] == [True, False, True, False, True]
+    assert (rules.crawl_delay, rules.sitemaps) == (1.5, ("https://vendor.example/s.xml",))
+    assert RobotsRules(b"").allows("https://vendor.example/")
+    assert not RobotsRules(b"\xef\xbb\xbfUser-agent: Joinery\r\nDisallow: /\r\n").allows("https://vendor.example/")
+    assert RobotsRules(b"User-agent: *\nCrawl-delay: nan\n").crawl_delay is None
+
+
+RFC_9309 = """User-Agent: *
+Disallow: *.gif$
+Disallow: /example/
+Allow: /publications/
+
+User-Agent: joinery
+Disallow:/
+Allow:/example/page.html
+Allow:/example/allowed.gif
+
+User-Agent: barbot
+User-Agent: bazbot
+Disallow: /example/page.html
+
+User-Agent: quxbot
+"""
+
+
+def test_the_examples_of_the_standard() -> None:
+    """RFC 9309 §5.1, read as the bot that it calls foobot, and as one that it does not name; §5.2, the longest match."""
+    rules, others = RobotsRules(RFC_9309.encode()), RobotsRules(RFC_9309.replace("joinery", "foobot").encode())
+    paths = ("/example/page.html", "/example/allowed.gif", "/example/other.html", "/publications/", "/a.gif", "/a.html")
+    assert [rules.allows(f"https://vendor.example{path}") for path in paths] == [True, True, False, False, False, False]
+    assert [others.allows(f"https://vendor.example{path}") for path in paths] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+        True,
+    ]
+    longest = RobotsRules(b"User-Agent: *\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n")
+    assert not longest.allows("https://vendor.example/example/page/disallowed.gif")
+    assert longest.allows("https://vendor.example/example/page/")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["User-agent: *\nDisallow: /" + "*a" * 900 + "b$\n", "User-agent: *\n" + "Disallow: /*a*a*a$\n" * 18_000, "Disallow: /\n" * 40_000,
+     "User-agent: *\n" * 30_000 + "Disallow: /x", "User-agent: " + "a" * 400_000, "\0" * 400_000, "Sitemap: https://a.example/\n" * 15_000, ":" * 400_000],
+)  # fmt: skip
+def test_rules_that_want_to_be_slow(text: str) -> None:
+    begun = thread_time()
+    rules = RobotsRules(text.encode())
+    for _ in range(3):
+        rules.allows("https://vendor.example/" + "a" * 2_000)
+    assert thread_time() - begun < 10
+    assert len(rules.sitemaps) <= 20
+
+
+@pytest.mark.asyncio
+async def test_documents_are_read_beside_the_loop() -> None:
+    documents, longest = MarkupDocuments(), 0.0
+
+    async def beat() -> None:
+        nonlocal longest
+        loop = asyncio.get_running_loop()
+        while True:
+            before = loop.time()
+            await asyncio.sleep(0.01)
+            longest = max(longest, loop.time() - before)
+
+    beating = asyncio.create_task(beat())
+    response = Response(URL, 200, {"content-type": "text/html"}, body=BOMBS["formatting"].encode())
+    await asyncio.gather(*(documents.page(response) for _ in range(4)))
+    beating.cancel()
+    assert longest < 2
+    assert await documents.value(Response(URL, 200, body=b'\xef\xbb\xbf{"a": 1}')) == {"a": 1}
+    assert await documents.value(Response(URL, 200, body=b"[" * 300_000)) is None
+    assert await documents.value(Response(URL, 200, body=b"<html>")) is None

@@ -1,0 +1,425 @@
+"""Whole looks at sites in memory: what is asked for, in what order and at what pace, and what is made of it."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from adapters.markup.documents import MarkupDocuments
+from adapters.memory.web import MemoryWeb
+from adapters.wire.probes import REPORT
+from adapters.wire.resource import View
+from domain.kernel.tenancy import Tenant
+from domain.probes.facts import Response
+from domain.probes.usecases.probing import Outcome, ProbeFailed, Probing
+from domain.probes.usecases.visiting import Limits, Visit
+from ports.web import Unreachable
+from tests.unit.probes import webs
+from tests.unit.probes.webs import SITE, page
+
+pytestmark = pytest.mark.asyncio
+
+
+class Time:
+    """A clock that sleeping moves on."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(round(seconds, 3))
+        self.now += seconds
+
+
+async def look(
+    web: MemoryWeb, url: str = f"{SITE}/", time: Time | None = None, connectors: str = "csv shopify", **limits: Any
+) -> Outcome:
+    """What a probe comes to, where those connectors are loaded."""
+    bounds, documents, time = Limits(**limits), MarkupDocuments(), time or Time()
+    visit = Visit(web, documents, bounds, time.sleep, lambda: time.now)
+    return await Probing(visit, documents, bounds, lambda proposal: proposal["connector"] in connectors.split()).run(
+        url
+    )
+
+
+async def test_a_shopify_shop() -> None:
+    web = MemoryWeb()
+    webs.shopify(web)
+    outcome = await look(web)
+    report = outcome.report
+    assert (report.platform, report.confidence) == ("shopify", 0.99)
+    assert {sign.signal for sign in report.evidence} >= {
+        "asset //cdn.shopify.com/",
+        "cookie _shopify_",
+        "endpoint /products.json",
+    }
+    assert report.feed is not None
+    assert (report.feed.status, report.feed.products, report.feed.total) == (200, 5, 1204)
+    assert {"title", "vendor", "variants.sku", "variants.price"} <= set(report.feed.fields)
+    assert report.sitemap is not None and (report.sitemap.product_pages, report.sitemap.truncated) == (30, False)
+    assert report.sitemap.read == (
+        f"{SITE}/sitemap.xml",
+        f"{SITE}/sitemap_products_1.xml",
+        f"{SITE}/sitemap_pages_1.xml",
+    )
+    assert report.sample is not None and len(report.sample.pages) == 3
+    assert report.sample.coverage["price"] == 1.0 and report.sample.coverage["gtin"] == 0.0
+    assert (report.estimate.effort, report.estimate.kind) == ("low", "platform_feed")
+    assert report.requests == len(web.asked) <= 25
+    assert outcome.proposal == {
+        "name": "vendor.example", "kind": "url", "connector": "shopify", "schedule": {"interval_minutes": 1440},
+        "config": {"url": f"{SITE}/", "platform": "shopify", "currency": "eur"},
+    }  # fmt: skip
+
+
+async def test_a_woocommerce_shop_is_proposed_to_its_own_connector_alone() -> None:
+    """Its prices are minor units: any other connector would read them a hundred times too high."""
+    web = MemoryWeb()
+    webs.woocommerce(web)
+    outcome = await look(web, connectors="csv api shopify")
+    report = outcome.report
+    assert report.platform == "woocommerce" and report.feed is not None
+    assert (report.feed.products, report.feed.total) == (1, 412)
+    assert {"name", "prices.price", "prices.currency_code"} <= set(report.feed.fields)
+    assert outcome.proposal is None and (report.estimate.effort, report.estimate.kind) == ("medium", "platform_feed")
+    assert any("No connector" in note for note in report.notes)
+    offered = (await look(web, connectors="woocommerce")).proposal
+    assert offered is not None and offered["config"] == {
+        "url": f"{SITE}/",
+        "platform": "woocommerce",
+        "currency": "gbp",
+    }
+
+
+async def test_a_magento_shop_is_known_by_its_pages() -> None:
+    web = MemoryWeb()
+    webs.magento(web)
+    outcome = await look(web)
+    report = outcome.report
+    assert report.platform == "magento" and report.confidence > 0.9 and report.feed is None
+    assert report.sample is not None and len(report.sample.pages) == 8
+    assert report.sample.coverage["name"] == report.sample.coverage["currency"] == 1.0
+    assert (report.estimate.effort, report.estimate.kind) == ("medium", "structured_data")
+    assert report.sitemap is not None and report.sitemap.product_pages == 12
+    assert outcome.proposal is None
+    assert not any("products.json" in url or "wp-json" in url for url in web.asked)
+
+
+async def test_coverage_counts_pages_that_state_nothing() -> None:
+    web = MemoryWeb()
+    webs.magento(web, products=4)
+    web.serve(f"{SITE}/oak-chair-1001.html", page())
+    web.serve(f"{SITE}/oak-chair-1002.html", page('<script type="application/ld+json">{"@type": "Product",</script>'))
+    report = (await look(web)).report
+    assert report.sample is not None
+    assert report.sample.coverage["price"] == 0.5 and report.sample.malformed_blocks == 1
+    assert report.estimate.effort == "high"
+
+
+async def test_robots_that_forbid_everything() -> None:
+    web = MemoryWeb()
+    webs.shopify(web)
+    webs.robots(web, "User-agent: *\nDisallow: /\n")
+    outcome = await look(web)
+    assert web.asked == [f"{SITE}/robots.txt"]
+    assert (outcome.report.robots.state, outcome.report.estimate.effort) == ("disallow_all", "infeasible")
+    assert outcome.report.disallowed == (f"{SITE}/",) and outcome.proposal is None
+    assert (outcome.report.platform, outcome.report.confidence) == ("custom", 0.0), "nothing was seen"
+
+
+async def test_robots_that_forbid_everything_but_the_file() -> None:
+    web = MemoryWeb()
+    webs.robots(web, "User-agent: *\nDisallow: /\nAllow: /feed.csv\n")
+    web.serve(f"{SITE}/feed.csv", b"sku,title\n1,Oak\n2,Ash\n", content_type="text/csv")
+    outcome = await look(web, f"{SITE}/feed.csv")
+    assert outcome.report.robots.state == "disallow_all" and outcome.report.estimate.effort == "low"
+    assert outcome.proposal is not None and len(web.asked) == 2
+
+
+async def test_robots_that_forbid_us_by_name() -> None:
+    web = MemoryWeb()
+    webs.shopify(web)
+    webs.robots(web, "User-agent: *\nAllow: /\n\nUser-agent: joinery\nDisallow: /\n")
+    assert (await look(web)).report.robots.state == "disallow_all"
+    assert web.asked == [f"{SITE}/robots.txt"]
+
+
+async def test_what_robots_forbid_is_told_and_never_asked_for() -> None:
+    web = MemoryWeb()
+    webs.shopify(web)
+    webs.robots(web, "User-agent: *\nDisallow: /products.json\nDisallow: /*chair-1\n")
+    outcome = await look(web)
+    assert outcome.proposal is None and outcome.report.feed is None
+    assert f"{SITE}/products.json?limit=25" in outcome.report.disallowed
+    assert not any("products.json" in url or "chair-1" in url for url in web.asked)
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+async def test_robots_that_cannot_be_read_allow_nothing(status: int) -> None:
+    web = MemoryWeb()
+    webs.shopify(web)
+    web.serve(f"{SITE}/robots.txt", "", status)
+    report = (await look(web)).report
+    assert (report.robots.state, report.estimate.effort) == ("unreachable", "infeasible")
+    assert web.asked == [f"{SITE}/robots.txt"] and report.disallowed == (f"{SITE}/",)
+
+
+async def test_no_robots_allow_everything() -> None:
+    web = MemoryWeb()
+    webs.shopify(web)
+    del web.pages[f"{SITE}/robots.txt"]
+    assert (await look(web)).report.robots.state == "missing"
+    assert f"{SITE}/products.json?limit=25" in web.asked
+
+
+async def test_the_crawl_delay_is_waited_before_every_request() -> None:
+    web, time = MemoryWeb(), Time()
+    webs.magento(web, products=3)
+    webs.robots(web, "User-agent: *\nCrawl-delay: 7\n")
+    report = (await look(web, time=time)).report
+    assert report.robots.crawl_delay_seconds == 7.0
+    assert time.slept == [7.0] * (report.requests - 1)
+
+
+async def test_a_crawl_delay_that_leaves_no_time_ends_the_probe_instead_of_being_cut_short() -> None:
+    web, time = MemoryWeb(), Time()
+    webs.magento(web)
+    webs.robots(web, "User-agent: *\nCrawl-delay: 250\n")
+    report = (await look(web, time=time)).report
+    assert report.requests == 3 and time.slept == [250.0, 250.0]
+    assert any("time was up" in note for note in report.notes)
+    assert report.estimate.effort != "low"
+
+
+async def test_at_most_so_many_requests_and_bytes() -> None:
+    web = MemoryWeb()
+    webs.magento(web, products=40)
+    report = (await look(web, requests=5)).report
+    assert report.requests == len(web.asked) == 5 and any("5 requests" in note for note in report.notes)
+    web.asked.clear()
+    report = (await look(web, bytes=3000)).report
+    assert any("MiB were read" in note for note in report.notes) and len(web.asked) < 10
+
+
+async def test_a_wall_that_answers_200_ends_the_probe() -> None:
+    web = MemoryWeb()
+    webs.shopify(web)
+    web.serve(f"{SITE}/", page(title="Just a moment...", body="<p>Checking your browser</p>"))
+    outcome = await look(web)
+    assert outcome.report.wall is not None and outcome.report.wall.kind == "bot_challenge"
+    assert web.asked == [f"{SITE}/robots.txt", f"{SITE}/"]
+    assert outcome.proposal is None and outcome.report.estimate.effort == "infeasible"
+    assert (outcome.report.platform, outcome.report.confidence) == ("custom", 0.0), "a wall shows nothing of the shop"
+
+
+async def test_a_redirect_to_the_login() -> None:
+    web = MemoryWeb()
+    webs.robots(web)
+    web.serve(f"{SITE}/", status=302, location="/account/login?next=%2F")
+    web.serve(f"{SITE}/account/login?next=%2F", page(body='<form><input type="password"></form>'))
+    report = (await look(web)).report
+    assert report.wall is not None and report.wall.kind == "login"
+    assert report.final_url == f"{SITE}/account/login?next=%2F" and report.requests == 3
+
+
+async def test_who_is_asked_to_slow_down_stops() -> None:
+    web = MemoryWeb()
+    webs.magento(web)
+    web.serve(f"{SITE}/oak-chair-1000.html", "slow down", 429, retry_after="60")
+    report = (await look(web)).report
+    assert report.wall is not None and report.wall.kind == "rate_limit" and "60" in report.wall.detail
+    assert web.asked[-1] == f"{SITE}/oak-chair-1000.html"
+
+
+async def test_redirects_are_judged_by_the_rules_of_where_they_lead() -> None:
+    web = MemoryWeb()
+    webs.robots(web)
+    web.serve(f"{SITE}/", status=301, location="https://www.vendor.example/shop")
+    webs.robots(web, "User-agent: *\nDisallow: /shop\n", site="https://www.vendor.example")
+    report = (await look(web)).report
+    assert web.asked[:3] == [f"{SITE}/robots.txt", f"{SITE}/", "https://www.vendor.example/robots.txt"]
+    assert "https://www.vendor.example/shop" in report.disallowed
+    assert "https://www.vendor.example/shop" not in web.asked
+
+
+@pytest.mark.parametrize("ring", [("/", "/"), ("/", "/b", "/"), tuple(f"/{number}" for number in range(30))])
+async def test_endless_redirects_end(ring: tuple[str, ...]) -> None:
+    web = MemoryWeb()
+    webs.robots(web)
+    for place, following in zip(ring, ring[1:]):
+        web.serve(f"{SITE}{place}", status=302, location=following)
+    report = (await look(web, f"{SITE}{ring[0]}")).report
+    assert report.requests <= 12 and any("redirects" in note for note in report.notes)
+    assert report.estimate.effort == "infeasible"
+
+
+async def test_a_site_that_gives_no_answer() -> None:
+    with pytest.raises(ProbeFailed, match="no address") as failure:
+        await look(MemoryWeb())
+    assert not failure.value.refused
+    web = MemoryWeb({f"{SITE}/robots.txt": Unreachable("The host's address is not a public one.", refused=True)})
+    with pytest.raises(ProbeFailed) as failure:
+        await look(web)
+    assert failure.value.refused
+
+
+async def test_what_breaks_on_the_way_is_noted() -> None:
+    web = MemoryWeb()
+    webs.magento(web)
+    web.pages[f"{SITE}/sitemap.xml"] = Unreachable("The server did not answer in time.")
+    report = (await look(web)).report
+    assert report.sitemap is None and any("did not answer in time" in note for note in report.notes)
+
+
+FILES = {
+    "csv": (b"sku;title;price\n1;Oak;10,00\n2;Ash;11,00\n", "text/plain", ("sku", "title", "price")),
+    "tsv": (b"sku\ttitle\n1\tOak\n2\tAsh\n", "text/csv", ("sku", "title")),
+    "json": (json.dumps({"items": [{"sku": "1", "price": {"amount": 1}}]}).encode(), "text/html", ("sku", "price.amount")),
+    "jsonl": (b'{"sku": "1"}\n{"sku": "2"}\n', "application/json", ("sku",)),
+    "xml": (b"<?xml version='1.0'?><products><product><sku>1</sku></product></products>", "text/xml", ()),
+    "google_merchant": (b'<rss xmlns:g="http://base.google.com/ns/1.0"><channel><item/></channel></rss>', "text/xml", ()),
+    "xlsx": (b"PK\x03\x04 [Content_Types].xml xl/workbook.xml", "application/octet-stream", ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", FILES)
+async def test_an_address_that_is_a_file(format: str) -> None:
+    content, media_type, fields = FILES[format]
+    web = MemoryWeb()
+    webs.robots(web)
+    web.serve(f"{SITE}/feed", content, content_type=media_type)
+    outcome = await look(web, f"{SITE}/feed")
+    assert outcome.report.feed is not None and outcome.report.feed.fields == fields
+    assert (outcome.report.estimate.effort, outcome.report.estimate.kind) == ("low", "file")
+    assert outcome.proposal is not None
+    assert (
+        outcome.proposal["config"] == {"url": f"{SITE}/feed", "format": format}
+        and outcome.proposal["connector"] == "csv"
+    )
+    assert len(web.asked) == 2
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04 price.csv", b"\x1f\x8b\x08 packed"])
+async def test_an_archive_says_what_to_do_about_it(content: bytes) -> None:
+    web = MemoryWeb()
+    webs.robots(web)
+    web.serve(f"{SITE}/feed", content, content_type="application/octet-stream")
+    outcome = await look(web, f"{SITE}/feed")
+    assert outcome.proposal is None and outcome.report.estimate.kind == "file"
+    assert any("publish the file" in reason for reason in outcome.report.estimate.reasons)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hello", b"not\na\ntable\n", b"%PDF-1.7 a,b\nc,d", b"{}", b'{"error": "no"}']
+)
+async def test_what_is_neither_page_nor_file(content: bytes) -> None:
+    web = MemoryWeb()
+    webs.robots(web)
+    web.serve(f"{SITE}/", content, content_type="application/octet-stream")
+    outcome = await look(web)
+    assert outcome.proposal is None and outcome.report.estimate.effort == "high"
+
+
+async def test_an_address_that_is_a_sitemap() -> None:
+    web = MemoryWeb()
+    webs.magento(web)
+    report = (await look(web, f"{SITE}/sitemap.xml")).report
+    assert report.sitemap is not None and report.sitemap.product_pages == 12
+    assert report.sample is not None and len(report.sample.pages) == 8 and report.platform == "magento"
+
+
+async def test_a_feed_that_is_kept_back_is_told_with_its_status() -> None:
+    web = MemoryWeb()
+    webs.shopify(web)
+    web.serve(f"{SITE}/products.json?limit=25", "no", 403)
+    outcome = await look(web)
+    assert outcome.report.feed is not None
+    assert (outcome.report.feed.status, outcome.report.feed.products) == (403, None)
+    assert outcome.report.estimate.kind == "structured_data" and outcome.proposal is None
+
+
+async def test_a_site_built_by_hand() -> None:
+    web = MemoryWeb()
+    webs.robots(web)
+    web.serve(
+        f"{SITE}/", page(body=webs.WORDS + "<a href='/p/1234'>Oak</a><a href='https://other.example/p/5'>Other</a>")
+    )
+    web.serve(f"{SITE}/p/1234", page())
+    report = (await look(web)).report
+    assert (report.platform, report.confidence, report.evidence) == ("custom", 1.0, ())
+    assert report.sample is not None and [one.url for one in report.sample.pages] == [f"{SITE}/p/1234"]
+    assert (report.estimate.effort, report.estimate.kind) == ("high", "pages")
+
+
+_WORDS = st.sampled_from(
+    ["User-agent: *\n", "Disallow: /x*$\n", "\n", "/", "<html>", "<title>", "\ud800", "\0", "\x1b[2J", "{", "[", ';"', "a,b\n", "\t", "<rss>", "é", "<!--", "]]>"]
+)  # fmt: skip
+_TEXT = st.lists(_WORDS, max_size=12).map("".join)
+_URL = st.sampled_from(
+    [f"{SITE}/products/a", f"{SITE}/sitemap2.xml", f"{SITE}/products/b", "http://[/products/x", f"{SITE}:99999/products/x", "x", "", "//", "http://\ud800/products/a",
+     f"{SITE}/products/\ud800", f"{SITE}/products/\0", f"{SITE}/products/\x1b[2J", "/products/c", f"{SITE}/products/" + "a" * 3_000, "http://169.254.169.254/", "ftp://x/", "javascript:1"]
+)  # fmt: skip
+_URLS = st.lists(_URL, max_size=4)
+_JSON = st.sampled_from(
+    ['{"products": [{"variants": [], "": 1, "a": {"": 2}, "b\\ud83d": "\\u0000"}]}', '[{"prices": {"currency_code": "U\\ud83d\\u0000"}}]', "[]", "{}", "[[[", "1e999", '{"products": [1]}',
+     '{"currency": "\\u0000\\u0000\\u0000", "published_products_count": true}', '{"currency": "EUR", "published_products_count": 1e300}', '{"published_products_count": -1}']
+)  # fmt: skip
+_PAGE = st.tuples(_URLS, _JSON, _TEXT).map(
+    lambda told: webs.page(
+        f'<script type="application/ld+json">{told[1]}</script>' + webs.json_ld(webs.product(1)),
+        told[2] + "".join(f'<a href="{url}">x</a>' for url in told[0]),
+    )  # fmt: skip
+)
+_SITEMAP = st.one_of(
+    _URLS.map(lambda urls: webs.urlset(*urls)), _URLS.map(lambda urls: webs.index(*urls)), _URLS.map("\n".join), _TEXT
+)
+_ROBOTS = st.tuples(_URLS, _TEXT).map(
+    lambda told: "User-agent: *\nAllow: /\n" + "".join(f"Sitemap: {url}\n" for url in told[0]) + told[1]
+)
+_BODIES = {
+    "/robots.txt": _ROBOTS, "/": st.one_of(_PAGE, _SITEMAP, _JSON), "/products.json?limit=25": _JSON, "/meta.json": _JSON,
+    "/wp-json/wc/store/v1/products?per_page=25": _JSON, "/sitemap.xml": _SITEMAP, "/sitemap2.xml": _SITEMAP, "/products/a": _PAGE,
+}  # fmt: skip
+_STATUS = st.sampled_from([200] * 12 + [301, 302, 403, 404, 429, 500, 503])
+_TYPE = st.sampled_from(["text/html", "text/plain", "application/json", "application/xml", "", "x"])
+
+
+def _answer(body: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[str, int, str, str]]:
+    return st.tuples(body, _STATUS, _TYPE, _URL)
+
+
+_FITS = Draft202012Validator(REPORT.schema)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.fixed_dictionaries({path: _answer(body) for path, body in _BODIES.items()}))
+async def test_whatever_a_site_answers_there_is_a_report(answers: dict[str, tuple[str, int, str, str]]) -> None:
+    web = MemoryWeb()
+    for path, (text, status, kind, location) in answers.items():
+        body = text.encode("utf-8", "surrogatepass")
+        web.serve(f"{SITE}{path}", body, status, (location,), content_type=kind, location=location, x_wp_total=location)
+    try:
+        outcome = await look(web)
+    except ProbeFailed:
+        assert answers["/robots.txt"][1] in (301, 302), "only robots.txt can lead to where nobody answers"
+        return
+    told = REPORT.render(outcome.report, View(Tenant("org", True), datetime.now(UTC)))
+    assert not list(_FITS.iter_errors(json.loads(json.dumps(told))))
+    kept = json.dumps([told, outcome.proposal], ensure_ascii=False)
+    assert "\0" not in kept and "\\u0000" not in kept and len(kept.encode()) < 64 * 1024
+    assert outcome.report.requests == len(web.asked) <= 25
+
+
+async def test_cookies_are_named_and_never_told() -> None:
+    web = MemoryWeb()
+    webs.robots(web)
+    web.pages[f"{SITE}/"] = Response(
+        f"{SITE}/", 200, {"content-type": "text/html"}, ("woocommerce_cart_hash",), page().encode()
+    )
+    report = (await look(web)).report
+    assert any(sign.signal == "cookie woocommerce_" for sign in report.evidence)

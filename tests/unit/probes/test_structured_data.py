@@ -1,0 +1,124 @@
+"""JSON-LD as pages really have it: nested, broken, doubled, huge."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.probes.structured_data import FIELDS, LONGEST_BLOCK, coverage, read
+from tests.unit.probes.webs import product
+
+
+def fields(*values: Any) -> list[frozenset[str]]:
+    """What the products of blocks state."""
+    return list(read(json.dumps(value) for value in values).products)
+
+
+def test_a_product_and_its_offer() -> None:
+    [found] = fields(product(1))
+    assert found == {"name", "sku", "image", "brand", "price", "currency", "availability"}
+    assert read([json.dumps(product(1))]).currencies == {"eur"}
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda one: [one],
+        lambda one: {"@graph": [{"@type": "WebPage"}, one]},
+        lambda one: {"@type": "WebPage", "mainEntity": one},
+        lambda one: one | {"@type": ["Product", "Thing"]},
+        lambda one: one | {"@type": "http://schema.org/Product"},
+        lambda one: one | {"@type": "schema:product"},
+        lambda one: [[{"@graph": [[one]]}]],
+    ],
+)
+def test_wherever_it_stands(around: Any) -> None:
+    assert len(fields(around(product(1)))) == 1
+
+
+def test_a_group_states_what_its_variants_do() -> None:
+    variants = [{"@type": "Product", "sku": "A", "gtin13": "1", "offers": {"price": "1", "priceCurrency": "USD"}}]
+    [found] = fields({"@type": "ProductGroup", "name": "Oak", "hasVariant": variants})
+    assert found == {"name", "sku", "gtin", "price", "currency"}
+
+
+def test_offers_inside_offers() -> None:
+    aggregate = {
+        "@type": "AggregateOffer",
+        "lowPrice": 1,
+        "priceCurrency": "USD",
+        "offers": [{"availability": "InStock"}],
+    }
+    specified = {"@type": "Offer", "priceSpecification": [{"price": 0, "priceCurrency": "GBP"}]}
+    assert fields({"@type": "Product", "offers": aggregate}) == [{"price", "currency", "availability"}]
+    assert fields({"@type": "Product", "offers": [specified]}) == [{"price", "currency"}]
+
+
+def test_what_is_empty_states_nothing() -> None:
+    empty = {
+        "@type": "Product",
+        "name": " ",
+        "sku": None,
+        "image": [],
+        "brand": {"@type": "Brand", "name": ""},
+        "offers": {},
+        "weight": {"unitCode": "KGM"},
+    }
+    assert fields(empty) == [frozenset()]
+
+
+def test_products_of_other_pages_do_not_count_beside_its_own() -> None:
+    related = product(1) | {"isRelatedTo": [product(2), product(3)]}
+    listed = {"@type": "ItemList", "itemListElement": [{"item": product(number)} for number in range(4)]}
+    assert len(fields(related, listed)) == 1
+    assert len(fields(listed)) == 4
+
+
+@pytest.mark.parametrize(
+    "block",
+    ['{"@type": "Product", "name": "A"}', '<!-- {"@type": "Product", "name": "A"} -->', '\n//<![CDATA[\n{"@type": "Product", "name": "A"}\n//]]>\n',
+     '{"@type": "Product", "name": "A\nB"};', '{"@type": "Product", "name": "\\ud800"}'],
+)  # fmt: skip
+def test_what_is_borne(block: str) -> None:
+    found = read([block])
+    assert (found.products, found.malformed) == ((frozenset({"name"}),), 0)
+
+
+@pytest.mark.parametrize(
+    "block",
+    ["", "{", '{"@type": "Product",}', "null null", "[" * 200_000, '{"a":' * 100_000, "1" * 10_000, '"' + "a" * LONGEST_BLOCK + '"', "{{ product | json }}"],
+)  # fmt: skip
+def test_what_is_malformed_is_counted_and_stops_nothing(block: str) -> None:
+    found = read([block, json.dumps(product(1))])
+    assert found.malformed == 1 and len(found.products) == 1
+
+
+def test_depth_and_number_are_bounded() -> None:
+    deep: Any = product(1)
+    for _ in range(200):
+        deep = {"a": deep}
+    assert fields(deep) == []
+    assert len(fields([product(number) for number in range(1_000)])) == 200
+    assert len(fields([0] * 200_000 + [product(1)])) == 0
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["@type", "offers", "hasVariant", "name", "@graph", "price", "brand"]), inner | st.just("Product"), max_size=5),
+    max_leaves=30,
+)  # fmt: skip
+
+
+@settings(derandomize=True, deadline=None)
+@given(_JSON)
+def test_no_value_upsets_it(value: Any) -> None:
+    found = read([json.dumps(value)])
+    assert found.malformed == 0 and all(one <= set(FIELDS) for one in found.products)
+
+
+def test_coverage_is_a_share() -> None:
+    assert coverage([], 0) == {}
+    told = coverage([frozenset({"name", "price"}), frozenset({"name"})], 1)
+    assert (told["name"], told["price"], told["gtin"]) == (0.67, 0.33, 0.0) and set(told) == set(FIELDS)
