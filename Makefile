@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test check soak fuzz bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
-  bench-cluster bench-simulation
+  bench-cluster bench-simulation accuracy header-weights
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -46,6 +46,11 @@ fuzz: install ## files and requests of any kind at random, ten minutes each (SEC
 
 bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
+accuracy: install ## how often labelled headers and measures are read right (ARGS=FOLDER)
+	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
+header-weights: install ## learn anew what headers are like, from the labelled ones (ARGS=further files)
+	@$(BIN)/python -m benchmarks.header_weights $(ARGS)
+
 bench-read: ## how fast lists and products are read
 bench-ingest: ## how fast feeds are taken in
 bench-start: ## how long starting takes

@@ -15,9 +15,9 @@ _LINKS: Final = ("", "s", "n", "e", "es", "en", "er")
 """What German, Dutch and the Nordic languages put between the parts of a compound."""
 _SHORTEST_PART: Final = 3
 _SHORTEST_COMPOUND: Final = 6
-_SHORTEST_MISSPELT: Final = 6
+_SHORTEST_MISSPELT: Final = 5
 _LONGEST_WORD: Final = 60
-_ENDING: Final = 6
+_ENDING: Final = 8
 _LONGEST_PHRASE: Final = 3
 _NO_PARTS: Final = frozenset(
     "den der die das des per pro par por art nom cat doc rea een van age set let top oil ref".split()
@@ -114,7 +114,7 @@ def _misspellings() -> dict[str, str]:
 
 def _respelt(word: str) -> Concepts:
     """The concepts of the one known word that differs by a letter left out, put in or swapped."""
-    if len(word) < _SHORTEST_MISSPELT - 1 or len(word) > _LONGEST_WORD or not word.isalpha():
+    if len(word) < _SHORTEST_MISSPELT or len(word) > _LONGEST_WORD or not word.isalpha():
         return _NONE
     table = _misspellings()
     meant = {table[word]} if word in table else set()

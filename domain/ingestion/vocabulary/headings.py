@@ -11,7 +11,9 @@ from domain.ingestion.values.text import clean
 from domain.ingestion.values.weights import weight_unit_named
 from domain.kernel.money import EXPONENTS
 
-_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SMALL: Final = "a-zß-öø-ÿа-яё"
+_LARGE: Final = "A-ZÀ-ÖØ-ÞА-ЯЁ"
+_CAMEL: Final = re.compile(rf"(?<=[{_SMALL}])(?=[{_LARGE}])|(?<=[{_LARGE}])(?=[{_LARGE}][{_SMALL}])")
 _BRACKET: Final = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 _NOISE: Final = re.compile(r"[^\w%]+|_+")
 _LETTERS: Final = str.maketrans(

@@ -61,7 +61,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("angle", "angle|swivel|winkel|recline|tilt"),
     (
         "seat",
-        "seat|seating|sitz|sitzfläche|sitzflächen|sitzen|assise|siège|zit|zitting|asiento|seduta|sedile|assento|sits|sitt|sæde|sete|sitte|istuin|istuimen|istuinkorkeus|siedzisk*|sedák*|sedu|сиденья|сиденье|сидения|сидень*|посадк*",
+        "seat|seating|sitz|sitzfläche|sitzflächen|sitzen|assise|siège|zit|zitting|asiento|seduta|sedile|assento|sits|sitt|sæde|sete|sitte|istuin|istuimen|siedzisk*|sedák*|sedu|сиденья|сиденье|сидения|сидень*|посадк*",
     ),
     (
         "arm",

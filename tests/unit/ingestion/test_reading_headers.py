@@ -1,0 +1,153 @@
+"""Headers are read by their words: in all spellings, in every language, among neighbours, by their values."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.ingestion.mapping.proposal import propose
+from domain.ingestion.model import FeedSettings, MappingTier
+from domain.ingestion.vocabulary.senses import senses
+
+PAIRS = {
+    "dimensions.seat_height": ["seat height", "Sitzhöhe", "hauteur assise", "zithoogte", "altura asiento", "altezza seduta",
+                               "sitthöjd", "sædehøjde", "istuinkorkeus", "wysokość siedziska", "высота сиденья"],
+    "cartons.0.width": ["carton width", "Verpackungsbreite", "largeur colis", "breedte verpakking", "ancho embalaje",
+                        "larghezza imballo", "ширина упаковки", "szerokość opakowania"],
+    "weight": ["net weight", "Nettogewicht", "poids net", "peso neto", "peso netto", "nettovikt", "вес нетто"],
+    "mpn": ["manufacturer part number", "Hersteller-Artikelnummer", "référence fabricant", "código fabricante",
+            "codice produttore", "код производителя"],
+    "cost": ["purchase price", "Einkaufspreis", "prix d'achat", "inkoopprijs", "precio de compra", "inköpspris", "закупочная цена"],
+    "msrp": ["recommended retail price", "unverbindliche Preisempfehlung", "prix conseillé", "adviesprijs", "precio recomendado",
+             "vejledende pris", "рекомендованная цена"],
+    "lead_time_days": ["delivery time", "Lieferzeit", "délai de livraison", "levertijd", "plazo de entrega", "tempo di consegna",
+                       "leveranstid", "срок поставки"],
+    "compliance.country_of_origin": ["country of origin", "Ursprungsland", "pays d'origine", "land van herkomst",
+                                     "país de origen", "paese di origine", "ursprungsland", "kraj pochodzenia"],
+    "colour": ["main colour", "Hauptfarbe", "couleur principale", "hoofdkleur", "color principal", "colore principale", "цвет"],
+    "brand": ["brand name", "Markenname", "marque", "merk", "marca", "marchio", "varumärke", "бренд"],
+}  # fmt: skip
+SAID = [(field, words) for field, spelled in PAIRS.items() for words in spelled]
+PARTS = ["drawer", "mattress", "cushion", "headboard", "tabletop", "Schublade", "tiroir", "cassetto"]
+SIDES = ["width", "depth", "height", "Breite", "hauteur", "altezza"]
+
+
+def _styles(words: str) -> list[str]:
+    parts = words.replace("'", " ").split()
+    return [
+        words,
+        words.upper(),
+        "_".join(parts).lower(),
+        "".join(part.capitalize() for part in parts),
+        f"Product {words}",
+        f"  {words} *",
+        f"{words}\n",
+        "-".join(parts),
+    ]
+
+
+def _field(header: str) -> str | None:
+    found = senses(header)
+    return found[0].field if found else None
+
+
+@pytest.mark.parametrize(("field", "words"), SAID)
+def test_words_mean_the_same_in_every_language(field: str, words: str) -> None:
+    assert _field(words) == field
+
+
+@given(st.sampled_from(SAID).flatmap(lambda said: st.tuples(st.just(said[0]), st.sampled_from(_styles(said[1])))))
+@settings(max_examples=300, deadline=None)
+def test_spelling_makes_no_difference(case: tuple[str, str]) -> None:
+    field, header = case
+    if "\n" not in header and "_" in header and not header.isascii():
+        return  # codes are written without accents
+    assert _field(header) == field, header
+
+
+@given(
+    st.sampled_from(PARTS),
+    st.sampled_from(SIDES),
+    st.sampled_from(["{} {}", "{1} {0}", "{}_{}", "{1} of the {0} (cm)"]),
+)
+@settings(deadline=None)
+def test_what_is_measured_of_a_part_is_not_the_piece_s(part: str, side: str, form: str) -> None:
+    field = _field(form.format(part, side))
+    assert field in (None, "ignore") or not field.startswith("dimensions")
+
+
+@pytest.mark.parametrize("header", ["Heigth", "widht", "Lenght", "Wieght", "Manufcturer", "Descripton", "Materal"])
+def test_slips_of_the_pen_are_surmised(header: str) -> None:
+    found = senses(header)
+    assert found
+    assert found[0].surmised
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Price per sqm", "Shipping cost", "Minimum order qty", "Colour code", "Warranty", "Meta title", "Product URL", "VAT rate",
+     "Reserved stock", "Zolltarifnummer", "Garantie", "Pflegehinweise", "Date created", "Number of drawers", "Energieeffizienzklasse"],
+)  # fmt: skip
+def test_what_lies_outside_is_left_alone(header: str) -> None:
+    mapping = propose(["SKU", header], [["A-1", "12"], ["A-2", "13"]], FeedSettings(currency="usd"))
+    assert [column.column for column in mapping.columns] == ["SKU"]
+
+
+def test_sides_among_a_package_s_columns_are_the_package_s() -> None:
+    headers = ["SKU", "Width", "Depth", "Height", "Carton count", "Width", "Depth", "Height", "Carton weight"]
+    fields = [column.field for column in propose(headers, [], FeedSettings()).columns]
+    assert fields[1:4] == ["dimensions.width", "dimensions.depth", "dimensions.height"]
+    assert fields[5:8] == ["cartons.0.width", "cartons.0.depth", "cartons.0.height"]
+
+
+def test_feet_and_inches_in_columns_of_their_own_are_no_sizes() -> None:
+    headers = ["SKU", "Length feet", "Length inches"]
+    mapping = propose(headers, [["A", "7", "6"], ["B", "5", "11"]], FeedSettings(currency="usd"))
+    assert [column.field for column in mapping.columns] == ["sku"]
+    assert {left.reason for left in mapping.unmapped} == {"ambiguous"}
+
+
+def test_a_shape_is_a_rug_s_only_among_rugs() -> None:
+    assert "rug.shape" not in {c.field for c in propose(["SKU", "Title", "Shape"], [], FeedSettings()).columns}
+    assert "rug.shape" in {c.field for c in propose(["SKU", "Pile height", "Shape"], [], FeedSettings()).columns}
+
+
+@pytest.mark.parametrize(
+    ("header", "values"),
+    [
+        ("UPC 5 Digit", ["12345", "54321"]),
+        ("Material", ["yes", "no"]),
+        ("Image", ["Y", "N"]),
+        ("Price", ["https://a.example/1", "https://a.example/2"]),
+        ("Width", ["oak", "ash"]),
+        ("Dimension Unit", ["12.5", "13"]),
+    ],
+)
+def test_values_refute_a_header(header: str, values: list[str]) -> None:
+    mapping = propose(
+        ["SKU", header], [[f"A-{at}", value] for at, value in enumerate(values)], FeedSettings(currency="usd")
+    )
+    assert [column.column for column in mapping.columns] == ["SKU"]
+    assert [left.reason for left in mapping.unmapped] == ["ambiguous"]
+
+
+def test_a_gtin_is_known_by_its_check_digits_whatever_it_is_called() -> None:
+    rows = [["A-1", "4006381333931"], ["A-2", "5901234123457"], ["A-3", "012345678905"]]
+    column = propose(["SKU", "Zorp"], rows, FeedSettings()).columns[1]
+    assert (column.field, column.tier) == ("gtin", MappingTier.FUZZY)
+
+
+def test_further_prices_are_told_and_not_read() -> None:
+    mapping = propose(
+        ["SKU", "Price", "Showroom price"],
+        [["A", "10.00", "12.00"], ["B", "11.00", "13.00"]],
+        FeedSettings(currency="usd"),
+    )
+    other = mapping.columns[2]
+    assert (other.field, other.settings["alternative"]) == ("price", "yes")
+
+
+@given(st.lists(st.sampled_from([*(words for _, words in SAID), "Flux", "SKU", "Price"]), min_size=1, max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_a_header_alone_is_never_sure(headers: list[str]) -> None:
+    assert all(column.confidence < 0.9 for column in propose(headers, [], FeedSettings()).columns)
+    assert propose(headers, [], FeedSettings()) == propose(headers, [], FeedSettings())
