@@ -7,15 +7,16 @@ share a product key form a group; normalising a group gives one `ProductStatemen
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any, TypeAlias
+
+from domain.kernel.enums import StoredEnum
 
 Cell: TypeAlias = "str | int | Decimal | bool | list[Any] | dict[str, Any] | None"
 Row: TypeAlias = "tuple[int, list[Cell]]"
 """The line (from 1, as a person counts them in the file) and the cells, one for each header, as the feed gave them."""
 
 
-class MappingTier(StrEnum):
+class MappingTier(StoredEnum):
     """What a column's meaning rests on."""
 
     BUILT_IN = "built_in"
@@ -25,7 +26,7 @@ class MappingTier(StrEnum):
     PERSON = "person"
 
 
-class UnmappedReason(StrEnum):
+class UnmappedReason(StoredEnum):
     """Why a column has no field."""
 
     UNKNOWN = "unknown"
@@ -64,7 +65,10 @@ class FeedSettings:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one column means. `settings` may hold unit, location, index, axis and the like; `prefix` marks a numbered family."""
+    """What one column means. `settings` may hold unit, location, index, axis and the like; `prefix` marks a numbered family.
+
+    `confidence`, from 0 to 1, says how sure that is.
+    """
 
     position: int
     column: str
@@ -72,6 +76,7 @@ class Column:
     settings: Mapping[str, Any]
     tier: MappingTier = MappingTier.BUILT_IN
     prefix: bool = False
+    confidence: float = 1.0
 
     def setting(self, name: str) -> str | None:
         """A setting as text, or None where it is absent or blank."""

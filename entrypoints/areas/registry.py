@@ -9,6 +9,7 @@ _MODULES: Final = (
     "sources",
     "runs",
     "uploads",
+    "mappings",
     "changes",
     "catalogue",
     "webhooks",

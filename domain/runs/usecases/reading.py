@@ -11,6 +11,7 @@ from typing import Any
 from domain.catalogue.batch import RowFingerprint
 from domain.catalogue.model import Stream
 from domain.catalogue.statements import ProductStatement, together
+from domain.ingestion.mapping.learned import Knowledge
 from domain.ingestion.model import FeedTable, Group
 from domain.ingestion.normalise import normalise
 from domain.ingestion.reading import Gathered, Sample, SpooledRows
@@ -64,7 +65,8 @@ class SnapshotReading:
     def spool(self) -> SpooledRows:
         """Every row under its key. Raises ParseFailed, NeedsMapping, StockSheet."""
         self._spool = self._open.enter_context(self._spools.open(self._order.buckets))
-        spooler = RowSpooler(self._codec, self._spool, self._order.settings, self._feed)
+        knowledge = Knowledge(self._order.known)
+        spooler = RowSpooler(self._codec, self._spool, self._order.settings, self._feed, knowledge)
         if self._order.pushed:
             spooler.records(self._parts())
         else:
