@@ -1,6 +1,6 @@
 """What a mapping becomes when a person confirms it with changes; whatever cannot be is refused with its reasons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -60,7 +60,6 @@ def confirm(
     edited = _by_position(mapping, edits)
     columns = {column.position: column for column in mapping.columns}
     reasons = {left_out.position: left_out.reason for left_out in mapping.unmapped}
-    before = dict(columns)
     faults: list[FieldError] = []
     for position, (place, edit) in edited.items():
         _apply(edit, position, mapping, columns, faults, f"columns.{place}")
@@ -69,9 +68,9 @@ def confirm(
     if faults:
         raise InvalidRequest(faults[0].detail, fields=tuple(faults))
     kept = [columns[position] for position in sorted(columns)]
-    _refuse_repeats(kept, edited)
+    _refuse_repeats(kept)
     _refuse_incomplete(kept, settings)
-    proven = _with_evidence(kept, before, edited, mapping, settings)
+    proven = _with_evidence(kept, edited, mapping, settings)
     unmapped = [
         Unmapped(position, header, reasons.get(position, UnmappedReason.IGNORED))
         for position, header in enumerate(mapping.headers)
@@ -156,22 +155,18 @@ def _apply(
     columns[position] = Column(position, header, edit.field, settings, MappingTier.PERSON, prefix)
 
 
-def _refuse_repeats(columns: Sequence[Column], edited: Mapping[int, tuple[int, ColumnEdit]]) -> None:
-    again = repeated(columns)
+def _refuse_repeats(columns: Sequence[Column]) -> None:
+    again = {column.field for column in repeated(columns)}
     if not again:
         return
-    detail = "Only one column can be each of these: " + ", ".join(sorted({column.field for column in again})) + "."
-    fields = []
-    for column in again:
-        same = [one for one in columns if one.field == column.field]
-        named = next((edited[one.position][0] for one in reversed(same) if one.position in edited), None)
-        path = "columns" if named is None else f"columns.{named}.field"
-        heads = ", ".join(f"{_shown(one.column)} (position {one.position})" for one in same[:10])
-        said = (
-            f"{column.field} is that of {heads} for one location; set the field of all but one to null or to another."
-        )
-        fields.append(FieldError(path, "duplicate", said))
-    raise Unprocessable(detail, fields=tuple(fields[:100]))
+    said = []
+    for field in sorted(again)[:10]:
+        heads = [f"{_shown(one.column)} (position {one.position})" for one in columns if one.field == field]
+        said.append(f"{field}: {', '.join(heads[:10])}")
+    raise Unprocessable(
+        "Several columns cannot be one of these fields, at least not at one location. Keep one of each, and set the field of "
+        f"others to null or to another one. {'; '.join(said)}."
+    )
 
 
 def _refuse_incomplete(columns: Sequence[Column], settings: FeedSettings) -> None:
@@ -183,26 +178,17 @@ def _refuse_incomplete(columns: Sequence[Column], settings: FeedSettings) -> Non
 
 
 def _with_evidence(
-    columns: Sequence[Column],
-    before: Mapping[int, Column],
-    edited: Mapping[int, tuple[int, ColumnEdit]],
-    mapping: SourceMapping,
-    settings: FeedSettings,
+    columns: Sequence[Column], edited: Collection[int], mapping: SourceMapping, settings: FeedSettings
 ) -> list[Column]:
-    """Columns that were given another field, with what their samples prove beyond what the person said."""
-    new = {
-        position
-        for position in edited
-        if position not in before or any(c.position == position and c.field != before[position].field for c in columns)
-    }
+    """The columns; those that a person spoke of also with what their samples prove beyond what was said."""
     texts = [
         [row[place] for row in mapping.samples if place < len(row) and not row[place].endswith(CUT)]
         for place in range(len(mapping.headers))
     ]
-    proven = {column.position: column for column in with_evidence(columns, texts, settings)}
+    proven = {column.position: column.settings for column in with_evidence(columns, texts, settings)}
     return [
-        replace(column, settings={**proven[column.position].settings, **column.settings})
-        if column.position in new
+        replace(column, settings={**proven[column.position], **column.settings})
+        if column.position in edited
         else column
         for column in columns
     ]
