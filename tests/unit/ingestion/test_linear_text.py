@@ -8,7 +8,7 @@ import gc
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import thread_time
 from types import ModuleType
 from typing import Any
@@ -59,6 +59,7 @@ SAMPLES: dict[Any, Any] = {
     Sequence[Sequence[Any]]: [["a"]],
     tuple[Sense, ...]: senses("Size"),
     Sequence[tuple[Sense, ...]]: [senses("Qty")],
+    Mapping[str, str]: {"unit": "in"},
     FeedSettings: FeedSettings(currency="usd", stream="stock"),
 }
 """What to give for a further argument, by its type."""
