@@ -1,6 +1,6 @@
 """What a mapping becomes when a person confirms it with changes; whatever cannot be is refused with its reasons."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -27,6 +27,7 @@ from domain.mappings.model import ColumnEdit, MappingStatus, SourceMapping
 
 CUT: Final = "…"
 """The end of a sample that was shortened: it proves nothing."""
+_UNITS: Final = frozenset({"unit", "unit_by"})
 _NUMBERED: Final = ("category_path.0", "option_name.1", "option_value.1", "incoming.0.quantity", "incoming.0.eta")
 FIELDS: Final = tuple(
     sorted(
@@ -180,12 +181,18 @@ def _refuse_incomplete(columns: Sequence[Column], settings: FeedSettings) -> Non
 def _with_evidence(
     columns: Sequence[Column], edited: Collection[int], mapping: SourceMapping, settings: FeedSettings
 ) -> list[Column]:
-    """The columns; those that a person spoke of also with what their samples prove beyond what was said."""
+    """The columns; those that a person spoke of also with the unit that their samples or their market prove.
+
+    How a file writes prices and dates is left for each file to prove: the next one may write otherwise.
+    """
     texts = [
         [row[place] for row in mapping.samples if place < len(row) and not row[place].endswith(CUT)]
         for place in range(len(mapping.headers))
     ]
-    proven = {column.position: column.settings for column in with_evidence(columns, texts, settings)}
+    proven = {
+        column.position: {name: value for name, value in column.settings.items() if name in _UNITS}
+        for column in with_evidence(columns, texts, settings)
+    }
     return [
         replace(column, settings={**proven[column.position], **column.settings})
         if column.position in edited

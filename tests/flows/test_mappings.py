@@ -83,7 +83,7 @@ async def test_from_headers_that_say_nothing_to_products(desk: Bench) -> None:
     assert [(c["column"], c["field"], c["settings"], c["tier"]) for c in told["columns"]] == [
         ("Zorb", "sku", {}, "person"),
         ("Quix", "title", {}, "person"),
-        ("Flim", "cost", {"currency": "eur", "decimal": "dot"}, "person"),
+        ("Flim", "cost", {"currency": "eur"}, "person"),
         ("Drub", "dimensions.width", {"unit": "in"}, "person"),
     ]
     assert told["unmapped"] == [{"column": "Grum", "position": 4, "reason": "ignored"}]

@@ -115,7 +115,8 @@ class Knowledge:
     ) -> HeaderMapping:
         """The mapping to read a table by: `proposed`, but for the columns that a person decided on.
 
-        The very header set of the source is read as it was confirmed. That of another source is, column by column, what
+        The very header set of the source is read as it was confirmed; how a file writes prices and dates is proved by each
+        file anew, unless a person has said it. That of another source is, column by column, what
         those who confirmed it agree on; other header sets take over single headers that stand beside a header that they
         stood beside before. Both are `learned`. `samples` are the table's first rows as texts.
         """
@@ -125,10 +126,9 @@ class Knowledge:
         same = [one for one in self.known if one.digest == digest and len(one.headers) == len(proposed.headers)]
         own = next((one for one in same if one.own), None)
         if own is not None:
-            fields = [column.field for column in own.columns]
-            return replace(
-                proposed, columns=own.columns, unmapped=own.unmapped, missing=missing(fields, settings.stream)
-            )
+            columns = tuple(_proven(own.columns, samples, len(proposed.headers), settings))
+            lacking = missing([column.field for column in columns], settings.stream)
+            return replace(proposed, columns=columns, unmapped=own.unmapped, missing=lacking)
         decided = _agreed(same) if same else self._heard_of(proposed.headers)
         return _merged(proposed, decided, samples, settings, firm=bool(same)) if decided else proposed
 
@@ -178,8 +178,7 @@ def _merged(
             columns[position] = learned
     kept = _without_repeats(columns, reasons, decided)
     width = range(len(proposed.headers))
-    texts = [[row[place] if place < len(row) else "" for row in samples] for place in width]
-    mapped = with_evidence([kept[place] for place in sorted(kept)], texts, settings)
+    mapped = _proven([kept[place] for place in sorted(kept)], samples, len(width), settings)
     unmapped = [
         Unmapped(place, proposed.headers[place], reasons.get(place, UnmappedReason.AMBIGUOUS))
         for place in width
@@ -187,6 +186,18 @@ def _merged(
     ]
     lacking = missing([column.field for column in mapped], settings.stream)
     return HeaderMapping(proposed.headers, tuple(mapped), tuple(unmapped), lacking)
+
+
+def _proven(
+    columns: Sequence[Column], samples: Sequence[Sequence[str]], width: int, settings: FeedSettings
+) -> list[Column]:
+    """The columns with what this file's values prove of how they are written; a person's word on that stands."""
+    texts = [[row[place] if place < len(row) else "" for row in samples] for place in range(width)]
+    proven = with_evidence(columns, texts, settings)
+    return [
+        replace(after, settings={**after.settings, **before.settings}) if before.tier == MappingTier.PERSON else after
+        for before, after in zip(columns, proven, strict=True)
+    ]
 
 
 def _column(position: int, header: str, decision: _Decision) -> Column:

@@ -58,6 +58,17 @@ def test_the_source_s_own_headers_are_read_as_confirmed() -> None:
     assert _fields(_read(["Flim", "SKU", "Zorb"], known)) != _fields(mapping), "another order is another header set"
 
 
+def test_each_file_proves_how_it_writes_prices_unless_a_person_said_it() -> None:
+    headers, given = ["Zorb", "Flim"], {"Zorb": "sku", "Flim": "cost"}
+    comma = {"Flim": {"decimal": "comma"}}
+    rows = (["a", "1,234.50"], ["b", "19.99"])
+    for tier, mark in ((BUILT_IN, "dot"), (PERSON, "comma")):
+        mapping = _read(headers, _known(headers, given, own=True, tier=tier, **comma), rows=rows)
+        assert dict(mapping.columns[1].settings) == {"decimal": mark}
+    unsaid = _read(headers, _known(headers, given, own=True), rows=rows)
+    assert dict(unsaid.columns[1].settings) == {"decimal": "dot"}
+
+
 def test_what_is_missing_goes_by_the_stream() -> None:
     known = _known(["Zorb"], {"Zorb": "sku"}, own=True)
     assert _read(["Zorb"], known).missing == ()

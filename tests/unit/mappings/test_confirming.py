@@ -71,11 +71,13 @@ def test_what_samples_prove_is_added_to_what_a_person_says() -> None:
     mapping = _mapping("SKU", "W", "P", samples=(("a", "31", "1.234,50"), ("b", "30", "1.000,00")))
     edits = ColumnEdit("dimensions.width", 1), ColumnEdit("cost", 2), ColumnEdit("sku", 0)
     after = _confirmed(mapping, *edits)
-    assert [dict(c.settings) for c in after.columns] == [{}, {"unit": "in", "unit_by": "market"}, {"decimal": "comma"}]
+    assert [dict(c.settings) for c in after.columns] == [{}, {"unit": "in", "unit_by": "market"}, {}]
     said = _confirmed(mapping, ColumnEdit("cost", 2, settings={"decimal": "dot"}))
     assert dict(said.columns[1].settings) == {"decimal": "dot"}
-    cut = _mapping("SKU", "P", samples=(("a", f"1.234{CUT}"),))
-    assert dict(_confirmed(cut, ColumnEdit("cost", 1)).columns[1].settings) == {}
+    shown = _mapping("SKU", "W", samples=(("a", "31 cm"), ("b", "30"), ("c", f"9 mm and much more{CUT}")))
+    assert dict(_confirmed(shown, ColumnEdit("dimensions.width", 1)).columns[1].settings) == {
+        "unit": "cm", "unit_by": "column",
+    }  # fmt: skip
 
 
 def test_columns_are_named_by_position_or_exact_header() -> None:
