@@ -75,7 +75,7 @@ def is_stock_sheet(mapping: HeaderMapping) -> bool:
 def unkeyed(tables: Sequence[ReadTable], stream: Stream) -> str:
     """The sentence that says which headers were seen where none of them names the item."""
     wanted = " with a price or quantity." if stream == Stream.STOCK else "."
-    places = ", ".join(table.sheet[:100] if table.sheet else "the file" for table in tables[:_TOLD])
+    places = ", ".join(table.sheet[:30] if table.sheet else "the file" for table in tables[:_TOLD])
     seen = "; ".join(_headers(table) for table in tables[:3])
     return (
         f"No column of {places or 'the file'} could be read as the item's SKU, key, GTIN or MPN{wanted} Seen: {seen}."
@@ -84,7 +84,7 @@ def unkeyed(tables: Sequence[ReadTable], stream: Stream) -> str:
 
 def _headers(table: ReadTable) -> str:
     """The first headers of a table, each shortened."""
-    headers = [header[:40] for header in table.mapping.headers]
+    headers = [header[:30] for header in table.mapping.headers]
     more = f" and {len(headers) - _TOLD} more" if len(headers) > _TOLD else ""
     return ", ".join(headers[:_TOLD]) + more
 

@@ -117,8 +117,8 @@ class Knowledge:
 
         The very header set of the source is read as it was confirmed; how a file writes prices and dates is proved by each
         file anew, unless a person has said it. That of another source is, column by column, what
-        those who confirmed it agree on; other header sets take over single headers that stand beside a header that they
-        stood beside before. Both are `learned`. `samples` are the table's first rows as texts.
+        those who confirmed it agree on; other header sets take over single headers, those of other sources where they stand
+        beside a header that they stood beside before. Both are `learned`. `samples` are the table's first rows as texts.
         """
         if not self.known:
             return proposed
@@ -133,13 +133,21 @@ class Knowledge:
         return _merged(proposed, decided, samples, settings, firm=bool(same)) if decided else proposed
 
     def _heard_of(self, headers: Sequence[str]) -> dict[int, _Decision]:
-        """What was decided on single headers: by the source's own people first, if they agree."""
+        """What was decided on single headers, where those who did agree: best beside a neighbour it had.
+
+        The source's own people come first; a header of theirs means the same wherever it stands, others' does not.
+        """
         words = [_words(header) for header in headers]
         decided: dict[int, _Decision] = {}
         for position, word in enumerate(words):
             around = _neighbours(words, position)
-            heard = [one for one in self._heard.get(word, ()) if _are_compatible(one.neighbours, around)]
-            said = {one.decision for one in heard if one.own} or {one.decision for one in heard}
+            heard = self._heard.get(word, ())
+            beside = [one for one in heard if _are_compatible(one.neighbours, around)]
+            said = (
+                {one.decision for one in beside if one.own}
+                or {one.decision for one in heard if one.own}
+                or {one.decision for one in beside}
+            )
             if len(said) == 1:
                 decided[position] = said.pop()
         return decided
@@ -170,7 +178,7 @@ def _merged(
     undecided = {slot_of(column) for place, column in columns.items() if place not in decided}
     for position, decision in sorted(decided.items()):
         if decision.field is None:
-            if columns.pop(position, None) is not None:
+            if columns.pop(position, None) is not None or not firm:
                 reasons[position] = UnmappedReason.IGNORED
             continue
         learned = _column(position, proposed.headers[position], decision)

@@ -55,7 +55,9 @@ def test_the_source_s_own_headers_are_read_as_confirmed() -> None:
     known = _known(headers, {"Zorb": "sku", "SKU": "mpn", "Flim": None}, own=True, Zorb={"fallback": "1"})
     mapping = _read(headers, known, rows=(["a", "b", "c"],))
     assert (mapping.columns, mapping.unmapped, mapping.missing) == (known.columns, known.unmapped, ())
-    assert _fields(_read(["Flim", "SKU", "Zorb"], known)) != _fields(mapping), "another order is another header set"
+    turned = _read(["Flim", "SKU", "Zorb"], known)
+    assert {column.tier for column in turned.columns} == {LEARNED}, "another order is another header set"
+    assert (_fields(turned), _reasons(turned)) == (_fields(mapping), {"Flim": "ignored"})
 
 
 def test_each_file_proves_how_it_writes_prices_unless_a_person_said_it() -> None:
@@ -112,6 +114,17 @@ def test_a_single_header_is_known_beside_a_neighbour() -> None:
     assert _fields(_read(["New", "zorb", "FLIM ", "More"], known)) == {"zorb": "sku", "FLIM ": "cost"}
     assert _fields(_read(["Zorb", "New", "Flim"], known)) == {}, "neither has a neighbour it had"
     assert _fields(_read(["Flim"], known)) == {} and _fields(_read([""], known)) == {}
+
+
+def test_a_header_of_the_source_itself_means_the_same_wherever_it_stands() -> None:
+    """Records have their keys in any order, and vendors insert columns."""
+    known = _known(["Zorb", "Flim"], {"Zorb": "sku", "Flim": "cost"}, own=True)
+    assert _fields(_read(["Flim", "New", "Zorb"], known)) == {"Flim": "cost", "Zorb": "sku"}
+    two = _known(["Flim", "Zorb", "Flim"], {"Zorb": "sku"}, own=True)
+    two = replace(
+        two, columns=(*two.columns, Column(0, "Flim", "cost", {}, PERSON), Column(2, "Flim", "msrp", {}, PERSON))
+    )
+    assert _fields(_read(["New", "Flim", "New 2", "Zorb"], two)) == {"Zorb": "sku"}, "which of them, nobody knows"
 
 
 def test_only_what_people_spoke_of_is_learned_one_by_one() -> None:
