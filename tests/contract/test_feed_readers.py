@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -149,8 +150,9 @@ async def test_what_people_confirmed_is_read_by_and_every_table_is_told(readers:
             2, frozenset({"default", "NJ"}), 3, 1,
         )  # fmt: skip
         [table] = spooled.tables.first
+        proven = columns[0], replace(columns[1], settings={"location": "NJ", "decimal": "dot"})
         assert table == ReadTable(
-            None, HeaderMapping(headers, columns, left_out), (("fjell", "x", "9.50"), ("skog", "y", "8"))
+            None, HeaderMapping(headers, proven, left_out), (("fjell", "x", "9.50"), ("skog", "y", "8"))
         )
         [statement] = (await reader.states(range(4), ["skog"])).statements
         assert statement.variants[0].offers[0].data == {"cost": 800, "currency": "usd"}

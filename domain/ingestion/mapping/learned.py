@@ -95,10 +95,12 @@ class Knowledge:
     """What is known of header sets, made ready to be asked. Where people disagree nothing is learned."""
 
     known: Sequence[KnownMapping] = ()
-    _heard: dict[str, list[_Heard]] = field(default_factory=dict)
+    _noted: dict[str, list[_Heard]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Note every single header that a person decided on."""
+    def _heard(self) -> Mapping[str, list[_Heard]]:
+        """Every single header that a person decided on; noted when it is first asked for, which most files never do."""
+        if self._noted:
+            return self._noted
         for one in self.known:
             words = [_words(header) for header in one.headers]
             decided = {c.position: _decision(c) for c in one.columns if c.tier in _VOUCHED}
@@ -108,7 +110,8 @@ class Knowledge:
             for position, decision in decided.items():
                 if position < len(words) and words[position]:
                     heard = _Heard(one.own, _neighbours(words, position), decision)
-                    self._heard.setdefault(words[position], []).append(heard)
+                    self._noted.setdefault(words[position], []).append(heard)
+        return self._noted
 
     def laid_over(
         self, proposed: HeaderMapping, samples: Sequence[Sequence[str]], settings: FeedSettings
@@ -139,9 +142,10 @@ class Knowledge:
         """
         words = [_words(header) for header in headers]
         decided: dict[int, _Decision] = {}
+        known = self._heard()
         for position, word in enumerate(words):
             around = _neighbours(words, position)
-            heard = self._heard.get(word, ())
+            heard = known.get(word, ())
             beside = [one for one in heard if _are_compatible(one.neighbours, around)]
             said = (
                 {one.decision for one in beside if one.own}

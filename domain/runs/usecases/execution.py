@@ -243,9 +243,7 @@ class RunExecution:
     async def _work_through(self, attempt: Attempt, path: Path) -> None:
         """The pipeline from the snapshot on: parse and map, compare, guard, normalise, store."""
         run = attempt.run
-        async with self._uow.read(attempt.job.tenant) as tx:
-            known = bounded(await tx.mappings.confirmed(run.source, KNOWN))
-        async with self._readers.open(_order(attempt, path, known)) as reader:
+        async with self._readers.open(_order(attempt, path, await self._known(attempt))) as reader:
 
             async def told(rows: int) -> None:
                 await self._save(attempt, replace(run, stats={**run.stats, "rows": rows}))
@@ -268,6 +266,13 @@ class RunExecution:
         run = replace(writer.run, stats=stats, problems=tuple(feed.problems.kept))
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             await outcome.succeed(tx, attempt.job, run, changed=outcome.changed_anything(stats))
+
+    async def _known(self, attempt: Attempt) -> tuple[KnownMapping, ...]:
+        """What people have confirmed of headers; records have none."""
+        if isinstance(attempt.run.input, PushInput):
+            return ()
+        async with self._uow.read(attempt.job.tenant) as tx:
+            return bounded(await tx.mappings.confirmed(attempt.run.source, KNOWN))
 
     async def _save(self, attempt: Attempt, run: Run) -> None:
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
