@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from domain.catalogue.statements import ProductStatement
+from domain.ingestion.mapping.learned import KnownMapping
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
 from domain.kernel.problems import Problem
@@ -22,7 +23,8 @@ class ReadingOrder:
     """A snapshot to be read: the file's path, the connector that reads it with its settings, and the stream.
 
     `folder` is where rows may be put aside, by `buckets`, `room` bytes at most; `settings` say how values are read. `pushed`: the snapshot
-    holds records. `may_be_stock`: a file that states stock alone raises StockSheet.
+    holds records. `may_be_stock`: a file that states stock alone raises StockSheet. `known` is what people have confirmed of
+    headers (ingestion.mapping.learned.bounded), the source's own first.
     """
 
     snapshot: str
@@ -35,6 +37,7 @@ class ReadingOrder:
     room: int = 1 << 30
     pushed: bool = False
     may_be_stock: bool = False
+    known: tuple[KnownMapping, ...] = ()
 
 
 Told = Callable[[int], Awaitable[None]]

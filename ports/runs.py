@@ -1,5 +1,6 @@
 """Runs in store."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from domain.catalogue.model import Stream
@@ -16,6 +17,13 @@ class RunStore(Store[Run], Protocol):
 
     async def last_good(self, source: str, stream: Stream) -> Run | None:
         """The newest succeeded run of the stream that kept a snapshot."""
+        ...
+
+    async def replayable(self, source: str, stream: Stream) -> Sequence[Run]:
+        """The runs of the stream whose snapshot is kept to be read again (REPLAYABLE), newest first.
+
+        They are the newest that succeeded, and the newest that waits for a mapping if it is newer.
+        """
         ...
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:

@@ -10,6 +10,7 @@ from domain.audit.model import Change
 from domain.events.model import Event
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import AuditContext, Tenant
+from domain.mappings.model import SourceMapping
 from domain.runs.model import Run
 from domain.sources.model import Source
 from domain.webhooks.model import Delivery, Endpoint
@@ -19,6 +20,7 @@ from ports.catalogue import CatalogueStore
 from ports.events import EventLog
 from ports.idempotency import IdempotencyStore
 from ports.jobs import JobStore
+from ports.mappings import MappingStore
 from ports.orgs import OrgStore
 from ports.pushes import PushStore
 from ports.request_logs import RequestLogStore
@@ -29,7 +31,13 @@ from ports.store import Store
 from ports.webhooks import WebhookStore
 
 R = TypeVar("R")
-KEPT_BY: Final[Mapping[type, str]] = {Source: "sources", Run: "runs", Endpoint: "webhooks", Delivery: "webhooks"}
+KEPT_BY: Final[Mapping[type, str]] = {
+    Source: "sources",
+    Run: "runs",
+    SourceMapping: "mappings",
+    Endpoint: "webhooks",
+    Delivery: "webhooks",
+}
 """Kinds that are kept by a store of their own, because there is more to keep or to ask than their fields."""
 
 
@@ -90,6 +98,9 @@ class Tx(Protocol):
 
     @property
     def runs(self) -> RunStore: ...
+
+    @property
+    def mappings(self) -> MappingStore: ...
 
     @property
     def pushes(self) -> PushStore: ...

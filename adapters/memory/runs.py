@@ -1,11 +1,11 @@
 """Runs in memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from adapters.memory.table import Table, TableStore, Transaction
 from domain.catalogue.model import Stream
-from domain.runs.model import CONCLUDED, OPEN, Run, RunStatus, RunTrigger
+from domain.runs.model import CONCLUDED, OPEN, Run, RunStatus, RunTrigger, newest_first
 
 
 def _claim(run: Run) -> tuple[str, str] | None:
@@ -33,6 +33,12 @@ class MemoryRuns(TableStore[Run]):
     async def last_good(self, source: str, stream: Stream) -> Run | None:
         sought = (source, stream, RunStatus.SUCCEEDED)
         return self._newest(lambda run: (run.source, run.stream, run.status) == sought and run.snapshot is not None)
+
+    async def replayable(self, source: str, stream: Stream) -> Sequence[Run]:
+        good = await self.last_good(source, stream)
+        sought = (source, stream, RunStatus.NEEDS_MAPPING)
+        asking = self._newest(lambda run: (run.source, run.stream, run.status) == sought and run.snapshot is not None)
+        return newest_first(asking, good)
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         return self._newest(lambda run: (run.source, run.stream) == (source, stream) and run.status in CONCLUDED)

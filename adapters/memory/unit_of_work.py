@@ -11,6 +11,7 @@ from adapters.memory.catalogue import MemoryCatalogue
 from adapters.memory.events import MemoryEvents
 from adapters.memory.idempotency import MemoryIdempotency
 from adapters.memory.jobs import MemoryJobs
+from adapters.memory.mappings import MemoryMappings
 from adapters.memory.orgs import MemoryOrgs
 from adapters.memory.pushes import MemoryPushes
 from adapters.memory.request_logs import MemoryRequestLogs
@@ -63,6 +64,7 @@ class MemoryTx:
     orgs = cached_property(lambda tx: MemoryOrgs(tx.transaction))
     sources = cached_property(lambda tx: MemorySources(tx.transaction))
     runs = cached_property(lambda tx: MemoryRuns(tx.transaction))
+    mappings = cached_property(lambda tx: MemoryMappings(tx.transaction))
     pushes = cached_property(lambda tx: MemoryPushes(tx.transaction))
     storage = cached_property(lambda tx: MemoryStorageLedger(tx.transaction))
     catalogue = cached_property(lambda tx: MemoryCatalogue(tx.transaction, tx.rendering, tx.below))

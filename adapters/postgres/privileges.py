@@ -29,6 +29,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     # resources of plain stores, which can also remove
     "sources": _ALL,
     "runs": _ALL,
+    "mappings": _ALL,
     "uploads": _ALL,
     "source_probes": _ALL,
     "webhook_endpoints": _ALL,

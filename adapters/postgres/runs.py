@@ -1,13 +1,13 @@
 """Runs in PostgreSQL."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from adapters.postgres.columns import Column, as_json
 from adapters.postgres.sqlfile import rendered, statements
 from adapters.postgres.table import Table, TableStore
 from domain.catalogue.model import Stream
-from domain.runs.model import CONCLUDED, OPEN, PushInput, Run, RunStatus, UploadInput
+from domain.runs.model import CONCLUDED, OPEN, PushInput, Run, RunStatus, UploadInput, newest_first
 
 
 def _input(value: Mapping[str, Any]) -> UploadInput | PushInput:
@@ -33,6 +33,12 @@ class PostgresRunStore(TableStore[Run]):
     async def last_good(self, source: str, stream: Stream) -> Run | None:
         statement = rendered(SQL["newest"], frozenset({"stream", "snapshot"}))
         return await self.first(statement, source=source, stream=stream, statuses=[RunStatus.SUCCEEDED])
+
+    async def replayable(self, source: str, stream: Stream) -> Sequence[Run]:
+        statement = rendered(SQL["newest"], frozenset({"stream", "snapshot"}))
+        asked = [RunStatus.NEEDS_MAPPING]
+        asking = await self.first(statement, source=source, stream=stream, statuses=asked)
+        return newest_first(asking, await self.last_good(source, stream))
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         statement = rendered(SQL["newest"], frozenset({"stream"}))

@@ -9,6 +9,7 @@ from adapters.postgres.table import Table
 _DECLARED: Final = (
     "sources.SOURCES",
     "runs.RUNS",
+    "mappings.MAPPINGS",
     "uploads.UPLOADS",
     "probes.PROBES",
     "webhooks.ENDPOINTS",

@@ -13,6 +13,7 @@ from adapters.postgres.errors import StaleRoute, translated
 from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
+from adapters.postgres.mappings import MAPPINGS, PostgresMappingStore
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, TenantLease
 from adapters.postgres.orgs import PostgresOrgStore
@@ -78,6 +79,7 @@ class PostgresTx:
     orgs = cached_property(lambda tx: PostgresOrgStore(tx.session))
     sources = cached_property(lambda tx: PostgresSourceStore(tx.session, SOURCES))
     runs = cached_property(lambda tx: PostgresRunStore(tx.session, RUNS))
+    mappings = cached_property(lambda tx: PostgresMappingStore(tx.session, MAPPINGS))
     pushes = cached_property(lambda tx: PostgresPushStore(tx.session))
     storage = cached_property(lambda tx: PostgresStorageLedger(tx.session))
     catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))

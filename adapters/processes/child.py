@@ -66,6 +66,7 @@ class ReaderChild:
                 room=order.room,
                 pushed=order.pushed,
                 may_be_stock=order.may_be_stock,
+                known=order.known,
             )
         )
 
@@ -82,7 +83,7 @@ class ReaderChild:
         except ParseFailed as error:
             return Failed("parse", str(error))
         except NeedsMapping as error:
-            return Failed("mapping", str(error))
+            return Failed("mapping", str(error), tables=error.tables)
         except StockSheet:
             return Failed("stock", "")
         except MemoryError:
@@ -124,6 +125,7 @@ class ReaderChild:
             places=places,
             problems=list(spooled.problems),
             problem_count=spooled.problem_count,
+            tables=spooled.tables,
         )
 
     def _tell(self, reader: SnapshotReader, over: threading.Event) -> None:

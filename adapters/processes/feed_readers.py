@@ -87,6 +87,7 @@ class ProcessFeedReader:
                 room=order.room,
                 pushed=order.pushed,
                 may_be_stock=order.may_be_stock,
+                known=order.known,
                 cpu=self._limits.cpu,
             )
         )
@@ -96,7 +97,7 @@ class ProcessFeedReader:
         slots = array("I")
         slots.frombytes(got.slots)
         places = None if got.places is None else frozenset(got.places)
-        return SpooledRows(got.rows, got.held, slots, places, got.problems, got.problem_count)
+        return SpooledRows(got.rows, got.held, slots, places, got.problems, got.problem_count, got.tables)
 
     async def gather(self, buckets: range) -> Gathered:
         got = await self._asked(Gather(buckets.start, buckets.stop), Keys, self._limits.wall)
@@ -173,7 +174,7 @@ class ProcessFeedReader:
             case "parse":
                 return ParseFailed(failed.message)
             case "mapping":
-                return NeedsMapping(failed.message)
+                return NeedsMapping(failed.message, failed.tables)
             case "stock":
                 return StockSheet()
             case "memory":

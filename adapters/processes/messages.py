@@ -9,7 +9,9 @@ from typing import Literal
 import msgspec
 
 from domain.catalogue.batch import RowFingerprint
+from domain.ingestion.mapping.learned import KnownMapping
 from domain.ingestion.model import FeedSettings
+from domain.ingestion.reading import ReadTables
 from domain.kernel.problems import Problem
 
 LENGTH = 8
@@ -29,6 +31,7 @@ class Order(msgspec.Struct, tag=True, frozen=True):
     room: int
     pushed: bool
     may_be_stock: bool
+    known: tuple[KnownMapping, ...]
     cpu: int
 
 
@@ -72,6 +75,7 @@ class Spooled(msgspec.Struct, tag=True, frozen=True):
     places: list[str] | None
     problems: list[Problem]
     problem_count: int
+    tables: ReadTables
 
 
 class Keys(msgspec.Struct, tag=True, frozen=True):
@@ -97,11 +101,12 @@ class Drawn(msgspec.Struct, tag=True, frozen=True):
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):
-    """What was asked for cannot be had: its kind, and for `os` the error's number."""
+    """What was asked for cannot be had: its kind, for `os` the error's number, for `mapping` the tables that there are."""
 
     kind: Literal["parse", "mapping", "stock", "memory", "os", "error"]
     message: str
     errno: int = 0
+    tables: ReadTables | None = None
 
 
 Request = Order | Spool | Gather | State | Draw

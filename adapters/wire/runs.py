@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from adapters.wire.resource import Body, Resource, into, optional
+from adapters.wire.resource import Body, Resource, computed, into, optional
 from adapters.wire.schema import (
     array,
     boolean,
@@ -17,8 +17,9 @@ from adapters.wire.schema import (
     timestamp,
 )
 from domain.catalogue.model import Stream
+from domain.ingestion.model import UnmappedReason
 from domain.kernel.problems import ProblemKind
-from domain.runs.model import Run, RunStage, RunStatus, RunTrigger, StartRun, WaitingReason
+from domain.runs.model import KEPT_COLUMNS, Run, RunStage, RunStatus, RunTrigger, StartRun, WaitingReason
 
 STREAM: Final = enum(*Stream)
 PROBLEM: Final = record(
@@ -32,6 +33,27 @@ PROBLEM: Final = record(
         "detail": text("The text `approx. 80` is no measure.", longest=2000),
     },
     optional=("sheet", "line", "column"),
+)
+COLUMNS: Final = computed(
+    array(
+        record(
+            None,
+            {
+                "sheet": nullable(text("Prices", description="Null where a format has no sheets.")),
+                "header": text("Item No.", shortest=0),
+                "position": integer(0, least=0, description="Counted from 0."),
+                "field": nullable(text("sku", description="Null for a column that is not read.")),
+                "reason": nullable(enum(*UnmappedReason)),
+            },
+        ),
+        most=KEPT_COLUMNS,
+        description="What each column of the feed was read as, sheet by sheet: its field, or why it has none. stats.columns "
+        "counts them all, stats.columns_unmapped those without a field.",
+    ),
+    lambda run, _: [
+        {"sheet": one.sheet, "header": one.header, "position": one.position, "field": one.field, "reason": one.reason}
+        for one in run.columns
+    ],
 )
 WAITING: Final = record(
     None,
@@ -63,6 +85,8 @@ RUN: Final = Resource[Run](
         ),
         "waiting": optional(WAITING),
         "problems": array(PROBLEM, description="What could not be read; stats.problems counts them all."),
+        "columns": COLUMNS,
+        "mappings": array(id_of("map"), description="The mappings of the header sets that were read."),
         "created_at": timestamp(),
         "started_at": optional(timestamp()),
         "finished_at": optional(timestamp()),

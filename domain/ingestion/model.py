@@ -7,15 +7,16 @@ share a product key form a group; normalising a group gives one `ProductStatemen
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any, TypeAlias
+
+from domain.kernel.enums import StoredEnum
 
 Cell: TypeAlias = "str | int | Decimal | bool | list[Any] | dict[str, Any] | None"
 Row: TypeAlias = "tuple[int, list[Cell]]"
 """The line (from 1, as a person counts them in the file) and the cells, one for each header, as the feed gave them."""
 
 
-class MappingTier(StrEnum):
+class MappingTier(StoredEnum):
     """What a column's meaning rests on."""
 
     BUILT_IN = "built_in"
@@ -25,7 +26,7 @@ class MappingTier(StrEnum):
     PERSON = "person"
 
 
-class UnmappedReason(StrEnum):
+class UnmappedReason(StoredEnum):
     """Why a column has no field."""
 
     UNKNOWN = "unknown"
@@ -76,6 +77,11 @@ class Column:
     tier: MappingTier = MappingTier.BUILT_IN
     prefix: bool = False
     confidence: float = 1.0
+
+    @property
+    def is_alternative(self) -> bool:
+        """Whether the column is told and not read: another price level, somebody else's number of the item."""
+        return "alternative" in self.settings
 
     def setting(self, name: str) -> str | None:
         """A setting as text, or None where it is absent or blank."""

@@ -1,16 +1,47 @@
 """What reading a snapshot gives, before anything is held against the store."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from domain.catalogue.batch import RowFingerprint
 from domain.catalogue.statements import ProductStatement
+from domain.ingestion.model import HeaderMapping
 from domain.kernel.problems import Problem
+
+MOST_TABLES: Final = 50
+"""Tables of one feed that are told of one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTable:
+    """One table of a feed as it was read: its sheet, its mapping, and a few rows as texts.
+
+    `asked`: people can be asked what its columns mean. Of one that nobody is asked about (its connector knows, or it has
+    more columns than anybody reviews) the first columns alone are here, and no rows.
+    """
+
+    sheet: str | None
+    mapping: HeaderMapping
+    samples: tuple[tuple[str, ...], ...] = ()
+    asked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTables:
+    """The tables of a feed: the first of them, and how many columns all of them have, with and without a field."""
+
+    first: Sequence[ReadTable] = ()
+    columns: int = 0
+    unmapped: int = 0
 
 
 class NeedsMapping(Exception):
     """No table of the feed says which column names the item; a person must map the columns."""
+
+    def __init__(self, message: str, tables: ReadTables | None = None) -> None:
+        super().__init__(message)
+        self.tables = tables or ReadTables()
 
 
 class StockSheet(Exception):
@@ -23,7 +54,7 @@ class SpooledRows:
 
     `held` counts the rows of each bucket (long ones several times), `slots` are those of its keys (domain.runs.chunks), `places` the locations
     that its sheets can state offers at (None where the rows name them). Of `problem_count` problems, `problems` are the
-    first.
+    first. `tables` tells how its columns were read.
     """
 
     rows: int
@@ -32,6 +63,7 @@ class SpooledRows:
     places: frozenset[str] | None
     problems: Sequence[Problem]
     problem_count: int
+    tables: ReadTables = field(default_factory=ReadTables)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,3 +63,8 @@ def _dataclass(names: tuple[str, ...]) -> Callable[[Any, Callable[[datetime], st
         return made
 
     return convert
+
+
+def storable(text: str) -> str:
+    """The text as databases and messages take it: without NUL, and without halves of characters."""
+    return text if text.isprintable() else text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

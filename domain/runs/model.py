@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from domain.catalogue.model import Stream
+from domain.ingestion.model import UnmappedReason
 from domain.kernel.enums import StoredEnum
 from domain.kernel.paging import Filter
 from domain.kernel.problems import Problem
@@ -96,6 +97,20 @@ DEATHS: Final = 3
 KEPT_PROBLEMS: Final = 1000
 """How many problems a run keeps word by word; `stats.problems` counts them all."""
 
+KEPT_COLUMNS: Final = 500
+"""How many columns a run tells of one by one; `stats.columns` and `stats.columns_unmapped` count them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunColumn:
+    """What a column of the feed was read as: its place in the table (from 0) and its field, or why it has none."""
+
+    header: str
+    position: int
+    sheet: str | None = None
+    field: str | None = None
+    reason: UnmappedReason | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class RunError:
@@ -169,7 +184,8 @@ class Run:
 
     `input` is what was handed in, None for a pull; `snapshot` the object key of the raw bytes once they are kept;
     `waits` counts how often the run has waited, `deaths` the attempts that ended without a word since anything was last
-    stored; `accept_shrink` lets a complete run withdraw as much as it wants.
+    stored; `accept_shrink` lets a complete run withdraw as much as it wants. `columns` tells what each column was read as,
+    `mappings` the mappings of their header sets.
     """
 
     id: str
@@ -193,6 +209,8 @@ class Run:
     waits: int = 0
     deaths: int = 0
     accept_shrink: bool = False
+    columns: tuple[RunColumn, ...] = ()
+    mappings: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -214,14 +232,13 @@ class Run:
         """Whether so many attempts have died that another one would, too."""
         return self.deaths >= DEATHS
 
-    @property
-    def may_be_stock(self) -> bool:
-        """Whether the file that was handed in may turn out to be a stock sheet."""
-        return self.trigger in (RunTrigger.UPLOAD, RunTrigger.MAIL) and self.stream == Stream.CATALOGUE
-
     def fetched_under(self, settings: str) -> Fetched | None:
         """How the snapshot was come by, unless the settings it is read with are others."""
         return self.fetched if self.fetched and self.fetched.settings == settings else None
+
+    def over(self, read: "Run") -> "Run":
+        """The run over the snapshot of an earlier one, which is not fetched again."""
+        return replace(self, snapshot=read.snapshot, fetched=read.fetched, served_by=read.served_by)
 
     def started(self, now: datetime) -> "Run":
         """A worker took the run up (for the first time, again after waiting, or from a worker that died)."""
@@ -258,3 +275,9 @@ class StartRun:
 
     stream: Stream = Stream.CATALOGUE
     accept_shrink: bool = False
+
+
+def newest_first(asking: Run | None, good: Run | None) -> list[Run]:
+    """What may be read again: the run that waits for a mapping, unless one succeeded since, and the one that succeeded."""
+    waits = asking if asking and (good is None or asking.id > good.id) else None
+    return [run for run in (waits, good) if run is not None]

@@ -1,5 +1,6 @@
 """How a source's tables are read, and what tells one way of reading them from another."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Final
@@ -7,8 +8,12 @@ from typing import Final
 from domain.catalogue.model import Stream
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.model import FeedSettings, HeaderMapping
+from domain.ingestion.reading import ReadTable, ReadTables
+from domain.runs.model import KEPT_COLUMNS, RunColumn
 from domain.sources.model import Source
 
+_TOLD: Final = 12
+"""Headers, and sheets, that one sentence tells of."""
 READING_VERSION: Final = b"1"
 """Part of every fingerprint: raising it makes each source's next run normalise everything anew."""
 
@@ -65,3 +70,38 @@ def is_stock_sheet(mapping: HeaderMapping) -> bool:
     """Whether the columns state stock and give the items no name."""
     fields = {column.field for column in mapping.columns}
     return bool(fields & {"quantity", "availability"}) and not fields & {"title", "description", "variant_title"}
+
+
+def unkeyed(tables: Sequence[ReadTable], stream: Stream) -> str:
+    """The sentence that says which headers were seen where none of them names the item."""
+    wanted = " with a price or quantity." if stream == Stream.STOCK else "."
+    places = ", ".join(table.sheet[:30] if table.sheet else "the file" for table in tables[:_TOLD])
+    seen = "; ".join(_headers(table) for table in tables[:3])
+    return (
+        f"No column of {places or 'the file'} could be read as the item's SKU, key, GTIN or MPN{wanted} Seen: {seen}."
+    )
+
+
+def _headers(table: ReadTable) -> str:
+    """The first headers of a table, each shortened."""
+    headers = [header[:30] for header in table.mapping.headers]
+    more = f" and {len(headers) - _TOLD} more" if len(headers) > _TOLD else ""
+    return ", ".join(headers[:_TOLD]) + more
+
+
+def columns_of(tables: ReadTables) -> tuple[RunColumn, ...]:
+    """What the columns were read as, sheet by sheet in the feed's order; the first that a run tells of."""
+    told: list[RunColumn] = []
+    for table in tables.first:
+        sheet = table.sheet[:200] if table.sheet else None
+        fields: dict[int, RunColumn] = {}
+        for column in table.mapping.columns:
+            header = column.column[:200]
+            fields[column.position] = RunColumn(header, column.position, sheet, column.field)
+        for left_out in table.mapping.unmapped:
+            header = left_out.column[:200]
+            fields[left_out.position] = RunColumn(header, left_out.position, sheet, None, left_out.reason)
+        told += [fields[position] for position in sorted(fields)]
+        if len(told) >= KEPT_COLUMNS:
+            break
+    return tuple(told[:KEPT_COLUMNS])

@@ -52,6 +52,8 @@ class SourceFault(StoredEnum):
 
 
 FETCHED_KINDS: Final = (SourceKind.API, SourceKind.URL)
+HANDED_IN_KINDS: Final = (SourceKind.FILE, SourceKind.MAIL)
+"""What their files hold, a catalogue or stock alone, is known once they are read."""
 RUNNABLE: Final = frozenset({SourceStatus.ACTIVE, SourceStatus.DEGRADED})
 
 

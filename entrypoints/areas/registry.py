@@ -10,6 +10,7 @@ _MODULES: Final = (
     "runs",
     "uploads",
     "probes",
+    "mappings",
     "changes",
     "catalogue",
     "webhooks",

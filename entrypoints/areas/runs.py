@@ -1,4 +1,4 @@
-"""GET, POST /v1/sources/{id}/runs; POST /v1/sources/{id}/records; GET /v1/runs/{id}."""
+"""GET, POST /v1/sources/{id}/runs; POST …/replay, …/records; GET /v1/runs/{id}."""
 
 from typing import Any, Final, TypeAlias
 
@@ -44,6 +44,11 @@ async def list_of_source(call: Reading) -> Reply:
 async def start(call: Writing) -> Reply:
     """Queue a pull now."""
     return call.made(wire.RUN, await call.service.start(call.tx, call.ids["id"], call.command))
+
+
+async def replay(call: Writing) -> Reply:
+    """Work the kept snapshot through again."""
+    return call.made(wire.RUN, await call.service.replay(call.tx, call.ids["id"], call.command))
 
 
 async def push(call: Writing) -> Reply:
@@ -109,6 +114,24 @@ OPERATIONS: Final = (
         status=202,
         rate="expensive",
         errors=("not_found", "conflict", "unprocessable"),
+        agent=Tool(approval=True),
+    ),
+    Write(
+        id="runs.replay",
+        method="POST",
+        path="/v1/sources/{id}/replay",
+        ids={"id": "src"},
+        summary="Read a source's kept data again",
+        description="Queues a run over the newest snapshot of the stream that is kept, without fetching: after another "
+        "mapping or other settings, or to let a refused run through by `accept_shrink`. While a run is open, the source is "
+        "not active, or nothing is kept: 409.",
+        handler=replay,
+        scope="sources:write",
+        body=wire.START,
+        reply=wire.RUN.schema,
+        status=202,
+        rate="expensive",
+        errors=("not_found", "conflict"),
         agent=Tool(approval=True),
     ),
     Write(

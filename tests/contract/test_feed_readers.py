@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest_asyncio
 
 from adapters.pluggy.host import connect
 from adapters.wire.codec import JsonCodec
-from domain.ingestion.model import FeedSettings
-from domain.ingestion.reading import NeedsMapping, StockSheet
+from domain.ingestion.mapping.learned import KnownMapping, digest_of
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier, Unmapped, UnmappedReason
+from domain.ingestion.reading import NeedsMapping, ReadTable, StockSheet
 from domain.runs.chunks import slot_of
 from domain.catalogue.model import Stream
 from entrypoints.container import feed_readers_of
@@ -131,3 +133,35 @@ async def test_many_feeds_one_after_the_other(readers: FeedReaders, tmp_path: Pa
         async with _reading(readers, tmp_path, CSV.replace(b"A-1", b"N-%d" % number)) as reader:
             await reader.spool(_nobody)
             assert f"N-{number}" in {one.key for one in (await reader.gather(range(4))).fingerprints}
+
+
+async def test_what_people_confirmed_is_read_by_and_every_table_is_told(readers: FeedReaders, tmp_path: Path) -> None:
+    headers = ("Zorb", "Quix", "Flim")
+    columns = (
+        Column(0, "Zorb", "sku", {}, MappingTier.PERSON),
+        Column(2, "Flim", "cost", {"location": "NJ"}, MappingTier.PERSON),
+    )
+    left_out = (Unmapped(1, "Quix", UnmappedReason.IGNORED),)
+    known = KnownMapping(digest_of(headers), True, headers, columns, left_out)
+    content = b"Zorb,Quix,Flim\nfjell,x,9.50\nskog,y,8\n"
+    async with _reading(readers, tmp_path, content, known=(known,)) as reader:
+        spooled = await reader.spool(_nobody)
+        assert (spooled.rows, spooled.places, spooled.tables.columns, spooled.tables.unmapped) == (
+            2, frozenset({"default", "NJ"}), 3, 1,
+        )  # fmt: skip
+        [table] = spooled.tables.first
+        proven = columns[0], replace(columns[1], settings={"location": "NJ", "decimal": "dot"})
+        assert table == ReadTable(
+            None, HeaderMapping(headers, proven, left_out), (("fjell", "x", "9.50"), ("skog", "y", "8"))
+        )
+        [statement] = (await reader.states(range(4), ["skog"])).statements
+        assert statement.variants[0].offers[0].data == {"cost": 800, "currency": "usd"}
+
+
+async def test_a_table_that_cannot_be_keyed_is_told_with_its_headers(readers: FeedReaders, tmp_path: Path) -> None:
+    async with _reading(readers, tmp_path, b"Zorb,Quix\nfjell,1\nskog,2\n") as reader:
+        with pytest.raises(NeedsMapping, match="Seen: Zorb, Quix") as stopped:
+            await reader.spool(_nobody)
+    [table] = stopped.value.tables.first
+    assert table.mapping.headers == ("Zorb", "Quix") and table.mapping.missing == ("key",) and table.asked
+    assert table.samples == (("fjell", "1"), ("skog", "2"))

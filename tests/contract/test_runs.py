@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import pytest
 
+from domain.ingestion.model import UnmappedReason
 from domain.kernel.problems import Problem
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
-from domain.runs.model import Checkpoint, Fetched, PushInput, Run, RunError, RunFilter, UploadInput, Waiting
+from domain.runs.model import Checkpoint, Fetched, PushInput, Run, RunColumn, RunError, RunFilter, UploadInput, Waiting
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
@@ -58,6 +59,8 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         checkpoint=Checkpoint(7, "12 of 40 by 3000"),
         waits=2,
         accept_shrink=True,
+        columns=(RunColumn("SKU", 0, "Prices", "sku"), RunColumn("Zorb", 1, reason=UnmappedReason.UNKNOWN)),
+        mappings=("map_1", "map_2"),
     )
     await _add(uow, tenant, run)
     async with uow.read(tenant) as tx:
@@ -137,6 +140,26 @@ async def test_last_good_and_last_ended(uow: UnitOfWork, tenant: Tenant) -> None
         assert await tx.runs.last_good("src_1", "stock") == other
         assert await tx.runs.last_ended("src_2", "stock") is None
         assert await tx.runs.last_good("src_2", "catalogue") is None
+
+
+async def test_replayable(uow: UnitOfWork, tenant: Tenant) -> None:
+    ids = sorted(new_id("run") for _ in range(5))
+    before = _ended("src_1", id=ids[0], status="needs_mapping", snapshot="snapshots/0")
+    good = _ended("src_1", id=ids[1], snapshot="snapshots/1")
+    unread = _ended("src_1", id=ids[2], status="needs_mapping")
+    asking = _ended("src_1", id=ids[3], status="needs_mapping", snapshot="snapshots/3")
+    failed = _ended("src_1", id=ids[4], status="failed", snapshot="snapshots/4")
+    await _add(uow, tenant, before)
+    async with uow.read(tenant) as tx:
+        assert list(await tx.runs.replayable("src_1", "catalogue")) == [before]
+    await _add(uow, tenant, good, unread)
+    async with uow.read(tenant) as tx:
+        assert list(await tx.runs.replayable("src_1", "catalogue")) == [good], "what was asked before is over"
+    await _add(uow, tenant, asking, failed)
+    async with uow.read(tenant) as tx:
+        assert list(await tx.runs.replayable("src_1", "catalogue")) == [asking, good]
+        assert list(await tx.runs.replayable("src_1", "stock")) == []
+        assert list(await tx.runs.replayable("src_2", "catalogue")) == []
 
 
 async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:

@@ -83,6 +83,11 @@ class Bench:
         async with await psycopg.AsyncConnection.connect(await database()) as owner:
             return await (await owner.execute(statement.encode(), values)).fetchall()
 
+    async def rows_changed(self, statement: str, *values: Any) -> None:
+        """Change what the database holds, behind the service's back."""
+        async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner:
+            await owner.execute(statement.encode(), values)
+
     async def kept(self) -> list[tuple[Any, ...]]:
         """The organisation's catalogue and events: what a refused input must not change."""
         parts = [f"SELECT t::text FROM {table} t WHERE org = %(org)s" for table in _CATALOGUE]  # noqa: S608

@@ -73,6 +73,8 @@ async def test_start(shop: Shop) -> None:
         "served_by": None,
         "stats": {},
         "problems": [],
+        "columns": [],
+        "mappings": [],
         "created_at": "2026-11-20T13:08:00.000Z",
     }
     assert (await shop.client.get(f"/v1/runs/{run['id']}")).json() == run

@@ -34,6 +34,7 @@ EXPECTED = {
     "key_ring": "",
     "licences": "S",
     "log_server": "",
+    "mappings": "SIUD",
     "members": "S",
     "network_checkpoints": "SIU",
     "offers": "SIU",

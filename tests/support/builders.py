@@ -6,8 +6,11 @@ from typing import Any, Final
 from domain.access.model import SCOPES, ApiKey
 from domain.catalogue.model import CATALOGUE_STREAM, Offer, Product, Variant
 from domain.events.model import Event
+from domain.ingestion.mapping.learned import digest_of
+from domain.ingestion.model import Column, Unmapped, UnmappedReason
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.mappings.model import MappingStatus, SourceMapping
 from domain.orgs.model import Meter, Organisation, Plan
 from domain.request_logs.model import RequestLog
 from domain.probes.model import Probe
@@ -80,6 +83,25 @@ def run(source: str, **changes: Any) -> Run:
         "created_at": MOMENT,
     }
     return Run(**fields | changes)
+
+
+def mapping(source: str, *headers: str, **changes: Any) -> SourceMapping:
+    """The proposed mapping of a header set whose first column is the SKU, and of whose others nothing is known."""
+    named = headers or ("Item No.", "Zorb")
+    fields: dict[str, Any] = {
+        "id": new_id("map"),
+        "source": source,
+        "digest": digest_of(named),
+        "stream": "catalogue",
+        "status": MappingStatus.PROPOSED,
+        "headers": named,
+        "samples": (tuple(f"{header} 1" for header in named),),
+        "columns": (Column(0, named[0], "sku", {}),),
+        "unmapped": tuple(Unmapped(n, h, UnmappedReason.UNKNOWN) for n, h in enumerate(named) if n),
+        "created_at": MOMENT,
+        "updated_at": MOMENT,
+    }
+    return SourceMapping(**fields | changes)
 
 
 def upload(source: str, **changes: Any) -> Upload:

@@ -93,6 +93,7 @@ class World:
         source = builders.source(catalogue=organisation.catalogue(livemode), kind="push", connector="push", config={})
         run = builders.run(source.id, status="succeeded", finished_at=builders.MOMENT)
         upload = builders.upload(source.id)
+        mapping = builders.mapping(source.id)
         product = builders.product(source.id, source.catalogue, "P1")
         offer = builders.offer(builders.variant(product, "P1-1"))
         log, probe = builders.request_log(tenant), builders.probe()
@@ -101,6 +102,7 @@ class World:
         async with self.container.uow().begin(tenant, builders.CALL) as tx:
             await tx.sources.add(source)
             await tx.runs.add(run)
+            await tx.mappings.add(mapping)
             await tx.store(Upload).add(upload)
             await tx.store(Probe).add(probe)
             await tx.webhooks.add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
@@ -108,7 +110,7 @@ class World:
         await catalogues.add(self.container.uow(), tenant, product)
         await self.container.request_log_sink().write([log])
         made.ids = {
-            "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "prod": product.id, "var": offer.variant,
+            "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
             "whe": endpoint.id, "dlv": delivery.id,
         }  # fmt: skip

@@ -106,7 +106,7 @@ def _with_flags(columns: Sequence[Column]) -> list[Column]:
 
 def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
     """The plan of a mapping under a source's settings."""
-    columns = _with_flags([column for column in mapping.columns if "alternative" not in column.settings])
+    columns = _with_flags([column for column in mapping.columns if not column.is_alternative])
     readers: list[tuple[int, CellReader]] = []
     for column in sorted(columns, key=_order):
         if column.field != "variant_key":

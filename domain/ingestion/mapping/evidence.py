@@ -35,6 +35,7 @@ _CONDITIONS: Final = frozenset(
     "new used refurbished neu gebraucht neuf occasion nieuw gebruikt nuevo usado nuovo usato nowy nowe uzywany ny begagnad brugt brukt uusi новыи б у".split()
 )
 _PLAIN_CATEGORY: Final = 60
+_A_CATEGORY: Final = 90
 _ENOUGH: Final = 2
 """How many values it takes to contradict a price."""
 _LONG_TEXT: Final = 160
@@ -110,7 +111,7 @@ def _names_furniture(value: str) -> bool:
     return any("furniture" in word.concepts or "rug" in word.concepts for word in words_of(plain_words(value[:80])))
 
 
-def first_is_type(options: tuple[Sense, ...]) -> bool:
+def is_a_type(options: tuple[Sense, ...]) -> bool:
     """Whether a header says no more than `type`, which may be a category or anything else."""
     return options[0].field == "category_path" and options[0].rank < _PLAIN_CATEGORY
 
@@ -195,12 +196,14 @@ def by_evidence(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sen
     """The senses that a column's values allow; of one whose header says nothing, what its values prove."""
     traits = traits_of(samples)
     if traits is None:
-        return () if options and first_is_type(options) else options
+        return () if options and is_a_type(options) else options
     if not options:
         return _proven(traits)
     options = _stock_in_words(options, traits)
-    if first_is_type(options) and not traits.furnished:
-        return (replace(options[0], rank=1, field=CONTRADICTED),)
+    if is_a_type(options):
+        if not traits.furnished:
+            return (replace(options[0], rank=1, field=CONTRADICTED),)
+        options = (replace(options[0], rank=_A_CATEGORY), *options[1:])
     left = tuple(sense for sense in options if sense.field == IGNORE or not _refuted(sense.field, traits))
     return left if left or not options else (replace(options[0], rank=1, field=CONTRADICTED),)
 

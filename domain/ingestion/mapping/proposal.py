@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
+from domain.ingestion.mapping.completeness import may_repeat, missing
 from domain.ingestion.mapping.confidence import confidence_of
 from domain.ingestion.mapping.evidence import CONTRADICTED, by_evidence
 from domain.ingestion.mapping.neighbours import among_neighbours
@@ -18,11 +19,6 @@ from domain.ingestion.vocabulary.fields import FAMILIES, IGNORE, KEYS, MONEY, is
 from domain.ingestion.vocabulary.headings import plain_words
 from domain.ingestion.vocabulary.senses import Sense, senses
 
-_FALLBACKS: Final = frozenset(
-    "weight colour finish dimensions gtin description brand google_category availability".split()
-)
-_FALLBACK_HEADS: Final = ("dimensions.", "rug.", "compliance.", "cartons.")
-_STOCK_FACTS: Final = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}
 _WEAK: Final = 50
 _SECOND_BEST: Final = 50
 _PLAIN_ENOUGH: Final = 60
@@ -57,10 +53,6 @@ def _slot(sense: Sense) -> tuple[str, str]:
     return sense.field, dict(sense.settings).get("location", "")
 
 
-def _may_repeat(name: str) -> bool:
-    return name in FAMILIES or name in _FALLBACKS or name.startswith(_FALLBACK_HEADS)
-
-
 def _chosen(options: Sequence[Sense], words: str, taken: _Taken) -> Sense | None:
     """The strongest sense that is still free; None when all are taken."""
     for turn, sense in enumerate(options):
@@ -72,7 +64,7 @@ def _chosen(options: Sequence[Sense], words: str, taken: _Taken) -> Sense | None
             return None
         if (sense.field, words) in taken.headers and not sense.prefix:
             continue
-        if taken.count(sense) == 0 or _may_repeat(sense.field):
+        if taken.count(sense) == 0 or may_repeat(sense.field):
             return sense
     return None
 
@@ -169,16 +161,6 @@ def _reason(header: str, options: tuple[Sense, ...], sense: Sense | None) -> Unm
     return UnmappedReason.AMBIGUOUS if sense is None else UnmappedReason.IGNORED
 
 
-def _missing(columns: Sequence[Column], settings: FeedSettings) -> tuple[str, ...]:
-    fields = {column.field for column in columns}
-    missing = []
-    if not fields & {*KEYS, "title"}:
-        missing.append("key")
-    if settings.stream == "stock" and not fields & _STOCK_FACTS:
-        missing.append("stock")
-    return tuple(missing)
-
-
 def _promoted(candidates: list[tuple[Sense, ...]], field: str, never: frozenset[str]) -> list[tuple[Sense, ...]]:
     """Where no column plainly is a field that no product should lack, the best of the weaker ones is it.
 
@@ -232,7 +214,7 @@ def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: 
         tier = MappingTier.FUZZY if sense.surmised else MappingTier.BUILT_IN
         mapped.append(Column(place, header, sense.field, dict(sense.settings), tier, sense.prefix, sure))
     kept = with_evidence(mapped, columns, settings)
-    return HeaderMapping(tuple(headers), tuple(kept), tuple(unmapped), _missing(kept, settings))
+    return HeaderMapping(tuple(headers), tuple(kept), tuple(unmapped), missing(kept, settings.stream))
 
 
 def from_given(headers: Sequence[str], given: Sequence[str | None]) -> HeaderMapping:
@@ -247,4 +229,4 @@ def from_given(headers: Sequence[str], given: Sequence[str | None]) -> HeaderMap
             unmapped.append(Unmapped(place, header, UnmappedReason.UNKNOWN if unknown else UnmappedReason.IGNORED))
             continue
         mapped.append(Column(place, header, name, settings, prefix=bool(re.search(r"\d", header)) and name in FAMILIES))
-    return HeaderMapping(tuple(headers), tuple(mapped), tuple(unmapped), _missing(mapped, FeedSettings()))
+    return HeaderMapping(tuple(headers), tuple(mapped), tuple(unmapped), missing(mapped, FeedSettings().stream))

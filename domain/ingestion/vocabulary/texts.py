@@ -128,7 +128,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         "|design name|pattern name|program|series name|family name",
     ),
     ("collection", 80, "design|linea"),
-    ("collection", 55, "name"),
+    ("collection", 60, "name"),
     ("tags", 62, "pattern"),
     (
         "category_path",

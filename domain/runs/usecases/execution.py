@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from domain.catalogue.model import Stream
+from domain.ingestion.mapping.learned import KnownMapping, bounded
 from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Actor, AuditContext
+from domain.mappings.model import KNOWN
 from domain.runs.chunks import bucket_count, spool_room
 from domain.runs.model import (
     REREADING,
@@ -31,9 +33,10 @@ from domain.runs.usecases import outcome
 from domain.runs.usecases.chunking import FeedChunks, feed_of
 from domain.runs.usecases.fetching import Fetcher, Snapshot
 from domain.runs.usecases.guarding import refuse_shrink
+from domain.runs.usecases.mapping import with_tables
 from domain.runs.usecases.slots import FairSlots
 from domain.runs.usecases.writing import ChunkWriter
-from domain.sources.model import Ladder, Source
+from domain.sources.model import HANDED_IN_KINDS, Ladder, Source
 from ports.connectors import Connectors, FetchFailed, Job, ParseFailed, Validators
 from ports.feed_readers import FeedReaders, ReaderDied, ReadingOrder
 from ports.objects import Objects
@@ -108,8 +111,7 @@ class RunExecution:
         except ParseFailed as failure:
             await self._fail(attempt, RunError(RunErrorCode.PARSE_FAILED, str(failure)))
         except NeedsMapping as failure:
-            async with self._uow.begin(job.tenant, attempt.context) as tx:
-                await outcome.ask_for_mapping(tx, job, await self._latest(tx, attempt), str(failure))
+            await self._needs_mapping(attempt, failure)
         except ShrinkRefused as refusal:
             stats = {**attempt.run.stats, "stated": refusal.stated, "would_withdraw": refusal.lost}
             await self._fail(attempt, RunError(RunErrorCode.SHRINK_REFUSED, str(refusal)), stats)
@@ -119,6 +121,17 @@ class RunExecution:
             raise
         except Exception as error:
             await self._unforeseen(attempt, error)
+
+    async def _needs_mapping(self, attempt: Attempt, failure: NeedsMapping) -> None:
+        """What the headers are proposed to mean is kept, for a person to confirm; the run waits for that."""
+        async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
+            latest = await self._latest(tx, attempt)
+            await tx.sources.get(
+                latest.source, lock=True
+            )  # in the order of those who confirm: the source, then mappings
+            run = await with_tables(tx, latest, failure.tables)
+            asked = f" Confirm {', '.join(run.mappings[:3])}." if run.mappings else ""
+            await outcome.ask_for_mapping(tx, attempt.job, run, f"{failure}{asked}")
 
     async def _unforeseen(self, attempt: Attempt, error: Exception) -> None:
         """A full disk fails the run at once; anything else is tried again some times before it does."""
@@ -230,12 +243,17 @@ class RunExecution:
     async def _work_through(self, attempt: Attempt, path: Path) -> None:
         """The pipeline from the snapshot on: parse and map, compare, guard, normalise, store."""
         run = attempt.run
-        async with self._readers.open(_order(attempt, path)) as reader:
+        async with self._readers.open(_order(attempt, path, await self._known(attempt))) as reader:
 
             async def told(rows: int) -> None:
                 await self._save(attempt, replace(run, stats={**run.stats, "rows": rows}))
 
-            feed = feed_of(await reader.spool(told), run.stream)
+            spooled = await reader.spool(told)
+            async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
+                run = await with_tables(tx, run, spooled.tables)
+                await tx.runs.save(run)
+                await tx.jobs.hold(attempt.job, self._lease)
+            feed = feed_of(spooled, run.stream)
             chunks = FeedChunks(self._uow, attempt.job.tenant, attempt.context, run.source, feed, reader, feed.chunks())
             writer = ChunkWriter(
                 self._uow, attempt.job, attempt.context, self._lease, attempt.source, run, chunks, self._statistics
@@ -248,6 +266,13 @@ class RunExecution:
         run = replace(writer.run, stats=stats, problems=tuple(feed.problems.kept))
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             await outcome.succeed(tx, attempt.job, run, changed=outcome.changed_anything(stats))
+
+    async def _known(self, attempt: Attempt) -> tuple[KnownMapping, ...]:
+        """What people have confirmed of headers; records have none."""
+        if isinstance(attempt.run.input, PushInput):
+            return ()
+        async with self._uow.read(attempt.job.tenant) as tx:
+            return bounded(await tx.mappings.confirmed(attempt.run.source, KNOWN))
 
     async def _save(self, attempt: Attempt, run: Run) -> None:
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
@@ -283,8 +308,9 @@ def _size(path: Path) -> tuple[int, bool]:
     return path.stat().st_size, head.startswith(_PACKED)
 
 
-def _order(attempt: Attempt, path: Path) -> ReadingOrder:
+def _order(attempt: Attempt, path: Path, known: tuple[KnownMapping, ...]) -> ReadingOrder:
     run, source = attempt.run, attempt.source
+    handed_in = run.stream == Stream.CATALOGUE and source.kind in HANDED_IN_KINDS
     size, packed = _size(path)
     return ReadingOrder(
         snapshot=str(path),
@@ -296,5 +322,6 @@ def _order(attempt: Attempt, path: Path) -> ReadingOrder:
         buckets=bucket_count(size, packed=packed),
         room=spool_room(size, packed=packed),
         pushed=isinstance(run.input, PushInput),
-        may_be_stock=run.may_be_stock and source.catalogue_at is not None,
+        may_be_stock=handed_in and source.catalogue_at is not None,
+        known=known,
     )

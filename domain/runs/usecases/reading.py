@@ -11,6 +11,8 @@ from typing import Any
 from domain.catalogue.batch import RowFingerprint
 from domain.catalogue.model import Stream
 from domain.catalogue.statements import ProductStatement, together
+from domain.ingestion.mapping.learned import Knowledge
+from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedTable, Group, HeaderMapping
 from domain.ingestion.normalise import normalise
 from domain.ingestion.reading import Gathered, Sample, SpooledRows
@@ -20,7 +22,7 @@ from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import weight_of
-from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, mapping_of
+from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, samples_of
 from ports.codec import Codec
 from ports.connectors import Connectors, Job, ParseFailed
 from ports.feed_readers import ReadingOrder
@@ -64,7 +66,8 @@ class SnapshotReading:
     def spool(self) -> SpooledRows:
         """Every row under its key. Raises ParseFailed, NeedsMapping, StockSheet."""
         self._spool = self._open.enter_context(self._spools.open(self._order.buckets))
-        spooler = RowSpooler(self._codec, self._spool, self._order.settings, self._feed)
+        knowledge = Knowledge(self._order.known)
+        spooler = RowSpooler(self._codec, self._spool, self._order.settings, self._feed, knowledge)
         if self._order.pushed:
             spooler.records(self._parts())
         else:
@@ -74,7 +77,11 @@ class SnapshotReading:
     def mappings(self) -> Iterator[tuple[str | None, HeaderMapping]]:
         """Each table's name and what its columns mean, from its first rows. Raises ParseFailed."""
         for table in self._tables():
-            yield table.sheet, mapping_of(table, list(islice(table.rows, SAMPLES)), self._order.settings)
+            head = list(islice(table.rows, SAMPLES))
+            if table.given is not None:
+                yield table.sheet, from_given(table.headers, table.given)
+            else:
+                yield table.sheet, propose(table.headers, samples_of(head), self._order.settings)
 
     def sample(self, count: int) -> Sample:
         """The first records, by column."""

@@ -9,6 +9,7 @@ from domain.kernel.paging import Page, PageRequest
 from domain.runs.batches import refuse_expired
 from domain.runs.model import PushInput, Run, RunFilter, RunTrigger, StartRun
 from domain.runs.queueing import execution, queued, started
+from domain.runs.usecases.replaying import Replayer
 from domain.sources.model import FETCHED_KINDS, Source
 from domain.storage.keeping import no_room
 from ports.connectors import Connectors
@@ -64,6 +65,15 @@ class RunService:
         await tx.jobs.add(execution(run, tx.tenant))
         await tx.audit.add(started(run))
         return run
+
+    async def replay(self, tx: Tx, source: str, asked: StartRun) -> Run:
+        """Queue a run over the newest snapshot that is kept, without fetching.
+
+        Raises NotFound; Conflict while a run is open, the source is not active, or nothing is kept.
+        """
+        found = await _source(tx, source, lock=True)
+        found.refuse_unless_runnable()
+        return await Replayer().replay(tx, found, stream=asked.stream, accept_shrink=asked.accept_shrink)
 
     async def push(self, tx: Tx, source: str, push: Push) -> Run:
         """Take records; without `more` the run is queued, behind those already there.

@@ -9,15 +9,17 @@ from typing import Any, Final
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
 from domain.ingestion.columns.plan import ReadPlan, compile_plan
+from domain.ingestion.mapping.learned import Knowledge
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
 from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem, ProblemKind
+from domain.mappings.proposing import TableLog
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import Crowding, weight_of
 from domain.runs.model import KEPT_PROBLEMS
-from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of
+from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of, unkeyed
 from ports.codec import Codec
 from ports.connectors import ParseFailed
 from ports.spool import Spool
@@ -57,6 +59,7 @@ class Spooling:
     held: list[int] = field(default_factory=list)
     room: int = 1 << 30
     crowding: Crowding = field(default_factory=Crowding)
+    tables: TableLog = field(default_factory=TableLog)
 
     def __post_init__(self) -> None:
         """No bucket holds anything yet."""
@@ -77,22 +80,23 @@ class Spooling:
         slots, problems = array("I"), self.problems
         for bucket in self.slots:  # they follow each other as their slots do; sorting one at a time takes little memory
             slots.extend(sorted(set(bucket)))
-        return SpooledRows(self.rows, self.held, slots, self.places(), problems.kept, problems.total)
+        tables = self.tables.tables()
+        return SpooledRows(self.rows, self.held, slots, self.places(), problems.kept, problems.total, tables)
 
 
-def mapping_of(table: FeedTable, head: Sequence[Row], settings: FeedSettings) -> HeaderMapping:
-    """What a table's columns mean: what its connector says, else what its headers and first rows propose."""
-    if table.given is not None:
-        return from_given(table.headers, table.given)
-    samples = [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
-    return propose(table.headers, samples, settings)
+def samples_of(head: Sequence[Row]) -> list[list[str]]:
+    """The cells of a table's first rows as texts, as a mapping is proposed by them."""
+    return [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
 
 
 class RowSpooler:
     """Puts the rows of tables aside in a spool, in the calling thread."""
 
-    def __init__(self, codec: Codec, spool: Spool, context: FeedSettings, feed: Spooling) -> None:
+    def __init__(
+        self, codec: Codec, spool: Spool, context: FeedSettings, feed: Spooling, knowledge: Knowledge | None = None
+    ) -> None:
         self._last_slot = -1
+        self._knowledge = knowledge or Knowledge()
         self._codec = codec
         self._spool = spool
         self._context = context
@@ -103,12 +107,12 @@ class RowSpooler:
 
         Raises NeedsMapping when none can be keyed, StockSheet when the first is one (and `may_be_stock`).
         """
-        missing: list[str] = []
+        missing = False
         for table in tables:
             head = list(islice(table.rows, SAMPLES))
-            mapping = mapping_of(table, head, self._context)
+            mapping = self._mapping(table, head)
             if mapping.missing:
-                missing.append(table.sheet or "the file")
+                missing = True
                 self._without_key(table, mapping)
                 continue
             if may_be_stock and is_stock_sheet(mapping):
@@ -118,10 +122,8 @@ class RowSpooler:
             self._feed.sheets.append(sheet)
             self._rows(len(self._feed.sheets) - 1, plan, chain(head, table.rows))
         if missing and not self._feed.sheets:
-            raise NeedsMapping(
-                f"No column of {', '.join(missing)} could be read as the item's SKU, key, GTIN or MPN"
-                + (" with a price or quantity." if self._feed.stream == Stream.STOCK else ".")
-            )
+            read = self._feed.tables.tables()
+            raise NeedsMapping(unkeyed(read.first, self._feed.stream), read)
 
     def records(self, parts: Iterator[Sequence[Mapping[str, Any]]]) -> None:
         """Pushed records."""
@@ -130,6 +132,18 @@ class RowSpooler:
             for record in part:
                 self._feed.rows += 1
                 self._keep(PUSHED, str(record["product"]["external_id"]), self._feed.rows, record)
+
+    def _mapping(self, table: FeedTable, head: Sequence[Row]) -> HeaderMapping:
+        """What the table's columns mean: as its connector says, or as is proposed but for what people have confirmed."""
+        if table.given is not None:
+            given = from_given(table.headers, table.given)
+            self._feed.tables.add(table.sheet, given, (), given=True)
+            return given
+        samples = samples_of(head)
+        proposed = propose(table.headers, samples, self._context)
+        mapping = self._knowledge.laid_over(proposed, samples, self._context)
+        self._feed.tables.add(table.sheet, mapping, samples, given=False)
+        return mapping
 
     def _without_key(self, table: FeedTable, mapping: HeaderMapping) -> None:
         detail = "No column could be read as the item's key; the sheet was left out."

@@ -8,7 +8,7 @@ import gc
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import thread_time
 from types import ModuleType
 from typing import Any
@@ -63,6 +63,7 @@ SAMPLES: dict[Any, Any] = {
     Sequence[Sense]: senses("Size"),
     Sense: senses("Size")[0],
     Traits: traits_of(["1 x 1", "2 x 2"]),
+    Mapping[str, str]: {"unit": "in"},
     FeedSettings: FeedSettings(currency="usd", stream="stock"),
 }
 """What to give for a further argument, by its type."""

@@ -1,0 +1,201 @@
+"""What a mapping becomes when a person confirms it with changes; whatever cannot be is refused with its reasons."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Final
+
+from domain.ingestion.columns.settings import read_settings
+from domain.ingestion.mapping.completeness import missing, repeated
+from domain.ingestion.mapping.samples import with_evidence
+from domain.ingestion.model import Column, FeedSettings, MappingTier, Unmapped, UnmappedReason
+from domain.ingestion.vocabulary.fields import (
+    CARTON_PARTS,
+    COMPLIANCE,
+    DIMENSION_PARTS,
+    FAMILIES,
+    IGNORE,
+    OFFER,
+    PRODUCT,
+    RUG_PARTS,
+    VARIANT,
+    is_field,
+)
+from domain.kernel.errors import FieldError, InvalidRequest, Unprocessable
+from domain.mappings.model import ColumnEdit, MappingStatus, SourceMapping
+
+CUT: Final = "…"
+"""The end of a sample that was shortened: it proves nothing."""
+_UNITS: Final = frozenset({"unit", "unit_by"})
+_NUMBERED: Final = ("category_path.0", "option_name.1", "option_value.1", "incoming.0.quantity", "incoming.0.eta")
+FIELDS: Final = tuple(
+    sorted(
+        {
+            *(PRODUCT | VARIANT | OFFER) - {"axes"},
+            *_NUMBERED,
+            *(f"compliance.{part}" for part in COMPLIANCE),
+            *(f"dimensions.{part}" for part in DIMENSION_PARTS),
+            *(f"rug.{part}" for part in RUG_PARTS),
+            *(f"cartons.0.{part}" for part in CARTON_PARTS),
+            "axes.Color",
+            "axes.Size",
+        }
+    )
+)
+"""Fields by name; those with a number may have any of two digits, and an axis any name."""
+_NEEDED: Final = {
+    "key": "no column says which item a row is about: map one to sku, variant_key, product_key, gtin, mpn or title",
+    "stock": "no column states stock: map one to quantity, availability, lead_time_days, discontinued or a price",
+}
+
+
+def confirm(
+    mapping: SourceMapping, edits: Sequence[ColumnEdit], settings: FeedSettings, now: datetime
+) -> SourceMapping:
+    """The mapping confirmed, with the edits made; the very same one where it was confirmed and nothing changes.
+
+    Raises InvalidRequest for columns, fields and settings that there are not, Unprocessable for a field that two columns
+    cannot both have, and where a run could not do with what is mapped.
+    """
+    edited = _by_position(mapping, edits)
+    columns = {column.position: column for column in mapping.columns}
+    reasons = {left_out.position: left_out.reason for left_out in mapping.unmapped}
+    faults: list[FieldError] = []
+    for position, (place, edit) in edited.items():
+        _apply(edit, position, mapping, columns, faults, f"columns.{place}")
+        if edit.field is None:
+            reasons[position] = UnmappedReason.IGNORED
+    if faults:
+        raise InvalidRequest(faults[0].detail, fields=tuple(faults))
+    kept = [columns[position] for position in sorted(columns)]
+    _refuse_repeats(kept)
+    _refuse_incomplete(kept, settings)
+    proven = _with_evidence(kept, edited, mapping, settings)
+    unmapped = [
+        Unmapped(position, header, reasons.get(position, UnmappedReason.IGNORED))
+        for position, header in enumerate(mapping.headers)
+        if position not in columns
+    ]
+    after = replace(mapping, columns=tuple(proven), unmapped=tuple(unmapped), status=MappingStatus.CONFIRMED)
+    return after if after == mapping else replace(after, confirmed_at=now, updated_at=now)
+
+
+def _by_position(mapping: SourceMapping, edits: Sequence[ColumnEdit]) -> dict[int, tuple[int, ColumnEdit]]:
+    """The edits with their place in the request, by the column they are about. Raises InvalidRequest."""
+    edited: dict[int, tuple[int, ColumnEdit]] = {}
+    faults = []
+    for place, edit in enumerate(edits):
+        position = _position(mapping, edit)
+        if isinstance(position, FieldError):
+            faults.append(replace(position, field=f"columns.{place}.{position.field}"))
+        elif position in edited:
+            detail = f"Column {position} is named twice."
+            faults.append(FieldError(f"columns.{place}", "duplicate", detail))
+        else:
+            edited[position] = (place, edit)
+    if faults:
+        raise InvalidRequest(faults[0].detail, fields=tuple(faults))
+    return edited
+
+
+def _position(mapping: SourceMapping, edit: ColumnEdit) -> int | FieldError:
+    if edit.position is not None:
+        if edit.position >= len(mapping.headers):
+            detail = f"There are {len(mapping.headers)} columns, counted from 0."
+            return FieldError("position", "too_large", detail)
+        if edit.column not in (None, mapping.headers[edit.position]):
+            detail = f"The header of column {edit.position} is {_shown(mapping.headers[edit.position])}."
+            return FieldError("column", "invalid_value", detail)
+        return edit.position
+    if edit.column is None:
+        return FieldError("column", "required", "A column is named by its position or by its exact header.")
+    found = [position for position, header in enumerate(mapping.headers) if header == edit.column]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        listed = ", ".join(map(str, found[:20]))
+        detail = f"Several columns are headed {_shown(edit.column)}; name one by its position: {listed}."
+        return FieldError("position", "required", detail)
+    close = _listed(get_close_matches(edit.column[:200], [header[:200] for header in mapping.headers[:500]], 3, 0.5))
+    return FieldError("column", "invalid_value", f"No column is headed {_shown(edit.column)}{close}.")
+
+
+def _shown(text: str) -> str:
+    return f"`{text[:100]}`"
+
+
+def _listed(close: Sequence[str]) -> str:
+    return f"; closest: {', '.join(map(_shown, close))}" if close else ""
+
+
+def _apply(
+    edit: ColumnEdit,
+    position: int,
+    mapping: SourceMapping,
+    columns: dict[int, Column],
+    faults: list[FieldError],
+    path: str,
+) -> None:
+    """Bring one column to what its edit says; what is wrong with that goes to `faults`."""
+    if edit.field is None:
+        columns.pop(position, None)
+        return
+    if not is_field(edit.field) or edit.field == IGNORE:
+        close = _listed(get_close_matches(edit.field[:100].lower(), FIELDS, 3, 0.4))
+        detail = f"There is no field {_shown(edit.field)}{close}."
+        faults.append(FieldError(f"{path}.field", "invalid_value", detail))
+        return
+    known = columns.get(position)
+    before = {name: str(value) for name, value in known.settings.items()} if known else {}
+    given = before if edit.settings is None and known and known.field == edit.field else edit.settings or {}
+    settings, bad = read_settings(edit.field, given, before)
+    faults += [FieldError(f"{path}.settings.{fault.name[:100]}", fault.code, fault.detail) for fault in bad]
+    header = mapping.headers[position]
+    prefix = edit.field in FAMILIES and any(letter.isdigit() for letter in header)
+    columns[position] = Column(position, header, edit.field, settings, MappingTier.PERSON, prefix)
+
+
+def _refuse_repeats(columns: Sequence[Column]) -> None:
+    again = {column.field for column in repeated(columns)}
+    if not again:
+        return
+    said = []
+    for field in sorted(again)[:10]:
+        heads = [f"{_shown(one.column)} (position {one.position})" for one in columns if one.field == field]
+        said.append(f"{field}: {', '.join(heads[:10])}")
+    raise Unprocessable(
+        "Several columns cannot be one of these fields, at least not at one location. Keep one of each, and set the field of "
+        f"others to null or to another one. {'; '.join(said)}."
+    )
+
+
+def _refuse_incomplete(columns: Sequence[Column], settings: FeedSettings) -> None:
+    lacking = missing(columns, settings.stream)
+    if lacking:
+        raise Unprocessable(
+            "Nothing could be read by this mapping: " + "; ".join(_NEEDED[one] for one in lacking) + "."
+        )
+
+
+def _with_evidence(
+    columns: Sequence[Column], edited: Collection[int], mapping: SourceMapping, settings: FeedSettings
+) -> list[Column]:
+    """The columns; those that a person spoke of also with the unit that their samples or their market prove.
+
+    How a file writes prices and dates is left for each file to prove: the next one may write otherwise.
+    """
+    texts = [
+        [row[place] for row in mapping.samples if place < len(row) and not row[place].endswith(CUT)]
+        for place in range(len(mapping.headers))
+    ]
+    proven = {
+        column.position: {name: value for name, value in column.settings.items() if name in _UNITS}
+        for column in with_evidence(columns, texts, settings)
+    }
+    return [
+        replace(column, settings={**proven[column.position], **column.settings})
+        if column.position in edited
+        else column
+        for column in columns
+    ]

@@ -1,0 +1,140 @@
+"""Mappings (ports/mappings.py)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.ingestion.mapping.learned import KnownMapping, digest_of
+from domain.ingestion.model import Column, MappingTier, Unmapped, UnmappedReason
+from domain.kernel.errors import Conflict
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Page, PageRequest
+from domain.kernel.tenancy import Tenant
+from domain.mappings.model import MappingFilter, MappingStatus, SourceMapping
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.walking import check_both_ways, check_inserts
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+NOW = builders.MOMENT
+
+
+def _id(mapping: SourceMapping) -> str:
+    return mapping.id
+
+
+def _confirmed(source: str, *headers: str, minutes: int = 0) -> SourceMapping:
+    moment = NOW + timedelta(minutes=minutes)
+    return builders.mapping(source, *headers, status=MappingStatus.CONFIRMED, confirmed_at=moment)
+
+
+def _known(mapping: SourceMapping, own: bool) -> KnownMapping:
+    return KnownMapping(mapping.digest, own, mapping.headers, mapping.columns, mapping.unmapped)
+
+
+async def _add(uow: UnitOfWork, tenant: Tenant, *mappings: SourceMapping) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        for mapping in mappings:
+            await tx.mappings.add(mapping)
+
+
+async def _ids(uow: UnitOfWork, tenant: Tenant, source: str) -> set[str]:
+    async with uow.read(tenant) as tx:
+        return {one.id for one in (await tx.mappings.page(PageRequest(limit=100), MappingFilter(source))).items}
+
+
+async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
+    mapping = builders.mapping(
+        "src_1", "Maß (cm)", "", "Maß (cm)",
+        samples=(("31", "", "ä"), ("", "{}", '"')),
+        columns=(
+            Column(0, "Maß (cm)", "dimensions.width", {"unit": "cm", "fallback": "1"}, MappingTier.FUZZY, confidence=0.4),
+            Column(2, "Maß (cm)", "media", {}, MappingTier.PERSON, prefix=True),
+        ),
+        unmapped=(Unmapped(1, "", UnmappedReason.EMPTY),),
+        stream="stock", confirmed_at=NOW + timedelta(microseconds=3),
+    )  # fmt: skip
+    await _add(uow, tenant, mapping)
+    async with uow.read(tenant) as tx:
+        assert await tx.mappings.get(mapping.id) == mapping
+
+
+async def test_one_mapping_a_header_set(uow: UnitOfWork, tenant: Tenant) -> None:
+    await _add(
+        uow, tenant, builders.mapping("src_1", "A"), builders.mapping("src_1", "B"), builders.mapping("src_2", "A")
+    )
+    with pytest.raises(Conflict):
+        await _add(uow, tenant, builders.mapping("src_1", "A"))
+
+
+async def test_of_headers(uow: UnitOfWork, tenant: Tenant) -> None:
+    first, second = builders.mapping("src_1", "A"), builders.mapping("src_1", "B")
+    await _add(uow, tenant, first, second, builders.mapping("src_2", "A"))
+    async with uow.begin(tenant, CALL) as tx:
+        found = await tx.mappings.of_headers("src_1", [digest_of(("A",)), digest_of(("C",))])
+        assert list(found) == [first]
+        assert list(await tx.mappings.of_headers("src_1", [])) == []
+        await tx.mappings.save(replace(first, status=MappingStatus.CONFIRMED, confirmed_at=NOW))
+    async with uow.read(tenant) as tx:
+        assert (await tx.mappings.get(first.id)).status == "confirmed"
+
+
+async def test_confirmed_last_first_and_the_own_first(uow: UnitOfWork, tenant: Tenant) -> None:
+    own = [_confirmed("src_1", f"A{n}", minutes=n) for n in (2, 0, 1)]
+    others = [_confirmed(f"src_{n}", "A1", minutes=9 - n) for n in (2, 3, 4)]
+    await _add(uow, tenant, *own, *others, builders.mapping("src_1", "B"), builders.mapping("src_2", "B"))
+    async with uow.read(tenant) as tx:
+        assert list(await tx.mappings.confirmed("src_1", 10)) == [
+            _known(own[0], True), _known(own[2], True), _known(own[1], True),
+            *(_known(other, False) for other in others),
+        ]  # fmt: skip
+        assert list(await tx.mappings.confirmed("src_1", 1)) == [_known(own[0], True), _known(others[0], False)]
+        assert [one.own for one in await tx.mappings.confirmed("src_9", 2)] == [False, False]
+
+
+async def test_prune_keeps_the_newest_and_what_was_confirmed(uow: UnitOfWork, tenant: Tenant) -> None:
+    ids = sorted(new_id("map") for _ in range(6))
+    mappings = [builders.mapping("src_1", f"A{n}", id=id) for n, id in enumerate(ids)]
+    mappings[1] = _confirmed("src_1", "A1")
+    mappings[1] = replace(mappings[1], id=ids[1])
+    other = builders.mapping("src_2", "A0")
+    await _add(uow, tenant, *mappings, other)
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.mappings.prune("src_1", 9)
+        await tx.mappings.prune("src_1", 3)
+    assert await _ids(uow, tenant, "src_1") == {ids[1], *ids[3:]}
+    assert await _ids(uow, tenant, "src_2") == {other.id}
+
+
+async def test_belongs_to_one_tenant_and_mode(backend: Backend, tenant: Tenant) -> None:
+    mapping = _confirmed("src_1", "A")
+    await _add(backend.uow, tenant, mapping)
+    for other in (replace(tenant, livemode=False), await backend.tenant()):
+        async with backend.uow.begin(other, CALL) as tx:
+            assert await tx.mappings.get(mapping.id) is None
+            assert list(await tx.mappings.of_headers("src_1", [mapping.digest])) == []
+            assert list(await tx.mappings.confirmed("src_1", 9)) == list(await tx.mappings.confirmed("src_2", 9)) == []
+            await tx.mappings.prune("src_1", 0)
+        await _add(backend.uow, other, builders.mapping("src_1", "A"))
+    assert await _ids(backend.uow, tenant, "src_1") == {mapping.id}
+
+
+async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
+    mappings = [builders.mapping("src_1", f"A{n}") for n in range(9)]
+    await _add(uow, tenant, *mappings, builders.mapping("src_2", "A"))
+    numbers = iter(range(100, 200))
+
+    async def fetch(page_request: PageRequest) -> Page[SourceMapping]:
+        async with uow.read(tenant) as tx:
+            return await tx.mappings.page(page_request, MappingFilter("src_1"))
+
+    async def insert() -> None:
+        number = next(numbers)
+        await _add(uow, tenant, builders.mapping("src_1", f"A{number}"), builders.mapping("src_2", f"A{number}"))
+
+    expected = sorted(mappings, key=_id, reverse=True)
+    await check_both_ways(fetch, expected, _id)
+    await check_inserts(fetch, insert, expected, _id)

@@ -1,0 +1,271 @@
+"""A file whose headers say nothing, from the run that stops for it to the files that go through by themselves."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.kernel.tenancy import Tenant
+from tests.flows.bench import Bench, bench
+from tests.http.client import Answer
+
+pytestmark = pytest.mark.asyncio
+HEAD = "Zorb,Quix,Flim,Drub,Grum\n"
+FIRST = (HEAD + "fjell,ashen,19.50,31,x\nskog,birchen,20,32,y\n").encode()
+SECOND = (HEAD + "fjell,ashen,21.50,31,x\nskog,birchen,20,32,y\nelv,oaken,9,33,z\n").encode()
+EDITS: list[dict[str, Any]] = [
+    {"column": "Zorb", "field": "sku"},
+    {"position": 1, "field": "title"},
+    {"column": "Flim", "field": "cost", "settings": {"currency": "EUR"}},
+    {"column": "Drub", "field": "dimensions.width", "settings": {"unit": "inches"}},
+    {"position": 4, "column": "Grum", "field": None},
+]
+
+
+@pytest_asyncio.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Bench]:
+    """A workbench."""
+    async with bench(tmp_path) as made:
+        yield made
+
+
+async def _confirm(desk: Bench, id: str, *edits: dict[str, Any], **headers: str) -> Answer:
+    body = {"columns": list(edits)} if edits else None
+    return await desk.client.post(f"/v1/mappings/{id}/confirm", body, **headers)
+
+
+async def _mapping(desk: Bench, id: str) -> Any:
+    answer = await desk.client.get(f"/v1/mappings/{id}")
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+async def _asked(desk: Bench, content: bytes = FIRST) -> tuple[str, str]:
+    """A source whose file needs a mapping, and that mapping."""
+    run = await desk.read(content)
+    assert run["status"] == "needs_mapping"
+    return run["source"], run["mappings"][0]
+
+
+async def _tiers(desk: Bench, source: str) -> dict[str, tuple[str, str]]:
+    [mapping] = (await desk.client.get(f"/v1/sources/{source}/mappings")).json()["data"]
+    return {column["column"]: (column["field"], column["tier"]) for column in mapping["columns"]}
+
+
+async def _runs(desk: Bench, source: str) -> list[tuple[str, str]]:
+    runs = (await desk.client.get(f"/v1/sources/{source}/runs")).json()["data"]
+    return [(run["trigger"], run["status"]) for run in runs]
+
+
+async def test_from_headers_that_say_nothing_to_products(desk: Bench) -> None:
+    run = await desk.read(FIRST)
+    assert (run["status"], run["error"]["code"]) == ("needs_mapping", "mapping_required")
+    [id] = run["mappings"]
+    assert "Zorb, Quix, Flim" in run["error"]["message"] and id in run["error"]["message"]
+    assert [(column["header"], column["position"], column["sheet"]) for column in run["columns"]][:2] == [
+        ("Zorb", 0, None), ("Quix", 1, None),
+    ]  # fmt: skip
+    assert run["columns"][0] | {"field": None, "reason": "unknown"} == run["columns"][0]
+    assert run["stats"]["columns"] == 5 and 1 < run["stats"]["columns_unmapped"] <= 5
+
+    mapping = await _mapping(desk, id)
+    assert (mapping["status"], mapping["source"], "confirmed_at" in mapping) == ("proposed", run["source"], False)
+    assert mapping["headers"] == ["Zorb", "Quix", "Flim", "Drub", "Grum"]
+    assert mapping["samples"] == [["fjell", "ashen", "19.50", "31", "x"], ["skog", "birchen", "20", "32", "y"]]
+    assert {"column": "Zorb", "position": 0, "reason": "unknown"} in mapping["unmapped"]
+
+    confirmed = await _confirm(desk, id, *EDITS)
+    assert confirmed.status == 200, confirmed.body
+    told = confirmed.json()
+    assert told["status"] == "confirmed" and told["confirmed_at"] == told["updated_at"]
+    assert [(c["column"], c["field"], c["settings"], c["tier"]) for c in told["columns"]] == [
+        ("Zorb", "sku", {}, "person"),
+        ("Quix", "title", {}, "person"),
+        ("Flim", "cost", {"currency": "eur"}, "person"),
+        ("Drub", "dimensions.width", {"unit": "in"}, "person"),
+    ]
+    assert told["unmapped"] == [{"column": "Grum", "position": 4, "reason": "ignored"}]
+
+    assert (await desk.newest(run["source"]))["trigger"] == "mapping"
+    await desk.worked(run["source"])
+    replay = await desk.newest(run["source"])
+    assert (replay["status"], replay["mappings"]) == ("succeeded", [id])
+    assert [(column["field"], column["reason"]) for column in replay["columns"]] == [
+        ("sku", None), ("title", None), ("cost", None), ("dimensions.width", None), (None, "ignored"),
+    ]  # fmt: skip
+    assert replay["stats"]["products_created"] == 2 and replay["stats"]["columns_unmapped"] == 1
+    assert [data["title"] for data in await desk.data()] == ["ashen", "birchen"]
+    [product] = (await desk.client.get("/v1/products?limit=1")).json()["data"]
+    [variant] = product["variants"]
+    assert variant["offers"][0]["currency"] == "eur" and variant["data"]["dimensions"]["width"]["given"]["unit"] == "in"
+
+
+async def test_the_next_file_of_these_headers_goes_through_by_itself(desk: Bench) -> None:
+    source, id = await _asked(desk)
+    await _confirm(desk, id, *EDITS)
+    await desk.worked(source)
+    run = await desk.read(SECOND, source)
+    assert (run["status"], run["trigger"], run["mappings"]) == ("succeeded", "upload", [id])
+    assert run["stats"]["products_created"] == 1 and run["stats"]["unchanged"] == 1
+    assert await _mapping(desk, id) == (await _confirm(desk, id)).json(), "confirmed ones stay as they are"
+    assert await _runs(desk, source) == [("upload", "succeeded"), ("mapping", "succeeded"), ("upload", "needs_mapping")]
+
+
+async def test_another_source_of_the_organisation_has_learned(desk: Bench) -> None:
+    source, id = await _asked(desk)
+    await _confirm(desk, id, *EDITS)
+    await desk.worked(source)
+    other = await desk.read(SECOND)
+    assert other["status"] == "succeeded" and other["source"] != source
+    assert await _tiers(desk, other["source"]) == {
+        "Zorb": ("sku", "learned"), "Quix": ("title", "learned"), "Flim": ("cost", "learned"),
+        "Drub": ("dimensions.width", "learned"),
+    }  # fmt: skip
+    [product] = (await desk.client.get(f"/v1/products?source={other['source']}&limit=1")).json()["data"]
+    assert product["variants"][0]["offers"][0]["currency"] == "usd", "a currency is the source's own"
+
+
+async def test_a_column_more_does_not_ask_again(desk: Bench) -> None:
+    source, id = await _asked(desk)
+    await _confirm(desk, id, *EDITS)
+    await desk.worked(source)
+    wider = b"New,Zorb,Quix,Flim,Drub,Grum\n1st,elv,oaken,9,33,z\n2nd,hav,elmen,9,33,z\n"
+    run = await desk.read(wider, source)
+    assert run["status"] == "succeeded" and run["mappings"] != [id]
+    assert {c["header"]: c["field"] for c in run["columns"]} | {"New": None} == {
+        "New": None, "Zorb": "sku", "Quix": "title", "Flim": "cost", "Drub": "dimensions.width", "Grum": None,
+    }  # fmt: skip
+
+
+async def test_another_organisation_and_mode_see_and_learn_nothing(desk: Bench) -> None:
+    source, id = await _asked(desk)
+    await _confirm(desk, id, *EDITS)
+    await desk.worked(source)
+    organisation = (await desk.world.organisation()).id
+    for tenant in (Tenant(organisation, True), Tenant(desk.tenant.org, False)):
+        stranger = Bench(desk.world, await desk.world.client(tenant), tenant)
+        assert (await stranger.client.get(f"/v1/mappings/{id}")).status == 404
+        assert (await stranger.client.get(f"/v1/sources/{source}/mappings")).status == 404
+        assert (await _confirm(stranger, id)).status == 404
+        assert (await stranger.read(FIRST))["status"] == "needs_mapping"
+    assert (await _mapping(desk, id))["status"] == "confirmed"
+
+
+async def test_confirming_twice_starts_one_run(desk: Bench) -> None:
+    source, id = await _asked(desk)
+    first = await _confirm(desk, id, *EDITS, idempotency_key="once")
+    again = await _confirm(desk, id, *EDITS, idempotency_key="once")
+    assert again.headers["idempotent-replayed"] == "true" and again.body == first.body
+    assert (await _confirm(desk, id)).json() == first.json(), "confirmed as it is: nothing to do"
+    blocked = await _confirm(desk, id, {"position": 4, "field": "tags"})
+    assert (blocked.status, blocked.code) == (409, "conflict"), "the run of the first is open"
+    await desk.worked(source)
+    assert (await _confirm(desk, id, *EDITS)).json() == first.json()
+    assert await _runs(desk, source) == [("mapping", "succeeded"), ("upload", "needs_mapping")]
+    corrected = await _confirm(desk, id, {"position": 4, "field": "tags"})
+    assert corrected.status == 200 and corrected.json()["columns"][4]["field"] == "tags"
+    await desk.worked(source)
+    assert (await _runs(desk, source))[0] == ("mapping", "succeeded")
+    assert [data["tags"] for data in await desk.data()] == [["x"], ["y"]]
+
+
+async def test_a_dry_run_confirms_nothing(desk: Bench) -> None:
+    source, id = await _asked(desk)
+    before = await _mapping(desk, id)
+    would = await _confirm(desk, id, *EDITS, service_dry_run="true")
+    assert would.status == 200 and would.json()["status"] == "confirmed"
+    told = (await _confirm(desk, id, *EDITS, service_dry_run="explain")).json()
+    assert [(change["object"], change["action"]) for change in told["changes"]] == [
+        ("mapping", "update"), ("run", "create"),
+    ]  # fmt: skip
+    assert [job["kind"] for job in told["jobs"]] == ["runs.execute"]
+    assert await _mapping(desk, id) == before
+    assert await _runs(desk, source) == [("upload", "needs_mapping")]
+
+
+async def test_confirmed_and_queued_are_one_transaction(desk: Bench) -> None:
+    """Whoever dies after the answer has lost nothing; whoever is refused has confirmed nothing."""
+    source, id = await _asked(desk)
+    assert (await _confirm(desk, id, *EDITS)).status == 200
+    stored = await desk.rows(
+        "SELECT m.xmin::text = r.xmin::text AND r.xmin::text = j.xmin::text FROM mappings m "
+        "JOIN runs r ON r.source = m.source AND r.trigger = 'mapping' JOIN jobs j ON j.key = r.id WHERE m.id = %s", id
+    )  # fmt: skip
+    assert stored == [(True,)]
+    await desk.worked(source)
+    audited = await desk.rows("SELECT count(*) FROM audit_entries WHERE target_id = %s", id)
+    assert audited == [(1,)]
+    refused, other = await _asked(desk, b"Wibble,Wobble\nfjell,ashen\nskog,birchen\n")
+    await desk.rows_changed("UPDATE sources SET status = 'paused' WHERE id = %s", refused)
+    assert (await _confirm(desk, other, {"position": 0, "field": "sku"})).status == 409
+    assert (await _mapping(desk, other))["status"] == "proposed"
+
+
+async def test_what_cannot_be_is_refused_with_reasons(desk: Bench) -> None:
+    _, id = await _asked(desk, b"Zorb,Quix,Zorb\nfjell,ashen,11\nskog,birchen,12\n")
+    unknown = await _confirm(desk, id, {"position": 0, "field": "skuu"}, {"column": "Quixx", "field": "title"})
+    assert (unknown.status, unknown.faults) == (400, {("columns.1.column", "invalid_value")})
+    assert "`Quix`" in unknown.json()["errors"][0]["detail"]
+    field = await _confirm(desk, id, {"position": 0, "field": "skuu"})
+    assert (field.status, field.faults) == (400, {("columns.0.field", "invalid_value")})
+    assert "`sku`" in field.json()["errors"][0]["detail"]
+    twice = await _confirm(desk, id, {"column": "Zorb", "field": "sku"})
+    assert (twice.status, twice.faults) == (400, {("columns.0.position", "required")})
+    setting = await _confirm(desk, id, {"position": 0, "field": "weight", "settings": {"unit": "stone", "x": "y"}})
+    assert setting.faults == {
+        ("columns.0.settings.unit", "invalid_value"), ("columns.0.settings.x", "unknown_field"),
+    }  # fmt: skip
+    repeated = await _confirm(desk, id, {"position": 0, "field": "sku"}, {"position": 2, "field": "sku"})
+    assert repeated.status == 422 and "sku: `Zorb` (position 0), `Zorb` (position 2)" in repeated.json()["detail"]
+    keyless = await _confirm(desk, id, {"position": 0, "field": "brand"})
+    assert keyless.status == 422 and "sku" in keyless.json()["detail"]
+    beyond = await _confirm(desk, id, {"position": 3, "field": "sku"})
+    assert beyond.faults == {("columns.0.position", "too_large")}
+    closed = await _confirm(desk, id, {"position": 0, "field": "sku", "unit": "in"})
+    assert closed.faults == {("columns.0.unit", "unknown_field")}
+    assert (await _mapping(desk, id))["status"] == "proposed"
+
+
+async def test_replaying_reads_what_is_kept(desk: Bench) -> None:
+    source, id = await _asked(desk)
+    run = await desk.client.post(f"/v1/sources/{source}/replay")
+    assert (run.status, run.json()["trigger"], run.json()["status"]) == (202, "replay", "queued")
+    assert (await desk.client.post(f"/v1/sources/{source}/replay")).status == 409, "a run is open"
+    await desk.worked(source)
+    assert (await desk.newest(source))["status"] == "needs_mapping"
+    await _confirm(desk, id, *EDITS)
+    await desk.worked(source)
+    before = await desk.kept()
+    await desk.client.post(f"/v1/sources/{source}/replay")
+    await desk.worked(source)
+    assert (await desk.newest(source))["stats"]["unchanged"] == 2 and await desk.kept() == before
+    empty = await desk.source("file")
+    nothing = await desk.client.post(f"/v1/sources/{empty}/replay")
+    assert (nothing.status, nothing.code) == (409, "conflict")
+
+
+async def test_pushed_records_are_replayed_as_records(desk: Bench) -> None:
+    source = await desk.source("push")
+    record = {"product": {"external_id": "A1", "title": "Chair"}, "variants": [{"external_id": "A1-1"}]}
+    await desk.client.post(f"/v1/sources/{source}/records", {"records": [record], "complete": True})
+    await desk.worked(source)
+    before = await desk.kept()
+    assert (await desk.client.post(f"/v1/sources/{source}/replay")).status == 202
+    await desk.worked(source)
+    assert (await _runs(desk, source))[0] == ("replay", "succeeded") and await desk.kept() == before
+    assert (await desk.newest(source))["columns"] == []
+
+
+async def test_a_stock_sheet_that_needed_a_mapping_is_taken_as_one(desk: Bench) -> None:
+    source = await desk.source("file", config={"currency": "usd"})
+    assert (await desk.read(b"SKU,Title,Price\nfjell,Ash chair,10\n", source))["status"] == "succeeded"
+    sheet = await desk.read(b"Zorb,Quix\nfjell,7\nskog,8\n", source)
+    assert sheet["status"] == "needs_mapping"
+    edits = [{"position": 0, "field": "sku"}, {"position": 1, "field": "quantity", "settings": {"location": "NJ"}}]
+    assert (await _confirm(desk, sheet["mappings"][0], *edits)).status == 200
+    await desk.worked(source)
+    run = await desk.newest(source)
+    assert (run["status"], run["stream"], run["stats"]["offers_created"]) == ("succeeded", "stock", 1)
+    assert len(await desk.data()) == 1, "the catalogue is not replaced by a stock sheet"

@@ -1,0 +1,160 @@
+"""What a person's edits make of a mapping (domain/mappings/confirming.py) and which settings columns may have."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.columns.settings import LONGEST, read_settings, understood
+from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingTier
+from domain.kernel.errors import InvalidRequest, Unprocessable
+from domain.mappings.confirming import CUT, FIELDS, confirm
+from domain.mappings.model import ColumnEdit, SourceMapping, confirmed
+from domain.ingestion.vocabulary.fields import is_field
+from tests.support import builders
+
+USD = FeedSettings("usd")
+LATER = builders.MOMENT + timedelta(minutes=1)
+
+
+def _mapping(*headers: str, **changes: Any) -> SourceMapping:
+    return builders.mapping("src_1", *headers, **changes)
+
+
+def _confirmed(mapping: SourceMapping, *edits: ColumnEdit, settings: FeedSettings = USD) -> SourceMapping:
+    return confirm(mapping, edits, settings, LATER)
+
+
+def _faults(mapping: SourceMapping, *edits: ColumnEdit) -> set[tuple[str, str]]:
+    with pytest.raises(InvalidRequest) as refused:
+        _confirmed(mapping, *edits)
+    return {(fault.field, fault.code) for fault in refused.value.fields}
+
+
+def test_as_it_is() -> None:
+    mapping = _mapping("SKU", "Zorb")
+    after = _confirmed(mapping)
+    assert (after.status, after.confirmed_at, after.updated_at) == ("confirmed", LATER, LATER)
+    assert (after.columns, after.unmapped) == (mapping.columns, mapping.unmapped)
+    assert confirm(after, (), USD, LATER + timedelta(days=1)) == after, "nothing new was said"
+    assert confirmed(mapping, after).after == {"status": "confirmed"}
+
+
+def test_the_audit_entry_tells_the_columns_that_changed() -> None:
+    mapping = _mapping("SKU", "Zorb", "Flim")
+    change = confirmed(mapping, _confirmed(mapping, ColumnEdit("title", 1)))
+    assert change.before == {"status": "proposed", "columns": [{"position": 1, "column": "Zorb", "field": None}]}
+    assert [(one["column"], one["field"], one["tier"]) for one in change.after["columns"]] == [
+        ("Zorb", "title", "person")
+    ]
+
+
+def test_a_column_that_is_not_to_be_read() -> None:
+    after = _confirmed(_mapping("SKU", "Zorb"), ColumnEdit("title", 1), ColumnEdit(None, 0))
+    assert [(c.position, c.field, c.tier) for c in after.columns] == [(1, "title", MappingTier.PERSON)]
+    assert [(u.position, u.reason) for u in after.unmapped] == [(0, "ignored")]
+
+
+def test_settings_stay_while_the_field_does() -> None:
+    mapping = _mapping(
+        "SKU", "W", columns=(Column(0, "SKU", "sku", {}), Column(1, "W", "dimensions.width", {"unit": "cm"}))
+    )
+    assert dict(_confirmed(mapping, ColumnEdit("dimensions.width", 1)).columns[1].settings) == {"unit": "cm"}
+    other = _confirmed(mapping, ColumnEdit("dimensions.depth", 1), settings=FeedSettings())
+    assert dict(other.columns[1].settings) == {}, "nothing proves a unit"
+    given = _confirmed(mapping, ColumnEdit("dimensions.width", 1, settings={"unit": "Inches"}))
+    assert dict(given.columns[1].settings) == {"unit": "in"}
+
+
+def test_what_samples_prove_is_added_to_what_a_person_says() -> None:
+    mapping = _mapping("SKU", "W", "P", samples=(("a", "31", "1.234,50"), ("b", "30", "1.000,00")))
+    edits = ColumnEdit("dimensions.width", 1), ColumnEdit("cost", 2), ColumnEdit("sku", 0)
+    after = _confirmed(mapping, *edits)
+    assert [dict(c.settings) for c in after.columns] == [{}, {"unit": "in", "unit_by": "market"}, {}]
+    said = _confirmed(mapping, ColumnEdit("cost", 2, settings={"decimal": "dot"}))
+    assert dict(said.columns[1].settings) == {"decimal": "dot"}
+    shown = _mapping("SKU", "W", samples=(("a", "31 cm"), ("b", "30"), ("c", f"9 mm and much more{CUT}")))
+    assert dict(_confirmed(shown, ColumnEdit("dimensions.width", 1)).columns[1].settings) == {
+        "unit": "cm", "unit_by": "column",
+    }  # fmt: skip
+
+
+def test_columns_are_named_by_position_or_exact_header() -> None:
+    mapping = _mapping("SKU", "Zorb", "Zorb", "")
+    assert _confirmed(mapping, ColumnEdit("title", column="SKU"), ColumnEdit("sku", 1)).columns[0].field == "title"
+    assert _faults(mapping, ColumnEdit("title", column="Zorb")) == {("columns.0.position", "required")}
+    assert _faults(mapping, ColumnEdit("title", column="zorb")) == {("columns.0.column", "invalid_value")}
+    assert _faults(mapping, ColumnEdit("title")) == {("columns.0.column", "required")}
+    assert _faults(mapping, ColumnEdit("title", 4)) == {("columns.0.position", "too_large")}
+    assert _faults(mapping, ColumnEdit("title", 1, "SKU")) == {("columns.0.column", "invalid_value")}
+    assert _faults(mapping, ColumnEdit("title", 1), ColumnEdit("brand", 1, "Zorb")) == {("columns.1", "duplicate")}
+    assert _confirmed(mapping, ColumnEdit("title", column="")).columns[1].position == 3
+
+
+@pytest.mark.parametrize(
+    "field", ["skuu", "", "ignore", "dimensions", "dimensions.girth", "cartons.1.colour", "SKU", "x" * 200]
+)
+def test_fields_that_there_are_not(field: str) -> None:
+    if is_field(field) and field != "ignore":
+        assert _confirmed(_mapping("SKU", "Zorb"), ColumnEdit(field, 1)).columns[1].field == field
+        return
+    assert _faults(_mapping("SKU", "Zorb"), ColumnEdit(field, 1)) == {("columns.0.field", "invalid_value")}
+
+
+def test_the_closest_fields_are_named() -> None:
+    for wrong, right in (("width", "dimensions.width"), ("titel", "title"), ("color", "colour"), ("qty", "quantity")):
+        with pytest.raises(InvalidRequest, match=f"`{right}`"):
+            _confirmed(_mapping("SKU", "Zorb"), ColumnEdit(wrong, 1))
+
+
+def test_fields_that_one_column_alone_can_be() -> None:
+    mapping = _mapping("SKU", "Zorb", "Flim")
+    with pytest.raises(Unprocessable, match=r"sku: `SKU` \(position 0\), `Zorb` \(position 1\)"):
+        _confirmed(mapping, ColumnEdit("sku", 1))
+    at = [ColumnEdit("quantity", n, settings={"location": place}) for n, place in ((1, "NJ"), (2, "CA"))]
+    assert len(_confirmed(mapping, *at).columns) == 3
+    with pytest.raises(Unprocessable):
+        _confirmed(mapping, *(ColumnEdit("quantity", n, settings={"location": "NJ"}) for n in (1, 2)))
+    assert len(_confirmed(mapping, ColumnEdit("media", 1), ColumnEdit("media", 2)).columns) == 3
+
+
+def test_a_run_must_be_able_to_go_by_it() -> None:
+    with pytest.raises(Unprocessable, match="sku, variant_key"):
+        _confirmed(_mapping("SKU", "Zorb"), ColumnEdit(None, 0))
+    stock = FeedSettings("usd", stream="stock")
+    with pytest.raises(Unprocessable, match="quantity"):
+        _confirmed(_mapping("SKU", "Zorb"), settings=stock)
+    assert _confirmed(_mapping("SKU", "Zorb"), ColumnEdit("quantity", 1), settings=stock).status == "confirmed"
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_field_that_is_offered_has_a_reader(field: str) -> None:
+    """And reads whatever good settings it has."""
+    good = {"unit": "kg" if field.endswith("weight") else "days" if field == "lead_time_days" else "in", "order": "dmy" if field.endswith("eta") else "wdh",
+            "location": "NJ", "currency": "usd", "decimal": "comma", "price_code": "A", "fallback": "1", "alternative": "yes"}  # fmt: skip
+    assert is_field(field)
+    settings, faults = read_settings(field, {name: good[name] for name in understood(field)}, {})
+    assert not faults
+    mapping = HeaderMapping(("SKU", "Zorb"), (Column(0, "SKU", "sku", {}), Column(1, "Zorb", field, settings)), ())
+    assert compile_plan(mapping, USD).product_key(["A1", "x"]) in ("A1", "x")
+
+
+@pytest.mark.parametrize(
+    ("field", "settings"),
+    [
+        ("cost", {"currency": "zzz"}), ("cost", {"decimal": "point"}), ("cost", {"unit": "in"}), ("sku", {"unit": "in"}),
+        ("weight", {"unit": "in"}), ("dimensions", {"unit": "kg"}), ("dimensions", {"order": "wwd"}), ("dimensions", {"order": "xyz"}),
+        ("dimensions.width", {"order": "wdh"}), ("incoming.0.eta", {"order": "ymd"}), ("lead_time_days", {"unit": "months"}),
+        ("quantity", {"location": " "}), ("cost", {"price_code": ""}), ("sku", {"fallback": "first"}), ("cost", {"location": "x" * (LONGEST + 1)}),
+    ],
+)  # fmt: skip
+def test_settings_that_no_reader_understands(field: str, settings: dict[str, str]) -> None:
+    read, faults = read_settings(field, settings, {})
+    assert read == {} and [fault.name for fault in faults] == list(settings)
+
+
+def test_what_a_column_has_may_be_given_back() -> None:
+    proposed = {"unit": "in", "unit_by": "market"}
+    assert read_settings("dimensions.width", proposed, proposed) == (proposed, [])
+    assert len(read_settings("dimensions.width", proposed, {})[1]) == 1
