@@ -1,0 +1,319 @@
+"""Which words of a dimension string belong to which figure, and which figures belong together.
+
+    string   := scope*
+    scope    := [name [":"]] clause (stop clause)*
+    clause   := sequence | label [":" | "="] measure | measure label
+    sequence := sided (join sided)+                     `80 W x 60 D x 40 H`, `W 80 x D 60`, `30" x 20" x 40"`
+    sided    := axis measure | measure [axis]           axes stand before their figures or behind them, one way a scope
+    name     := words that are no label                 `Table:`, `OVERALL`, `Reclined:`; without a colon only between sizes
+
+What stands between two figures is parted once: what ends the first, what joins them, what names or labels the second.
+"""
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from domain.ingestion.values.labels import ARM, GENERAL_ENDS, SEAT, Label, NO_LABEL, is_bound, is_lower, label_of, name_role, words_in
+from domain.ingestion.values.lengths import Measure, same_length, unit_named
+from domain.ingestion.values.scan import JOIN, MEASURE, OTHER, UNREAD, WORDS, Scan, Token
+
+_HARD: Final = frozenset(";|\n()")
+_REPEATED: Final = frozenset((WORDS, "(", "/", "=", ",", "|", "-"))
+_APART: Final = frozenset(";|\n")
+_COLONS: Final = (":", "=")
+_FIRST: Final = re.compile(r"[^\W\d_]+")
+_LAST: Final = re.compile(r"[^\W\d_]+$")
+
+
+@dataclass(slots=True)
+class Item:
+    """One measure with what its words say of it; `joined` that it goes on the sequence of the one before it."""
+
+    measure: Measure
+    said: str
+    label: Label = NO_LABEL
+    joined: bool = False
+    bound: bool = False
+    """Whether `max` or `up to` stands before it."""
+
+
+@dataclass(slots=True)
+class Scope:
+    """The figures below one name: sequences of sides, seat measures, largest figures, and what is of something else."""
+
+    name: str = ""
+    role: str = "whole"
+    start: int = 0
+    sequences: list[list[Item]] = field(default_factory=list)
+    extras: list[Item] = field(default_factory=list)
+    largest: list[Item] = field(default_factory=list)
+    nouns: list[Item] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Segment:
+    """Words between two stops; `closed` is the stop behind them, blank at the end of the gap."""
+
+    text: str
+    start: int
+    opened: str = ""
+    closed: str = ""
+
+
+@dataclass(slots=True)
+class _Gap:
+    """What stands between two measures, parted."""
+
+    left: str = ""
+    right: str = ""
+    name: str = ""
+    colon: bool = False
+    joined: bool = False
+    missing: bool = False
+    start: int = 0
+
+
+def _segments(scan: Scan, gap: list[Token]) -> list[_Segment]:
+    found: list[_Segment] = []
+    stop = ""
+    for at, token in enumerate(gap):
+        if token.kind != WORDS:
+            stop = token.kind
+            if found and not found[-1].closed:
+                found[-1].closed = stop
+            continue
+        if found and at and gap[at - 1].kind == WORDS:
+            found[-1].text = scan.text[found[-1].start : token.end]
+        else:
+            found.append(_Segment(scan.said(token, token), token.start, stop))
+    return found
+
+
+def _with_join(scan: Scan, gap: list[Token], first: bool, last: bool) -> _Gap:
+    """A gap with the sign between two sides: axes stand on either side of it."""
+    joins = [at for at, token in enumerate(gap) if token.kind == JOIN]
+    left = _segments(scan, gap[: joins[0]])
+    right = _segments(scan, gap[joins[-1] + 1 :])
+    # `80 x x 40`, `x 40` and `80 x`: a figure is missing.
+    missing = len(joins) > 1 or first or last
+    left_text = left[0].text if left and not first else ""
+    out = _Gap(left_text, right[-1].text if right and not last else "", joined=not first, missing=missing)
+    if out.right and not label_of(out.right).role:
+        out.right = ""
+    return out
+
+
+def _parted(text: str, behind: bool) -> tuple[str, str]:
+    """Words that stand between two figures, as what belongs to the first and what to the second; `behind`: axes follow."""
+    label = label_of(text)
+    head = _FIRST.match(text)
+    rest = text[head.end() :].strip(" .-_") if head else ""
+    if behind and head and rest and len(head[0]) <= 3 and label_of(head[0]).role == "side" and label.role != "side":
+        return head[0], rest
+    if behind and label.role:
+        return text, ""
+    return "", text
+
+
+def _without_join(scan: Scan, gap: list[Token], previous: Item | None, behind: bool) -> _Gap:
+    figure = max((at for at, token in enumerate(gap) if token.kind in (OTHER, UNREAD)), default=-1)
+    if figure >= 0:
+        # What stands before a weight or a power belongs to it.
+        return replace(_without_join(scan, gap[figure + 1 :], None, behind), joined=False)
+    segments = _segments(scan, gap)
+    out = _Gap(start=gap[-1].start if gap else 0)
+    out.joined = previous is not None and not segments and not any(t.kind in _HARD or t.kind in _COLONS for t in gap)
+    if not segments:
+        return out
+    out.colon = gap[-1].kind in _COLONS
+    touching = not segments[-1].closed or out.colon
+    adjacent = previous is not None and gap[0].kind == WORDS
+    open_side = behind and previous is not None and not previous.label.role
+    if adjacent and len(segments) == 1 and touching:
+        out.left, out.right = _parted(segments[0].text, open_side) if not out.colon or open_side else ("", segments[0].text)
+        if out.colon and not out.right:
+            out.left, out.right = "", segments[0].text
+    else:
+        out.left = segments[0].text if adjacent else ""
+        out.right = segments[-1].text if touching else ""
+    out.joined = not out.right and previous is not None and not any(t.kind in _HARD for t in gap)
+    _named(out, segments, adjacent, touching)
+    return out
+
+
+def _named(out: _Gap, segments: list[_Segment], adjacent: bool, touching: bool) -> None:
+    """Sort what stands before a figure into its label and the name of the thing it belongs to."""
+    before = segments[-2] if len(segments) > 1 and touching else None
+    label = label_of(out.right)
+    if out.right and not label.role:
+        out.name, out.right, out.start = out.right, "", segments[-1].start
+        return
+    if before is not None and label.role:
+        both = label_of(f"{before.text} {out.right}")
+        of_part = both.role == "other" or (both.role == "side" and both.side != label.side)
+        if of_part and before.closed in (":", ",") and not label_of(before.text).role:
+            out.right = f"{before.text} {out.right}"
+            out.left = "" if before is segments[0] else out.left
+            return
+        if before.closed == ":" and not label_of(before.text).role:
+            out.name, out.start, out.colon = before.text, before.start, True
+            out.left = "" if before is segments[0] and adjacent and not label_of(out.left).role else out.left
+            return
+    _detached(out, segments[-1])
+
+
+def _detached(out: _Gap, segment: _Segment) -> None:
+    """`TV bench W`: the letter is the axis, the words before it a name."""
+    last = _LAST.search(out.right)
+    if last is None or len(last[0]) > 1 or last.start() == 0:
+        return
+    head = out.right[: last.start()].rstrip(" -.,")
+    words = words_in(head)
+    if words and words[-1] not in SEAT and words[-1] not in ARM and words[-1] not in GENERAL_ENDS:
+        out.name, out.right, out.start = head, last[0], segment.start
+
+
+def _ended(item: Item, left: str, unread: list[str]) -> None:
+    """Give a measure the words behind it: its axis, a unit that stands behind the axis, or whose measure it is."""
+    if not left:
+        return
+    if item.measure.unit is None and (unit := next(filter(None, map(unit_named, words_in(left))), None)):
+        item.measure = replace(item.measure, unit=unit)
+    if item.label.role in ("side", "largest", "noun"):
+        return
+    label = label_of(left)
+    if label.role == "noun":
+        head = _FIRST.match(left)
+        first = label_of(head[0]) if head else NO_LABEL
+        label = first if first.role == "side" else label
+    elif not label.role and name_role(left) in ("part", "inner", "pose"):
+        label = Label("other")
+    elif not label.role and words_in(left)[:1] in (["round"], ["rond"], ["rund"], ["redondo"]):
+        label = Label("side", "diameter")
+    if label.role:
+        item.label, item.said = label, f"{item.said} {left}"
+
+
+@dataclass(slots=True)
+class Clauses:
+    """All scopes of a string, and what of it nobody can understand."""
+
+    scopes: list[Scope] = field(default_factory=lambda: [Scope()])
+    unread: list[str] = field(default_factory=list)
+    missing: bool = False
+    description: str = ""
+
+
+def _entered(found: Clauses, gap: _Gap, fresh: bool, apart: bool) -> Scope:
+    """The scope that a measure stands in, a new one when a name begins it; `apart`: a stop parts it from what was before."""
+    scope = found.scopes[-1]
+    if not gap.name:
+        if apart and scope.role in ("pose", "inner") and not gap.joined:
+            found.scopes.append(Scope())
+        return found.scopes[-1]
+    role = name_role(gap.name)
+    if fresh and not gap.colon and role in ("whole", "piece", "part"):
+        found.description = found.description or gap.name
+        return scope
+    if role == "whole" and fresh:
+        return scope
+    found.scopes.append(Scope(gap.name, role, gap.start))
+    return found.scopes[-1]
+
+
+def _put(scope: Scope, item: Item) -> None:
+    """Put a measure where its label says it belongs."""
+    label = item.label
+    if label.role in ("other", "largest", "noun") or (label.side or "").partition("_")[2] or label.side == "clearance":
+        target = {"largest": scope.largest, "noun": scope.nouns}.get(label.role, scope.extras)
+        target.append(item)
+        return
+    sides = {other.label.side for other in scope.sequences[-1]} if scope.sequences else set()
+    goes_on = bool(scope.sequences) and (
+        item.joined or (label.side is not None and label.side not in sides and None not in sides)
+    )
+    if goes_on:
+        scope.sequences[-1].append(item)
+    else:
+        scope.sequences.append([item])
+
+
+def _gap_of(scan: Scan, gap: list[Token], items: list[Item], last: bool, behind: bool) -> _Gap:
+    if any(token.kind == JOIN for token in gap):
+        return _with_join(scan, gap, not items, last)
+    return _without_join(scan, gap, items[-1] if items else None, behind)
+
+
+def _repeats(scan: Scan, between: list[Token], first: Token, second: Token) -> bool:
+    """Whether the second of two measures is the first once more, in another unit: `30"W (76 cm)`, `80 cm / 31.5"`."""
+    if len(between) > 3 or not between or any(token.kind not in _REPEATED for token in between):
+        return False
+    assert first.measure is not None
+    assert second.measure is not None
+    return second.measure.unit is not None and same_length(first.measure, second.measure, scan.unit)
+
+
+def _without_repeats(scan: Scan) -> list[Token]:
+    """The tokens without measures that only repeat the one before them, and without the brackets around those."""
+    kept: list[Token] = []
+    last = -1
+    for token in scan.tokens:
+        if token.kind == MEASURE:
+            if last >= 0 and _repeats(scan, kept[last + 1 :], kept[last], token):
+                continue
+            last = len(kept)
+        kept.append(token)
+    return kept
+
+
+def parted(scan: Scan) -> Clauses:
+    """The scopes of a scanned string."""
+    found = Clauses(unread=list(scan.unread))
+    scan.tokens = _without_repeats(scan)
+    places = [at for at, token in enumerate(scan.tokens) if token.kind == MEASURE]
+    items: list[Item] = []
+    scoped: list[tuple[Scope, Item]] = []
+    behind, begin = True, 0
+    for place in [*places, len(scan.tokens)]:
+        tokens = scan.tokens[begin:place]
+        last = place == len(scan.tokens)
+        gap = _gap_of(scan, tokens, items, last, behind)
+        begin = place + 1
+        found.missing = found.missing or gap.missing or (last and _dangling(tokens, items, gap))
+        if items:
+            _ended(items[-1], gap.left, found.unread)
+        if last:
+            if items and gap.right and not gap.colon and not items[-1].label.role:
+                _ended(items[-1], gap.right, found.unread)
+            break
+        measure = scan.tokens[place].measure
+        assert measure is not None
+        bound = not gap.colon and is_bound(gap.name)
+        item = Item(measure, gap.right or gap.name, label_of(gap.right) if gap.right else NO_LABEL, gap.joined, bound)
+        gap.name = "" if bound or not gap.colon and is_lower(gap.name) else gap.name
+        scope = _entered(found, gap, not items, any(token.kind in _APART for token in tokens))
+        if not gap.joined:
+            behind = not item.label.role
+        items.append(item)
+        scoped.append((scope, item))
+    _distribute(scoped)
+    return found
+
+
+def _distribute(scoped: list[tuple[Scope, Item]]) -> None:
+    """Put every measure into its scope, once the words behind it are known."""
+    previous: Scope | None = None
+    for scope, item in scoped:
+        if scope is not previous:
+            item.joined = False
+        if item.bound and item.label.role == "side":
+            item.label = replace(item.label, role="largest")
+        _put(scope, item)
+        previous = scope
+
+
+def _dangling(tokens: list[Token], items: list[Item], gap: _Gap) -> bool:
+    """Whether a string ends in a label whose figure is missing (`… Height:`)."""
+    kinds = [token.kind for token in tokens]
+    return bool(kinds) and kinds[-1] in _COLONS and OTHER not in kinds and UNREAD not in kinds

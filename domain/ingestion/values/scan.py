@@ -1,0 +1,279 @@
+"""The tokens of a dimension string: measures, words, the sign between two sides, stops; each figure ends in one of them.
+
+    token   := measure | words | join | stop | figure
+    measure := see `lengths`
+    join    := "x" | "*" | "×" | "by" | "mal" | "per" …      glued to its neighbours or not: `30WX`, `24inx36in`
+    stop    := "," | ";" | "|" | newline | "(" | ")" | ":" | "=" | "/" | "-"
+    figure  := number (unit of another kind | counted noun)   `100 kg`, `3 drawers`, `2-seat`, `(2PC/CTN)`, `E27`
+
+Brackets that hold no size of their own (a unit, an order of sides, a count, a leaf, a pose) are taken out beforehand.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from domain.ingestion.values.labels import LETTERS, NEUTRAL, SIDES, label_of, name_role, plain_word, side_word, words_in
+from domain.ingestion.values.lengths import Measure, measure_at, unit_named
+
+MEASURE: Final = "m"
+WORDS: Final = "w"
+JOIN: Final = "x"
+OTHER: Final = "o"
+UNREAD: Final = "?"
+COUNT: Final = "\x01"
+STOPS: Final = frozenset(",;|\n():=/-")
+
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['&/._-]+[^\W\d_]+)*+")
+_RUN: Final = re.compile(r"[^\W\d_]+")
+_NUMBER: Final = re.compile(r"\d|\.\d")
+_DIGITS: Final = re.compile(r"[\d.,/]+")
+_ALNUM: Final = re.compile(r"[\w-]*+")
+_AXES: Final = r"dia|diam|[wdhlbtpшгвд]"
+_AXIS_JOIN: Final = re.compile(rf"({_AXES})x", re.I)
+_JOIN_AXIS: Final = re.compile(rf"x({_AXES})", re.I)
+_JOIN_WORDS: Final = frozenset("by mal par por per auf op na".split())
+_AFTER_JOIN: Final = re.compile(rf"\s*+(?:\.?\d|(?:{_AXES})\W{{0,3}}\d)", re.I)
+_NEAR_NUMBER: Final = re.compile(r"[\s.:=]{0,4}\.?\d")
+_FOREIGN: Final = re.compile(
+    r"\s?(?:kg|kgs|lbs?|pounds?|ounces?|oz|gr?|grams?|%|°|v|volts?|watts?|kw|hz|mah|lm|lumens?|cu|cuft|cf|cbm|sq|sqft|gal|gallons?|"
+    r"lit(?:er|re)s?|ltr|liters?|years?|yr|days?|hours?|hrs?|gsm|dpi|k|c|f|m[²³]|cm[²³]|in[²³]|m[23](?!\d)|usd|eur)(?![^\W\d_])|\s?[²³%°$€£]",
+    re.I,
+)
+_HYPHENATED: Final = re.compile(r"-(?!in\b|inch|ft\b|feet|foot|cm\b|mm\b)[^\W\d_]{2,}", re.I)
+_NOUN: Final = re.compile(r"\s{0,2}([^\W\d_]{3,})", re.I)
+_COUNTED: Final = re.compile(
+    r"\s{0,2}(?:pcs?|pk|packs?|pieces?|ctns?|sets?|seats?|seaters?|pers(?:on(?:e?n|s)?)?|people|ea|pairs?|stk|stuck|x(?=\s+(?P<thing>[^\W\d_]{3,})))(?![^\W\d_])",
+    re.I,
+)
+_COUNT_AHEAD: Final = re.compile(r"(?:\b(?:of|nr|no|model|style|item|sku|art|qty|quantity|count|pack|von|de|van|x|version|ref)[.:]?\s?|#)$", re.I)
+_TOLERANCE: Final = re.compile(r"(?:\+\s?/\s?-|\+-|±)\s?$")
+_HEAD: Final = re.compile(r"([wdhl])(?=[^\W\d_]{3})", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token: its kind (a constant above, or the stop itself), where it stands, and the measure if it is one."""
+
+    kind: str
+    start: int
+    end: int
+    measure: Measure | None = None
+
+
+@dataclass(slots=True)
+class Scan:
+    """A folded text with its tokens, and what brackets and other figures said beside the sizes."""
+
+    text: str
+    tokens: list[Token] = field(default_factory=list)
+    unit: str | None = None
+    order: str = ""
+    asides: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    slashes: bool = True
+
+    def said(self, first: Token, last: Token) -> str:
+        """The text from one token to another."""
+        return self.text[first.start : last.end]
+
+
+def _follows(scan: Scan, kind: str) -> bool:
+    return bool(scan.tokens) and scan.tokens[-1].kind == kind
+
+
+def _add(scan: Scan, kind: str, start: int, end: int, measure: Measure | None = None) -> int:
+    scan.tokens.append(Token(kind, start, end, measure))
+    return end
+
+
+def _counts(scan: Scan, start: int, measure: Measure) -> bool:
+    """Whether a bare number counts things: `3 drawers`, `2-seat`, `set of 4`, `4 x chair`."""
+    text, end = scan.text, measure.end
+    if measure.value != measure.value.to_integral_value() or measure.value > 999 or measure.upper is not None:
+        return False
+    counted = _COUNTED.match(text, end)
+    if _HYPHENATED.match(text, end) or (counted and side_word(plain_word(counted["thing"] or "")) is None):
+        return True
+    if _COUNT_AHEAD.search(text, max(0, start - 12), start) and not _follows(scan, JOIN):
+        return True
+    noun = _NOUN.match(text, end)
+    if noun is None or _follows(scan, JOIN) or _follows(scan, ":"):
+        return False
+    word = plain_word(noun[1])
+    return side_word(word) is None and word not in NEUTRAL and unit_named(word) is None and not label_of(word).role
+
+
+def _number(scan: Scan, start: int) -> int:
+    """Take the number at `start`: a measure, or a figure of another kind."""
+    measure = measure_at(scan.text, start, scan.unit, scan.slashes)
+    if measure is None:
+        digits = _DIGITS.match(scan.text, start)
+        end = digits.end() if digits else start + 1
+        scan.unread.append(scan.text[start:end])
+        return _add(scan, UNREAD, start, end)
+    foreign = _FOREIGN.match(scan.text, measure.end)
+    if measure.unit is None and foreign and foreign[0].strip().lower() not in ("f",):
+        scan.asides.append(scan.text[start : foreign.end()].strip())
+        return _add(scan, OTHER, start, foreign.end())
+    if _TOLERANCE.search(scan.text, max(0, start - 6), start):
+        return measure.end
+    if measure.unit is None and _counts(scan, start, measure):
+        if scan.tokens and scan.tokens[-1].kind == WORDS:
+            return measure.end
+        return _add(scan, WORDS, start, measure.end)
+    return _add(scan, MEASURE, start, measure.end, measure)
+
+
+def _axis_ahead(scan: Scan, run: str, end: int) -> bool:
+    """Whether letters stand right before a number and are its axis, not the head of a code such as `E27`."""
+    low = plain_word(run)
+    return low in LETTERS or low in SIDES or low in ("x", "шт")
+
+
+def _glued_run(scan: Scan, start: int, end: int) -> int | None:
+    """Letters that belong to the measures beside them: `30WX20`, `24x`, `xW60`, `71"HSTOOL`; None for other words."""
+    run = scan.text[start:end]
+    if run in ("x", "X"):
+        return _add(scan, JOIN, start, end)
+    if both := _AXIS_JOIN.fullmatch(run):
+        if _AFTER_JOIN.match(scan.text, end) or _follows(scan, MEASURE):
+            _add(scan, WORDS, start, start + len(both[1]))
+            return _add(scan, JOIN, end - 1, end)
+    elif (both := _JOIN_AXIS.fullmatch(run)) and _NEAR_NUMBER.match(scan.text, end):
+        _add(scan, JOIN, start, start + 1)
+        return _add(scan, WORDS, start + 1, end)
+    elif run[:1] in "xX" and scan.text[end : end + 1].isdigit() is False and _follows(scan, MEASURE) and label_of(run[1:]).role:
+        _add(scan, JOIN, start, start + 1)
+        return _add(scan, WORDS, start + 1, end)
+    if _follows(scan, MEASURE) and scan.tokens[-1].end == start and (head := _HEAD.match(run)) and not label_of(run).role:
+        _add(scan, WORDS, start, start + len(head[1]))
+        _add(scan, ",", start + 1, start + 1)
+        return _add(scan, WORDS, start + 1, end)
+    return None
+
+
+def _letters(scan: Scan, start: int) -> int:
+    """Take the word at `start`, with what runs together with it taken apart."""
+    text = scan.text
+    run = _RUN.match(text, start)
+    assert run is not None
+    end = run.end()
+    glued = _glued_run(scan, start, end)
+    if glued is not None:
+        return glued
+    if text[end : end + 1].isdigit() and not _axis_ahead(scan, run[0], end):
+        code = _ALNUM.match(text, end)
+        whole = text[start : code.end()] if code else run[0]
+        if not re.search(r"\dx\d", whole, re.I):
+            return _add(scan, WORDS, start, start + len(whole))
+    if run[0].lower() in _JOIN_WORDS and scan.tokens and _AFTER_JOIN.match(text, end):
+        return _add(scan, JOIN, start, end)
+    if not text[end : end + 1].isdigit() and (word := _WORD.match(text, start)) and not text[word.end() : word.end() + 1].isdigit():
+        end = word.end()
+    return _add(scan, WORDS, start, end)
+
+
+def _mark(scan: Scan, at: int) -> None:
+    """A mark of inches or feet that stands behind its axis (`57H"`): the unit of the measure before, if it has none."""
+    for place in range(len(scan.tokens) - 1, max(-1, len(scan.tokens) - 4), -1):
+        token = scan.tokens[place]
+        if token.measure is not None:
+            if token.measure.unit is None:
+                unit = unit_named(scan.text[at])
+                measure = Measure(token.measure.value, unit, token.measure.end, token.measure.choices, token.measure.other)
+                scan.tokens[place] = Token(MEASURE, token.start, token.end, measure)
+            return
+        if token.kind != WORDS:
+            return
+
+
+def tokenise(scan: Scan) -> Scan:
+    """Fill `scan.tokens` from its text, in time by its length."""
+    text, position, size = scan.text, 0, len(scan.text)
+    while position < size:
+        char = text[position]
+        if char.isspace() and char != "\n":
+            position += 1
+        elif _NUMBER.match(text, position):
+            position = _number(scan, position)
+        elif char.isalpha():
+            position = _letters(scan, position)
+        elif char == COUNT:
+            position = text.find(COUNT, position + 1) + 1 or size
+        elif char in "x*":
+            position = _add(scan, JOIN, position, position + 1)
+        else:
+            if char in STOPS:
+                _add(scan, char, position, position + 1)
+            elif char in "\"'":
+                _mark(scan, position)
+            position += 1
+    return scan
+
+
+_BRACKET: Final = re.compile(r"\(([^()]*)\)")
+_BARE_COUNT: Final = re.compile(r"\s*(?:x\s*)?(\d{1,3})\s*(?:x|pcs?\.?|pieces?|stk|stück)?\s*|\s*set of (\d{1,3})\s*", re.I)
+_ALL_COUNTS: Final = re.compile(r"[\s\d]*\d\s*(?:pcs?|pk|sets?|pieces?)?\s*/\s*(?:ctn|carton|box|pack)\.?\s*", re.I)
+_LEAF: Final = re.compile(r"leaf|leaves|\d\s*\+|\+\s*\d|auszug|rallonge|extension", re.I)
+_AXIS_WORD: Final = r"[wdhlbtp]|dia|[^\W\d_]{4,12}"
+_ORDER: Final = re.compile(
+    rf"(?<![^\W_])({_AXIS_WORD})\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD})(?:\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD}))?(?![^\W_])", re.I
+)
+_GLUED_ORDER: Final = re.compile(r"(?<![^\W_])([wdhlbtp])x?([wdhlbtp])x?([wdhlbtp])(?=\s{0,2}[):])", re.I)
+_TRAILING_LEAF: Final = re.compile(
+    r"(?:\+|\bwith|\bw/|\band|\bplus)\s{0,2}(?:\(?\d\)?\s{0,2}x?\s{0,2})?\d[\d ./-]{0,9}\s{0,2}(?:\"|in\.?|inch|cm|mm)?\s{0,2}-?(?:leaf|leaves)\b", re.I
+)
+_NOT_AFTER: Final = frozenset("0123456789\"'")
+
+
+def _initial(word: str) -> str | None:
+    """The letter of the side that a word or letter of an order names."""
+    low = plain_word(word)
+    if low in LETTERS:
+        return {"b": "w", "t": "d", "p": "d"}.get(low, low)
+    side = side_word(low)
+    return {"diameter": "o"}.get(side, side[0]) if side else None
+
+
+def _stated_order(scan: Scan) -> None:
+    """Take out an order of sides (`W x D x H:`, `(LxBxH)`, `Breite x Tiefe x Höhe`)."""
+    for pattern in (_ORDER, _GLUED_ORDER):
+        for match in pattern.finditer(scan.text):
+            letters = [_initial(word) for word in match.groups() if word]
+            before = scan.text[: match.start()].rstrip()[-1:]
+            if None in letters or len(set(letters)) != len(letters) or before in _NOT_AFTER and before:
+                continue
+            scan.order = "".join(filter(None, letters))
+            scan.text = f"{scan.text[: match.start()]} {scan.text[match.end() :]}"
+            return
+
+
+def _bracket(scan: Scan, match: re.Match[str]) -> str:
+    """What to read in place of a bracket: a count, nothing, its words, or the bracket as it is."""
+    inside = match[1].strip(" .:")
+    if unit := unit_named(re.sub(r"^(?:in|all in|alle in|maße in|en)\s+(?=\w)", "", inside, flags=re.I)):
+        scan.unit = unit
+        return " "
+    if count := _BARE_COUNT.fullmatch(match[1]):
+        before = scan.text[: match.start()].rstrip()[-1:]
+        return f" {COUNT}{count[1] or count[2]}{COUNT} " if before not in _NOT_AFTER or not before else f"({match[1]})"
+    if _ALL_COUNTS.fullmatch(match[1]):
+        return " "
+    if not re.search(r"\d", inside):
+        return f" {inside} " if label_of(inside).role == "side" else " " if inside else " "
+    if _LEAF.search(inside) or name_role(inside) == "pose" or "up" in words_in(inside):
+        scan.asides.append(inside)
+        return " "
+    return match[0]
+
+
+def scanned(flat: str, unit: str | None) -> Scan:
+    """The tokens of a folded text; `unit` is the column's."""
+    scan = Scan(flat, unit=unit)
+    _stated_order(scan)
+    scan.text = _BRACKET.sub(lambda match: _bracket(scan, match), scan.text)
+    scan.text = _TRAILING_LEAF.sub(lambda match: scan.asides.append(match[0]) or " ", scan.text)
+    slashed = re.search(r"\d[^\w/]*/\s*\d[^/x]*/\s*\d", scan.text)
+    scan.slashes = not slashed or bool(re.search(r"\d\W{0,3}[x*]\W{0,3}\d", scan.text, re.I))
+    return tokenise(scan)
