@@ -55,6 +55,8 @@ _FOLDS: Final = str.maketrans(_QUARTERS)
 _BRACKETS: Final = str.maketrans({**dict(zip("[]{}", "()()", strict=True)), "`": "'", "\xa0": " "})
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]")
 _DOUBLE: Final = re.compile(r"(?:''|\")(?:\s?(?:''|\"))*+")
+_ESCAPED: Final = re.compile(r"_x00[0-9a-fA-F]{2}_")
+"""Control characters as a spreadsheet's file spells them."""
 _ROUND: Final = re.compile(r"(?<![^\W\d_])[Øø](?![^\W\d_xX])|(?<=[\d\"'mM])[Øø](?![^\W\d_xX])")
 """The sign of a diameter, not the letter of `Højde`."""
 
@@ -89,6 +91,8 @@ def folded(text: str) -> str:
     else:
         flat = unicodedata.normalize("NFC", text).translate(_FOLDS)
         flat = _ROUND.sub(" dia ", flat) if "ø" in flat or "Ø" in flat else flat
+    if "_x" in flat:
+        flat = _ESCAPED.sub("", flat)
     return _DOUBLE.sub('"', _CONTROL.sub("", flat.translate(_BRACKETS)))
 
 

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from domain.ingestion.values.labels import ARM, GENERAL_ENDS, SEAT, Label, NO_LABEL, is_bound, is_lower, label_of, name_role, words_in
+from domain.ingestion.values.labels import ARM, GENERAL_ENDS, SEAT, Label, NO_LABEL, bound_of, label_of, name_role, words_in
 from domain.ingestion.values.lengths import Measure, same_length, unit_named
 from domain.ingestion.values.scan import JOIN, MEASURE, OTHER, UNREAD, WORDS, Scan, Token
 
@@ -34,8 +34,10 @@ class Item:
     said: str
     label: Label = NO_LABEL
     joined: bool = False
-    bound: bool = False
-    """Whether `max` or `up to` stands before it."""
+    blank: bool = False
+    """Whether nothing but a blank parts it from the figure before."""
+    bound: str = ""
+    """`largest` behind `max` or `up to`, `least` behind `min` or `from`."""
 
 
 @dataclass(slots=True)
@@ -138,15 +140,23 @@ def _without_join(scan: Scan, gap: list[Token], previous: Item | None, behind: b
         out.left = segments[0].text if adjacent else ""
         out.right = segments[-1].text if touching else ""
     out.joined = not out.right and previous is not None and not any(t.kind in _HARD for t in gap)
-    _named(out, segments, adjacent, touching)
+    _named(out, segments, not open_side, touching)
     return out
 
 
-def _named(out: _Gap, segments: list[_Segment], adjacent: bool, touching: bool) -> None:
-    """Sort what stands before a figure into its label and the name of the thing it belongs to."""
+def _named(out: _Gap, segments: list[_Segment], labelled: bool, touching: bool) -> None:
+    """Sort what stands before a figure into its label and the name of the thing it belongs to.
+
+    `labelled`: the figure before has its label, so that all the words are the next one's.
+    """
     before = segments[-2] if len(segments) > 1 and touching else None
     label = label_of(out.right)
     if out.right and not label.role:
+        # `Seat depth, chaise longue:`
+        whole = label_of(f"{before.text} {out.right}") if before and labelled and out.colon and before.closed == "," else NO_LABEL
+        if whole.role and before is not None:
+            out.right, out.left = f"{before.text} {out.right}", ""
+            return
         out.name, out.right, out.start = out.right, "", segments[-1].start
         return
     if before is not None and label.role:
@@ -158,7 +168,7 @@ def _named(out: _Gap, segments: list[_Segment], adjacent: bool, touching: bool) 
             return
         if before.closed == ":" and not label_of(before.text).role:
             out.name, out.start, out.colon = before.text, before.start, True
-            out.left = "" if before is segments[0] and adjacent and not label_of(out.left).role else out.left
+            out.left = "" if before is segments[0] and not label_of(out.left).role else out.left
             return
     _detached(out, segments[-1])
 
@@ -229,14 +239,18 @@ def _put(scope: Scope, item: Item) -> None:
         target = {"largest": scope.largest, "noun": scope.nouns}.get(label.role, scope.extras)
         target.append(item)
         return
-    sides = {other.label.side for other in scope.sequences[-1]} if scope.sequences else set()
-    goes_on = bool(scope.sequences) and (
-        item.joined or (label.side is not None and label.side not in sides and None not in sides)
-    )
-    if goes_on:
-        scope.sequences[-1].append(item)
-    else:
+    target = scope.sequences[-1] if item.joined and scope.sequences else None
+    if target is None and label.side is not None:
+        target = next((items for items in scope.sequences if _lacks(items, label.side)), None)
+    if target is None:
         scope.sequences.append([item])
+    else:
+        target.append(item)
+
+
+def _lacks(items: list[Item], side: str) -> bool:
+    """Whether a sequence of labelled figures has room for this side."""
+    return all(item.label.side not in (None, side) for item in items)
 
 
 def _gap_of(scan: Scan, gap: list[Token], items: list[Item], last: bool, behind: bool) -> _Gap:
@@ -254,13 +268,19 @@ def _repeats(scan: Scan, between: list[Token], first: Token, second: Token) -> b
     return second.measure.unit is not None and same_length(first.measure, second.measure, scan.unit)
 
 
+def _begins(tokens: list[Token], at: int) -> bool:
+    """Whether a measure is the first of a sequence."""
+    following = (token.kind for token in tokens[at + 1 : at + 4] if token.kind != WORDS)
+    return next(following, "") == JOIN
+
+
 def _without_repeats(scan: Scan) -> list[Token]:
     """The tokens without measures that only repeat the one before them, and without the brackets around those."""
     kept: list[Token] = []
     last = -1
-    for token in scan.tokens:
+    for at, token in enumerate(scan.tokens):
         if token.kind == MEASURE:
-            if last >= 0 and _repeats(scan, kept[last + 1 :], kept[last], token):
+            if last >= 0 and _repeats(scan, kept[last + 1 :], kept[last], token) and not _begins(scan.tokens, at):
                 continue
             last = len(kept)
         kept.append(token)
@@ -289,27 +309,38 @@ def parted(scan: Scan) -> Clauses:
             break
         measure = scan.tokens[place].measure
         assert measure is not None
-        bound = not gap.colon and is_bound(gap.name)
-        item = Item(measure, gap.right or gap.name, label_of(gap.right) if gap.right else NO_LABEL, gap.joined, bound)
-        gap.name = "" if bound or not gap.colon and is_lower(gap.name) else gap.name
+        bound = "" if gap.colon else bound_of(gap.name)
+        item = Item(measure, gap.right or gap.name, label_of(gap.right) if gap.right else NO_LABEL, gap.joined, not tokens, bound)
+        gap.name = "" if bound else gap.name
         scope = _entered(found, gap, not items, any(token.kind in _APART for token in tokens))
         if not gap.joined:
             behind = not item.label.role
         items.append(item)
         scoped.append((scope, item))
     _distribute(scoped)
+    if found.description and any(scope.role == "piece" for scope in found.scopes[1:]):
+        # Beside other things with their sizes, the words before the first size name the first thing.
+        found.scopes[0].name, found.scopes[0].role = found.description, name_role(found.description)
     return found
 
 
 def _distribute(scoped: list[tuple[Scope, Item]]) -> None:
-    """Put every measure into its scope, once the words behind it are known."""
-    previous: Scope | None = None
-    for scope, item in scoped:
+    """Put every measure into its scope, once the words behind it are known.
+
+    Seat measures behind a pose are of the piece; `min. 65 max. 85 cm height` says its side once.
+    """
+    previous = owner = None
+    for at, (scope, item) in enumerate(scoped):
         if scope is not previous:
             item.joined = False
-        if item.bound and item.label.role == "side":
+        if item.bound == "largest" and item.label.role == "side":
             item.label = replace(item.label, role="largest")
-        _put(scope, item)
+        following = scoped[at + 1][1] if at + 1 < len(scoped) else None
+        if item.bound == "least" and not item.label.role and following is not None and following.bound == "largest":
+            item.label = replace(following.label, role="side" if following.label.role else "")
+        owner = scope if scope.role not in ("pose", "inner") else owner
+        seat = item.label.role == "side" and (item.label.side or "").endswith(("t_height", "t_depth", "m_height"))
+        _put(owner if seat and owner is not None else scope, item)
         previous = scope
 
 

@@ -96,12 +96,15 @@ def _sided(reading: _Reading, items: list[Item]) -> list[Sided]:
         reading.tell(ProblemKind.CONFLICT, "mixes metric and imperial units")
     if own == {"ft"} and any(item.measure.unit is None and item.measure.value for item in items):
         reading.tell(ProblemKind.CONFLICT, "has figures beside feet that may be feet or inches")
-    found = []
-    for item, unit in zip(items, units, strict=True):
-        length = _length(reading, item, unit)
-        if length is not None:
-            found.append(Sided(length, item.label.side))
-    return found
+    if any(item.blank and item.label.side is None for item in items[1:]):
+        reading.tell(ProblemKind.CONFLICT, "parts its figures by blanks alone")
+    lengths = [_length(reading, item, unit) for item, unit in zip(items, units, strict=True)]
+    if None in lengths and all(item.label.side is None for item in items):
+        # Without letters the place says the side, and one place is empty.
+        if not reading.faults:
+            reading.tell(ProblemKind.UNREADABLE, "lacks a figure")
+        return []
+    return [Sided(length, item.label.side) for length, item in zip(lengths, items, strict=True) if length is not None]
 
 
 def _in_trade_order(items: list[Item]) -> bool:
@@ -197,7 +200,14 @@ def _of_scope(reading: _Reading, scope: Scope, kind: str) -> Dimensions:
     for items in sequences[1:]:
         _further(reading, sequences[0], items, target, kind)
     _largest(reading, scope, target)
+    if "width" not in target and any(_of_one_end(item) for item in scope.extras):
+        reading.tell(ProblemKind.CONFLICT, "states its width left and right apart")
     return target
+
+
+def _of_one_end(item: Item) -> bool:
+    words = set(words_in(item.said))
+    return bool(words & {"left", "right", "links", "rechts"}) and bool(words & {"width", "breite"}) and not words & SEAT
 
 
 def _unread(reading: _Reading, items: list[Item]) -> None:

@@ -269,17 +269,13 @@ def label_of(text: str) -> Label:
 
 
 @lru_cache(maxsize=4096)
-def is_bound(text: str) -> bool:
-    """Whether words only say that the figure behind them is the largest: `max.`, `up to`."""
-    words = words_in(text)
-    return bool(words) and set(words) <= _UPPER | {"up", "to"} | NEUTRAL and bool(set(words) & (_UPPER | {"up"}))
-
-
-@lru_cache(maxsize=4096)
-def is_lower(text: str) -> bool:
-    """Whether words only say that the figure behind them is the least: `min.`, `from`."""
-    words = words_in(text)
-    return bool(words) and set(words) <= _LOWER | NEUTRAL | {"from", "ab", "de", "von", "da", "desde", "vanaf"} and not set(words) <= NEUTRAL
+def bound_of(text: str) -> str:
+    """`largest` of words that only say so of the figure behind them (`max.`, `up to`), `least` of `min.`, `from`, else blank."""
+    words = set(words_in(text))
+    told = words - NEUTRAL - _GAPS | words & {"from", "de", "von"}
+    if told and told <= _UPPER | {"up"}:
+        return "largest"
+    return "least" if told and told <= _LOWER | {"from", "ab", "de", "von", "da", "desde", "vanaf"} else ""
 
 
 def of_a_part(text: str) -> bool:

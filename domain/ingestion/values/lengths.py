@@ -166,6 +166,11 @@ def _ranged(first: Measure, second: Measure) -> Measure:
     return Measure(first.value, unit, second.end, falls, first.other, second.value)
 
 
+def _botched(first: Decimal, second: Decimal) -> bool:
+    """Whether two figures with a slash may be a fraction gone wrong (`60/32`) rather than two figures."""
+    return second < first and second in (2, 4, 8, 16, 32, 64)
+
+
 def measure_at(text: str, position: int, unit: str | None = None, slashes: bool = True) -> Measure | None:
     """The length that starts at `position` of a folded text, or None; `unit` is the column's.
 
@@ -185,7 +190,7 @@ def measure_at(text: str, position: int, unit: str | None = None, slashes: bool 
         if same_length(first, second, unit):
             first = Measure(first.value, first.unit, second.end, first.choices, first.other)
         else:
-            choices = first.choices or first.unit is not None or second.value <= first.value
+            choices = first.choices or first.unit is not None or _botched(first.value, second.value)
             first = Measure(first.value, first.unit or second.unit, second.end, choices, first.other, second.value)
     return first
 

@@ -119,9 +119,8 @@ def _number(scan: Scan, start: int) -> int:
     if _TOLERANCE.search(scan.text, max(0, start - 6), start):
         return measure.end
     if measure.unit is None and _counts(scan, start, measure):
-        if scan.tokens and scan.tokens[-1].kind == WORDS:
-            return measure.end
-        return _add(scan, WORDS, start, measure.end)
+        noun = _HYPHENATED.match(scan.text, measure.end)
+        return _add(scan, WORDS, start, noun.end() if noun else measure.end)
     return _add(scan, MEASURE, start, measure.end, measure)
 
 
@@ -224,6 +223,9 @@ _GLUED_ORDER: Final = re.compile(r"(?<![^\W_])([wdhlbtp])x?([wdhlbtp])x?([wdhlbt
 _TRAILING_LEAF: Final = re.compile(
     r"(?:\+|\bwith|\bw/|\band|\bplus)\s{0,2}(?:\(?\d\)?\s{0,2}x?\s{0,2})?\d[\d ./-]{0,9}\s{0,2}(?:\"|in\.?|inch|cm|mm)?\s{0,2}-?(?:leaf|leaves)\b", re.I
 )
+_WITH: Final = re.compile(r"(?<![^\W_])w/(?=\s|[^\W\d_]{3})", re.I)
+_SLASH: Final = re.compile(r"(?<=[\w\"')])\s{0,3}/\s{0,3}(?=[\dWDHLBTwdhlbt])")
+_JOINS: Final = re.compile(r"(?<=[\d\"'\sa-zA-Z])[xX*](?=[\s\dWDHLBTwdhlbt])")
 _NOT_AFTER: Final = frozenset("0123456789\"'")
 
 
@@ -262,18 +264,29 @@ def _bracket(scan: Scan, match: re.Match[str]) -> str:
         return " "
     if not re.search(r"\d", inside):
         return f" {inside} " if label_of(inside).role == "side" else " " if inside else " "
-    if _LEAF.search(inside) or name_role(inside) == "pose" or "up" in words_in(inside):
+    if _LEAF.search(inside) or (":" not in inside and (name_role(inside) == "pose" or "up" in words_in(inside))):
         scan.asides.append(inside)
         return " "
     return match[0]
 
 
+def _twice(text: str) -> str:
+    """`text` with a bar for the slash that parts two statements of one size: `80 x 40 x 75 cm / 31 x 16 x 30 in`."""
+    for slash in _SLASH.finditer(text):
+        before, behind = (len(_JOINS.findall(part)) for part in (text[: slash.start()], text[slash.end() :]))
+        if before == behind and before:
+            return f"{text[: slash.start()]} | {text[slash.end() :]}"
+    return text
+
+
 def scanned(flat: str, unit: str | None) -> Scan:
     """The tokens of a folded text; `unit` is the column's."""
-    scan = Scan(flat, unit=unit)
+    scan = Scan(_WITH.sub("with ", flat) if "/" in flat else flat, unit=unit)
     _stated_order(scan)
     scan.text = _BRACKET.sub(lambda match: _bracket(scan, match), scan.text)
     scan.text = _TRAILING_LEAF.sub(lambda match: scan.asides.append(match[0]) or " ", scan.text)
+    if "/" in scan.text:
+        scan.text = _twice(scan.text)
     slashed = re.search(r"\d[^\w/]*/\s*\d[^/x]*/\s*\d", scan.text)
     scan.slashes = not slashed or bool(re.search(r"\d\W{0,3}[x*]\W{0,3}\d", scan.text, re.I))
     return tokenise(scan)

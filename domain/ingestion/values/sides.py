@@ -99,6 +99,9 @@ def _lettered(items: Sequence[Sided], kind: str) -> tuple[dict[str, Length], lis
     placed: dict[str, Length] = {}
     doubled: list[Length] = []
     long_side = _length_side(sides, kind)
+    if {"length", "width", "depth", "height"} <= set(sides):
+        # W, D and H win; the length that is left over is told.
+        items = [item for item in items if item.side != "length"]
     # L beside W and no D takes the width away from W; on beds and rugs L runs front to back and W stays.
     moved = "length" in sides and "width" in sides and "depth" not in sides and long_side == "width"
     for item in items:
