@@ -224,7 +224,7 @@ _TRAILING_LEAF: Final = re.compile(
     r"(?:\+|\bwith|\bw/|\band|\bplus)\s{0,2}(?:\(?\d\)?\s{0,2}x?\s{0,2})?\d[\d ./-]{0,9}\s{0,2}(?:\"|in\.?|inch|cm|mm)?\s{0,2}-?(?:leaf|leaves)\b", re.I
 )
 _WITH: Final = re.compile(r"(?<![^\W_])w/(?=\s|[^\W\d_]{3})", re.I)
-_SLASH: Final = re.compile(r"(?<=[\w\"')])\s{0,3}/\s{0,3}(?=[\dWDHLBTwdhlbt])")
+_SLASH: Final = re.compile(r"(?<=[a-zA-Z\"'])\s{0,3}/\s{0,3}(?=[\dWDHLBTwdhlbt])")
 _JOINS: Final = re.compile(r"(?<=[\d\"'\sa-zA-Z])[xX*](?=[\s\dWDHLBTwdhlbt])")
 _NOT_AFTER: Final = frozenset("0123456789\"'")
 
