@@ -14,7 +14,18 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from domain.ingestion.values.labels import ARM, GENERAL_ENDS, SEAT, Label, NO_LABEL, bound_of, label_of, name_role, words_in
+from domain.ingestion.values.labels import (
+    ARM,
+    GENERAL_ENDS,
+    NO_LABEL,
+    SEAT,
+    Label,
+    bound_of,
+    label_of,
+    name_role,
+    only_parts,
+    words_in,
+)
 from domain.ingestion.values.lengths import Measure, same_length, unit_named
 from domain.ingestion.values.scan import JOIN, MEASURE, OTHER, UNREAD, WORDS, Scan, Token
 
@@ -34,6 +45,8 @@ class Item:
     said: str
     label: Label = NO_LABEL
     joined: bool = False
+    at: int = 0
+    """Its place among the figures of the text."""
     blank: bool = False
     """Whether nothing but a blank parts it from the figure before."""
     bound: str = ""
@@ -51,6 +64,8 @@ class Scope:
     extras: list[Item] = field(default_factory=list)
     largest: list[Item] = field(default_factory=list)
     nouns: list[Item] = field(default_factory=list)
+    seen: list[str | None] = field(default_factory=list)
+    """The sides that stood before its figures so far, None for those behind them."""
 
 
 @dataclass(slots=True)
@@ -122,7 +137,10 @@ def _without_join(scan: Scan, gap: list[Token], previous: Item | None, behind: b
     figure = max((at for at, token in enumerate(gap) if token.kind in (OTHER, UNREAD)), default=-1)
     if figure >= 0:
         # What stands before a weight or a power belongs to it.
-        return replace(_without_join(scan, gap[figure + 1 :], None, behind), joined=False)
+        before = _segments(scan, gap[:figure])[:1] if previous is not None and gap[0].kind == WORDS else []
+        left = before[0].text if before and before[0].closed not in _COLONS else ""
+        left = left or (_parted(before[0].text, behind)[0] if before else "")
+        return replace(_without_join(scan, gap[figure + 1 :], None, behind), joined=False, left=left)
     segments = _segments(scan, gap)
     out = _Gap(start=gap[-1].start if gap else 0)
     out.joined = previous is not None and not segments and not any(t.kind in _HARD or t.kind in _COLONS for t in gap)
@@ -133,7 +151,9 @@ def _without_join(scan: Scan, gap: list[Token], previous: Item | None, behind: b
     adjacent = previous is not None and gap[0].kind == WORDS
     open_side = behind and previous is not None and not previous.label.role
     if adjacent and len(segments) == 1 and touching:
-        out.left, out.right = _parted(segments[0].text, open_side) if not out.colon or open_side else ("", segments[0].text)
+        out.left, out.right = (
+            _parted(segments[0].text, open_side) if not out.colon or open_side else ("", segments[0].text)
+        )
         if out.colon and not out.right:
             out.left, out.right = "", segments[0].text
     else:
@@ -153,7 +173,11 @@ def _named(out: _Gap, segments: list[_Segment], labelled: bool, touching: bool) 
     label = label_of(out.right)
     if out.right and not label.role:
         # `Seat depth, chaise longue:`
-        whole = label_of(f"{before.text} {out.right}") if before and labelled and out.colon and before.closed == "," else NO_LABEL
+        whole = (
+            label_of(f"{before.text} {out.right}")
+            if before and labelled and out.colon and before.closed == ","
+            else NO_LABEL
+        )
         if whole.role and before is not None:
             out.right, out.left = f"{before.text} {out.right}", ""
             return
@@ -161,8 +185,9 @@ def _named(out: _Gap, segments: list[_Segment], labelled: bool, touching: bool) 
         return
     if before is not None and label.role:
         both = label_of(f"{before.text} {out.right}")
-        of_part = both.role == "other" or (both.role == "side" and both.side != label.side)
-        if of_part and before.closed in (":", ",") and not label_of(before.text).role:
+        listed = before.closed == "," and out.colon and both.role == "other" and only_parts(before.text)
+        of_seat = before.closed in (":", ",") and both.role == "side" and both.side != label.side
+        if (listed or of_seat) and not label_of(before.text).role:
             out.right = f"{before.text} {out.right}"
             out.left = "" if before is segments[0] else out.left
             return
@@ -219,7 +244,9 @@ def _entered(found: Clauses, gap: _Gap, fresh: bool, apart: bool) -> Scope:
     """The scope that a measure stands in, a new one when a name begins it; `apart`: a stop parts it from what was before."""
     scope = found.scopes[-1]
     if not gap.name:
-        if apart and scope.role in ("pose", "inner") and not gap.joined:
+        side = label_of(gap.right).side
+        complete = side in scope.seen if side else len(scope.seen) > 2
+        if apart and complete and scope.role in ("pose", "inner") and not gap.joined:
             found.scopes.append(Scope())
         return found.scopes[-1]
     role = name_role(gap.name)
@@ -236,8 +263,7 @@ def _put(scope: Scope, item: Item) -> None:
     """Put a measure where its label says it belongs."""
     label = item.label
     if label.role in ("other", "largest", "noun") or (label.side or "").partition("_")[2] or label.side == "clearance":
-        target = {"largest": scope.largest, "noun": scope.nouns}.get(label.role, scope.extras)
-        target.append(item)
+        {"largest": scope.largest, "noun": scope.nouns}.get(label.role, scope.extras).append(item)
         return
     target = scope.sequences[-1] if item.joined and scope.sequences else None
     if target is None and label.side is not None:
@@ -310,12 +336,21 @@ def parted(scan: Scan) -> Clauses:
         measure = scan.tokens[place].measure
         assert measure is not None
         bound = "" if gap.colon else bound_of(gap.name)
-        item = Item(measure, gap.right or gap.name, label_of(gap.right) if gap.right else NO_LABEL, gap.joined, not tokens, bound)
+        item = Item(
+            measure,
+            gap.right or gap.name,
+            label_of(gap.right) if gap.right else NO_LABEL,
+            gap.joined,
+            len(items),
+            not tokens,
+            bound,
+        )
         gap.name = "" if bound else gap.name
         scope = _entered(found, gap, not items, any(token.kind in _APART for token in tokens))
         if not gap.joined:
             behind = not item.label.role
         items.append(item)
+        scope.seen.append(item.label.side)
         scoped.append((scope, item))
     _distribute(scoped)
     if found.description and any(scope.role == "piece" for scope in found.scopes[1:]):
@@ -338,6 +373,9 @@ def _distribute(scoped: list[tuple[Scope, Item]]) -> None:
         following = scoped[at + 1][1] if at + 1 < len(scoped) else None
         if item.bound == "least" and not item.label.role and following is not None and following.bound == "largest":
             item.label = replace(following.label, role="side" if following.label.role else "")
+        if item.label.role == "noun" and following is not None and following.joined and scoped[at + 1][0] is scope:
+            # `Table width 30 x depth 20`: the words before a sequence only say what it is of.
+            item.label = Label("side", item.label.side)
         owner = scope if scope.role not in ("pose", "inner") else owner
         seat = item.label.role == "side" and (item.label.side or "").endswith(("t_height", "t_depth", "m_height"))
         _put(owner if seat and owner is not None else scope, item)

@@ -28,12 +28,19 @@ _NUMERIC: Final = re.compile(
     r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:,?\s+\d{1,2}:\d{2}(?::\d{2})?(?:\s*[AaPp][Mm])?)?"
 )
 _OF: Final = r"(?:\s+(?:de|of|di|del))?"
-_DAY_MONTH: Final = re.compile(rf"(\d{{1,2}})(?:st|nd|rd|th|er|º|\.|e)?{_OF}[\s\-/.]+([^\W\d_]{{3,}})\.?{_OF}[\s\-/,.']+(\d{{4}}|\d{{2}})", re.I)
-_MONTH_DAY: Final = re.compile(r"([^\W\d_]{3,})\.?[\s\-/]+(\d{1,2})(?:st|nd|rd|th|er|\.)?[\s\-/,.']+(\d{4}|\d{2})", re.I)
+_DAY_MONTH: Final = re.compile(
+    rf"(\d{{1,2}})(?:st|nd|rd|th|er|º|\.|e)?{_OF}[\s\-/.]+([^\W\d_]{{3,}})\.?{_OF}[\s\-/,.']+(\d{{4}}|\d{{2}})", re.I
+)
+_MONTH_DAY: Final = re.compile(
+    r"([^\W\d_]{3,})\.?[\s\-/]+(\d{1,2})(?:st|nd|rd|th|er|\.)?[\s\-/,.']+(\d{4}|\d{2})", re.I
+)
 _YEAR_MONTH_DAY: Final = re.compile(r"(\d{4})[\s\-/]+([^\W\d_]{3,})\.?[\s\-/]+(\d{1,2})", re.I)
 _SERIAL: Final = re.compile(r"(\d{5})(?:\.\d+)?")
 _SHORT: Final = re.compile(r"(\d{1,2})[/.-](\d{1,2})\.?")
-_SHORT_NAMED: Final = re.compile(rf"(\d{{1,2}})(?:st|nd|rd|th|er|\.)?{_OF}[\s\-/]*([^\W\d_]{{3,}})\.?|([^\W\d_]{{3,}})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?", re.I)
+_SHORT_NAMED: Final = re.compile(
+    rf"(\d{{1,2}})(?:st|nd|rd|th|er|\.)?{_OF}[\s\-/]*([^\W\d_]{{3,}})\.?|([^\W\d_]{{3,}})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?",
+    re.I,
+)
 _AHEAD: Final = re.compile(
     r"^(?:(?:eta|etd|est\.?|estimated|due|expected|exp|arriv\w*|arrives?|avail\w*|verfügbar|lieferbar|erwartet|ab|am|le|el|il|op|on|by|from|date|"
     r"datum|ship\w*|back in stock|in stock|until|disponible|disponibile|beschikbaar|vanaf|dal|dès|d[eè]s le|mon|tues?|wed|thurs?|fri|sat|sun|monday|tuesday|"
@@ -73,13 +80,106 @@ _TERM: Final = re.compile(
     re.I,
 )
 _UNITS: Final = {
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours", "std", "stunde", "stunden", "heure", "heures", "hora", "horas", "uur", "uren", "ora", "ore"), "hours"),
-    **dict.fromkeys(("d", "day", "days", "tag", "tage", "tagen", "t", "jour", "jours", "j", "día", "días", "dia", "dias", "dag", "dagen", "giorno"), "days"),
-    **dict.fromkeys(("giorni", "gg", "werktag", "werktage", "werktagen", "arbeitstag", "arbeitstage", "arbeitstagen", "werkdag", "werkdagen"), "days"),
+    **dict.fromkeys(
+        (
+            "h",
+            "hr",
+            "hrs",
+            "hour",
+            "hours",
+            "std",
+            "stunde",
+            "stunden",
+            "heure",
+            "heures",
+            "hora",
+            "horas",
+            "uur",
+            "uren",
+            "ora",
+            "ore",
+        ),
+        "hours",
+    ),
+    **dict.fromkeys(
+        (
+            "d",
+            "day",
+            "days",
+            "tag",
+            "tage",
+            "tagen",
+            "t",
+            "jour",
+            "jours",
+            "j",
+            "día",
+            "días",
+            "dia",
+            "dias",
+            "dag",
+            "dagen",
+            "giorno",
+        ),
+        "days",
+    ),
+    **dict.fromkeys(
+        (
+            "giorni",
+            "gg",
+            "werktag",
+            "werktage",
+            "werktagen",
+            "arbeitstag",
+            "arbeitstage",
+            "arbeitstagen",
+            "werkdag",
+            "werkdagen",
+        ),
+        "days",
+    ),
     **dict.fromkeys(("bd", "wd", "dagar", "dage", "dager", "dni", "dzień", "kalendertage", "kalendertagen"), "days"),
-    **dict.fromkeys(("w", "wk", "wks", "week", "weeks", "woche", "wochen", "semaine", "semaines", "sem", "semana", "semanas", "weken"), "weeks"),
-    **dict.fromkeys(("settimana", "settimane", "sett", "veckor", "uger", "uker", "tygodnie", "tygodni", "kw0"), "weeks"),
-    **dict.fromkeys(("m", "mo", "mos", "month", "months", "monat", "monate", "monaten", "mois", "mes", "meses", "maand", "maanden", "mese", "mesi"), "months"),
+    **dict.fromkeys(
+        (
+            "w",
+            "wk",
+            "wks",
+            "week",
+            "weeks",
+            "woche",
+            "wochen",
+            "semaine",
+            "semaines",
+            "sem",
+            "semana",
+            "semanas",
+            "weken",
+        ),
+        "weeks",
+    ),
+    **dict.fromkeys(
+        ("settimana", "settimane", "sett", "veckor", "uger", "uker", "tygodnie", "tygodni", "kw0"), "weeks"
+    ),
+    **dict.fromkeys(
+        (
+            "m",
+            "mo",
+            "mos",
+            "month",
+            "months",
+            "monat",
+            "monate",
+            "monaten",
+            "mois",
+            "mes",
+            "meses",
+            "maand",
+            "maanden",
+            "mese",
+            "mesi",
+        ),
+        "months",
+    ),
 }
 _IDLE: Final = frozenset(
     "business working work calendar werk arbeits ouvrés ouvrables ouvré hábiles habiles laborables lavorativi lavorativo bus from order after "
@@ -140,7 +240,14 @@ def _named(text: str, given: str) -> Parsed[str] | None:
 
 def _next(month: int, day: int, today: date) -> str | None:
     """The next day of that name from `today` on."""
-    return next((found for year in (today.year, today.year + 1) if (found := _iso(year, month, day)) and found >= today.isoformat()), None)
+    return next(
+        (
+            found
+            for year in (today.year, today.year + 1)
+            if (found := _iso(year, month, day)) and found >= today.isoformat()
+        ),
+        None,
+    )
 
 
 def _without_year(text: str, given: str, order: str | None, today: date | None) -> Parsed[str] | None:

@@ -7,7 +7,7 @@ or named in a fault.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -28,6 +28,8 @@ _COUNT_IN_NAME: Final = re.compile(r"(?:(\d{1,3})\s*x?\s+(.+)|(.+?)\s*x\s?(\d{1,
 _COUNT_NEAR: Final = re.compile(rf"{COUNT}(\d{{1,3}}){COUNT}")
 _AROUND: Final = 60
 """Within how many characters before and behind a piece's name its count in brackets stands."""
+_ROUNDED: Final = 60
+"""Hundredths of an inch by which two statements of one side may differ."""
 _LEAF: Final = re.compile(r"leaf|leaves", re.I)
 
 
@@ -64,7 +66,9 @@ class _Reading:
         """Keep figures that are of something else as the vendor wrote them."""
         for item in items:
             upper = "" if item.measure.upper is None else f"-{item.measure.upper}"
-            self.extras.append(f"{item.said} {item.measure.value}{upper} {item.measure.unit or self.unit or ''}".strip())
+            self.extras.append(
+                f"{item.said} {item.measure.value}{upper} {item.measure.unit or self.unit or ''}".strip()
+            )
 
 
 def _units(reading: _Reading, items: list[Item]) -> list[str | None]:
@@ -181,7 +185,7 @@ def _largest(reading: _Reading, scope: Scope, target: Dimensions) -> None:
             reading.set_aside([item])
         elif (length := _length(reading, item, item.measure.unit or reading.unit)) is not None:
             reading.tell(ProblemKind.CONFLICT, f"states only the largest {side}")
-            target.setdefault(side, length)  # type: ignore[misc]
+            target.setdefault(side or "", length)  # type: ignore[misc]
 
 
 def _of_scope(reading: _Reading, scope: Scope, kind: str) -> Dimensions:
@@ -223,8 +227,13 @@ def _further(reading: _Reading, first: list[Item], items: list[Item], target: Di
         reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
         return
     found = _placed(reading, items, kind)
-    apart = [s for s, v in found.items() if s in target and abs(target[s]["hundredths_in"] - v["hundredths_in"]) > 60]  # type: ignore
-    if apart or "diameter" in {**target, **found} and {"width", "depth"} & {**target, **found}.keys():
+    before: dict[str, Length] = dict(target)  # type: ignore[arg-type]
+    later: dict[str, Length] = dict(found)  # type: ignore[arg-type]
+    apart = any(
+        abs(before[s]["hundredths_in"] - v["hundredths_in"]) > _ROUNDED for s, v in later.items() if s in before
+    )
+    named = before.keys() | later.keys()
+    if apart or ("diameter" in named and named & {"width", "depth"}):
         reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
         return
     for side, value in found.items():
@@ -249,6 +258,10 @@ def _by_noun(scopes: list[Scope]) -> list[Scope]:
     for scope in scopes:
         out.append(scope)
         nouns = list(dict.fromkeys(item.label.noun for item in scope.nouns))
+        if len(nouns) == 1 and scope.sequences and _lead(scope):
+            # `Sofa width: 84, depth: 38`: the thing is named once.
+            scope.sequences[0][:0] = [replace(item, label=Label("side", item.label.side)) for item in scope.nouns]
+            continue
         if not nouns or scope.sequences:
             scope.extras.extend(_no_side(item) for item in scope.nouns)
             continue
@@ -261,6 +274,13 @@ def _by_noun(scopes: list[Scope]) -> list[Scope]:
             else:
                 out.append(Scope(noun, "piece", sequences=[items]))
     return out
+
+
+def _lead(scope: Scope) -> bool:
+    """Whether the labels that name a thing stand before all plain ones and say other sides."""
+    plain = [item for items in scope.sequences for item in items]
+    sides = {item.label.side for item in scope.nouns}
+    return max(i.at for i in scope.nouns) < min(i.at for i in plain) and not sides & {i.label.side for i in plain}
 
 
 def _no_side(item: Item) -> Item:
@@ -279,7 +299,10 @@ def _filled(scope: Scope) -> bool:
 
 def _ranked(scopes: list[Scope]) -> tuple[list[Scope], list[Scope], list[Scope]]:
     """The scopes of the piece itself, those of its pieces, and those set aside."""
-    by_role = {role: [s for s in scopes if s.role == role and _filled(s)] for role in ("whole", "rest", "piece", "part", "pose", "inner")}
+    by_role = {
+        role: [s for s in scopes if s.role == role and _filled(s)]
+        for role in ("whole", "rest", "piece", "part", "pose", "inner")
+    }
     whole, rest, pieces, parts = by_role["whole"], by_role["rest"], by_role["piece"], by_role["part"]
     aside = by_role["pose"] + by_role["inner"]
     sized = [scope for scope in whole if scope.sequences]

@@ -29,7 +29,9 @@ _SIDE_WORDS: Final = {
 SIDES: Final = {word: side for side, words in _SIDE_WORDS.items() for word in words.split()}
 LETTERS: Final = {"w": "width", "d": "depth", "h": "height", "l": "length", "b": "width", "t": "depth", "p": "depth"}
 _LONG_ENOUGH: Final = 5
-_NO_SLIPS: Final = frozenset("large larger eight weight weights freight with lounge anchor anchors right light night bread alter".split())
+_NO_SLIPS: Final = frozenset(
+    "large larger eight weight weights freight with lounge anchor anchors right light night bread alter".split()
+)
 """Words by themselves that are one letter away from a side."""
 _ROOTS: Final = tuple(
     (root, SIDES[root])
@@ -51,7 +53,9 @@ NEUTRAL: Final = frozenset(
 )
 _LOWER: Final = frozenset("min minimum minimal mini mindest minimo minima closed upright lowest smallest".split())
 _UPPER: Final = frozenset("max maximum maximal maxi massimo massima maximo maxima highest largest upto".split())
-SEAT: Final = frozenset("seat seats seating sitz sitting asiento assise zit zitting seduta sitt sits sitte sede siedziska".split())
+SEAT: Final = frozenset(
+    "seat seats seating sitz sitting asiento assise zit zitting seduta sitt sits sitte sede siedziska".split()
+)
 ARM: Final = frozenset(
     "arm arms armrest armrests armlehne armlehnen armleuning brazo brazos accoudoir accoudoirs bracciolo braccioli "
     "apoyabrazos reposabrazos armstod".split()
@@ -70,7 +74,9 @@ _PARTS: Final = frozenset(
     "bulb lamp wattage watt glass mirror bezel lip edge border pile fringe recline reclining sleeper sleeping matress".split()
 )
 """Parts of a piece, and what else has a size that is not the piece's."""
-_THICKNESS: Final = frozenset("thickness thick dicke starke epaisseur espesor grosor dikte spessore diagonal tykkelse grubosc".split())
+_THICKNESS: Final = frozenset(
+    "thickness thick dicke starke epaisseur espesor grosor dikte spessore diagonal tykkelse grubosc".split()
+)
 _NO_SIZE: Final = frozenset(
     "load weight gewicht peso poids capacity volume volumen tested rating supports holds charge carga belastbarkeit "
     "traglast tragkraft draagkracht belastung portata capacidad inhalt contenance max2 rated limit supported people persons "
@@ -180,7 +186,8 @@ def side_word(word: str) -> str | None:
 def _split_compound(word: str) -> tuple[str, str] | None:
     """A compound's first part and side (`sitzhohe` is `sitz` and height), or None."""
     return next(
-        ((word[: -len(root)].rstrip("s") or "", side) for root, side in _ROOTS if word.endswith(root) and word != root), None
+        ((word[: -len(root)].rstrip("s") or "", side) for root, side in _ROOTS if word.endswith(root) and word != root),
+        None,
     )
 
 
@@ -278,6 +285,11 @@ def bound_of(text: str) -> str:
     return "least" if told and told <= _LOWER | {"from", "ab", "de", "von", "da", "desde", "vanaf"} else ""
 
 
+def only_parts(text: str) -> bool:
+    """Whether a name says nothing but parts: `Frame`, `Drawer interior`."""
+    return set(words_in(text)) <= _PARTS | _GAPS | NEUTRAL
+
+
 def of_a_part(text: str) -> bool:
     """Whether a name is of a part, or of what is no size, whatever else it says."""
     return bool(set(words_in(text)) & (_PARTS | _NO_SIZE))
@@ -295,7 +307,9 @@ def name_role(text: str) -> str:
     if not told:
         return "whole"
     kinds = set(told)
-    if kinds & _STRONG_POSES or (kinds & _WEAK_POSES and (told[-1] in _WEAK_POSES or kinds <= _WEAK_POSES | {"when", "position"})):
+    if kinds & _STRONG_POSES or (
+        kinds & _WEAK_POSES and (told[-1] in _WEAK_POSES or kinds <= _WEAK_POSES | {"when", "position"})
+    ):
         return "pose"
     if "up" in kinds and re.search(r"\bup to\W*$", text, re.I):
         return "pose"

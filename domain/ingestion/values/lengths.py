@@ -1,9 +1,9 @@
 """One length: read exactly, kept as given, rounded once to hundredths of an inch.
 
-    length  := amount [unit] [inches]             5' 3", 5 ft 3 in, 62,1 cm
-    measure := length [("-" | "to" | "bis" | "à" …) length]   a range: its first bound
-             | length ("/" length)+               the same in another unit, or closed and extended, or a choice (told)
-    cell    := [words] measure [words | "(" measure ")"]      every figure in the cell is used, confirmed or told
+length  := amount [unit] [inches]             5' 3", 5 ft 3 in, 62,1 cm
+measure := length [("-" | "to" | "bis" | "à" …) length]   a range: its first bound
+         | length ("/" length)+               the same in another unit, or closed and extended, or a choice (told)
+cell    := [words] measure [words | "(" measure ")"]      every figure in the cell is used, confirmed or told
 """
 
 import re
@@ -28,10 +28,17 @@ INCHES: Final[dict[str, Fraction]] = {
     "m": Fraction(5000, 127),
 }
 _SPELLED: Final[dict[str, str]] = {
-    **dict.fromkeys(('"', "in", "inch", "inches", "zoll", "pulgada", "pulgadas", "pouce", "pouces", "inh", "duim"), "in"),
-    **dict.fromkeys(("ins", "inchs", "inche", "pollice", "pollici", "plg", "pulg", "tum", "tommer", "cal", "cali", "дюйм"), "in"),
+    **dict.fromkeys(
+        ('"', "in", "inch", "inches", "zoll", "pulgada", "pulgadas", "pouce", "pouces", "inh", "duim"), "in"
+    ),
+    **dict.fromkeys(
+        ("ins", "inchs", "inche", "pollice", "pollici", "plg", "pulg", "tum", "tommer", "cal", "cali", "дюйм"), "in"
+    ),
     **dict.fromkeys(("дюйма", "дюймов", "polegada", "polegadas", "inc"), "in"),
-    **dict.fromkeys(("'", "ft", "feet", "foot", "fuss", "fuß", "pie", "pies", "fot", "pied", "pieds", "piede", "piedi", "voet"), "ft"),
+    **dict.fromkeys(
+        ("'", "ft", "feet", "foot", "fuss", "fuß", "pie", "pies", "fot", "pied", "pieds", "piede", "piedi", "voet"),
+        "ft",
+    ),
     **dict.fromkeys(("мм", "millimetri", "millimetro", "millimètre", "millimètres", "mms"), "mm"),
     **dict.fromkeys(("см", "centimetri", "centimètre", "centimètres", "sentimeter", "centymetrów"), "cm"),
     **dict.fromkeys(("м", "metri", "mètre", "mètres"), "m"),
@@ -60,6 +67,8 @@ _SAME_WITHIN: Final = 60
 """Hundredths of an inch by which two statements of one length may differ: one of them was rounded."""
 METRIC: Final = ("mm", "cm", "m")
 MAX_HUNDREDTHS: Final = 10_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A length found in a folded text: `unit` None when none stands beside it; `end` is where it stops.
@@ -167,8 +176,8 @@ def _ranged(first: Measure, second: Measure) -> Measure:
 
 
 def _botched(first: Decimal, second: Decimal) -> bool:
-    """Whether two figures with a slash may be a fraction gone wrong (`60/32`) rather than two figures."""
-    return second < first and second in (2, 4, 8, 16, 32, 64)
+    """Whether two figures with a slash may be a fraction gone wrong (`60/32`, `1/3`) rather than two figures."""
+    return second in (2, 4, 8, 16, 32, 64) if second < first else second <= 16
 
 
 def measure_at(text: str, position: int, unit: str | None = None, slashes: bool = True) -> Measure | None:

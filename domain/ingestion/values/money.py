@@ -107,7 +107,10 @@ _TAX: Final = re.compile(
     r"(?P<after>\s{0,2}(?:inclu\w*|incl\.?|inbegriffen|compris\w*|excl\w*\.?|esclus\w*|aparte))?[)]?",
     re.I,
 )
-_LEAST: Final = re.compile(r"^\W*(?:from|ab|desde|starting (?:at|from)|as low as|à partir de|a partir de|vanaf|von|da|od|fra|från|от|dès|a partire da)\b\.?\s*+", re.I)
+_LEAST: Final = re.compile(
+    r"^\W*(?:from|ab|desde|starting (?:at|from)|as low as|à partir de|a partir de|vanaf|von|da|od|fra|från|от|dès|a partire da)\b\.?\s*+",
+    re.I,
+)
 _LABEL: Final = re.compile(r"^[+]?\s*[^\W\d_][^\W\d_ .()/-]{0,60}(?: [^\W\d_]{1,20}){0,5}\s?[:=]\s*+", re.I)
 _WORDS: Final = frozenset(
     "only nur now jetzt price preis prix precio prezzo prijs pris cena цена rrp msrp srp map imap uvp vk ek pvp pvr sale our net netto "
@@ -230,7 +233,12 @@ def _priced(text: str, found: re.Match[str], bare: str, currency: str | None, de
     if number is None:
         return unreadable(text, "can be read as two amounts; set the source's decimal mark")
     bracketed = before.strip().startswith("(") and after.strip().endswith(")")
-    if bracketed or before.strip().endswith(tuple(_MINUS)) or before.strip().startswith(tuple(_MINUS)) or after.strip()[:1] in (*_MINUS,):
+    if (
+        bracketed
+        or before.strip().endswith(tuple(_MINUS))
+        or before.strip().startswith(tuple(_MINUS))
+        or after.strip()[:1] in (*_MINUS,)
+    ):
         return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero") if number else NOTHING
     minor = minor_units(number, chosen)
     return Parsed(Price(minor, chosen)) if minor else NOTHING
@@ -271,7 +279,11 @@ def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -
     notes: list[str] = []
     bare, pack = _pack(given)
     for tax in _TAX.finditer(bare):
-        if tax["without"] or (tax["after"] or "").strip().lower().startswith(("ex", "es", "ap")) or re.search(r"\bht", tax[0], re.I):
+        if (
+            tax["without"]
+            or (tax["after"] or "").strip().lower().startswith(("ex", "es", "ap"))
+            or re.search(r"\bht", tax[0], re.I)
+        ):
             notes.append("is a price without tax")
         bare = f"{bare[: tax.start()]} {bare[tax.end() :]}"
         break

@@ -1,12 +1,12 @@
 """What only rugs have: sizes in feet and inches, shapes, constructions, where they may lie.
 
-    size     := side ["w" | "l"] join side [confirm] [shape] | side shape | shape side        one side of round and square rugs
-    side     := feet ["-"] inches | feet "." inches | inches | metric | bare
-    feet     := digits ("'" | "ft" | "feet");  inches := digits [fraction] ('"' | "in")      5'3", 5'-3", 5.3', 5-3
-    bare     := digits                       to 15 feet, above 20 inches, beyond 144 perhaps centimetres: told
-    metric   := decimal ("cm" | "mm" | "m")  the unit may stand once, behind the last side
-    confirm  := the same size in another unit, in brackets or behind a slash; another size is told
-    shape    := a word of SHAPES in six languages; "sample", "swatch", "custom" are no size of the rug: told
+size     := side ["w" | "l"] join side [confirm] [shape] | side shape | shape side        one side of round and square rugs
+side     := feet ["-"] inches | feet "." inches | inches | metric | bare
+feet     := digits ("'" | "ft" | "feet");  inches := digits [fraction] ('"' | "in")      5'3", 5'-3", 5.3', 5-3
+bare     := digits                       to 15 feet, above 20 inches, beyond 144 perhaps centimetres: told
+metric   := decimal ("cm" | "mm" | "m")  the unit may stand once, behind the last side
+confirm  := the same size in another unit, in brackets or behind a slash; another size is told
+shape    := a word of SHAPES in six languages; "sample", "swatch", "custom" are no size of the rug: told
 """
 
 import re
@@ -27,15 +27,29 @@ SHAPES: Final = (
     (re.compile(r"\bhearth\b", re.I), "hearth"),
     (re.compile(r"\b(?:cow|sheep|calf)?[ -]?(?:hide|skin)\b|\banimal\b|\bpelt\b", re.I), "animal"),
     (re.compile(r"octagon(?:al)?|\boct\b", re.I), "octagon"),
-    (re.compile(r"runner|\brnr\b|(?<=\d)\s?rnr\b|läufer|\bpasillo\b|\bpasillera\b|\bcouloir\b|\bloper\b|\bpassatoia\b", re.I), "runner"),
+    (
+        re.compile(
+            r"runner|\brnr\b|(?<=\d)\s?rnr\b|läufer|\bpasillo\b|\bpasillera\b|\bcouloir\b|\bloper\b|\bpassatoia\b", re.I
+        ),
+        "runner",
+    ),
     (re.compile(r"(?:\b|(?<=\d))(?:oval[eo]?|ovaal|ovl|ov)\b", re.I), "oval"),
     (re.compile(r"(?:\b|(?<=\d))(?:square|sqr|sq)\b|quadrat|cuadrad|\bcarr[ée]e?\b|\bvierkant", re.I), "square"),
-    (re.compile(r"(?:\b|(?<=\d))(?:round|rnd|rd|ro|circle|circular)\b|(?:\b|(?<=\d))rund\w{0,2}\b|redond|\bronde?\b|rotond|(?:\b|(?<=\d))dia(?:m|meter)?\b|kreis", re.I), "round"),
+    (
+        re.compile(
+            r"(?:\b|(?<=\d))(?:round|rnd|rd|ro|circle|circular)\b|(?:\b|(?<=\d))rund\w{0,2}\b|redond|\bronde?\b|rotond|(?:\b|(?<=\d))dia(?:m|meter)?\b|kreis",
+            re.I,
+        ),
+        "round",
+    ),
     (
         re.compile(r"\b(?:heart|he|kidney|star|scalloped?|irregular|freeform|shaped|wedge|novelty|blob)\b", re.I),
         "irregular",
     ),
-    (re.compile(r"\brect(?:ang(?:le|ular))?\b|rechteck|rectángul|rechthoek|rettangol|rectangulaire", re.I), "rectangle"),
+    (
+        re.compile(r"\brect(?:ang(?:le|ular))?\b|rechteck|rectángul|rechthoek|rettangol|rectangulaire", re.I),
+        "rectangle",
+    ),
 )
 CONSTRUCTIONS: Final = (
     (re.compile(r"hand[ -]?knot|knüpf|anudad", re.I), "hand_knotted"),
@@ -246,7 +260,9 @@ def _told_rest(text: str, flat: str, read: Parsed[RugSize], start: int, end: int
     if read.value is None or read.faults:
         return read
     rest = f"{flat[:start]} | {flat[end:]}"
-    found = [read.value.dimensions[side]["hundredths_in"] for side in ("width", "depth") if side in read.value.dimensions]  # type: ignore[literal-required]
+    found = [
+        read.value.dimensions[side]["hundredths_in"] for side in ("width", "depth") if side in read.value.dimensions
+    ]
     metric = _metric_pair(rest)
     if metric and len(found) == 2:
         pair = (metric[0]["hundredths_in"], metric[1]["hundredths_in"])
@@ -292,7 +308,11 @@ def parse_rug_size(text: str, unit: str | None = None) -> Parsed[RugSize]:
     shape = shape_in(flat)
     if unit in ("cm", "mm", "m", "in") and (bare := _BARE_PAIR.fullmatch(flat)):
         sides = [length(Decimal(number.replace(",", ".")), unit) for number in bare.groups()]
-        return Parsed(_sized(sides[0], sides[1], shape)) if all(s["hundredths_in"] for s in sides) else unreadable(text, "is no size of a rug")
+        return (
+            Parsed(_sized(sides[0], sides[1], shape))
+            if all(s["hundredths_in"] for s in sides)
+            else unreadable(text, "is no size of a rug")
+        )
     return _found_size(text, flat, shape)
 
 

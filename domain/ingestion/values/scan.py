@@ -11,6 +11,7 @@ Brackets that hold no size of their own (a unit, an order of sides, a count, a l
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from domain.ingestion.values.labels import LETTERS, NEUTRAL, SIDES, label_of, name_role, plain_word, side_word, words_in
@@ -28,6 +29,7 @@ _WORD: Final = re.compile(r"[^\W\d_]+(?:['&/._-]+[^\W\d_]+)*+")
 _RUN: Final = re.compile(r"[^\W\d_]+")
 _NUMBER: Final = re.compile(r"\d|\.\d")
 _DIGITS: Final = re.compile(r"[\d.,/]+")
+_MEASURED_CODE: Final = re.compile(r"\d(?:[\"']|cm|mm|in|ft)$", re.I)
 _ALNUM: Final = re.compile(r"[\w-]*+")
 _AXES: Final = r"dia|diam|[wdhlbtpшгвд]"
 _AXIS_JOIN: Final = re.compile(rf"({_AXES})x", re.I)
@@ -46,7 +48,9 @@ _COUNTED: Final = re.compile(
     r"\s{0,2}(?:pcs?|pk|packs?|pieces?|ctns?|sets?|seats?|seaters?|pers(?:on(?:e?n|s)?)?|people|ea|pairs?|stk|stuck|x(?=\s+(?P<thing>[^\W\d_]{3,})))(?![^\W\d_])",
     re.I,
 )
-_COUNT_AHEAD: Final = re.compile(r"(?:\b(?:of|nr|no|model|style|item|sku|art|qty|quantity|count|pack|von|de|van|x|version|ref)[.:]?\s?|#)$", re.I)
+_COUNT_AHEAD: Final = re.compile(
+    r"(?:\b(?:of|nr|no|model|style|item|sku|art|qty|quantity|count|pack|von|de|van|x|version|ref)[.:]?\s?|#)$", re.I
+)
 _TOLERANCE: Final = re.compile(r"(?:\+\s?/\s?-|\+-|±)\s?$")
 _HEAD: Final = re.compile(r"([wdhl])(?=[^\W\d_]{3})", re.I)
 
@@ -97,6 +101,11 @@ def _counts(scan: Scan, start: int, measure: Measure) -> bool:
         return True
     if _COUNT_AHEAD.search(text, max(0, start - 12), start) and not _follows(scan, JOIN):
         return True
+    if _follows(scan, WORDS):
+        before = scan.said(scan.tokens[-1], scan.tokens[-1])
+        # `Depth 12 nch` has a unit misspelt; the letter of `w 2 drawers` is a word.
+        if len(before) > 1 and label_of(before).role == "side":
+            return False
     noun = _NOUN.match(text, end)
     if noun is None or _follows(scan, JOIN) or _follows(scan, ":"):
         return False
@@ -113,7 +122,7 @@ def _number(scan: Scan, start: int) -> int:
         scan.unread.append(scan.text[start:end])
         return _add(scan, UNREAD, start, end)
     foreign = _FOREIGN.match(scan.text, measure.end)
-    if measure.unit is None and foreign and foreign[0].strip().lower() not in ("f",):
+    if measure.unit is None and foreign and foreign[0].strip().lower() != "f":
         scan.asides.append(scan.text[start : foreign.end()].strip())
         return _add(scan, OTHER, start, foreign.end())
     if _TOLERANCE.search(scan.text, max(0, start - 6), start):
@@ -127,7 +136,7 @@ def _number(scan: Scan, start: int) -> int:
 def _axis_ahead(scan: Scan, run: str, end: int) -> bool:
     """Whether letters stand right before a number and are its axis, not the head of a code such as `E27`."""
     low = plain_word(run)
-    return low in LETTERS or low in SIDES or low in ("x", "шт")
+    return low in LETTERS or low == "x" or label_of(low).role == "side"
 
 
 def _glued_run(scan: Scan, start: int, end: int) -> int | None:
@@ -135,17 +144,24 @@ def _glued_run(scan: Scan, start: int, end: int) -> int | None:
     run = scan.text[start:end]
     if run in ("x", "X"):
         return _add(scan, JOIN, start, end)
-    if both := _AXIS_JOIN.fullmatch(run):
-        if _AFTER_JOIN.match(scan.text, end) or _follows(scan, MEASURE):
-            _add(scan, WORDS, start, start + len(both[1]))
-            return _add(scan, JOIN, end - 1, end)
-    elif (both := _JOIN_AXIS.fullmatch(run)) and _NEAR_NUMBER.match(scan.text, end):
+    both = _AXIS_JOIN.fullmatch(run)
+    if both and (_AFTER_JOIN.match(scan.text, end) or _follows(scan, MEASURE)):
+        _add(scan, WORDS, start, start + len(both[1]))
+        return _add(scan, JOIN, end - 1, end)
+    if (_JOIN_AXIS.fullmatch(run) and _NEAR_NUMBER.match(scan.text, end)) or (
+        run[:1] in "xX"
+        and not scan.text[end : end + 1].isdigit()
+        and _follows(scan, MEASURE)
+        and label_of(run[1:]).role
+    ):
         _add(scan, JOIN, start, start + 1)
         return _add(scan, WORDS, start + 1, end)
-    elif run[:1] in "xX" and scan.text[end : end + 1].isdigit() is False and _follows(scan, MEASURE) and label_of(run[1:]).role:
-        _add(scan, JOIN, start, start + 1)
-        return _add(scan, WORDS, start + 1, end)
-    if _follows(scan, MEASURE) and scan.tokens[-1].end == start and (head := _HEAD.match(run)) and not label_of(run).role:
+    if (
+        _follows(scan, MEASURE)
+        and scan.tokens[-1].end == start
+        and (head := _HEAD.match(run))
+        and not label_of(run).role
+    ):
         _add(scan, WORDS, start, start + len(head[1]))
         _add(scan, ",", start + 1, start + 1)
         return _add(scan, WORDS, start + 1, end)
@@ -164,11 +180,19 @@ def _letters(scan: Scan, start: int) -> int:
     if text[end : end + 1].isdigit() and not _axis_ahead(scan, run[0], end):
         code = _ALNUM.match(text, end)
         whole = text[start : code.end()] if code else run[0]
+        said_like_a_word = len(run[0]) > 3 and not run[0].isupper()
+        if said_like_a_word or _MEASURED_CODE.search(whole + text[start + len(whole) : start + len(whole) + 1]):
+            # `e12"` and `Depht2` are measures whose words went wrong, no codes of articles.
+            scan.unread.append(whole)
         if not re.search(r"\dx\d", whole, re.I):
             return _add(scan, WORDS, start, start + len(whole))
     if run[0].lower() in _JOIN_WORDS and scan.tokens and _AFTER_JOIN.match(text, end):
         return _add(scan, JOIN, start, end)
-    if not text[end : end + 1].isdigit() and (word := _WORD.match(text, start)) and not text[word.end() : word.end() + 1].isdigit():
+    if (
+        not text[end : end + 1].isdigit()
+        and (word := _WORD.match(text, start))
+        and not text[word.end() : word.end() + 1].isdigit()
+    ):
         end = word.end()
     return _add(scan, WORDS, start, end)
 
@@ -180,7 +204,9 @@ def _mark(scan: Scan, at: int) -> None:
         if token.measure is not None:
             if token.measure.unit is None:
                 unit = unit_named(scan.text[at])
-                measure = Measure(token.measure.value, unit, token.measure.end, token.measure.choices, token.measure.other)
+                measure = Measure(
+                    token.measure.value, unit, token.measure.end, token.measure.choices, token.measure.other
+                )
                 scan.tokens[place] = Token(MEASURE, token.start, token.end, measure)
             return
         if token.kind != WORDS:
@@ -212,20 +238,26 @@ def tokenise(scan: Scan) -> Scan:
 
 
 _BRACKET: Final = re.compile(r"\(([^()]*)\)")
-_BARE_COUNT: Final = re.compile(r"\s*(?:x\s*)?(\d{1,3})\s*(?:x|pcs?\.?|pieces?|stk|stück)?\s*|\s*set of (\d{1,3})\s*", re.I)
+_BARE_COUNT: Final = re.compile(
+    r"\s*(?:x\s*)?(\d{1,3})\s*(?:x|pcs?\.?|pieces?|stk|stück)?\s*|\s*set of (\d{1,3})\s*", re.I
+)
 _ALL_COUNTS: Final = re.compile(r"[\s\d]*\d\s*(?:pcs?|pk|sets?|pieces?)?\s*/\s*(?:ctn|carton|box|pack)\.?\s*", re.I)
 _LEAF: Final = re.compile(r"leaf|leaves|\d\s*\+|\+\s*\d|auszug|rallonge|extension", re.I)
 _AXIS_WORD: Final = r"[wdhlbtp]|dia|[^\W\d_]{4,12}"
 _ORDER: Final = re.compile(
-    rf"(?<![^\W_])({_AXIS_WORD})\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD})(?:\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD}))?(?![^\W_])", re.I
+    rf"(?<![^\W_])({_AXIS_WORD})\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD})(?:\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD}))?(?![^\W_])",
+    re.I,
 )
 _GLUED_ORDER: Final = re.compile(r"(?<![^\W_])([wdhlbtp])x?([wdhlbtp])x?([wdhlbtp])(?=\s{0,2}[):])", re.I)
 _TRAILING_LEAF: Final = re.compile(
-    r"(?:\+|\bwith|\bw/|\band|\bplus)\s{0,2}(?:\(?\d\)?\s{0,2}x?\s{0,2})?\d[\d ./-]{0,9}\s{0,2}(?:\"|in\.?|inch|cm|mm)?\s{0,2}-?(?:leaf|leaves)\b", re.I
+    r"(?:\+|\bwith|\bw/|\band|\bplus)\s{0,2}(?:\(?\d\)?\s{0,2}x?\s{0,2})?\d[\d ./-]{0,9}\s{0,2}(?:\"|in\.?|inch|cm|mm)?\s{0,2}-?(?:leaf|leaves)\b",
+    re.I,
 )
 _WITH: Final = re.compile(r"(?<![^\W_])w/(?=\s|[^\W\d_]{3})", re.I)
 _SLASH: Final = re.compile(r"(?<=[a-zA-Z\"'])\s{0,3}/\s{0,3}(?=[\dWDHLBTwdhlbt])")
 _JOINS: Final = re.compile(r"(?<=[\d\"'\sa-zA-Z])[xX*](?=[\s\dWDHLBTwdhlbt])")
+_SLASHES: Final = 8
+"""How many slashes are looked at: each is weighed against the whole text."""
 _NOT_AFTER: Final = frozenset("0123456789\"'")
 
 
@@ -238,17 +270,28 @@ def _initial(word: str) -> str | None:
     return {"diameter": "o"}.get(side, side[0]) if side else None
 
 
+def _after_figure(text: str, position: int) -> bool:
+    """Whether a figure or its mark stands before `position`."""
+    before = text[max(0, position - 4) : position].rstrip()[-1:]
+    return bool(before) and before in _NOT_AFTER
+
+
+def _order_at(scan: Scan, match: re.Match[str]) -> str:
+    """What to read in place of an order of sides; a second one that says otherwise stays, and is told."""
+    letters = [_initial(word) for word in match.groups() if word]
+    if None in letters or len(set(letters)) != len(letters) or _after_figure(scan.text, match.start()):
+        return match[0]
+    order = "".join(filter(None, letters))
+    if scan.order not in ("", order):
+        scan.unread.append(match[0])
+    scan.order = scan.order or order
+    return " "
+
+
 def _stated_order(scan: Scan) -> None:
     """Take out an order of sides (`W x D x H:`, `(LxBxH)`, `Breite x Tiefe x Höhe`)."""
     for pattern in (_ORDER, _GLUED_ORDER):
-        for match in pattern.finditer(scan.text):
-            letters = [_initial(word) for word in match.groups() if word]
-            before = scan.text[: match.start()].rstrip()[-1:]
-            if None in letters or len(set(letters)) != len(letters) or before in _NOT_AFTER and before:
-                continue
-            scan.order = "".join(filter(None, letters))
-            scan.text = f"{scan.text[: match.start()]} {scan.text[match.end() :]}"
-            return
+        scan.text = pattern.sub(lambda match: _order_at(scan, match), scan.text)
 
 
 def _bracket(scan: Scan, match: re.Match[str]) -> str:
@@ -258,12 +301,11 @@ def _bracket(scan: Scan, match: re.Match[str]) -> str:
         scan.unit = unit
         return " "
     if count := _BARE_COUNT.fullmatch(match[1]):
-        before = scan.text[: match.start()].rstrip()[-1:]
-        return f" {COUNT}{count[1] or count[2]}{COUNT} " if before not in _NOT_AFTER or not before else f"({match[1]})"
+        return match[0] if _after_figure(scan.text, match.start()) else f" {COUNT}{count[1] or count[2]}{COUNT} "
     if _ALL_COUNTS.fullmatch(match[1]):
         return " "
     if not re.search(r"\d", inside):
-        return f" {inside} " if label_of(inside).role == "side" else " " if inside else " "
+        return f" {inside} " if label_of(inside).role == "side" else " "
     if _LEAF.search(inside) or (":" not in inside and (name_role(inside) == "pose" or "up" in words_in(inside))):
         scan.asides.append(inside)
         return " "
@@ -272,19 +314,20 @@ def _bracket(scan: Scan, match: re.Match[str]) -> str:
 
 def _twice(text: str) -> str:
     """`text` with a bar for the slash that parts two statements of one size: `80 x 40 x 75 cm / 31 x 16 x 30 in`."""
-    for slash in _SLASH.finditer(text):
+    for slash in islice(_SLASH.finditer(text), _SLASHES):
         before, behind = (len(_JOINS.findall(part)) for part in (text[: slash.start()], text[slash.end() :]))
         if before == behind and before:
             return f"{text[: slash.start()]} | {text[slash.end() :]}"
     return text
 
 
-def scanned(flat: str, unit: str | None) -> Scan:
+def scanned(flat: str, unit: str | None = None) -> Scan:
     """The tokens of a folded text; `unit` is the column's."""
     scan = Scan(_WITH.sub("with ", flat) if "/" in flat else flat, unit=unit)
     _stated_order(scan)
     scan.text = _BRACKET.sub(lambda match: _bracket(scan, match), scan.text)
-    scan.text = _TRAILING_LEAF.sub(lambda match: scan.asides.append(match[0]) or " ", scan.text)
+    scan.asides.extend(match[0] for match in _TRAILING_LEAF.finditer(scan.text))
+    scan.text = _TRAILING_LEAF.sub(" ", scan.text)
     if "/" in scan.text:
         scan.text = _twice(scan.text)
     slashed = re.search(r"\d[^\w/]*/\s*\d[^/x]*/\s*\d", scan.text)

@@ -53,11 +53,14 @@ def kind_of(category: str, title: str) -> str:
 
 
 _FURNITURE: Final = re.compile(
-    r"night ?stand|dresser|chest|mirror|table|chair|bench|desk|stool|ottoman|sofa|loveseat|wardrobe|cabinet|headboard|footboard", re.I
+    r"night ?stand|dresser|chest|mirror|table|chair|bench|desk|stool|ottoman|sofa|loveseat|wardrobe|cabinet|headboard|footboard",
+    re.I,
 )
 
 
-_BED_SIZES: Final = re.compile(r"(?:(?:e\.?|cal\.?|california|eastern)\s?)?(?:king|queen|full|double|twin|single)(?:[ -]?(?:xl|size|bed))?", re.I)
+_BED_SIZES: Final = re.compile(
+    r"(?:(?:e\.?|cal\.?|california|eastern)\s?)?(?:king|queen|full|double|twin|single)(?:[ -]?(?:xl|size|bed))?", re.I
+)
 
 
 @lru_cache(maxsize=4096)
@@ -128,7 +131,13 @@ def _unlettered(count: int, kind: str) -> tuple[str, ...]:
 
 
 _ORDERED: Final = {
-    **{"w": "width", "b": "width", "d": "depth", "t": "depth", "p": "depth", "h": "height", "l": "length"},
+    "w": "width",
+    "b": "width",
+    "d": "depth",
+    "t": "depth",
+    "p": "depth",
+    "h": "height",
+    "l": "length",
     "o": "diameter",
 }
 """Letters of a stated order; `o` is the sign of a diameter."""

@@ -38,7 +38,9 @@ _WORDS: Final[dict[str, tuple[str, int | None]]] = {
         "|pocas unidades"
         "|almost gone|low inventory|last pieces|nur noch wenige|wenige verfügbar|begrenzter bestand|letzte stücke|stock faible"
         "|stock limité|dernières pièces|plus que quelques pièces|últimas unidades|stock limitado|stock bajo|beperkte voorraad"
-        "|bijna uitverkocht|laatste stuks|ultimi pezzi|scorte limitate|quasi esaurito|few remaining|selling fast|very low|low qty".split("|"),
+        "|bijna uitverkocht|laatste stuks|ultimi pezzi|scorte limitate|quasi esaurito|few remaining|selling fast|very low|low qty".split(
+            "|"
+        ),
         ("low_stock", None),
     ),
     **dict.fromkeys(
@@ -56,14 +58,18 @@ _WORDS: Final[dict[str, tuple[str, int | None]]] = {
         "backorder|back order|backordered|back ordered|on back order|on backorder|bo|b/o|nachbestellt|available "
         "to order"
         "|on order|pedido pendiente|onbackorder|in nachlieferung|nachlieferung|réapprovisionnement en cours"
-        "|en commande|bajo pedido|in bestelling|nabestelling|in arrivo|in riordino|awaiting stock|restocking".split("|"),
+        "|en commande|bajo pedido|in bestelling|nabestelling|in arrivo|in riordino|awaiting stock|restocking".split(
+            "|"
+        ),
         ("backorder", None),
     ),
     **dict.fromkeys(
         "preorder|pre order|presale|pre sale|coming soon|made to order|madetoorder|mto|vorbestellung"
         "|vorbestellbar|preventa"
         "|new arrival soon|special order|auf bestellung|in kürze verfügbar|demnächst|sur commande|précommande|bientôt disponible"
-        "|por encargo|próximamente|op bestelling|binnenkort|voorverkoop|su ordinazione|preordine|prossimamente|förhandsbokning".split("|"),
+        "|por encargo|próximamente|op bestelling|binnenkort|voorverkoop|su ordinazione|preordine|prossimamente|förhandsbokning".split(
+            "|"
+        ),
         ("preorder", None),
     ),
     **dict.fromkeys(
@@ -93,7 +99,8 @@ _NEUTRAL: Final = frozenset(
 )
 _MORE: Final = re.compile(r"^\W*(?:more than|over|above|mehr als|über|plus de|más de|meer dan|più di|oltre)\b", re.I)
 _LESS: Final = re.compile(
-    r"<|≤|\b(?:less than|fewer than|under|below|up to|max\.?|weniger als|unter|bis zu|moins de|menos de|minder dan|meno di)\b", re.I
+    r"<|≤|\b(?:less than|fewer than|under|below|up to|max\.?|weniger als|unter|bis zu|moins de|menos de|minder dan|meno di)\b",
+    re.I,
 )
 _LOW_BOUND: Final = 10
 _MINUS_BEFORE: Final = re.compile(r"(?:^|[\s:(])[-−–]\s?$")
@@ -180,7 +187,9 @@ def _led(text: str, given: str) -> Parsed[Stock] | None:
     for count in range(len(words), 0, -1):
         meaning = word_meaning(" ".join(words[:count]))
         if meaning and meaning.availability not in ("in_stock", "low_stock", "unknown") and len(words[0]) > 2:
-            return Parsed(meaning, (Fault(ProblemKind.UNREADABLE, f"{quoted(text)} says more than its word for stock."),))
+            return Parsed(
+                meaning, (Fault(ProblemKind.UNREADABLE, f"{quoted(text)} says more than its word for stock."),)
+            )
     return None
 
 
@@ -202,7 +211,11 @@ def parse_stock(text: str) -> Parsed[Stock]:
     numbers = list(_NUMBER.finditer(given))
     if len(numbers) == 1 and not _CODE.search(given):
         read = _numbered(text, given, numbers[0])
-        return read if read.value is not None or read.faults[0].problem != ProblemKind.UNREADABLE else _led(text, given) or read
+        return (
+            read
+            if read.value is not None or read.faults[0].problem != ProblemKind.UNREADABLE
+            else _led(text, given) or read
+        )
     led = _led(text, given) if numbers else None
     return led or unreadable(text, "is neither a quantity nor a word for stock")
 

@@ -33,7 +33,9 @@ _SPELLED: Final[dict[str, str]] = {
     **dict.fromkeys(("oz", "ozs", "ounce", "ounces", "onz"), "oz"),
     **dict.fromkeys(("g", "gr", "grs", "gram", "grams", "gramm", "gramme", "grammes", "gramo", "gramos", "grm"), "g"),
     **dict.fromkeys(("kg", "kgs", "kilo", "kilos", "kilogram", "kilograms", "kilogramm", "kilogramme", "kgm"), "kg"),
-    **dict.fromkeys(("kilogramo", "kilogramos", "kilogramos.", "chilogrammo", "chilogrammi", "kilogramme", "kilogrammes"), "kg"),
+    **dict.fromkeys(
+        ("kilogramo", "kilogramos", "kilogramos.", "chilogrammo", "chilogrammi", "kilogramme", "kilogrammes"), "kg"
+    ),
     **dict.fromkeys(("кг", "килограмм"), "kg"),
     **dict.fromkeys(("grammi", "grammo", "gm", "gms", "г"), "g"),
     **dict.fromkeys(("livre", "livres", "libbre", "ib", "ibs", "pds"), "lb"),
@@ -44,7 +46,8 @@ _SECOND: Final = re.compile(r"\s*+(?:-|to\b|bis\b|à|a\b|tot\b|~)\s*+(?=\.?\d)",
 _FURTHER: Final = re.compile(r"[\s,]*+(?:and\s|&\s)?(?=\d)")
 _UNIT_BEFORE: Final = re.compile(r"(?<![^\W_])(kgs?|lbs?|gr?|oz)\.?:?\s{0,2}$", re.I)
 _LOAD: Final = re.compile(
-    r"load|capacity|rating|support|holds|limit|tested|belast|trag|charge|carga|portata|draag|capacidad|max\.?\s|user|person", re.I
+    r"load|capacity|rating|support|holds|limit|tested|belast|trag|charge|carga|portata|draag|capacidad|max\.?\s|user|person",
+    re.I,
 )
 _OTHER_KINDS: Final = re.compile(r"\bx\s*+$|\d\s*+x\s*+$|per\b|each\b", re.I)
 _COUNT_BEHIND: Final = re.compile(r"\s*+(?:pcs?|pieces?|packs?|boxes|ctns?|cartons?|/)", re.I)
@@ -127,7 +130,9 @@ def _weight_at(flat: str, position: int) -> _Weighed | None:
     if gap := _SECOND.match(flat, first.end):
         second = _one_at(flat, gap.end())
         if second is not None and (first.unit is None or second.unit in (None, first.unit)):
-            return _Weighed(first.value, first.unit or second.unit, second.end, first.other, first.strange and second.strange)
+            return _Weighed(
+                first.value, first.unit or second.unit, second.end, first.other, first.strange and second.strange
+            )
     if first.unit in _SMALLER and (gap := _FURTHER.match(flat, first.end)):
         unit, parts = _SMALLER[first.unit]
         second = _one_at(flat, gap.end())
@@ -149,7 +154,9 @@ def _rest(text: str, flat: str, first: _Weighed, unit: str | None) -> tuple[Faul
     position = first.end
     while start := _START.search(flat, position):
         second = _weight_at(flat, start.start())
-        if second is None or not (_agree(first, second, unit) or (second.unit is None and _COUNT_BEHIND.match(flat, second.end))):
+        if second is None or not (
+            _agree(first, second, unit) or (second.unit is None and _COUNT_BEHIND.match(flat, second.end))
+        ):
             return (Fault(ProblemKind.CONFLICT, f"{quoted(text)} states more than one weight; the first is kept."),)
         position = second.end
     return ()
