@@ -140,7 +140,7 @@ def _after(parts: list[tuple[str, str]], join: str) -> str:
 def sized(draw: st.DrawFn, unit: str | None = None, figure: Any = None) -> Sized:
     """A size of three sides, axes before, behind, glued, as words, or an order stated once."""
     unit = unit or draw(st.sampled_from(["in", "cm", "mm"]))
-    numbers = [draw(figure or figures(unit)) for _ in SIDES]
+    numbers = [draw(figures(unit) if figure is None else figure) for _ in SIDES]
     mark = draw(st.sampled_from(UNITS[unit]))
     order = draw(st.permutations(range(3)))
     sides = {SIDES[at]: hundredths(numbers[at].value, unit) for at in order}
@@ -205,6 +205,7 @@ def noisy(draw: st.DrawFn) -> Sized:
 
 
 _RUN = re.compile(r"\d+")
+_FEET = re.compile(r"\d+\s*['’′](?!['’′])\s*-?\s*\d+")
 
 
 def unexplained(text: str, spread: Spread) -> list[str]:
@@ -220,4 +221,9 @@ def unexplained(text: str, spread: Spread) -> list[str]:
             texts += [str(length["given"]["value"]), str(length["given"]["value"].normalize().as_tuple().digits)]
     known = {run for said in texts for run in _RUN.findall(said)}
     known |= {str(Decimal(run)) for run in known}
-    return [run for run in _RUN.findall(text) if int(run) and run not in known and str(Decimal(run)) not in known]
+    # Feet and inches become one figure.
+    return [
+        run
+        for run in _RUN.findall(_FEET.sub("", text))
+        if int(run) and run not in known and str(Decimal(run)) not in known
+    ]

@@ -30,7 +30,7 @@ from domain.ingestion.values.lengths import Measure, same_length, unit_named
 from domain.ingestion.values.scan import JOIN, MEASURE, OTHER, UNREAD, WORDS, Scan, Token
 
 _HARD: Final = frozenset(";|\n()")
-_REPEATED: Final = frozenset((WORDS, "(", "/", "=", ",", "|", "-"))
+_REPEATED: Final = frozenset((WORDS, "(", "/", "="))
 _APART: Final = frozenset(";|\n")
 _COLONS: Final = (":", "=")
 _FIRST: Final = re.compile(r"[^\W\d_]+")

@@ -89,6 +89,9 @@ def _length(reading: _Reading, item: Item, unit: str | None) -> Length | None:
         return None
     parsed = checked(item.measure, unit or "in", reading.text, reading.decimal)
     reading.faults.extend(parsed.faults)
+    if item.measure.upper is not None:
+        # The further end of a range is no side, yet it is said.
+        reading.set_aside([item])
     return parsed.value
 
 

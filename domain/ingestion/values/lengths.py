@@ -281,9 +281,9 @@ def parse_length(text: str, unit: str | None = None, decimal: str = "auto") -> P
     lead = flat[: start.start()]
     if lead.endswith("-") and not lead[-2:-1].isalnum():
         return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
-    if label_of(lead).role == "other":
+    if lead and label_of(lead).role == "other":
         return unreadable(text, "is no length of the piece")
-    if fault := _leftover(text, flat, measure, unit):
+    if measure.end < len(flat) and (fault := _leftover(text, flat, measure, unit)):
         return fault
     chosen = measure.unit or unit
     if chosen is None and measure.value:

@@ -204,6 +204,8 @@ def _signs(words: str) -> list[str]:
 
 def _currency_of(before: str, after: str, currency: str | None) -> tuple[str | None, bool]:
     """The currency that the words around a number mean, and whether all were understood and agree."""
+    if not before and not after:
+        return currency, True
     chosen: str | None = None
     said = [*_signs(before), *_signs(after)]
     joined = "".join(said) if len(said) == 2 else ""
@@ -261,6 +263,14 @@ def _told(parsed: Parsed[Price], pack: int | None, notes: list[str], text: str) 
     return Parsed(replace(parsed.value, pack=pack), faults)
 
 
+def _not_one(text: str, numbers: list[re.Match[str]]) -> Parsed[Price]:
+    return unreadable(text, "is no price" if not numbers else "holds more than one amount")
+
+
+_WORDY: Final = re.compile(r"[^\W\d_]|[/+]|[.,]\s?-|[€$£]\s?\d\d\s*$")
+"""Whether a cell is more than a number with a sign: only then its words are looked at."""
+
+
 @lru_cache(maxsize=65536)
 def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -> Parsed[Price]:
     """A price from a cell.
@@ -274,6 +284,9 @@ def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -
     given = stated(text)
     if given is None or _ZERO.fullmatch(given):
         return NOTHING
+    if not _WORDY.search(given):
+        numbers = list(_NUMBER.finditer(given))
+        return _priced(text, numbers[0], given, currency, decimal) if len(numbers) == 1 else _not_one(text, numbers)
     if _MEASURED.search(given):
         return unreadable(text, "is a price by measure or by time, not one of the item")
     notes: list[str] = []
@@ -295,7 +308,7 @@ def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -
     bare = _CENTS.sub(r"\1.\3 \2", bare)
     numbers = list(_NUMBER.finditer(bare))
     if len(numbers) != 1:
-        return unreadable(text, "is no price" if not numbers else "holds more than one amount")
+        return _not_one(text, numbers)
     return _told(_priced(text, numbers[0], bare, currency, decimal), pack or second, notes, text)
 
 

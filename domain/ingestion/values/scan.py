@@ -12,7 +12,7 @@ Brackets that hold no size of their own (a unit, an order of sides, a count, a l
 import re
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from domain.ingestion.values.labels import LETTERS, NEUTRAL, SIDES, label_of, name_role, plain_word, side_word, words_in
 from domain.ingestion.values.lengths import Measure, measure_at, unit_named
@@ -48,6 +48,14 @@ _COUNTED: Final = re.compile(
     r"\s{0,2}(?:pcs?|pk|packs?|pieces?|ctns?|sets?|seats?|seaters?|pers(?:on(?:e?n|s)?)?|people|ea|pairs?|stk|stuck|x(?=\s+(?P<thing>[^\W\d_]{3,})))(?![^\W\d_])",
     re.I,
 )
+_THINGS: Final = re.compile(
+    r"drawer|door|shel[fv]|chair|stool|bench|section|legs?$|box|mattress|step|comp|table|sofa|cabinet|seat|piece|person|people|cast[oe]r|hook|light|bulb|lamp|"
+    r"tier|basket|panel|pillow|cushion|beds?$|unit|year|level|pocket|handle|slat|rod|rail|bottle|cup|lever|adjust|glass|fold|reclin|wood|metal|storage|open|side|"
+    r"set|pack|item|part|way|speed|cup|usb|wheel|arm|door|mirror|ottoman|rug|nest|tray|leaf|leaves|sliding|shoe|matching|stations?|colou?r|"
+    r"tur|schub|stuhl|boden|bein|fach|facher|sitz|teil|porte|tiroir|chaise|pied|etagere|place|puerta|cajon|silla|pata|estante|plaza|deur|lade|stoel|poot|poten|"
+    r"zits|ante?$|cassett|sedi|gamb|ripian|post|slot|pull|castors|compartment",
+    re.I,
+)
 _COUNT_AHEAD: Final = re.compile(
     r"(?:\b(?:of|nr|no|model|style|item|sku|art|qty|quantity|count|pack|von|de|van|x|version|ref)[.:]?\s?|#)$", re.I
 )
@@ -55,8 +63,7 @@ _TOLERANCE: Final = re.compile(r"(?:\+\s?/\s?-|\+-|±)\s?$")
 _HEAD: Final = re.compile(r"([wdhl])(?=[^\W\d_]{3})", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One token: its kind (a constant above, or the stop itself), where it stands, and the measure if it is one."""
 
     kind: str
@@ -110,7 +117,12 @@ def _counts(scan: Scan, start: int, measure: Measure) -> bool:
     if noun is None or _follows(scan, JOIN) or _follows(scan, ":"):
         return False
     word = plain_word(noun[1])
-    return side_word(word) is None and word not in NEUTRAL and unit_named(word) is None and not label_of(word).role
+    if side_word(word) or word in NEUTRAL or unit_named(word) or label_of(word).role in ("side", "noun"):
+        return False
+    if not _THINGS.match(word):
+        # A number of what nobody knows: perhaps a unit misspelt.
+        scan.unread.append(f"{measure.value} {noun[1]}")
+    return True
 
 
 def _number(scan: Scan, start: int) -> int:
@@ -121,6 +133,8 @@ def _number(scan: Scan, start: int) -> int:
         end = digits.end() if digits else start + 1
         scan.unread.append(scan.text[start:end])
         return _add(scan, UNREAD, start, end)
+    if measure.unit is not None and not _TOLERANCE.search(scan.text, max(0, start - 6), start):
+        return _add(scan, MEASURE, start, measure.end, measure)
     foreign = _FOREIGN.match(scan.text, measure.end)
     if measure.unit is None and foreign and foreign[0].strip().lower() != "f":
         scan.asides.append(scan.text[start : foreign.end()].strip())
@@ -180,7 +194,9 @@ def _letters(scan: Scan, start: int) -> int:
     if text[end : end + 1].isdigit() and not _axis_ahead(scan, run[0], end):
         code = _ALNUM.match(text, end)
         whole = text[start : code.end()] if code else run[0]
-        said_like_a_word = len(run[0]) > 3 and not run[0].isupper()
+        said_like_a_word = (len(run[0]) > 3 and not run[0].isupper()) or (
+            _follows(scan, MEASURE) and scan.tokens[-1].end == start
+        )
         if said_like_a_word or _MEASURED_CODE.search(whole + text[start + len(whole) : start + len(whole) + 1]):
             # `e12"` and `Depht2` are measures whose words went wrong, no codes of articles.
             scan.unread.append(whole)
@@ -303,6 +319,7 @@ def _bracket(scan: Scan, match: re.Match[str]) -> str:
     if count := _BARE_COUNT.fullmatch(match[1]):
         return match[0] if _after_figure(scan.text, match.start()) else f" {COUNT}{count[1] or count[2]}{COUNT} "
     if _ALL_COUNTS.fullmatch(match[1]):
+        scan.asides.append(inside)
         return " "
     if not re.search(r"\d", inside):
         return f" {inside} " if label_of(inside).role == "side" else " "
