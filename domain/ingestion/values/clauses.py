@@ -26,11 +26,10 @@ from domain.ingestion.values.labels import (
     only_parts,
     words_in,
 )
-from domain.ingestion.values.lengths import Measure, same_length, unit_named
-from domain.ingestion.values.scan import JOIN, MEASURE, OTHER, UNREAD, WORDS, Scan, Token
+from domain.ingestion.values.lengths import Measure, unit_named
+from domain.ingestion.values.scan import JOIN, MEASURE, ORDER, OTHER, UNREAD, WORDS, Scan, Token, without_repeats
 
 _HARD: Final = frozenset(";|\n()")
-_REPEATED: Final = frozenset((WORDS, "(", "/", "="))
 _APART: Final = frozenset(";|\n")
 _COLONS: Final = (":", "=")
 _FIRST: Final = re.compile(r"[^\W\d_]+")
@@ -59,6 +58,7 @@ class Scope:
 
     name: str = ""
     role: str = "whole"
+    order: str = ""
     start: int = 0
     sequences: list[list[Item]] = field(default_factory=list)
     extras: list[Item] = field(default_factory=list)
@@ -80,7 +80,7 @@ class _Segment:
 
 @dataclass(slots=True)
 class _Gap:
-    """What stands between two measures, parted."""
+    """What stands between two measures."""
 
     left: str = ""
     right: str = ""
@@ -209,7 +209,7 @@ def _detached(out: _Gap, segment: _Segment) -> None:
         out.name, out.right, out.start = head, last[0], segment.start
 
 
-def _ended(item: Item, left: str, unread: list[str]) -> None:
+def _ended(item: Item, left: str) -> None:
     """Give a measure the words behind it: its axis, a unit that stands behind the axis, or whose measure it is."""
     if not left:
         return
@@ -238,6 +238,7 @@ class Clauses:
     unread: list[str] = field(default_factory=list)
     missing: bool = False
     description: str = ""
+    order: str = ""
 
 
 def _entered(found: Clauses, gap: _Gap, fresh: bool, apart: bool) -> Scope:
@@ -255,7 +256,7 @@ def _entered(found: Clauses, gap: _Gap, fresh: bool, apart: bool) -> Scope:
         return scope
     if role == "whole" and fresh:
         return scope
-    found.scopes.append(Scope(gap.name, role, gap.start))
+    found.scopes.append(Scope(gap.name, role, start=gap.start))
     return found.scopes[-1]
 
 
@@ -285,74 +286,59 @@ def _gap_of(scan: Scan, gap: list[Token], items: list[Item], last: bool, behind:
     return _without_join(scan, gap, items[-1] if items else None, behind)
 
 
-def _repeats(scan: Scan, between: list[Token], first: Token, second: Token) -> bool:
-    """Whether the second of two measures is the first once more, in another unit: `30"W (76 cm)`, `80 cm / 31.5"`."""
-    if len(between) > 3 or not between or any(token.kind not in _REPEATED for token in between):
-        return False
-    assert first.measure is not None
-    assert second.measure is not None
-    return second.measure.unit is not None and same_length(first.measure, second.measure, scan.unit)
+def _item(measure: Measure, gap: _Gap, at: int, blank: bool) -> Item:
+    """A measure with what stands before it; a word that only bounds it is taken out of the gap's name."""
+    bound = "" if gap.colon else bound_of(gap.name)
+    item = Item(
+        measure, gap.right or gap.name, label_of(gap.right) if gap.right else NO_LABEL, gap.joined, at, blank, bound
+    )
+    gap.name = "" if bound else gap.name
+    return item
 
 
-def _begins(tokens: list[Token], at: int) -> bool:
-    """Whether a measure is the first of a sequence."""
-    following = (token.kind for token in tokens[at + 1 : at + 4] if token.kind != WORDS)
-    return next(following, "") == JOIN
+def _ordered(found: Clauses, scope: Scope, order: tuple[str, bool], first: bool) -> None:
+    """Give a scope the order of sides stated before its figures; one stated before any name holds for all."""
+    if order[0]:
+        scope.order = order[0]
+        found.order = order[0] if first and order[1] else found.order
 
 
-def _without_repeats(scan: Scan) -> list[Token]:
-    """The tokens without measures that only repeat the one before them, and without the brackets around those."""
-    kept: list[Token] = []
-    last = -1
-    for at, token in enumerate(scan.tokens):
-        if token.kind == MEASURE:
-            if last >= 0 and _repeats(scan, kept[last + 1 :], kept[last], token) and not _begins(scan.tokens, at):
-                continue
-            last = len(kept)
-        kept.append(token)
-    return kept
-
-
-def parted(scan: Scan) -> Clauses:
-    """The scopes of a scanned string."""
-    found = Clauses(unread=list(scan.unread))
-    scan.tokens = _without_repeats(scan)
+def _walked(scan: Scan, found: Clauses) -> list[tuple[Scope, Item]]:
+    """Every measure with the scope it stands in, what its words say put beside it."""
     places = [at for at, token in enumerate(scan.tokens) if token.kind == MEASURE]
     items: list[Item] = []
     scoped: list[tuple[Scope, Item]] = []
     behind, begin = True, 0
     for place in [*places, len(scan.tokens)]:
-        tokens = scan.tokens[begin:place]
-        last = place == len(scan.tokens)
+        between, last = scan.tokens[begin:place], place == len(scan.tokens)
+        tokens = [token for token in between if token.kind != ORDER]
+        order, ahead, general = _order_in(scan, between, last)
         gap = _gap_of(scan, tokens, items, last, behind)
         begin = place + 1
         found.missing = found.missing or gap.missing or (last and _dangling(tokens, items, gap))
         if items:
-            _ended(items[-1], gap.left, found.unread)
+            _ended(items[-1], gap.left or (gap.right if last and not gap.colon else ""))
+        if order and not ahead and scoped:
+            scoped[-1][0].order = scoped[-1][0].order or order
         if last:
-            if items and gap.right and not gap.colon and not items[-1].label.role:
-                _ended(items[-1], gap.right, found.unread)
             break
         measure = scan.tokens[place].measure
         assert measure is not None
-        bound = "" if gap.colon else bound_of(gap.name)
-        item = Item(
-            measure,
-            gap.right or gap.name,
-            label_of(gap.right) if gap.right else NO_LABEL,
-            gap.joined,
-            len(items),
-            not tokens,
-            bound,
-        )
-        gap.name = "" if bound else gap.name
+        item = _item(measure, gap, len(items), not tokens)
         scope = _entered(found, gap, not items, any(token.kind in _APART for token in tokens))
-        if not gap.joined:
-            behind = not item.label.role
+        _ordered(found, scope, (order if ahead or not items else "", general), not items)
+        behind = behind if gap.joined else not item.label.role
         items.append(item)
         scope.seen.append(item.label.side)
         scoped.append((scope, item))
-    _distribute(scoped)
+    return scoped
+
+
+def parted(scan: Scan) -> Clauses:
+    """The scopes of a scanned string."""
+    found = Clauses(unread=list(scan.unread))
+    scan.tokens = without_repeats(scan)
+    _distribute(_walked(scan, found))
     if found.description and any(scope.role == "piece" for scope in found.scopes[1:]):
         # Beside other things with their sizes, the words before the first size name the first thing.
         found.scopes[0].name, found.scopes[0].role = found.description, name_role(found.description)
@@ -380,6 +366,17 @@ def _distribute(scoped: list[tuple[Scope, Item]]) -> None:
         seat = item.label.role == "side" and (item.label.side or "").endswith(("t_height", "t_depth", "m_height"))
         _put(owner if seat and owner is not None else scope, item)
         previous = scope
+
+
+def _order_in(scan: Scan, tokens: list[Token], last: bool) -> tuple[str, bool, bool]:
+    """An order of sides between two figures, whether it is the second's, and whether no name stands before it."""
+    for at, token in enumerate(tokens):
+        if token.kind == ORDER:
+            ahead = not last and all(behind.kind in ("(", ")", *_COLONS) for behind in tokens[at + 1 :])
+            words = [before for before in tokens[:at] if before.kind == WORDS]
+            general = not words or name_role(scan.said(words[0], words[-1])) == "whole"
+            return scan.said(token, token).strip(ORDER), ahead, general
+    return "", False, False
 
 
 def _dangling(tokens: list[Token], items: list[Item], gap: _Gap) -> bool:

@@ -120,11 +120,11 @@ def _in_trade_order(items: list[Item]) -> bool:
     return units[-1] is not None and not any(units[:-1])
 
 
-def _placed(reading: _Reading, items: list[Item], kind: str) -> Dimensions:
+def _placed(reading: _Reading, items: list[Item], kind: str, order: str) -> Dimensions:
     lengths = _sided(reading, items)
     if not lengths:
         return {}
-    sides = place(lengths, reading.text, kind, reading.order, _in_trade_order(items) and reading.scan.slashes)
+    sides = place(lengths, reading.text, kind, order or reading.order, _in_trade_order(items) and reading.scan.slashes)
     reading.faults.extend(sides.faults)
     return sides.dimensions
 
@@ -203,9 +203,9 @@ def _of_scope(reading: _Reading, scope: Scope, kind: str) -> Dimensions:
         if items not in sequences:
             reading.set_aside(items) if of_a_part(scope.name) else _unread(reading, items)
     if sequences:
-        target.update(_placed(reading, sequences[0], kind))
+        target.update(_placed(reading, sequences[0], kind, scope.order))
     for items in sequences[1:]:
-        _further(reading, sequences[0], items, target, kind)
+        _further(reading, sequences[0], items, target, (kind, scope.order))
     _largest(reading, scope, target)
     if "width" not in target and any(_of_one_end(item) for item in scope.extras):
         reading.tell(ProblemKind.CONFLICT, "states its width left and right apart")
@@ -222,14 +222,14 @@ def _unread(reading: _Reading, items: list[Item]) -> None:
     reading.tell(ProblemKind.UNREADABLE, f"does not say what {figures} measures")
 
 
-def _further(reading: _Reading, first: list[Item], items: list[Item], target: Dimensions, kind: str) -> None:
+def _further(reading: _Reading, first: list[Item], items: list[Item], target: Dimensions, how: tuple[str, str]) -> None:
     """A later sequence confirms the first or fills sides still free; another figure for one side is a conflict."""
     if _confirms(reading, first, items):
         return
     if all(item.label.side is None for item in items):
         reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
         return
-    found = _placed(reading, items, kind)
+    found = _placed(reading, items, *how)
     before: dict[str, Length] = dict(target)  # type: ignore[arg-type]
     later: dict[str, Length] = dict(found)  # type: ignore[arg-type]
     apart = any(
@@ -379,10 +379,11 @@ def parse_dimensions(
     if given is None:
         return not_said(text)
     scan = scanned(_BLANKS.sub(" ", folded(text)), unit)
-    reading = _Reading(text, scan, scan.unit, kind, (scan.order or order).lower(), decimal)
+    reading = _Reading(text, scan, scan.unit, kind, order.lower(), decimal)
     if _NEGATIVE.search(scan.text):
         reading.tell(ProblemKind.OUT_OF_RANGE, "has a figure below zero")
     clauses = parted(scan)
+    reading.order = clauses.order or reading.order
     reading.unit = _only_unit(clauses) or reading.unit if scan.unit == unit else scan.unit
     spread = _settled(reading, clauses)
     if clauses.missing:

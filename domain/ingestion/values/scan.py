@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from domain.ingestion.values.labels import LETTERS, NEUTRAL, SIDES, label_of, name_role, plain_word, side_word, words_in
-from domain.ingestion.values.lengths import Measure, measure_at, unit_named
+from domain.ingestion.values.labels import LETTERS, NEUTRAL, bound_of, label_of, name_role, plain_word, side_word, words_in
+from domain.ingestion.values.lengths import Measure, measure_at, same_length, unit_named
 
 MEASURE: Final = "m"
 WORDS: Final = "w"
@@ -23,6 +23,7 @@ JOIN: Final = "x"
 OTHER: Final = "o"
 UNREAD: Final = "?"
 COUNT: Final = "\x01"
+ORDER: Final = "\x02"
 STOPS: Final = frozenset(",;|\n():=/-")
 
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['&/._-]+[^\W\d_]+)*+")
@@ -79,7 +80,6 @@ class Scan:
     text: str
     tokens: list[Token] = field(default_factory=list)
     unit: str | None = None
-    order: str = ""
     asides: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     slashes: bool = True
@@ -117,7 +117,7 @@ def _counts(scan: Scan, start: int, measure: Measure) -> bool:
     if noun is None or _follows(scan, JOIN) or _follows(scan, ":"):
         return False
     word = plain_word(noun[1])
-    if side_word(word) or word in NEUTRAL or unit_named(word) or label_of(word).role in ("side", "noun"):
+    if side_word(word) or word in NEUTRAL or bound_of(word) or unit_named(word) or label_of(word).role in ("side", "noun"):
         return False
     if not _THINGS.match(word):
         # A number of what nobody knows: perhaps a unit misspelt.
@@ -242,6 +242,8 @@ def tokenise(scan: Scan) -> Scan:
             position = _letters(scan, position)
         elif char == COUNT:
             position = text.find(COUNT, position + 1) + 1 or size
+        elif char == ORDER:
+            position = _add(scan, ORDER, position, text.find(ORDER, position + 1) + 1 or size)
         elif char in "x*":
             position = _add(scan, JOIN, position, position + 1)
         else:
@@ -293,19 +295,15 @@ def _after_figure(text: str, position: int) -> bool:
 
 
 def _order_at(scan: Scan, match: re.Match[str]) -> str:
-    """What to read in place of an order of sides; a second one that says otherwise stays, and is told."""
+    """What to read in place of an order of sides: its letters between marks."""
     letters = [_initial(word) for word in match.groups() if word]
     if None in letters or len(set(letters)) != len(letters) or _after_figure(scan.text, match.start()):
         return match[0]
-    order = "".join(filter(None, letters))
-    if scan.order not in ("", order):
-        scan.unread.append(match[0])
-    scan.order = scan.order or order
-    return " "
+    return f" {ORDER}{''.join(filter(None, letters))}{ORDER} "
 
 
 def _stated_order(scan: Scan) -> None:
-    """Take out an order of sides (`W x D x H:`, `(LxBxH)`, `Breite x Tiefe x Höhe`)."""
+    """Mark each order of sides (`W x D x H:`, `(LxBxH)`, `Breite x Tiefe x Höhe`)."""
     for pattern in (_ORDER, _GLUED_ORDER):
         scan.text = pattern.sub(lambda match: _order_at(scan, match), scan.text)
 
@@ -313,6 +311,8 @@ def _stated_order(scan: Scan) -> None:
 def _bracket(scan: Scan, match: re.Match[str]) -> str:
     """What to read in place of a bracket: a count, nothing, its words, or the bracket as it is."""
     inside = match[1].strip(" .:")
+    if ORDER in inside:
+        return f" {inside} "
     if unit := unit_named(re.sub(r"^(?:in|all in|alle in|maße in|en)\s+(?=\w)", "", inside, flags=re.I)):
         scan.unit = unit
         return " "
@@ -350,3 +350,34 @@ def scanned(flat: str, unit: str | None = None) -> Scan:
     slashed = re.search(r"\d[^\w/]*/\s*\d[^/x]*/\s*\d", scan.text)
     scan.slashes = not slashed or bool(re.search(r"\d\W{0,3}[x*]\W{0,3}\d", scan.text, re.I))
     return tokenise(scan)
+
+
+_REPEATED: Final = frozenset((WORDS, "(", "/", "="))
+
+
+def _repeats(scan: Scan, between: list[Token], first: Token, second: Token) -> bool:
+    """Whether the second of two measures is the first once more, in another unit: `30"W (76 cm)`, `80 cm / 31.5"`."""
+    if len(between) > 3 or not between or any(token.kind not in _REPEATED for token in between):
+        return False
+    assert first.measure is not None
+    assert second.measure is not None
+    return second.measure.unit is not None and same_length(first.measure, second.measure, scan.unit)
+
+
+def _begins(tokens: list[Token], at: int) -> bool:
+    """Whether a measure is the first of a sequence."""
+    following = (token.kind for token in tokens[at + 1 : at + 4] if token.kind != WORDS)
+    return next(following, "") == JOIN
+
+
+def without_repeats(scan: Scan) -> list[Token]:
+    """The tokens without measures that only repeat the one before them, and without the brackets around those."""
+    kept: list[Token] = []
+    last = -1
+    for at, token in enumerate(scan.tokens):
+        if token.kind == MEASURE:
+            if last >= 0 and _repeats(scan, kept[last + 1 :], kept[last], token) and not _begins(scan.tokens, at):
+                continue
+            last = len(kept)
+        kept.append(token)
+    return kept

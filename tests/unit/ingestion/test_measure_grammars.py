@@ -80,9 +80,19 @@ def test_pieces_of_a_set_keep_their_own_sizes(sizes: list[Sized], names: list[st
     assert parsed.value is not None
     assert parsed.value.dimensions == {}
     found = [(piece["name"], _sides(piece["dimensions"])) for piece in parsed.value.components]
-    wanted = [(name, size.sides) for name, size in zip(names, sizes, strict=False)]
-    # Pieces whose orders are stated differently are beyond the grammar, and told.
-    assert found == wanted or ("(" in text or "/" in text or "x" in text.lower()) and parsed.faults
+    assert found == [(name, size.sides) for name, size in zip(names, sizes, strict=False)]
+    assert parsed.faults == ()
+
+
+def test_each_piece_has_its_own_order_and_one_stated_first_holds_for_all() -> None:
+    own = parse_dimensions("Table (HxWxD): 30 x 60 x 36 in; Chair: 18 x 20 x 38 in", None).value
+    shared = parse_dimensions("(HxWxD) Table: 30 x 60 x 36 in; Chair: 38 x 18 x 20 in", None).value
+    assert own is not None
+    assert shared is not None
+    table = {"height": 3000, "width": 6000, "depth": 3600}
+    chair = {"width": 1800, "depth": 2000, "height": 3800}
+    for spread in (own, shared):
+        assert [_sides(piece["dimensions"]) for piece in spread.components] == [table, chair]
 
 
 @given(
