@@ -14,7 +14,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from domain.ingestion.values.labels import LETTERS, NEUTRAL, bound_of, label_of, name_role, plain_word, side_word, words_in
+from domain.ingestion.values.labels import (
+    LETTERS,
+    NEUTRAL,
+    bound_of,
+    label_of,
+    name_role,
+    plain_word,
+    side_word,
+    words_in,
+)
 from domain.ingestion.values.lengths import Measure, measure_at, same_length, unit_named
 
 MEASURE: Final = "m"
@@ -117,7 +126,13 @@ def _counts(scan: Scan, start: int, measure: Measure) -> bool:
     if noun is None or _follows(scan, JOIN) or _follows(scan, ":"):
         return False
     word = plain_word(noun[1])
-    if side_word(word) or word in NEUTRAL or bound_of(word) or unit_named(word) or label_of(word).role in ("side", "noun"):
+    if (
+        side_word(word)
+        or word in NEUTRAL
+        or bound_of(word)
+        or unit_named(word)
+        or label_of(word).role in ("side", "noun")
+    ):
         return False
     if not _THINGS.match(word):
         # A number of what nobody knows: perhaps a unit misspelt.
