@@ -246,7 +246,7 @@ def _entered(found: Clauses, gap: _Gap, fresh: bool, apart: bool) -> Scope:
     scope = found.scopes[-1]
     if not gap.name:
         side = label_of(gap.right).side
-        complete = side in scope.seen if side else len(scope.seen) > 2
+        complete = bool({side, None} & set(scope.seen)) if side else len(scope.seen) > 2
         if apart and complete and scope.role in ("pose", "inner") and not gap.joined:
             found.scopes.append(Scope())
         return found.scopes[-1]

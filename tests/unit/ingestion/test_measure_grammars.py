@@ -104,6 +104,21 @@ def test_a_pose_or_a_shade_never_overwrites_the_piece(size: Sized, other: Sized,
     assert _read(f"{size.text}; {name}: {other.text}") == (size.sides, [])
 
 
+@pytest.mark.parametrize(
+    ("text", "sides"),
+    [
+        ('Closed: 30"W x 20"D; Opened: 60"W x 20"D; Height: 30"', {"width": 3000, "depth": 2000, "height": 3000}),
+        ('Drawer interior: 12"W x 10"D x 4"H; 30"W x 20"D x 40"H', {"width": 3000, "depth": 2000, "height": 4000}),
+        ("E27 max 40 W, 30 x 30 x 40 cm", {"width": 1181, "depth": 1181, "height": 1575}),
+        ("min. 65 max. 85 cm height, 80 cm wide", {"height": 2559, "width": 3150}),
+        ('Overall: 30"W x 30"D x 40"H; Seat: 20"W x 18"D x 17"H', {"width": 3000, "depth": 3000, "height": 4000, "seat_depth": 1800, "seat_height": 1700}),
+        ("Sofa width: 84 in, depth: 38 in, height: 36 in", {"width": 8400, "depth": 3800, "height": 3600}),
+    ],
+)  # fmt: skip
+def test_figures_find_their_way_back_to_the_piece(text: str, sides: dict[str, int]) -> None:
+    assert _read(text, "in") == (sides, [])
+
+
 @given(sized("in"), st.sampled_from(["W", "D", "H"]), st.integers(10, 90), st.integers(1, 40))
 def test_a_range_gives_its_first_bound(size: Sized, axis: str, low: int, span: int) -> None:
     side = {"W": "width", "D": "depth", "H": "height"}[axis]
