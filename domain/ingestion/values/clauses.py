@@ -215,7 +215,7 @@ def _ended(item: Item, left: str) -> None:
         return
     if item.measure.unit is None and (unit := next(filter(None, map(unit_named, words_in(left))), None)):
         item.measure = replace(item.measure, unit=unit)
-    if item.label.role in ("side", "largest", "noun"):
+    if item.label.role:
         return
     label = label_of(left)
     if label.role == "noun":

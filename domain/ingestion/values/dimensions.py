@@ -309,8 +309,8 @@ def _ranked(scopes: list[Scope]) -> tuple[list[Scope], list[Scope], list[Scope]]
     whole, rest, pieces, parts = by_role["whole"], by_role["rest"], by_role["piece"], by_role["part"]
     aside = by_role["pose"] + by_role["inner"]
     sized = [scope for scope in whole if scope.sequences]
-    if not sized and rest:
-        return whole + rest[:1], pieces, parts + rest[1:] + aside
+    if rest and (not sized or scopes.index(rest[0]) < scopes.index(sized[0])):
+        return rest[:1] + whole, pieces, parts + rest[1:] + aside
     if not sized and len(pieces) == 1:
         return whole + pieces, [], parts + aside
     if not sized and not pieces and len(parts) == 1:

@@ -112,6 +112,7 @@ def test_a_pose_or_a_shade_never_overwrites_the_piece(size: Sized, other: Sized,
         ("E27 max 40 W, 30 x 30 x 40 cm", {"width": 1181, "depth": 1181, "height": 1575}),
         ("min. 65 max. 85 cm height, 80 cm wide", {"height": 2559, "width": 3150}),
         ('Overall: 30"W x 30"D x 40"H; Seat: 20"W x 18"D x 17"H', {"width": 3000, "depth": 3000, "height": 4000, "seat_depth": 1800, "seat_height": 1700}),
+        ("Height: 20 in Diameter: 17 in Volume: 3.3 l", {"height": 2000, "diameter": 1700}),
         ("Sofa width: 84 in, depth: 38 in, height: 36 in", {"width": 8400, "depth": 3800, "height": 3600}),
     ],
 )  # fmt: skip
