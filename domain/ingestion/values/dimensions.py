@@ -1,323 +1,398 @@
-"""Whole dimension strings: sides of a piece, seat measures, and the pieces of a set."""
+"""Whole dimension strings: sides of a piece, seat measures, and the pieces of a set.
+
+The string is read in three steps, each with its grammar: `scan` finds the tokens, `clauses` says which words belong to which
+figure, and here each figure gets its side. What no step understands is told, never left out in silence: every figure of
+the text is a side, a seat measure, part of a component, in `extras` because its label says that it is of something else,
+or named in a fault.
+"""
 
 import re
-from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from domain.catalogue.data import Component, Dimensions
+from domain.catalogue.data import Component, Dimensions, Length
 from domain.ingestion.values.amounts import folded
-from domain.ingestion.values.lengths import Measure, checked, measure_at, unit_named
+from domain.ingestion.values.clauses import Clauses, Item, Scope, parted
+from domain.ingestion.values.labels import ARM, SEAT, Label, of_a_part, words_in
+from domain.ingestion.values.lengths import METRIC, Measure, checked, same_length
 from domain.ingestion.values.parsed import Fault, Parsed, not_said, overlong, quoted, unreadable
-from domain.ingestion.values.sides import EXTRA, LETTERS, WORDS, Sided, place, side_of, words_of
+from domain.ingestion.values.scan import COUNT, Scan, scanned
+from domain.ingestion.values.sides import Sided, kind_of_part, place
 from domain.ingestion.values.text import stated
 from domain.kernel.problems import ProblemKind
 
-_LETTER: Final = r"dia(?:m(?:eter)?)?|[wdhlbt]"
-_WORD: Final = "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True))
-_AFTER: Final = re.compile(
-    rf"[\s.]*+(?P<axis>(?:{_WORD})(?![^\W\d_])|(?:{_LETTER})(?=x\s*[\d.]|x\s+\d|[^a-zA-Z]|$)|(?:{_LETTER})(?=x\s))(?!\s*[:=])",
-    re.I,
-)
-_BEFORE: Final = re.compile(
-    rf"^(?P<join>[\s.,;]*+x?)[\s,;.]*+(?P<axis>(?:{_WORD})|(?:{_LETTER}))\s*+[.:=]?\s*+(?P<lone>)$",
-    re.I,
-)
-_JOIN: Final = re.compile(r"^[\s.]*[x*][\s.]*$", re.I)
-_BLANK: Final = re.compile(r"^[\s,.]*$")
-_START: Final = re.compile(r"(?<![\d.])\.?\d")
-_FOREIGN: Final = re.compile(r"\s?(?:kg|lbs?|pcs?|pack|person|seater|drawer|door|%|w\b(?=att)|piece|cu)", re.I)
-_FOREIGN_MASS: Final = re.compile(r"\s?(?:kg|lbs?|%)", re.I)
 _LONGEST: Final = 2000
-_BLANKS: Final = re.compile(r"[ \t]+")
-_BRACKET: Final = re.compile(r"\(([^()]*)\)")
-_ORDER: Final = re.compile(r"(?<![a-z])([wdhlbt])\s*[x*/]\s*([wdhlbt])(?:\s*[x*/]\s*([wdhlbt]))?(?![a-z])", re.I)
-_POSE: Final = re.compile(
-    r"reclin|extend|up to|open|folded|fully|w/ ?leaf|with leaf|shade|mattress|frame|interior|inside|inner|drawer|shelf"
-    r"|cushion|opening|back ?rest|carton|package|shipping|canopy|pole|max|leaf|flat|lying|expanded|legs?\b|base\b",
-    re.I,
-)
-_POSE_BEFORE: Final = re.compile(
-    r"(?:reclined|extended|opened|open|expanded|up to|w/ ?leaf|with leaf|shade(?: size)?|folded)\W*$", re.I
-)
-_GENERAL: Final = re.compile(
-    r"^(?:(?:product|overall|item|assembled|total|outer|exterior|external|approx\w*|unit|the)?\s*"
-    r"(?:dimensions?|dims?|size|measurements?|measures|overall|total|maße|masse|abmessungen|medidas|dimensiones)"
-    r"(?:\s*(?:in|cm|mm|inches|approx\w*))?|overall|assembled|product|total|gesamt|gesamtmaße)$",
-    re.I,
-)
-_COUNT: Final = re.compile(r"^(?:(\d{1,3})\s*x\s+(.+)|(.+?)\s*x\s?(\d{1,3}))$", re.I)
-_COUNT_BEFORE: Final = re.compile(r"\(\s*x?\s*(\d{1,3})\s*x?\s*\)\s*:\s*$", re.I)
-_COUNT_NEAR: Final = 60
-"""Within how many characters before a piece its count in brackets ends and begins."""
-_SEAT: Final = frozenset(EXTRA.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """One measure. `side` is its axis (`length` for L), `joined` that it goes on the sequence of the one before it."""
-
-    measure: Measure
-    start: int
-    side: str | None
-    lead: str
-    joined: bool
-    foreign: bool = False
-
-
-def axis_side(word: str) -> str | None:
-    """The side of an axis letter or word, or None."""
-    lowered = word.lower()
-    return LETTERS.get(lowered) or WORDS.get(lowered) or ("diameter" if lowered.startswith("dia") else None)
-
-
-def _led(lead: str, token: Token, previous: Token | None) -> Token:
-    """`token` with what the text before it says: a prefixed axis, an `x`, or words."""
-    if _JOIN.match(lead) and previous is not None:
-        return replace(token, joined=True)
-    prefix = _BEFORE.match(lead)
-    if prefix and token.side is None:
-        joined = previous is not None and ("x" in prefix["join"].lower() or ":" not in lead)
-        return replace(token, side=axis_side(prefix["axis"]), joined=joined, lead="" if joined else lead)
-    if _BLANK.match(lead) and previous is not None and previous.side and token.side:
-        return replace(token, joined=True)
-    return token
-
-
-def _prefixed(text: str) -> bool:
-    """Whether axes stand before their measures (`W 80 x D 60`): then nothing after a measure is its axis."""
-    start = _START.search(text)
-    if start is None or not _BEFORE.match(text[: start.start()]):
-        return False
-    first = measure_at(text, start.start())
-    return first is not None and len(re.findall(rf"(?:^|[^\w])(?:{_LETTER}|{_WORD})\s*+[.:=]?\s*+\d", text, re.I)) > 1
-
-
-def tokens(text: str) -> list[Token]:
-    """The measures of a folded text, brackets blanked out, in order."""
-    found: list[Token] = []
-    prefixed = _prefixed(text)
-    position = lead_from = 0
-    while start := _START.search(text, position):
-        measure = measure_at(text, start.start())
-        if measure is None:
-            position = start.end()
-            continue
-        after = None if prefixed else _AFTER.match(text, measure.end)
-        end = after.end() if after else measure.end
-        foreign = measure.unit is None and after is None and bool(_FOREIGN.match(text, measure.end))
-        if foreign and not _FOREIGN_MASS.match(text, measure.end):
-            # A count (`2-SEATER`, `3 drawers`) is part of the words around it.
-            position = end
-            continue
-        side = axis_side(after["axis"]) if after else None
-        lead = text[lead_from : start.start()]
-        token = Token(measure, start.start(), side, lead, False, foreign)
-        found.append(_led(lead, token, found[-1] if found else None))
-        position = lead_from = end
-    return found
+_BLANKS: Final = re.compile(r"[ \t\r\f\v]+")
+_COUNT_IN_NAME: Final = re.compile(r"(?:(\d{1,3})\s*x?\s+(.+)|(.+?)\s*x\s?(\d{1,3}))", re.I)
+_COUNT_NEAR: Final = re.compile(rf"{COUNT}(\d{{1,3}}){COUNT}")
+_AROUND: Final = 60
+"""Within how many characters before and behind a piece's name its count in brackets stands."""
+_ROUNDED: Final = 60
+"""Hundredths of an inch by which two statements of one side may differ."""
+_LEAF: Final = re.compile(r"leaf|leaves", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What a dimension string states: the sides of the piece, and its pieces when it names several."""
+    """What a dimension string states: the sides of the piece, and its pieces when it names several.
+
+    `extras` are the figures that are neither, in the vendor's words: `Seat width: 20"`, `EXTENDED: 65"W`, `100 kg`.
+    """
 
     dimensions: Dimensions
     components: tuple[Component, ...] = ()
+    extras: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class _Piece:
-    """One sequence of measures with the name before it."""
+class _Reading:
+    """One string while it is read. `text` is what was given, for the sentences."""
 
-    name: str
-    start: int
-    tokens: list[Token]
-    extras: Dimensions
-    dimensions: Dimensions
+    text: str
+    scan: Scan
+    unit: str | None
+    kind: str
+    order: str
+    decimal: str
+    faults: list[Fault] = field(default_factory=list)
+    extras: list[str] = field(default_factory=list)
 
+    def tell(self, problem: ProblemKind, what: str) -> None:
+        """Add a fault about the whole text."""
+        self.faults.append(Fault(problem, f"{quoted(self.text)} {what}."))
 
-class _DimensionParser:
-    """One walk over one string. `text` is what was given, for the sentences."""
-
-    def __init__(self, text: str, unit: str | None, kind: str, order: str) -> None:
-        self.text, self.unit, self.kind, self.order = text, unit, kind, order
-        self.flat = ""
-        self.faults: list[Fault] = []
-        self.labelled: Dimensions = {}
-
-    def units_of(self, group: list[Token]) -> list[str | None]:
-        """The unit of each measure: its own, else the next one's, else that of the last before, else the one given."""
-        last = next((token.measure.unit for token in reversed(group) if token.measure.unit), self.unit)
-        units: list[str | None] = []
-        for token in reversed(group):
-            last = token.measure.unit or last
-            units.append(last)
-        return units[::-1]
-
-    def sided(self, group: list[Token]) -> list[Sided]:
-        """The lengths of a sequence; those without unit, or beyond reason, are reported and left out."""
-        out: list[Sided] = []
-        for token, unit in zip(group, self.units_of(group), strict=True):
-            if unit is None and token.measure.value:
-                self.faults.append(Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(self.text)} names no unit of length."))
-                return []
-            parsed = checked(token.measure, unit or "in", self.text)
-            self.faults.extend(parsed.faults)
-            if parsed.value is not None:
-                out.append(Sided(parsed.value, token.side))
-        return out
-
-    def label(self, token: Token, target: Dimensions, unit: str | None) -> bool:
-        """Take a single measure after a label (`Seat height: 18"`). False when the label names no side."""
-        side = side_of(token.lead.split("\n")[-1].strip(" ,;.:=-|"))
-        if side is None:
-            return False
-        chosen = token.measure.unit or unit or self.unit
-        if chosen is None:
-            self.faults.append(Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(self.text)} names no unit of length."))
-            return True
-        parsed = checked(token.measure, chosen, self.text)
-        self.faults.extend(parsed.faults)
-        if parsed.value is not None:
-            target.setdefault(side, parsed.value)  # type: ignore[misc]
-        return True
+    def set_aside(self, items: list[Item]) -> None:
+        """Keep figures that are of something else as the vendor wrote them."""
+        for item in items:
+            upper = "" if item.measure.upper is None else f"-{item.measure.upper}"
+            self.extras.append(
+                f"{item.said} {item.measure.value}{upper} {item.measure.unit or self.unit or ''}".strip()
+            )
 
 
-def _name_in(lead: str) -> str:
-    """The name a piece's lead gives it: what stands before the colon, after the last separator."""
-    if ":" not in lead:
-        return ""
-    return re.split(r"[,;|\n)]", lead.rsplit(":", 1)[0])[-1].strip(" .-")
+def _units(reading: _Reading, items: list[Item]) -> list[str | None]:
+    """The unit of each measure: its own, else the next one's, else that of the last before, else the string's or column's."""
+    last = next((item.measure.unit for item in reversed(items) if item.measure.unit), reading.unit)
+    units: list[str | None] = []
+    for item in reversed(items):
+        last = item.measure.unit or last
+        units.append(last)
+    return units[::-1]
 
 
-def _pieces(parser: _DimensionParser, found: list[Token]) -> list[_Piece]:
-    """Sequences with their names; single measures after a side's label go to the piece before them, or to all."""
-    pieces: list[_Piece] = []
-    for index, token in enumerate(found):
-        if token.foreign:
-            continue
-        if token.joined and pieces and pieces[-1].tokens[-1] is found[index - 1]:
-            pieces[-1].tokens.append(token)
-            continue
-        alone = index + 1 == len(found) or not found[index + 1].joined
-        if alone and (token.side is None or ":" in token.lead) and (":" in token.lead or "=" in token.lead):
-            target = pieces[-1].extras if pieces else parser.labelled
-            if parser.label(token, target, None) or token.side is None:
-                continue
-        pieces.append(_Piece(_name_in(token.lead) or _pose_in(token.lead), token.start, [token], {}, {}))
-    return pieces
+def _length(reading: _Reading, item: Item, unit: str | None) -> Length | None:
+    """One figure as a length; a missing unit and what is beyond reason are told."""
+    if unit is None and item.measure.value:
+        fault = Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(reading.text)} names no unit of length.")
+        reading.faults.extend([] if fault in reading.faults else [fault])
+        return None
+    parsed = checked(item.measure, unit or "in", reading.text, reading.decimal)
+    reading.faults.extend(parsed.faults)
+    if item.measure.upper is not None:
+        # The further end of a range is no side, yet it is said.
+        reading.set_aside([item])
+    return parsed.value
 
 
-def _pose_in(lead: str) -> str:
-    return lead.strip(" ,;.") if _POSE_BEFORE.search(lead) else ""
+def _sided(reading: _Reading, items: list[Item]) -> list[Sided]:
+    """The lengths of a sequence, with the axes written beside them."""
+    units = _units(reading, items)
+    own = {item.measure.unit for item in items if item.measure.unit}
+    if own & set(METRIC) and not own <= set(METRIC):
+        reading.tell(ProblemKind.CONFLICT, "mixes metric and imperial units")
+    if own == {"ft"} and any(item.measure.unit is None and item.measure.value for item in items):
+        reading.tell(ProblemKind.CONFLICT, "has figures beside feet that may be feet or inches")
+    if any(item.blank and item.label.side is None for item in items[1:]):
+        reading.tell(ProblemKind.CONFLICT, "parts its figures by blanks alone")
+    lengths = [_length(reading, item, unit) for item, unit in zip(items, units, strict=True)]
+    if None in lengths and all(item.label.side is None for item in items):
+        # Without letters the place says the side, and one place is empty.
+        if not reading.faults:
+            reading.tell(ProblemKind.UNREADABLE, "lacks a figure")
+        return []
+    return [Sided(length, item.label.side) for length, item in zip(lengths, items, strict=True) if length is not None]
 
 
-def _in_trade_order(piece: _Piece, text: str) -> bool:
+def _in_trade_order(items: list[Item]) -> bool:
     """Whether figures without letters are written the trade's way: one unit, after the last."""
-    units = [token.measure.unit for token in piece.tokens]
+    units = [item.measure.unit for item in items]
     return units[-1] is not None and not any(units[:-1])
 
 
-def _place(parser: _DimensionParser, piece: _Piece) -> None:
-    lengths = parser.sided(piece.tokens)
+def _placed(reading: _Reading, items: list[Item], kind: str, order: str) -> Dimensions:
+    lengths = _sided(reading, items)
     if not lengths:
-        piece.dimensions = piece.extras
+        return {}
+    sides = place(lengths, reading.text, kind, order or reading.order, _in_trade_order(items) and reading.scan.slashes)
+    reading.faults.extend(sides.faults)
+    return sides.dimensions
+
+
+def _confirms(reading: _Reading, first: list[Item], second: list[Item]) -> bool:
+    """Whether a sequence states the one before it once more, in another unit or in the same words."""
+    if len(first) != len(second):
+        return False
+    one, two = _units(reading, first), _units(reading, second)
+    for a, b, unit_a, unit_b in zip(first, second, one, two, strict=True):
+        if b.label.side not in (None, a.label.side) or unit_a is None or unit_b is None:
+            return False
+        if unit_a == unit_b:
+            if a.measure.value != b.measure.value:
+                return False
+        elif not same_length(_in_unit(a, unit_a), _in_unit(b, unit_b), None):
+            return False
+    return True
+
+
+def _in_unit(item: Item, unit: str) -> Measure:
+    return Measure(item.measure.value, unit, item.measure.end, other=item.measure.other)
+
+
+def _seat_or_arm(scope: Scope) -> None:
+    """Below `Seat:` or `Arm:` the sides are those of the seat or the arm."""
+    words = set(words_in(scope.name))
+    kind = "seat" if words and words <= SEAT else "arm" if words and words <= ARM | {"rest"} else None
+    if kind is None:
         return
-    sides = place(lengths, parser.text, parser.kind, parser.order, _in_trade_order(piece, parser.text))
-    parser.faults.extend(sides.faults)
-    piece.dimensions = {**piece.extras, **sides.dimensions}
+    for item in [item for items in scope.sequences for item in items]:
+        side = f"{kind}_{item.label.side}"
+        known = side in ("seat_height", "seat_depth", "arm_height")
+        item.label = Label("side", side) if known else Label("other")
+        scope.extras.append(item)
+    scope.sequences.clear()
+    scope.role = "whole"
 
 
-def _bracketed(parser: _DimensionParser, folded_text: str, pieces: list[_Piece]) -> None:
-    """Seat and arm measures in brackets go to the piece before the bracket; poses and counts in brackets to none."""
-    owners = [piece for piece in pieces if not _POSE.search(piece.name)]
-    starts = [piece.start for piece in owners]
-    for bracket in _BRACKET.finditer(folded_text):
-        before = bisect_left(starts, bracket.start())
-        owner = owners[before - 1] if before else None
-        target: Dimensions = {}
-        for token in tokens(bracket[1]):
-            label = token.lead.strip(" ,;.:=-")
-            if side_of(label) in _SEAT:
-                units = [t.measure.unit for t in owner.tokens if t.measure.unit] if owner else []
-                parser.label(token, target, units[-1] if units else None)
-        for side, found in target.items():
-            (owner.extras if owner else parser.labelled).setdefault(side, found)  # type: ignore[misc]
+def _extras(reading: _Reading, scope: Scope, target: Dimensions) -> None:
+    """Seat measures and clearances of a scope; what is of something else is set aside."""
+    unit = next((i.measure.unit for items in scope.sequences for i in items if i.measure.unit), reading.unit)
+    for item in scope.extras:
+        if item.label.role != "side":
+            reading.set_aside([item])
+            continue
+        length = _length(reading, item, item.measure.unit or unit)
+        side = item.label.side or ""
+        if length is None:
+            continue
+        if target.get(side, length) != length:
+            reading.tell(ProblemKind.CONFLICT, f"states more than one {side.replace('_', ' ')}; the first is kept")
+        target.setdefault(side, length)  # type: ignore[misc]
 
 
-def _component(parser: _DimensionParser, piece: _Piece) -> Component:
-    """A named piece, with the count its name carries (`CHAIR (4)`, `4 x CHAIR`)."""
-    in_bracket = _COUNT_BEFORE.search(parser.flat, max(0, piece.start - _COUNT_NEAR), piece.start)
-    in_name = _COUNT.match(piece.name)
-    name = (in_name[2] or in_name[3]).strip() if in_name else piece.name
-    count = in_bracket[1] if in_bracket else (in_name[1] or in_name[4]) if in_name else "1"
-    return {"name": name, "quantity": int(count) or 1, "dimensions": piece.dimensions}
+def _largest(reading: _Reading, scope: Scope, target: Dimensions) -> None:
+    """`Max. height` stands for the height only where nothing else does, and that is told."""
+    for item in scope.largest:
+        side = "width" if item.label.side == "length" else item.label.side
+        if side in target or (item.label.side == "length" and "width" in target):
+            reading.set_aside([item])
+        elif (length := _length(reading, item, item.measure.unit or reading.unit)) is not None:
+            reading.tell(ProblemKind.CONFLICT, f"states only the largest {side}")
+            target.setdefault(side or "", length)  # type: ignore[misc]
 
 
-def _settled(parser: _DimensionParser, pieces: list[_Piece]) -> Spread:
-    """Which sequence is the piece itself, and which are pieces of a set."""
-    whole = [piece for piece in pieces if not piece.name or _GENERAL.match(words_of(piece.name))]
-    general = set(map(id, whole))
-    named = [piece for piece in pieces if id(piece) not in general and not _POSE.search(piece.name)]
-    lone = [piece for piece in whole if len(piece.tokens) == 1 and piece.tokens[0].side is None]
-    if len(whole) > len(lone) or (named and lone):
-        alone = set(map(id, lone))
-        whole = [piece for piece in whole if id(piece) not in alone]
-    if not whole and len(named) == 1:
-        whole, named = named, []
-    for piece in whole + named:
-        _place(parser, piece)
-    dimensions: Dimensions = {**parser.labelled, **(whole[0].dimensions if whole else {})}
-    if len(whole) > 1:
-        _further(parser, whole, dimensions)
-    if "length" in dimensions:
-        dimensions = place([Sided(v, k) for k, v in dimensions.items()], parser.text, parser.kind).dimensions  # type: ignore[arg-type]
-    return Spread(dimensions, tuple(_component(parser, piece) for piece in named if piece.dimensions))
+def _of_scope(reading: _Reading, scope: Scope, kind: str) -> Dimensions:
+    """All sides of one scope: its first sequence, what later ones add, its seat measures and largest figures."""
+    target: Dimensions = {}
+    _extras(reading, scope, target)
+    if scope.name and of_a_part(scope.name) and len(scope.sequences) == 1 and len(scope.sequences[0]) == 1:
+        reading.set_aside(scope.sequences.pop())
+    lone = [items for items in scope.sequences if len(items) == 1 and items[0].label.side is None]
+    sequences = scope.sequences if len(lone) == len(scope.sequences) else [s for s in scope.sequences if s not in lone]
+    for items in scope.sequences:
+        if items not in sequences:
+            reading.set_aside(items) if of_a_part(scope.name) else _unread(reading, items)
+    if sequences:
+        target.update(_placed(reading, sequences[0], kind, scope.order))
+    for items in sequences[1:]:
+        _further(reading, sequences[0], items, target, (kind, scope.order))
+    _largest(reading, scope, target)
+    if "width" not in target and any(_of_one_end(item) for item in scope.extras):
+        reading.tell(ProblemKind.CONFLICT, "states its width left and right apart")
+    return target
 
 
-def _further(parser: _DimensionParser, whole: list[_Piece], dimensions: Dimensions) -> None:
-    """Later sequences of the same piece fill sides that are still free; two figures for one side are a conflict."""
-    for piece in whole[1:]:
-        if any(side in dimensions and dimensions[side] != found for side, found in piece.dimensions.items()):  # type: ignore[literal-required]
-            parser.faults.append(
-                Fault(ProblemKind.CONFLICT, f"{quoted(parser.text)} states more than one size; the first is kept.")
-            )
-            return
-        dimensions.update(piece.dimensions)
+def _of_one_end(item: Item) -> bool:
+    words = set(words_in(item.said))
+    return bool(words & {"left", "right", "links", "rechts"}) and bool(words & {"width", "breite"}) and not words & SEAT
 
 
-def _stated_unit(flat: str) -> str | None:
-    """A unit that stands alone in brackets or after `in`: `(cm)`, `in inches`."""
-    match = re.search(r"\(\s*(?:in\s+)?([a-z]+)\.?\s*\)|\bin\s+(inches|cm|mm)\b", flat, re.I)
-    return unit_named(match[1] or match[2]) if match else None
+def _unread(reading: _Reading, items: list[Item]) -> None:
+    figures = ", ".join(str(item.measure.value) for item in items)
+    reading.tell(ProblemKind.UNREADABLE, f"does not say what {figures} measures")
+
+
+def _further(reading: _Reading, first: list[Item], items: list[Item], target: Dimensions, how: tuple[str, str]) -> None:
+    """A later sequence confirms the first or fills sides still free; another figure for one side is a conflict."""
+    if _confirms(reading, first, items):
+        return
+    if all(item.label.side is None for item in items):
+        reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
+        return
+    found = _placed(reading, items, *how)
+    before: dict[str, Length] = dict(target)  # type: ignore[arg-type]
+    later: dict[str, Length] = dict(found)  # type: ignore[arg-type]
+    apart = any(
+        abs(before[s]["hundredths_in"] - v["hundredths_in"]) > _ROUNDED for s, v in later.items() if s in before
+    )
+    named = before.keys() | later.keys()
+    if apart or ("diameter" in named and named & {"width", "depth"}):
+        reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
+        return
+    for side, value in found.items():
+        target.setdefault(side, value)  # type: ignore[misc]
+
+
+def _component(reading: _Reading, scope: Scope, dimensions: Dimensions) -> Component:
+    """A named piece, with the count beside its name (`CHAIR (4)`, `4 x CHAIR`, `(2) chairs`)."""
+    text = reading.scan.text
+    near = _COUNT_NEAR.search(text, max(0, scope.start - 8), scope.start + len(scope.name) + 8)
+    name = _COUNT_NEAR.sub("", scope.name).strip(" .,:-")
+    in_name = _COUNT_IN_NAME.fullmatch(name)
+    if in_name:
+        name = (in_name[2] or in_name[3]).strip()
+    count = near[1] if near else (in_name[1] or in_name[4]) if in_name else "1"
+    return {"name": " ".join(name.split()), "quantity": int(count) or 1, "dimensions": dimensions}
+
+
+def _by_noun(scopes: list[Scope]) -> list[Scope]:
+    """Sides labelled with the thing they are of (`Table width`): the piece's where one thing is named, else pieces."""
+    out: list[Scope] = []
+    for scope in scopes:
+        out.append(scope)
+        nouns = list(dict.fromkeys(item.label.noun for item in scope.nouns))
+        if len(nouns) == 1 and scope.sequences and _lead(scope):
+            # `Sofa width: 84, depth: 38`: the thing is named once.
+            scope.sequences[0][:0] = [replace(item, label=Label("side", item.label.side)) for item in scope.nouns]
+            continue
+        if not nouns or scope.sequences:
+            scope.extras.extend(_no_side(item) for item in scope.nouns)
+            continue
+        for noun in nouns:
+            items = [item for item in scope.nouns if item.label.noun == noun]
+            for item in items:
+                item.label = Label("side", item.label.side)
+            if len(nouns) == 1:
+                scope.sequences.append(items)
+            else:
+                out.append(Scope(noun, "piece", sequences=[items]))
+    return out
+
+
+def _lead(scope: Scope) -> bool:
+    """Whether the labels that name a thing stand before all plain ones and say other sides."""
+    plain = [item for items in scope.sequences for item in items]
+    sides = {item.label.side for item in scope.nouns}
+    return max(i.at for i in scope.nouns) < min(i.at for i in plain) and not sides & {i.label.side for i in plain}
+
+
+def _no_side(item: Item) -> Item:
+    """An item that is of something else after all."""
+    item.label = Label("other")
+    return item
+
+
+def _all_items(scope: Scope) -> list[Item]:
+    return [item for items in scope.sequences for item in items] + scope.extras + scope.largest + scope.nouns
+
+
+def _filled(scope: Scope) -> bool:
+    return bool(scope.sequences or scope.extras or scope.largest)
+
+
+def _ranked(scopes: list[Scope]) -> tuple[list[Scope], list[Scope], list[Scope]]:
+    """The scopes of the piece itself, those of its pieces, and those set aside."""
+    by_role = {
+        role: [s for s in scopes if s.role == role and _filled(s)]
+        for role in ("whole", "rest", "piece", "part", "pose", "inner")
+    }
+    whole, rest, pieces, parts = by_role["whole"], by_role["rest"], by_role["piece"], by_role["part"]
+    aside = by_role["pose"] + by_role["inner"]
+    sized = [scope for scope in whole if scope.sequences]
+    if rest and (not sized or scopes.index(rest[0]) < scopes.index(sized[0])):
+        return rest[:1] + whole, pieces, parts + rest[1:] + aside
+    if not sized and len(pieces) == 1:
+        return whole + pieces, [], parts + aside
+    if not sized and not pieces and len(parts) == 1:
+        return whole + parts, [], aside
+    if not sized and not pieces and parts:
+        return whole, parts, aside
+    leaves = [scope for scope in by_role["pose"] if _LEAF.search(scope.name) and scope.sequences]
+    if not sized and not pieces and leaves:
+        return whole + leaves[:1], [], [scope for scope in parts + aside if scope is not leaves[0]]
+    return whole, pieces, parts + rest + aside
+
+
+def _kind_of_piece(reading: _Reading, scope: Scope) -> str:
+    return kind_of_part(scope.name, reading.kind) if scope.role in ("piece", "part") else reading.kind
+
+
+def _settled(reading: _Reading, clauses: Clauses) -> Spread:
+    """Which scope is the piece itself, and which are pieces of a set."""
+    for scope in clauses.scopes:
+        _seat_or_arm(scope)
+    whole, pieces, aside = _ranked(_by_noun(clauses.scopes))
+    dimensions: Dimensions = {}
+    for scope in whole:
+        _joined(reading, dimensions, _of_scope(reading, scope, _kind_of_piece(reading, scope)))
+    components = []
+    for scope in pieces:
+        found = _of_scope(reading, scope, _kind_of_piece(reading, scope))
+        if found:
+            components.append(_component(reading, scope, found))
+    for scope in aside:
+        reading.set_aside(_all_items(scope))
+    if aside and not dimensions and not components and not reading.faults:
+        reading.tell(ProblemKind.UNREADABLE, "states no size of the piece itself")
+    return Spread(dimensions, tuple(components), (*reading.scan.asides, *reading.extras))
+
+
+def _joined(reading: _Reading, target: Dimensions, found: Dimensions) -> None:
+    """Add what a further scope of the piece says; another figure for one side is a conflict."""
+    clash = [side for side, value in found.items() if side in target and target[side] != value]  # type: ignore[literal-required]
+    if clash:
+        reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
+    for side, value in found.items():
+        target.setdefault(side, value)  # type: ignore[misc]
+
+
+def _only_unit(clauses: Clauses) -> str | None:
+    """The unit that a string names, if it names one alone."""
+    units = {item.measure.unit for scope in clauses.scopes for item in _all_items(scope) if item.measure.unit}
+    return units.pop() if len(units) == 1 else None
 
 
 @lru_cache(maxsize=32768)
-def parse_dimensions(text: str, unit: str | None = None, kind: str = "", order: str = "") -> Parsed[Spread]:
+def parse_dimensions(
+    text: str, unit: str | None = None, kind: str = "", order: str = "", decimal: str = "auto"
+) -> Parsed[Spread]:
     """The sides, seat measures and pieces of a dimension string.
 
-    `unit` is the column's, `kind` that of `sides.kind_of`, `order` the letters a header names (`BHT`). W, D and H win;
-    L beside W without D is the width (on beds the depth); a range gives its first bound; poses, shades and leaves never
-    overwrite the piece. Problems: unreadable, unknown_unit, conflict (sides that are named twice or not at all).
+    `unit` is the column's, `kind` that of `sides.kind_of`, `order` the letters a header names (`BHT`), `decimal` the source's
+    mark. W, D and H win; L beside W without D is the width (on beds the depth); a range gives its first bound; poses, shades
+    and leaves never overwrite the piece. Problems: unreadable, unknown_unit, conflict (sides that are named twice or not at
+    all, units that are mixed), out_of_range.
     """
     if too_long := overlong(text, _LONGEST):
         return too_long
     given = stated(text)
     if given is None:
         return not_said(text)
-    flat = _BLANKS.sub(" ", folded(text))
-    stated_order = _ORDER.search(flat)
-    if stated_order:
-        order = "".join(filter(None, stated_order.groups())).lower()
-        flat = flat[: stated_order.start()] + " " * len(stated_order[0]) + flat[stated_order.end() :]
-    parser = _DimensionParser(text, _stated_unit(flat) or unit, kind, order.lower())
-    parser.flat = flat
-    masked = _BRACKET.sub(lambda match: " " * len(match[0]), flat)
-    pieces = _pieces(parser, tokens(masked))
-    _bracketed(parser, flat, pieces)
-    spread = _settled(parser, pieces)
+    scan = scanned(_BLANKS.sub(" ", folded(text)), unit)
+    reading = _Reading(text, scan, scan.unit, kind, order.lower(), decimal)
+    if _NEGATIVE.search(scan.text):
+        reading.tell(ProblemKind.OUT_OF_RANGE, "has a figure below zero")
+    clauses = parted(scan)
+    reading.order = clauses.order or reading.order
+    reading.unit = _only_unit(clauses) or reading.unit if scan.unit == unit else scan.unit
+    spread = _settled(reading, clauses)
+    if clauses.missing:
+        reading.tell(ProblemKind.UNREADABLE, "lacks a figure")
+    if clauses.unread:
+        reading.tell(ProblemKind.UNREADABLE, f"holds {', '.join(clauses.unread[:3])}, which is no measure")
     if not spread.dimensions and not spread.components:
-        return Parsed(None, tuple(parser.faults)) if parser.faults else unreadable(text, "holds no size")
-    return Parsed(spread, tuple(dict.fromkeys(parser.faults)))
+        return Parsed(None, tuple(reading.faults)) if reading.faults else unreadable(text, "holds no size")
+    return Parsed(spread, tuple(dict.fromkeys(reading.faults)))
+
+
+_NEGATIVE: Final = re.compile(r"(?:^|[\s:=x(,;])-\d", re.I)

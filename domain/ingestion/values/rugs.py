@@ -1,4 +1,13 @@
-"""What only rugs have: sizes in feet and inches, shapes, constructions, where they may lie."""
+"""What only rugs have: sizes in feet and inches, shapes, constructions, where they may lie.
+
+size     := side ["w" | "l"] join side [confirm] [shape] | side shape | shape side        one side of round and square rugs
+side     := feet ["-"] inches | feet "." inches | inches | metric | bare
+feet     := digits ("'" | "ft" | "feet");  inches := digits [fraction] ('"' | "in")      5'3", 5'-3", 5.3', 5-3
+bare     := digits                       to 15 feet, above 20 inches, beyond 144 perhaps centimetres: told
+metric   := decimal ("cm" | "mm" | "m")  the unit may stand once, behind the last side
+confirm  := the same size in another unit, in brackets or behind a slash; another size is told
+shape    := a word of SHAPES in six languages; "sample", "swatch", "custom" are no size of the rug: told
+"""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +17,7 @@ from typing import Final
 
 from domain.catalogue.data import Dimensions, Length
 from domain.ingestion.values.amounts import folded
-from domain.ingestion.values.lengths import INCHES, length, unit_named
+from domain.ingestion.values.lengths import length, unit_named
 from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, quoted, refused, unreadable
 from domain.ingestion.values.text import stated
 from domain.kernel.problems import ProblemKind
@@ -18,15 +27,29 @@ SHAPES: Final = (
     (re.compile(r"\bhearth\b", re.I), "hearth"),
     (re.compile(r"\b(?:cow|sheep|calf)?[ -]?(?:hide|skin)\b|\banimal\b|\bpelt\b", re.I), "animal"),
     (re.compile(r"octagon(?:al)?|\boct\b", re.I), "octagon"),
-    (re.compile(r"runner|\brnr\b|(?<=\d)\s?rnr\b|läufer|\bpasillo\b", re.I), "runner"),
-    (re.compile(r"(?:\b|(?<=\d))(?:oval|ovl|ov)\b", re.I), "oval"),
-    (re.compile(r"(?:\b|(?<=\d))(?:square|sqr|sq)\b|quadrat|cuadrad", re.I), "square"),
-    (re.compile(r"(?:\b|(?<=\d))(?:round|rnd|rd|ro|circle|circular)\b|\brund\b|redond", re.I), "round"),
+    (
+        re.compile(
+            r"runner|\brnr\b|(?<=\d)\s?rnr\b|läufer|\bpasillo\b|\bpasillera\b|\bcouloir\b|\bloper\b|\bpassatoia\b", re.I
+        ),
+        "runner",
+    ),
+    (re.compile(r"(?:\b|(?<=\d))(?:oval[eo]?|ovaal|ovl|ov)\b", re.I), "oval"),
+    (re.compile(r"(?:\b|(?<=\d))(?:square|sqr|sq)\b|quadrat|cuadrad|\bcarr[ée]e?\b|\bvierkant", re.I), "square"),
+    (
+        re.compile(
+            r"(?:\b|(?<=\d))(?:round|rnd|rd|ro|circle|circular)\b|(?:\b|(?<=\d))rund\w{0,2}\b|redond|\bronde?\b|rotond|(?:\b|(?<=\d))dia(?:m|meter)?\b|kreis",
+            re.I,
+        ),
+        "round",
+    ),
     (
         re.compile(r"\b(?:heart|he|kidney|star|scalloped?|irregular|freeform|shaped|wedge|novelty|blob)\b", re.I),
         "irregular",
     ),
-    (re.compile(r"\brect(?:ang(?:le|ular))?\b|rechteck", re.I), "rectangle"),
+    (
+        re.compile(r"\brect(?:ang(?:le|ular))?\b|rechteck|rectángul|rechthoek|rettangol|rectangulaire", re.I),
+        "rectangle",
+    ),
 )
 CONSTRUCTIONS: Final = (
     (re.compile(r"hand[ -]?knot|knüpf|anudad", re.I), "hand_knotted"),
@@ -196,18 +219,60 @@ def _two_sides(text: str, match: re.Match[str], shape: str | None) -> Parsed[Rug
     feet = _bare_are_feet(match)
     if feet is None:
         return refused(ProblemKind.CONFLICT, text, "may be in feet or in inches")
-    if match.groupdict().get("metric1") is None and match["metric2"] and match.groupdict().get("bare1"):
-        return _metric(text, match, shape)
+    bare = [Decimal(match.groupdict()[key].rstrip(".")) for key in ("bare1", "bare2") if match.groupdict().get(key)]
+    if len(bare) == 2 and max(bare) > _METRIC_LIKELY:
+        return refused(ProblemKind.CONFLICT, text, "may be in inches or in centimetres")
     first, second = _side(match, 1, feet), _side(match, 2, feet)
     if not (first and second and first["hundredths_in"] and second["hundredths_in"]):
         return unreadable(text, "is no size of a rug")
     return Parsed(_sized(first, second, shape))
 
 
-def _metric(text: str, match: re.Match[str], shape: str | None) -> Parsed[RugSize]:
-    unit = unit_named(match["unit2"]) or "cm"
-    sides = [length(Decimal(match[key].replace(",", ".").rstrip(".")), unit) for key in ("bare1", "metric2")]
-    return Parsed(_sized(sides[0], sides[1], shape)) if unit in INCHES else unreadable(text, "is no size")
+_METRIC_PAIR: Final = re.compile(
+    r"(?<![\d.,/-])(\d{1,4}(?:[.,]\d{1,2})?)\s*+(cm|mm|m)?\s*+x\s*+(\d{1,4}(?:[.,]\d{1,2})?)\s*+(cm|mm|m)\b", re.I
+)
+_METRIC_ONE: Final = re.compile(r"(?<![\d.,/x-])(\d{1,4}(?:[.,]\d{1,2})?)\s*+(cm|mm|m)\b", re.I)
+_NO_RUG: Final = re.compile(
+    r"\b(?:sample|swatch|strike ?off|custom|made[ -]to[ -]measure|cut[ -]to[ -]size|bespoke|muster|maßanfertigung|wunschmaß|échantillon|sur mesure|muestra"
+    r"|a medida|staal|maatwerk|campione|su misura)s?\b",
+    re.I,
+)
+_JOINED_PAIR: Final = re.compile(r"\d\s{0,2}(?:['\"]|ft\.?|in\.?|cm|mm|m)?\s{0,2}[wl]?\s{0,2}x\s{0,2}\d", re.I)
+_SAME_WITHIN: Final = 150
+_METRIC_LIKELY: Final = 144
+
+
+def _metric_length(number: str, unit: str) -> Length:
+    return length(Decimal(number.replace(",", ".")), unit_named(unit) or "cm")
+
+
+def _metric_pair(flat: str) -> tuple[Length, Length, int, int] | None:
+    match = _METRIC_PAIR.search(flat)
+    if match is None:
+        return None
+    first, second = _metric_length(match[1], match[2] or match[4]), _metric_length(match[3], match[4])
+    sound = first["hundredths_in"] and second["hundredths_in"]
+    return (first, second, match.start(), match.end()) if sound else None
+
+
+def _told_rest(text: str, flat: str, read: Parsed[RugSize], start: int, end: int) -> Parsed[RugSize]:
+    """A size read, and whether what stands around it states another one."""
+    if read.value is None or read.faults:
+        return read
+    rest = f"{flat[:start]} | {flat[end:]}"
+    found = [
+        read.value.dimensions[side]["hundredths_in"] for side in ("width", "depth") if side in read.value.dimensions
+    ]
+    metric = _metric_pair(rest)
+    if metric and len(found) == 2:
+        pair = (metric[0]["hundredths_in"], metric[1]["hundredths_in"])
+        if all(abs(one - two) <= _SAME_WITHIN for one, two in zip(found, pair, strict=True)):
+            rest = rest[: metric[2]] + rest[metric[3] :]
+    stray = not flat[:start].strip(" -(") and re.search(r"(?<![^\W_])\d[\d.,]*(?!\d|\s?(?:pcs?|pile|ply|mm\b|%))", rest)
+    if _JOINED_PAIR.search(rest) or stray:
+        fault = Fault(ProblemKind.CONFLICT, f"{quoted(text)} states more than one size; the first is kept.")
+        return Parsed(read.value, (fault,))
+    return read
 
 
 def _sized(first: Length, second: Length, shape: str | None) -> RugSize:
@@ -224,12 +289,12 @@ def _sized(first: Length, second: Length, shape: str | None) -> RugSize:
 
 
 @lru_cache(maxsize=16384)
-def parse_rug_size(text: str) -> Parsed[RugSize]:
-    """A rug's size and shape from a size cell or a title.
+def parse_rug_size(text: str, unit: str | None = None) -> Parsed[RugSize]:
+    """A rug's size and shape from a size cell or a title; `unit` is the column's, of numbers without one.
 
     A dot between feet and inches is read as the trade writes it (`5.3'` is 5'3", `1.10` is 1'10"). Bare numbers to 15
     are feet, above 20 inches, between them conflict. A runner is known by its width (3'6" at most) and 2.5 times the
-    length. Problems: unreadable (also for a size cut off), conflict.
+    length. Problems: unreadable (also for a size cut off, for samples and made to measure), conflict.
     """
     if too_long := overlong(text, _LONGEST):
         return too_long
@@ -237,19 +302,56 @@ def parse_rug_size(text: str) -> Parsed[RugSize]:
     if given is None:
         return NOTHING
     flat = re.sub(r"^rug ?size\s*:\s*", "", re.sub(r"(\d) (?=['\"])", r"\1", folded(given)), flags=re.I).strip()
+    flat = _TWICE_JOINED.sub("x", flat)
+    if _NO_RUG.search(flat):
+        return unreadable(text, "is a sample or made to measure, not the size of a rug")
     shape = shape_in(flat)
+    if unit in ("cm", "mm", "m", "in") and (bare := _BARE_PAIR.fullmatch(flat)):
+        sides = [length(Decimal(number.replace(",", ".")), unit) for number in bare.groups()]
+        return (
+            Parsed(_sized(sides[0], sides[1], shape))
+            if all(s["hundredths_in"] for s in sides)
+            else unreadable(text, "is no size of a rug")
+        )
+    return _found_size(text, flat, shape)
+
+
+_BARE_PAIR: Final = re.compile(r"(\d{1,4}(?:[.,]\d{1,2})?)\s*x\s*(\d{1,4}(?:[.,]\d{1,2})?)(?:\s+[^\W\d_]+)?", re.I)
+_TWICE_JOINED: Final = re.compile(r"\bby\b|(?<=[\d'\"])\s?\*\s?(?=\d)", re.I)
+
+
+def _found_size(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
     match = _MARKED.search(flat) or _PLAIN.match(flat)
+    metric = _metric_pair(flat)
+    if metric and (match is None or metric[2] <= match.start() or match.groupdict().get("metric2")):
+        return _told_rest(text, flat, Parsed(_sized(metric[0], metric[1], shape)), metric[2], metric[3])
     if match:
-        return _two_sides(text, match, shape)
+        return _told_rest(text, flat, _two_sides(text, match, shape), match.start(), match.end())
     if _CUT.search(flat):
         return unreadable(text, "is cut off after its first side")
-    single = _SINGLE.match(flat)
-    if single and shape in ("round", "square", "octagon"):
-        feet = _bare_are_feet(single) if single.groupdict().get("bare1") else True
-        side = _side(single, 1, bool(feet)) if feet is not None else None
-        if side and side["hundredths_in"]:
-            return Parsed(_one_side(side, shape))
-    return Parsed(None, (Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is no size of a rug."),))
+    return _from_one_side(text, flat, shape)
+
+
+_AHEAD: Final = re.compile(r"^\W*(?:dia(?:m|meter)?|round|rund|rond|redonda?|rotondo|square|quadrat\w*)\b[\s.:]*", re.I)
+
+
+def _from_one_side(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
+    """Round and square rugs have one side to state."""
+    nothing: Parsed[RugSize] = Parsed(None, (Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is no size of a rug."),))
+    if shape not in ("round", "square", "octagon"):
+        return nothing
+    if metric := _METRIC_ONE.search(flat):
+        side: Length | None = _metric_length(metric[1], metric[2])
+        found, end = True, metric.end()
+    else:
+        flat = _AHEAD.sub("", flat)
+        single = _SINGLE.match(flat)
+        feet = _bare_are_feet(single) if single and single.groupdict().get("bare1") else True
+        side = _side(single, 1, bool(feet)) if single and feet is not None else None
+        found, end = single is not None, single.end() if single else 0
+    if not found or not side or not side["hundredths_in"]:
+        return nothing
+    return _told_rest(text, flat, Parsed(_one_side(side, shape)), 0, end)
 
 
 def _one_side(side: Length, shape: str) -> RugSize:

@@ -1,74 +1,16 @@
 """Which side of a piece a letter, a word or a place in the string means."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from domain.catalogue.data import Dimensions, Length
+from domain.ingestion.values.labels import label_of
 from domain.ingestion.values.parsed import Fault, quoted
 from domain.kernel.problems import ProblemKind
 
-LETTERS: Final[dict[str, str]] = {
-    "w": "width",
-    "d": "depth",
-    "h": "height",
-    "l": "length",
-    "b": "width",
-    "t": "depth",
-    "p": "depth",
-    "dia": "diameter",
-    "diam": "diameter",
-}
-WORDS: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ("width", "wide", "widths", "breite", "breit", "ancho", "anchura", "largeur", "wd", "wth"), "width"
-    ),
-    **dict.fromkeys(("depth", "deep", "tiefe", "tief", "fondo", "profundidad", "profondeur", "diepte", "dp"), "depth"),
-    **dict.fromkeys(("height", "high", "tall", "ht", "hgt", "höhe", "hohe", "hoehe", "hoch"), "height"),
-    **dict.fromkeys(("alto", "altura", "hauteur", "hoogte"), "height"),
-    **dict.fromkeys(("length", "long", "länge", "lange", "laenge", "largo", "longitud", "longueur"), "length"),
-    **dict.fromkeys(("lengte", "len", "lgth"), "length"),
-    **dict.fromkeys(("diameter", "durchmesser", "diámetro", "diametro", "diamètre"), "diameter"),
-}
-EXTRA: Final[dict[str, str]] = {
-    **dict.fromkeys(("seat height", "seat ht", "seat hgt", "seat h", "sitzhöhe", "sitzhohe"), "seat_height"),
-    **dict.fromkeys(("altura del asiento", "altura asiento", "seatheight", "sh", "height seat"), "seat_height"),
-    **dict.fromkeys(("seat depth", "seat dp", "seat dpt", "seat d", "sitztiefe", "seatdepth"), "seat_depth"),
-    **dict.fromkeys(("profundidad del asiento", "profundidad asiento", "depth seat"), "seat_depth"),
-    **dict.fromkeys(("arm height", "arm ht", "armrest height", "armrest ht", "arm rest height"), "arm_height"),
-    **dict.fromkeys(("armlehnenhöhe", "altura del brazo", "altura brazo", "armheight"), "arm_height"),
-    **dict.fromkeys(("clearance", "free height under furniture", "floor clearance", "leg clearance"), "clearance"),
-    **dict.fromkeys(("ground clearance", "under bed clearance", "underbed clearance", "bodenfreiheit"), "clearance"),
-    **dict.fromkeys(("clearance from floor", "clearance height"), "clearance"),
-}
-_QUALIFIED: Final[dict[str, str]] = {
-    f"{qualifier} {word}": side
-    for qualifier in ("overall", "product", "total", "min", "minimum", "assembled", "max", "maximum", "item", "gesamt")
-    for word, side in WORDS.items()
-}
-_LABELS: Final[dict[str, str]] = {
-    **WORDS,
-    **EXTRA,
-    **_QUALIFIED,
-    **{letter: side for letter, side in LETTERS.items() if letter != "p"},
-    "height including back cushions": "height",
-    "height incl back cushions": "height",
-    "length including chaise": "length",
-}
-_GLUED: Final = (
-    ("overallwidth", "width"),
-    ("overalldepth", "depth"),
-    ("overallheight", "height"),
-    ("overalllength", "length"),
-    ("overalldiameter", "diameter"),
-    ("seatheightfloor", "seat_height"),
-    ("seatdepthfront", "seat_depth"),
-    ("armheightfloor", "arm_height"),
-    ("clearancefromfloor", "clearance"),
-)
 BED: Final = "bed"
 RUG: Final = "rug"
 PILLOW: Final = "pillow"
@@ -86,19 +28,10 @@ _ENDWISE: Final = (BED, RUG)
 _BOX: Final = ("width", "depth", "height")
 
 
-def words_of(label: str) -> str:
-    """`label` as lower-case words with single blanks: what labels are compared by."""
-    return re.sub(r"[\W\d_]+", " ", unicodedata.normalize("NFC", label.lower())).strip()
-
-
-@lru_cache(maxsize=8192)
 def side_of(label: str) -> str | None:
     """The side that a label names (`Height`, `SEAT HT`), `length` included; None for parts and other things."""
-    words = words_of(label)
-    if words in _LABELS:
-        return _LABELS[words]
-    glued = words.replace(" ", "")
-    return next((side for prefix, side in _GLUED if glued.startswith(prefix)), None)
+    found = label_of(label)
+    return found.side if found.role in ("side", "largest") else None
 
 
 @lru_cache(maxsize=16384)
@@ -117,6 +50,25 @@ def kind_of(category: str, title: str) -> str:
             # A leaf that names another kind ("Headboards" below "Beds") has the last word.
             category = category if _NO_BED.search(leaf) is None else leaf
     return ""
+
+
+_FURNITURE: Final = re.compile(
+    r"night ?stand|dresser|chest|mirror|table|chair|bench|desk|stool|ottoman|sofa|loveseat|wardrobe|cabinet|headboard|footboard",
+    re.I,
+)
+
+
+_BED_SIZES: Final = re.compile(
+    r"(?:(?:e\.?|cal\.?|california|eastern)\s?)?(?:king|queen|full|double|twin|single)(?:[ -]?(?:xl|size|bed))?", re.I
+)
+
+
+@lru_cache(maxsize=4096)
+def kind_of_part(name: str, kind: str) -> str:
+    """The kind of a set's piece by its name; a name that says no thing (`KING`) leaves the set's own kind."""
+    if _BED_SIZES.fullmatch(name.strip()):
+        return BED
+    return kind_of(name, "") or ("" if kind == BED and _FURNITURE.search(name[:_LONGEST]) else kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +102,9 @@ def _lettered(items: Sequence[Sided], kind: str) -> tuple[dict[str, Length], lis
     placed: dict[str, Length] = {}
     doubled: list[Length] = []
     long_side = _length_side(sides, kind)
+    if {"length", "width", "depth", "height"} <= set(sides):
+        # W, D and H win; the length that is left over is told.
+        items = [item for item in items if item.side != "length"]
     # L beside W and no D takes the width away from W; on beds and rugs L runs front to back and W stays.
     moved = "length" in sides and "width" in sides and "depth" not in sides and long_side == "width"
     for item in items:
@@ -175,12 +130,24 @@ def _unlettered(count: int, kind: str) -> tuple[str, ...]:
     return _BOX if count == 3 else ()
 
 
+_ORDERED: Final = {
+    "w": "width",
+    "b": "width",
+    "d": "depth",
+    "t": "depth",
+    "p": "depth",
+    "h": "height",
+    "l": "length",
+    "o": "diameter",
+}
+"""Letters of a stated order; `o` is the sign of a diameter."""
+
+
 def _by_place(items: Sequence[Sided], text: str, kind: str, order: str, trade_order: bool) -> Sides:
-    names = tuple(
-        {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}[c] for c in order
-    )
-    if len(names) == len(items):
+    names = tuple(_ORDERED[letter] for letter in order if letter in _ORDERED)
+    if len(names) == len(items) == len(order):
         return place([Sided(item.length, name) for item, name in zip(items, names, strict=True)], text, kind)
+    trade_order = trade_order and not order
     names = _unlettered(len(items), kind)
     if not names:
         return Sides({}, (Fault(ProblemKind.UNREADABLE, f"{quoted(text)} does not say which side is meant."),))
@@ -204,6 +171,8 @@ def place(items: Sequence[Sided], text: str, kind: str = "", order: str = "", tr
     left = doubled + [item.length for item in items if item.side is None]
     free = _free(placed)
     faults: list[Fault] = []
+    if {"length", "width", "depth"} <= {item.side for item in items}:
+        faults.append(Fault(ProblemKind.CONFLICT, f"{quoted(text)} names a length beside width and depth."))
     if doubled:
         faults.append(Fault(ProblemKind.CONFLICT, f"{quoted(text)} names one side twice."))
     if left and len(free) == 1 and len(left) == 1:

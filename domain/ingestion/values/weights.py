@@ -1,6 +1,15 @@
-"""One weight: read exactly, kept as given, rounded once to hundredths of a pound."""
+"""One weight: read exactly, kept as given, rounded once to hundredths of a pound.
+
+    cell     := [label [":"]] weight [("-" | "to" …) weight] [confirm] [words]
+    weight   := amount unit [amount unit]         12 lb 4 oz, 4 kg 500 g | unit amount: kg 20 | amount: in the column's unit
+    confirm  := ("(" | "/") weight [")"]          the same in another unit; another weight is told and the first kept
+    label    := "weight" | "Gewicht" | "net" …    of a load or a capacity it is no weight of the piece: told
+
+Every figure of the cell is used, confirms the one used, or is told.
+"""
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -8,7 +17,7 @@ from typing import Final
 
 from domain.catalogue.data import Weight
 from domain.ingestion.values.amounts import amount_at, folded
-from domain.ingestion.values.parsed import NOTHING, Parsed, overlong, refused, unreadable
+from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, quoted, refused, unreadable
 from domain.ingestion.values.text import stated
 from domain.kernel.problems import ProblemKind
 
@@ -24,11 +33,27 @@ _SPELLED: Final[dict[str, str]] = {
     **dict.fromkeys(("oz", "ozs", "ounce", "ounces", "onz"), "oz"),
     **dict.fromkeys(("g", "gr", "grs", "gram", "grams", "gramm", "gramme", "grammes", "gramo", "gramos", "grm"), "g"),
     **dict.fromkeys(("kg", "kgs", "kilo", "kilos", "kilogram", "kilograms", "kilogramm", "kilogramme", "kgm"), "kg"),
-    **dict.fromkeys(("kilogramo", "kilogramos"), "kg"),
+    **dict.fromkeys(
+        ("kilogramo", "kilogramos", "kilogramos.", "chilogrammo", "chilogrammi", "kilogramme", "kilogrammes"), "kg"
+    ),
+    **dict.fromkeys(("кг", "килограмм"), "kg"),
+    **dict.fromkeys(("grammi", "grammo", "gm", "gms", "г"), "g"),
+    **dict.fromkeys(("livre", "livres", "libbre", "ib", "ibs", "pds"), "lb"),
 }
-_WORD: Final = re.compile(r"\s*([^\W\d_]+)\.?")
-_LEAD: Final = re.compile(r"[^\d.]*")
-_RANGE: Final = re.compile(r"\s*(?:-|to)\s*[\d.]")
+_WORD: Final = re.compile(r"\s*+-?([^\W\d_]{1,12})\.?")
+_START: Final = re.compile(r"(?<![^\W_])\.?\d|(?<=[^\W\d_])\d")
+_SECOND: Final = re.compile(r"\s*+(?:-|to\b|bis\b|à|a\b|tot\b|~)\s*+(?=\.?\d)", re.I)
+_FURTHER: Final = re.compile(r"[\s,]*+(?:and\s|&\s)?(?=\d)")
+_UNIT_BEFORE: Final = re.compile(r"(?<![^\W_])(kgs?|lbs?|gr?|oz)\.?:?\s{0,2}$", re.I)
+_LOAD: Final = re.compile(
+    r"load|capacity|rating|support|holds|limit|tested|belast|trag|charge|carga|portata|draag|capacidad|max\.?\s|user|person",
+    re.I,
+)
+_OTHER_KINDS: Final = re.compile(r"\bx\s*+$|\d\s*+x\s*+$|per\b|each\b", re.I)
+_COUNT_BEHIND: Final = re.compile(r"\s*+(?:pcs?|pieces?|packs?|boxes|ctns?|cartons?|/)", re.I)
+_LIKELY_MOST: Final = 100_000
+"""Hundredths of a pound: beyond 1,000 lb a reading is the less likely one of two."""
+_SAME_WITHIN: Final = 120
 MAX_HUNDREDTHS: Final = 1_000_000_000
 
 
@@ -59,56 +84,127 @@ def checked(value: Decimal, unit: str, text: str) -> Parsed[Weight]:
     return Parsed(found)
 
 
-def _ounces_after(flat: str, position: int) -> tuple[Decimal, int] | None:
-    gap = re.compile(r"[\s,]*").match(flat, position)
-    found = amount_at(flat, gap.end()) if gap else None
-    word = _WORD.match(flat, found.end) if found else None
-    if found is None or word is None or weight_unit_named(word[1]) != "oz":
-        return None
-    return found.value / 16, word.end()
+def settled(value: Decimal, other: Decimal | None, unit: str, decimal: str = "auto") -> Decimal | None:
+    """Which of two readings of `1,250` or `1.250` a weight in `unit` is; None where both are likely."""
+    if other is None:
+        return value
+    if decimal != "auto":
+        return value if decimal == "dot" else other
+    small, great = min(value, other), max(value, other)
+    if unit == "kg" or hundredths(great, unit) > _LIKELY_MOST:
+        # A dot in pounds is a decimal one; of a comma in pounds nobody knows.
+        return small if unit in ("kg", "g") or value == small else None
+    return value if (value == great) == (unit == "g") else None
 
 
-def _found(text: str, flat: str, position: int, unit: str | None) -> Parsed[Weight]:
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """A weight found in a folded text: its value in `unit`, the first bound of a range, and where it ends."""
+
+    value: Decimal
+    unit: str | None
+    end: int
+    other: Decimal | None = None
+    strange: str = ""
+
+
+def _one_at(flat: str, position: int) -> _Weighed | None:
     found = amount_at(flat, position)
     if found is None:
-        return unreadable(text, "is no weight")
+        return None
     word = _WORD.match(flat, found.end)
-    named = weight_unit_named(word[1]) if word else None
-    if word and named is None and not _RANGE.match(flat, found.end):
+    unit = weight_unit_named(word[1]) if word else None
+    if word is None or unit is None:
+        return _Weighed(found.value, None, found.end, found.other, word[1] if word else "")
+    return _Weighed(found.value, unit, word.end(), found.other)
+
+
+_SMALLER: Final = {"lb": ("oz", Decimal(16)), "kg": ("g", Decimal(1000))}
+
+
+def _weight_at(flat: str, position: int) -> _Weighed | None:
+    """The weight that starts at `position`: pounds with ounces, kilograms with grams, of a range the first bound."""
+    first = _one_at(flat, position)
+    if first is None:
+        return None
+    if gap := _SECOND.match(flat, first.end):
+        second = _one_at(flat, gap.end())
+        if second is not None and (first.unit is None or second.unit in (None, first.unit)):
+            return _Weighed(
+                first.value, first.unit or second.unit, second.end, first.other, first.strange and second.strange
+            )
+    if first.unit in _SMALLER and (gap := _FURTHER.match(flat, first.end)):
+        unit, parts = _SMALLER[first.unit]
+        second = _one_at(flat, gap.end())
+        if second is not None and second.unit == unit and second.value < parts:
+            return _Weighed(first.value + second.value / parts, first.unit, second.end)
+    return first
+
+
+def _agree(first: _Weighed, second: _Weighed, unit: str | None) -> bool:
+    one, two = first.unit or unit, second.unit
+    if one is None or two is None:
+        return False
+    a, b = hundredths(first.value, one), hundredths(second.value, two)
+    return abs(a - b) <= max(_SAME_WITHIN, max(a, b) // 50)
+
+
+def _rest(text: str, flat: str, first: _Weighed, unit: str | None) -> tuple[Fault, ...]:
+    """What the figures behind a weight say that it does not."""
+    position = first.end
+    while start := _START.search(flat, position):
+        second = _weight_at(flat, start.start())
+        if second is None or not (
+            _agree(first, second, unit) or (second.unit is None and _COUNT_BEHIND.match(flat, second.end))
+        ):
+            return (Fault(ProblemKind.CONFLICT, f"{quoted(text)} states more than one weight; the first is kept."),)
+        position = second.end
+    return ()
+
+
+def _read(text: str, flat: str, start: int, unit: str | None, decimal: str) -> Parsed[Weight]:
+    first = _weight_at(flat, start)
+    if first is None:
+        return unreadable(text, "is no weight")
+    before = _UNIT_BEFORE.search(flat, 0, start)
+    named = first.unit or (weight_unit_named(before[1]) if before else None)
+    label = flat[: min(start, before.start() if before else start)]
+    if _LOAD.search(label) or _LOAD.match(flat[first.end :].lstrip(" .,(")):
+        return unreadable(text, "is a load, not the weight of the piece")
+    if _OTHER_KINDS.search(label) or flat[first.end :].lstrip().lower().startswith("x "):
+        return unreadable(text, "counts weights")
+    if named is None and first.strange and first.strange.lower() not in _IDLE:
         return refused(ProblemKind.UNKNOWN_UNIT, text, "has a unit of weight that is not known")
-    value, end = found.value, word.end() if word else found.end
-    if named == "lb" and (ounces := _ounces_after(flat, end)):
-        value, end = value + ounces[0], ounces[1]
-    if re.search(r"\d", flat[end:]) and not _RANGE.match(flat, end):
-        return unreadable(text, "is more than one weight")
-    if named is None and (gap := _RANGE.match(flat, end)):
-        # Of `20-25 lb` the unit stands behind the second bound.
-        second = amount_at(flat, gap.end() - 1)
-        behind = _WORD.match(flat, second.end) if second else None
-        named = weight_unit_named(behind[1]) if behind else None
     chosen = named or unit
-    if chosen is None and value:
+    if chosen is None and first.value:
         return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and neither has its column")
-    return checked(value, chosen or "lb", text)
+    value = settled(first.value, first.other, chosen or "lb", decimal)
+    if value is None:
+        return refused(ProblemKind.CONFLICT, text, "has a mark that may part thousands or decimals")
+    parsed = checked(value, chosen or "lb", text)
+    return Parsed(parsed.value, parsed.faults or _rest(text, flat, first, unit))
+
+
+_IDLE: Final = frozenset("approx ca circa about each per net gross weight environ env und and".split())
 
 
 @lru_cache(maxsize=65536)
-def parse_weight(text: str, unit: str | None = None) -> Parsed[Weight]:
+def parse_weight(text: str, unit: str | None = None, decimal: str = "auto") -> Parsed[Weight]:
     """One weight from a cell; `unit` is the column's unit, used when the cell names none.
 
-    `4.93kg`, `Weight: 217.8 lbs`, `12 lb 4 oz` are read; a range gives its first bound; zero means not stated.
-    Problems: unreadable, unknown_unit, out_of_range (negative).
+    `4.93kg`, `Weight: 217.8 lbs`, `12 lb 4 oz`, `50 lb (22.7 kg)` are read; a range gives its first bound; zero means not
+    stated; `decimal` is the source's mark. Problems: unreadable, unknown_unit, out_of_range (negative), conflict.
     """
     if too_long := overlong(text, _LONGEST):
         return too_long
     given = stated(text)
     if given is None:
         return NOTHING
-    flat = re.sub(r"\([^()]*\)", " ", folded(given.replace("#", " lb "))).strip()
-    lead = _LEAD.match(flat)
-    start = lead.end() if lead else 0
-    if start == len(flat):
+    flat = folded(given.replace("#", " lb ")).strip()
+    start = _START.search(flat)
+    if start is None:
         return unreadable(text, "is no weight")
-    if flat[:start].strip() == "-":
+    lead = flat[: start.start()]
+    if lead.endswith("-") and not lead[-2:-1].isalnum():
         return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
-    return _found(text, flat, start, unit)
+    return _read(text, flat, start.start(), unit, decimal)

@@ -39,7 +39,7 @@ def _sides(text: str, unit: str | None = "in", kind: str = "", order: str = "") 
         ("6 ft. 2 in.", None, 7400),
         ("6'", None, 7200),
         ("71,5 cm", None, 2815),
-        ("1.200 mm", "in", 5),
+        ("1.200 mm", "in", 4724),
         ("1,200 mm", None, 4724),
         ("1.2 m", None, 4724),
         ("24-30", "in", 2400),
