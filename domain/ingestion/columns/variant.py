@@ -1,5 +1,6 @@
 """How columns about the variant are read."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from domain.ingestion.values.rugs import (
 )
 from domain.ingestion.values.sides import RUG
 from domain.ingestion.values.stock import stock_in_value
-from domain.ingestion.values.text import code, line_of_text, stated
+from domain.ingestion.values.text import as_text, code, line_of_text, stated
 from domain.ingestion.values.weights import parse_weight, weight_unit_named
 from domain.ingestion.values.words import (
     parse_assembly,
@@ -33,6 +34,8 @@ from domain.ingestion.values.words import (
 from domain.kernel.problems import ProblemKind
 
 MAX_CODE: Final = 200
+_STARRED: Final = re.compile(r"(?<=\S)[*×](\d{1,3})(?=\s*+(?:[,;|\n]|$))")
+"""A quantity that follows a code without a blank."""
 
 
 def code_of(text: str) -> Parsed[str]:
@@ -222,16 +225,16 @@ def _measured(cell: Mapping[str, Any]) -> str:
     return f"{cell.get('value', '')} {cell.get('unit') or cell.get('units') or ''}".strip()
 
 
+def components_of(cell: Any) -> Parsed[tuple[Component, ...]]:
+    """The parts that a cell lists by their codes (`AB-1, AB-2 (x2)`, `AB-2*2`, a JSON list)."""
+    return parse_components(_STARRED.sub(r" x\1", as_text(cell)))
+
+
 def _components(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
-        listed = (
-            ", ".join(str(item) for item in cell)
-            if isinstance(cell, list) and all(isinstance(i, str) for i in cell)
-            else text
-        )
-        values = row.taken("components", header, parse_components(listed))
+        values = row.taken("components", header, components_of(cell))
         if values:
             row.components = [*(row.components or []), *values]
 

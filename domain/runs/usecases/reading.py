@@ -69,7 +69,27 @@ class SnapshotReading:
             spooler.records(self._parts())
         else:
             spooler.tables(self._tables(), may_be_stock=self._order.may_be_stock)
+            self._look_up_parts()
         return self._feed.spooled()
+
+    def _look_up_parts(self) -> None:
+        """What parts' rows say, kept for the sets that name them: one more walk over what was put aside, where there are sets."""
+        feed, kits = self._feed, self._feed.kits
+        if not kits.waiting:
+            return
+        assert self._spool is not None
+        found: list[Problem] = []
+        for bucket in range(feed.buckets):
+            by_key: dict[str, list[tuple[int, int, Any]]] = {}
+            for entry in self._spool.lines(bucket):
+                head, _, cells = entry.partition(b"\t")
+                table, key, line = self._codec.decode(head)
+                plan = feed.sheets[table].plan
+                if plan is not None and kits.seeks(plan, key):
+                    by_key.setdefault(key, []).append((table, line, self._codec.decode(cells)))
+            found += filter(None, (kits.look(feed.sheets, key, lines) for key, lines in by_key.items()))
+        for problem in kits.told(found):
+            feed.problems.add(problem)
 
     def sample(self, count: int) -> Sample:
         """The first records, by column."""
@@ -89,8 +109,11 @@ class SnapshotReading:
         """The buckets' keys with their fingerprints."""
         chunk = self._gathered(buckets)
         fingerprints, lines, rows = [], [], []
+        kits = self._feed.kits
         for key, kept in chunk.lines.items():
-            digest = blake2b(digest_size=16)
+            if key in kits.hidden:
+                continue
+            digest = blake2b(kits.salt(key), digest_size=16)
             for table, _, cells in kept:
                 digest.update(self._feed.sheets[max(table, 0)].salt)
                 digest.update(cells)
@@ -176,4 +199,7 @@ class SnapshotReading:
             return statement, found
         sheet = self._feed.sheets[table]
         assert sheet.plan is not None
-        return normalise(Group(key, rows, sheet.name), sheet.plan)
+        statement, found = normalise(Group(key, rows, sheet.name), sheet.plan)
+        if key in self._feed.kits.codes:
+            found += self._feed.kits.completed(statement, sheet.plan, rows, sheet.name)
+        return statement, found

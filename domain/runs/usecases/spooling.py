@@ -18,6 +18,7 @@ from domain.runs.chunks import slot_of
 from domain.runs.crowding import Crowding, weight_of
 from domain.runs.model import KEPT_PROBLEMS
 from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of
+from domain.runs.usecases.kitting import Kits
 from ports.codec import Codec
 from ports.connectors import ParseFailed
 from ports.spool import Spool
@@ -57,6 +58,7 @@ class Spooling:
     held: list[int] = field(default_factory=list)
     room: int = 1 << 30
     crowding: Crowding = field(default_factory=Crowding)
+    kits: Kits = field(default_factory=Kits)
 
     def __post_init__(self) -> None:
         """No bucket holds anything yet."""
@@ -137,15 +139,19 @@ class RowSpooler:
         """The hot loop: key, chunk, put aside."""
         feed, name = self._feed, self._feed.sheets[index].name
         key_of: Callable[[Sequence[Any]], str | None]
-        key_of = plan.product_key if self._feed.stream == Stream.CATALOGUE else plan.variant_key
+        catalogue = self._feed.stream == Stream.CATALOGUE
+        key_of = plan.product_key if catalogue else plan.variant_key
+        note = feed.kits.noting(plan) if catalogue else None
         for line, cells in rows:
             feed.rows += 1
             key = key_of(cells)
             if key is None:
                 detail = "The row names no item: no SKU, key, GTIN or MPN."
                 feed.problems.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=name))
-            else:
-                self._keep(index, key, line, cells)
+                continue
+            if note is not None:
+                note(key, cells)
+            self._keep(index, key, line, cells)
 
     def _keep(self, table: int, key: str, line: int, cells: Any) -> None:
         feed, encode, slot = self._feed, self._codec.encode, slot_of(key, self._feed.stream)

@@ -1,0 +1,48 @@
+"""Columns that no field stands for and that still tell what a row is: the kind of its record, and its volume."""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from domain.ingestion.model import HeaderMapping
+from domain.ingestion.values.text import as_text, stated
+from domain.ingestion.values.words import parse_number
+from domain.ingestion.vocabulary.headings import plain_words
+
+_KIND: Final = frozenset(
+    "single item set or part|record kind|record type|item type|row type|item kind|product kind|kind of item".split("|")
+)
+_PART: Final = frozenset("part|parts|component|components|set part|set component|part of set|kit part".split("|"))
+_VOLUME: Final = frozenset(
+    "volume|volume cuft|volume cu ft|cuft|cube|cubic feet|cu ft|cft|cbm|volume cbm|shipping volume|carton volume".split(
+        "|"
+    )
+)
+
+PartTest = Callable[[Sequence[Any]], bool]
+VolumeOf = Callable[[Sequence[Any]], "Decimal | None"]
+
+
+def part_test(mapping: HeaderMapping) -> PartTest | None:
+    """Tells rows that call themselves parts of others; None where no column says what rows are."""
+    at = _place(mapping, _KIND)
+    if at is None:
+        return None
+    return lambda cells: at < len(cells) and plain_words(as_text(cells[at])[:100]) in _PART
+
+
+def volume_of(mapping: HeaderMapping) -> VolumeOf | None:
+    """Reads a row's volume, in the unit that all rows of the table use; None where no column has it."""
+    at = _place(mapping, _VOLUME)
+    if at is None:
+        return None
+
+    def read(cells: Sequence[Any]) -> Decimal | None:
+        text = as_text(cells[at]) if at < len(cells) else ""
+        return (parse_number(text).value or None) if stated(text[:100]) else None
+
+    return read
+
+
+def _place(mapping: HeaderMapping, words: frozenset[str]) -> int | None:
+    return next((column.position for column in mapping.unmapped if plain_words(column.column) in words), None)
