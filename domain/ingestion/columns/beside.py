@@ -1,4 +1,4 @@
-"""Columns that no field stands for and that still tell what a row is: the kind of its record, and its volume."""
+"""Columns that no field stands for and that still tell what a row means: its kind, its volume, whether its stock is counted."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -18,17 +18,28 @@ _VOLUME: Final = frozenset(
         "|"
     )
 )
+_TRACKER: Final = frozenset(
+    "variant inventory tracker|inventory tracker|inventory management|variants inventory management".split("|")
+)
 
-PartTest = Callable[[Sequence[Any]], bool]
+RowTest = Callable[[Sequence[Any]], bool]
 VolumeOf = Callable[[Sequence[Any]], "Decimal | None"]
 
 
-def part_test(mapping: HeaderMapping) -> PartTest | None:
+def part_test(mapping: HeaderMapping) -> RowTest | None:
     """Tells rows that call themselves parts of others; None where no column says what rows are."""
     at = _place(mapping, _KIND)
     if at is None:
         return None
     return lambda cells: at < len(cells) and plain_words(as_text(cells[at])[:100]) in _PART
+
+
+def untracked_test(mapping: HeaderMapping) -> RowTest | None:
+    """Tells rows whose stock nobody counts: platforms leave the tracker blank and state a quantity of 0."""
+    at = _place(mapping, _TRACKER)
+    if at is None:
+        return None
+    return lambda cells: at >= len(cells) or stated(as_text(cells[at])[:100]) is None
 
 
 def volume_of(mapping: HeaderMapping) -> VolumeOf | None:

@@ -8,7 +8,7 @@ from domain.ingestion.columns import offer as offer_columns
 from domain.ingestion.columns import product as product_columns
 from domain.ingestion.columns import variant as variant_columns
 from domain.ingestion.columns.attributes import with_attributes
-from domain.ingestion.columns.beside import PartTest, VolumeOf, part_test, volume_of
+from domain.ingestion.columns.beside import RowTest, VolumeOf, part_test, untracked_test, volume_of
 from domain.ingestion.columns.readers import CellReader, ReaderFactory
 from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping
 from domain.ingestion.values.text import as_text, code, stated
@@ -33,8 +33,8 @@ class ReadPlan:
 
     `readers` are the columns' positions with what reads them, in the order facts need each other. `product_key` and
     `variant_key` give a row's keys, None when it has none. `grouped` says that a column names the product of a row. `headers` are
-    the columns' names, by position. `components` are the positions of columns that list a set's parts; `is_part` and `volume`
-    are there where columns say that a row is only a part, and its volume; `title` is None where no column names items.
+    the columns' names, by position. `keyed` is false where items have no key but their title. `components` are the positions of columns that list a set's parts; `is_part`, `is_untracked` and `volume`
+    are there where columns say that a row is only a part, that its stock is not counted, and its volume; `title` is None where no column names items.
     """
 
     readers: tuple[tuple[int, CellReader], ...]
@@ -43,8 +43,10 @@ class ReadPlan:
     grouped: bool
     location: str
     headers: tuple[str, ...] = ()
+    keyed: bool = True
     components: tuple[int, ...] = ()
-    is_part: PartTest | None = None
+    is_part: RowTest | None = None
+    is_untracked: RowTest | None = None
     volume: VolumeOf | None = None
     title: Keyer | None = None
 
@@ -135,8 +137,10 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
         grouped=bool(group),
         location=settings.warehouse or "default",
         headers=mapping.headers,
+        keyed=keyed,
         components=tuple(_positions(columns, "components")),
         is_part=part_test(mapping),
+        is_untracked=untracked_test(mapping),
         volume=volume_of(mapping),
         title=_titled(titles) if titles else None,
     )

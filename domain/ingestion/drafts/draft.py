@@ -8,8 +8,9 @@ from domain.ingestion.drafts.left_out import LeftOut
 from domain.ingestion.values.dimensions import Spread
 from domain.ingestion.values.parsed import Fault, Parsed
 from domain.ingestion.values.sides import kind_of
-from domain.kernel.problems import Problem
+from domain.kernel.problems import Problem, ProblemKind
 
+_TOLD: Final = -1
 NO_PLACE: Final = ""
 """The location of offer facts whose column and row name none."""
 
@@ -22,7 +23,9 @@ class ProductDraft:
         "data",
         "discontinued",
         "features",
+        "given_by",
         "google_category",
+        "grouped",
         "hero",
         "kind",
         "left_out",
@@ -36,9 +39,11 @@ class ProductDraft:
         "variants",
     )
 
-    def __init__(self, sheet: str | None) -> None:
+    def __init__(self, sheet: str | None, *, grouped: bool = True) -> None:
         self.data: ProductData = {}
         self.sheet = sheet
+        self.grouped = grouped
+        self.given_by: dict[str, int] = {}
         self.problems: list[Problem] = []
         self.tags: dict[str, None] = {}
         self.features: dict[str, None] = {}
@@ -59,6 +64,21 @@ class ProductDraft:
         if self.left_out is None:
             self.left_out = LeftOut()
         self.left_out.add(field, count, line, column, key)
+
+    def tell(self, field: str, kind: ProblemKind, detail: str, line: int, column: str | None = None) -> None:
+        """Note a problem of the product's rows."""
+        self.problems.append(Problem(field, kind, detail, line, column, self.sheet))
+
+    def differs(self, field: str, line: int, column: str | None) -> None:
+        """Rows of the product say different things under a field that has room for one; told once for each field.
+
+        A second column of the row that gave the value stands in for the first and is no difference.
+        """
+        if self.given_by.get(field, 0) in (line, _TOLD):
+            return
+        self.given_by[field] = _TOLD
+        detail = f"Rows of one item differ in {field.replace('_', ' ')}; what the first says is kept."
+        self.tell(field, ProblemKind.CONFLICT, detail, line, column)
 
     def category_path(self) -> tuple[str, ...]:
         """The vendor's own path: of a path column, else of the columns for each level, else Google's."""
@@ -96,6 +116,7 @@ class RowDraft:
         "rug",
         "spread",
         "stock_word",
+        "untracked",
         "variant",
         "variant_media",
         "weight_unit",
@@ -116,6 +137,7 @@ class RowDraft:
         self.rug: Rug | None = None
         self.spread: Spread | None = None
         self.stock_word: Any = None
+        self.untracked = False
         self.variant_media: tuple[str, ...] = ()
         self.media_urls: tuple[str, ...] = ()
         self.media_alt: str | None = None

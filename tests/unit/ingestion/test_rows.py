@@ -1,0 +1,107 @@
+"""What becomes of rows: offers of one row and of two, variants that are told apart, and what is told of the rest."""
+
+from tests.unit.ingestion.test_normalise import _run
+
+SHOP = ["Handle", "Title", "Option1 Name", "Option1 Value", "Variant SKU", "Variant Inventory Tracker",
+        "Variant Inventory Qty", "Variant Price", "Variant Compare At Price"]  # fmt: skip
+
+
+def test_an_item_whose_stock_nobody_counts_is_not_sold_out() -> None:
+    rows = [
+        ["oak", "Oak Desk", "", "", "O-1", "", "0", "100.00", ""],
+        ["elm", "Elm Desk", "", "", "E-1", "shopify", "0", "100.00", ""],
+        ["ash", "Ash Desk", "", "", "A-1", "", "4", "100.00", ""],
+    ]
+    (oak, elm, ash), _ = _run(SHOP, rows)
+    assert oak.variants[0].offers[0].data == {"currency": "usd", "price": 10000}
+    assert elm.variants[0].offers[0].data["availability"] == "out_of_stock"
+    assert ash.variants[0].offers[0].data["quantity"] == 4
+
+
+def test_a_strike_price_that_strikes_nothing_is_none() -> None:
+    headers = ["SKU", "Title", "Price", "Compare At Price"]
+    rows = [["A-1", "Oak table", "100.00", "90.00"], ["A-2", "Elm table", "100.00", "100.00"], ["A-3", "Ash table", "100.00", "120.00"]]  # fmt: skip
+    (below, equal, above), problems = _run(headers, rows)
+    assert [one.variants[0].offers[0].data.get("compare_at") for one in (below, equal, above)] == [None, None, 12000]
+    assert [(problem.field, problem.problem, problem.line) for problem in problems] == [
+        ("compare_at", "conflict", 2),
+        ("compare_at", "conflict", 3),
+    ]
+
+
+def test_no_strike_price_is_made_of_two_rows() -> None:
+    rows = [["A-1", "Oak table", "100.00", ""], ["A-1", "Oak table", "80.00", "120.00"]]
+    (product,), _ = _run(["SKU", "Title", "Price", "Compare At Price"], rows)
+    assert product.variants[0].offers[0].data == {"currency": "usd", "price": 10000}
+
+
+SHEET = ["item_group_id", "SKU", "Title", "Color", "Size", "Category", "Price"]
+
+
+def test_variants_that_differ_in_colour_have_it_as_axis() -> None:
+    rows = [
+        ["g1", "A-1", "Nord Chair", "Oak/White", "", "Chairs", "10"],
+        ["g1", "A-2", "Nord Chair", "Black", "", "Chairs", "10"],
+        ["g2", "B-1", "Nord Bed", "Oak", "Queen", "Beds", "10"],
+        ["g2", "B-2", "Nord Bed", "Oak", "King", "Beds", "10"],
+    ]
+    (chair, bed), problems = _run(SHEET, rows)
+    assert [variant.data["axes"] for variant in chair.variants] == [{"Color": "Oak/White"}, {"Color": "Black"}]
+    assert [variant.data["axes"] for variant in bed.variants] == [{"Size": "Queen"}, {"Size": "King"}]
+    assert problems == []
+
+
+def test_variants_that_nothing_tells_apart_are_told() -> None:
+    rows = [
+        ["g1", "A-1", "Nord Chair", "Oak", "", "Chairs", "10"],
+        ["g1", "A-2", "Nord Chair", "Oak", "", "Chairs", "10"],
+    ]
+    _, problems = _run(SHEET, rows)
+    assert [(problem.field, problem.problem, problem.line) for problem in problems] == [("axes", "missing", 2)]
+
+
+def test_a_variants_own_title_and_category_are_not_lost() -> None:
+    rows = [
+        ["g1", "A-1", "Nord Chair", "Oak", "", "Chairs", "10"],
+        ["g1", "A-2", "Nord Bench", "Oak", "", "Benches", "10"],
+        ["g1", "A-3", "Nord Chair", "Elm", "", "Chairs", "10"],
+    ]
+    (product,), problems = _run(SHEET, rows)
+    assert [variant.data.get("title") for variant in product.variants] == [None, "Nord Bench", None]
+    assert [(problem.field, problem.problem, problem.line) for problem in problems] == [
+        ("category_path", "conflict", 3)
+    ]
+
+
+def test_an_options_name_may_come_after_its_values() -> None:
+    headers = ["Handle", "Title", "Option1 Name", "Option1 Value", "Variant SKU", "Variant Price"]
+    rows = [["pot", "Pot", "", "Large", "P-1", "10"], ["pot", "", "Size", "Small", "P-2", "8"]]
+    (product,), _ = _run(headers, rows)
+    assert [variant.data["axes"] for variant in product.variants] == [{"Size": "Large"}, {"Size": "Small"}]
+
+
+def test_each_cell_in_which_a_repeated_row_differs_is_told() -> None:
+    headers = ["SKU", "Title", "Color", "Width (in)", "Price"]
+    rows = [["A-1", "Oak table", "Oak", "30", "10"], ["A-1", "Oak desk", "Elm", "40", "10"], ["A-1", "Oak table", "Oak", "30", "10"]]  # fmt: skip
+    (product,), problems = _run(headers, rows)
+    assert product.data["title"] == "Oak table"
+    assert product.variants[0].data["colour"] == "Oak"
+    assert sorted((p.field, str(p.problem), p.line) for p in problems) == [
+        ("colour", "conflict", 3), ("dimensions", "conflict", 3), ("title", "conflict", 3),
+    ]  # fmt: skip
+
+
+def test_items_of_one_name_and_two_sizes_stay_apart() -> None:
+    rows = [["Shelf", "30", "10"], ["Shelf", "40", "10"], ["Shelf", "30", "10"]]
+    (product,), problems = _run(["Name", "Width (in)", "Price"], rows)
+    widths = [dict(variant.data["dimensions"])["width"]["hundredths_in"] for variant in product.variants]
+    assert (widths, len({variant.key for variant in product.variants})) == ([3000, 4000], 2)
+    assert [(problem.field, problem.problem, problem.line) for problem in problems] == [("dimensions", "conflict", 3)]
+
+
+def test_an_item_without_a_title_is_told_where_others_have_one() -> None:
+    (_, bare), problems = _run(["SKU", "Title", "Price"], [["A-1", "Oak table", "10"], ["A-2", "", "10"]])
+    assert "title" not in bare.data
+    assert [(problem.field, problem.problem, problem.line) for problem in problems] == [("title", "missing", 3)]
+    _, problems = _run(["SKU", "Price"], [["A-1", "10"]])
+    assert problems == []
