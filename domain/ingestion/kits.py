@@ -1,6 +1,5 @@
 """What a set's row leaves open and its parts' rows tell: how many of each part, their weights, and the boxes."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -8,6 +7,7 @@ from itertools import combinations, product
 from typing import Any, Final
 
 from domain.catalogue.data import Carton, Component, Dimensions, VariantData, Weight
+from domain.ingestion.drafts.pieces import pieces_named
 from domain.ingestion.values.cartons import pieces_per_carton
 from domain.ingestion.values.parsed import Fault, quoted
 from domain.kernel.problems import ProblemKind
@@ -17,7 +17,6 @@ _ROUNDING: Final = 60
 """Hundredths of a pound that a set's weight may be off its parts' for rounding alone."""
 _MOST_SOUGHT: Final = 16
 """Sets of more parts than this are not searched for quantities; they would be ambiguous anyhow."""
-_PIECES: Final = re.compile(r"(?<![\w.])(\d{1,2})[ -]?(?:pcs?|pieces?)\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +28,6 @@ class PartFacts:
     volume: Decimal | None = None
     dimensions: Dimensions | None = None
     cartons: tuple[Carton, ...] = ()
-
-
-def pieces_named(title: str) -> int | None:
-    """How many pieces a set's title counts (`7 Pc. Dining Set`), or None."""
-    found = {int(match) for match in _PIECES.findall(title[:1000])}
-    return found.pop() if len(found) == 1 else None
 
 
 def complete(
@@ -92,12 +85,13 @@ def _with(component: Component, quantity: Mapping[str, int | None]) -> Component
 
 
 def _described(component: Component, parts: Mapping[str, PartFacts]) -> Component:
-    """A component with its own row's name, weight and size where the set's row states none."""
+    """A component with its own row's title, weight and size, which say more of it than the set's row."""
     facts = parts.get(component.get("sku", ""))
     if facts is None:
         return component
-    own = {"name": facts.title, "weight": facts.weight, "dimensions": facts.dimensions}
-    return {**{name: value for name, value in own.items() if value}, **component}  # type: ignore[typeddict-item]
+    own: Any = {"name": facts.title, "weight": facts.weight, "dimensions": facts.dimensions}
+    described: Any = {**component, **{name: value for name, value in own.items() if value}}
+    return described  # type: ignore[no-any-return]
 
 
 def _boxes(facts: Sequence[PartFacts], counts: Sequence[int]) -> list[Carton]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from domain.ingestion.columns import offer as offer_columns
 from domain.ingestion.columns import product as product_columns
+from domain.ingestion.columns import sizes
 from domain.ingestion.columns import variant as variant_columns
 from domain.ingestion.columns.attributes import with_attributes
 from domain.ingestion.columns.beside import RowTest, VolumeOf, part_test, untracked_test, volume_of
@@ -53,9 +54,9 @@ class ReadPlan:
 
 def _factory(name: str) -> ReaderFactory:
     if name == "dimensions":
-        return variant_columns.DIMENSIONS
+        return sizes.DIMENSIONS
     if name.startswith("dimensions."):
-        return variant_columns.SIDE
+        return sizes.SIDE
     if name == "cartons":
         return variant_columns.PACKAGES
     if name.startswith("cartons."):

@@ -9,7 +9,7 @@ from domain.ingestion.drafts.draft import RowDraft
 from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.countries import parse_country
 from domain.ingestion.values.media import addresses, list_text
-from domain.ingestion.values.parsed import Parsed
+from domain.ingestion.values.parsed import Parsed, unreadable
 from domain.ingestion.values.text import as_text, body_of_text, clean, line_of_text, stated
 from domain.ingestion.values.words import (
     category_levels,
@@ -67,17 +67,21 @@ def _category(column: Column, settings: FeedSettings) -> CellReader:
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         levels = tuple(map(clean, map(as_text, cell))) if isinstance(cell, list) else category_levels(text)
+        named = tuple(level for level in levels if not level.isdecimal())
+        if not named:
+            if levels:
+                row.taken("category_path", header, unreadable(text, "is a number, not the name of a category"))
+            return
         product = row.product
-        known = product.levels.get(place, ()) if place is not None else product.path
-        if levels and known:
-            if levels != known:
-                product.differs("category_path", row.line, header)
-        elif levels:
-            product.given_by.setdefault("category_path", row.line)
-            if place is None:
-                product.path = levels
-            else:
-                product.levels[place] = levels
+        known = product.levels.get(place) if place is not None else product.path
+        if known:
+            if named != known:
+                # A further row files the item elsewhere, too.
+                product.tags[" > ".join(named)] = None
+        elif place is None:
+            product.path = named
+        else:
+            product.levels[place] = named
 
     return read
 

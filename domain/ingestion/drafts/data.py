@@ -4,11 +4,14 @@ from typing import Any, Final
 
 from domain.catalogue.data import Carton, Component, Dimensions, ProductData, VariantData
 from domain.ingestion.drafts.draft import ProductDraft, RowDraft, kind_of_product
+from domain.ingestion.drafts.pieces import counted, of_several, with_sizes
 from domain.ingestion.values.media import media_list
+from domain.ingestion.values.parsed import Fault
 from domain.ingestion.values.rugs import parse_rug_size
 from domain.ingestion.values.sides import RUG, Sided, place
 from domain.ingestion.values.text import stated
 from domain.kernel.bounds import ITEM_CHARS
+from domain.kernel.problems import ProblemKind
 
 _COLOUR_AXES: Final = frozenset(("color", "colour", "farbe"))
 _FINISH_AXES: Final = frozenset(("finish", "wood finish"))
@@ -37,9 +40,11 @@ def add_media(row: RowDraft) -> None:
 def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
     """A product's data, and whether its rows say that it is discontinued."""
     data = product.data
-    path = product.category_path()
+    path, further = product.categories()
     if path:
         data["category_path"] = list(path)
+    for other in further:
+        product.tags[" > ".join(other)] = None
     if product.tags:
         data["tags"] = list(product.tags)
     if product.features:
@@ -108,19 +113,22 @@ def _dimensions(row: RowDraft) -> Dimensions:
 
 
 def _components(row: RowDraft) -> list[Component]:
-    """Parts by their codes; the sizes of named pieces go to the part whose code ends in the piece's name."""
+    """Parts by their codes; the sizes of named pieces go to the parts that they are.
+
+    A piece that is made of several parts, or of none that can be told, stands beside them without a count.
+    """
     parts: list[Component] = list(row.components or ())
-    pieces = row.spread.components if row.spread else ()
-    if not parts:
-        return list(pieces)
-    for piece in pieces:
-        tail = f"-{piece['name'].upper()}"
-        owners = [at for at, part in enumerate(parts) if part.get("sku", "").upper().endswith(tail)]
-        if len(owners) == 1:
-            parts[owners[0]] = {**parts[owners[0]], "name": piece["name"], "dimensions": piece["dimensions"]}
-    if any("dimensions" in part for part in parts):
-        return parts
-    return parts if not pieces else [*parts, *pieces] if len(parts) == 1 else parts
+    title = row.variant.get("title") or row.product.data.get("title", "")
+    pieces, told = counted(row.spread.components if row.spread else (), title)
+    if not parts or not pieces:
+        if told is not None:
+            row.report("components", None, (Fault(ProblemKind.CONFLICT, told),))
+        return parts or pieces
+    sized, left = with_sizes(parts, pieces)
+    if not of_several(title):
+        # Of one piece, what a size is labelled with is a side of it, or the way it stands.
+        return sized
+    return [*sized, *left]
 
 
 def _cartons(row: RowDraft) -> list[Carton]:

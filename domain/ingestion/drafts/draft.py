@@ -82,11 +82,29 @@ class ProductDraft:
 
     def category_path(self) -> tuple[str, ...]:
         """The vendor's own path: of a path column, else of the columns for each level, else Google's."""
-        if not self.levels:
-            return self.path or self.google_category
-        levels: dict[str, None] = {}
-        for place in sorted(self.levels):
-            levels.update(dict.fromkeys(self.levels[place]))
+        return self.categories()[0]
+
+    def categories(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The vendor's own path, and further paths that stand beside it: a second shelf, a platform's category."""
+        stated = [self.levels[place] for place in sorted(self.levels)]
+        if len(stated) > 1 and any(len(levels) > 1 for levels in stated):
+            # Columns that hold whole paths are shelves side by side, not levels of one.
+            path, further = stated[0], [*stated[1:], self.path]
+        else:
+            path, further = self._chained(stated), []
+        known, *others = [path or self.google_category, *further, self.google_category if path else ()]
+        kept: list[tuple[str, ...]] = []
+        for other in others:
+            if other[: len(known)] == known:
+                known = other
+            elif other and other != known[: len(other)] and other[-1] not in known:
+                kept.append(other)
+        return known, kept
+
+    def _chained(self, stated: list[tuple[str, ...]]) -> tuple[str, ...]:
+        if not stated:
+            return self.path
+        levels = dict.fromkeys(level for found in stated for level in found)
         if self.path and self.path[-1] not in levels:
             levels.update(dict.fromkeys(self.path))
         return tuple(levels)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.catalogue.data import VariantData
-from domain.ingestion.kits import PartFacts, complete, pieces_named
+from domain.ingestion.drafts.pieces import pieces_named
+from domain.ingestion.kits import PartFacts, complete
 from domain.ingestion.values.weights import parse_weight
 
 

@@ -68,9 +68,8 @@ def test_a_variants_own_title_and_category_are_not_lost() -> None:
     ]
     (product,), problems = _run(SHEET, rows)
     assert [variant.data.get("title") for variant in product.variants] == [None, "Nord Bench", None]
-    assert [(problem.field, problem.problem, problem.line) for problem in problems] == [
-        ("category_path", "conflict", 3)
-    ]
+    assert (product.data["category_path"], product.data["tags"]) == (["Chairs"], ["Benches"])
+    assert problems == []
 
 
 def test_an_options_name_may_come_after_its_values() -> None:
@@ -105,3 +104,29 @@ def test_an_item_without_a_title_is_told_where_others_have_one() -> None:
     assert [(problem.field, problem.problem, problem.line) for problem in problems] == [("title", "missing", 3)]
     _, problems = _run(["SKU", "Price"], [["A-1", "10"]])
     assert problems == []
+
+
+def test_columns_of_whole_paths_are_shelves_side_by_side() -> None:
+    headers = ["SKU", "Title", "Category 1", "Category 2", "Category 3", "Type"]
+    rows = [["C-1", "Wax Candle", "Scent / Candles", "Gifts / Boxes", "Scent / Candles / Wax", "Candle"]]
+    (product,), _ = _run(headers, rows)
+    assert product.data["category_path"] == ["Scent", "Candles", "Wax"]
+    assert product.data["tags"] == ["Gifts > Boxes", "Candle"]
+
+
+def test_a_platforms_category_stays_beside_the_vendors_type() -> None:
+    headers = ["Handle", "Title", "Product Category", "Type", "Variant SKU", "Variant Price"]
+    (product,), _ = _run(headers, [["oak", "Oak", "Furniture > Chairs", "Side Chair", "O-1", "10"]])
+    assert (product.data["category_path"], product.data["tags"]) == (["Side Chair"], ["Furniture > Chairs"])
+
+
+def test_a_number_is_no_categorys_name() -> None:
+    (product,), problems = _run(["SKU", "Title", "Category"], [["A-1", "Oak", "4128"]])
+    assert "category_path" not in product.data
+    assert [(problem.field, problem.problem) for problem in problems] == [("category_path", "unreadable")]
+
+
+def test_rules_are_no_materials() -> None:
+    (product,), _ = _run(["SKU", "Title", "Material"], [["A-1", "Rest", "Foam, Knit Fabric, Meets CFR 1633"]])
+    assert product.variants[0].data["materials"] == ["Foam", "Knit Fabric"]
+    assert product.data["features"] == ["Meets CFR 1633"]
