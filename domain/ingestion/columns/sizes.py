@@ -1,5 +1,6 @@
 """How columns about a piece's size are read, a rug's facts among them."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from domain.ingestion.values.sides import BED, RUG, kind_of
 from domain.ingestion.values.text import line_of_text, stated
 from domain.kernel.problems import ProblemKind
 
+_BARE: Final = re.compile(r"\s*+[\d.,]++\s*+")
 _RUG_PARSERS: Final[dict[str, Callable[[str], Parsed[Any]]]] = {
     "shape": parse_shape,
     "construction": parse_construction,
@@ -96,6 +98,7 @@ def _sides_of_object(row: RowDraft, cell: Mapping[str, Any], header: str, unit: 
 def _side(column: Column, settings: FeedSettings) -> CellReader:
     name, header = column.field.partition(".")[2], column.column
     unit, field = column.setting("unit"), column.field
+    guessed = column.setting("unit_by") == "market"
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         if name in row.dimensions:
@@ -103,6 +106,8 @@ def _side(column: Column, settings: FeedSettings) -> CellReader:
         value = row.taken(field, header, parse_length(text, unit or row.dimension_unit))
         if value is not None:
             row.dimensions[name] = value  # type: ignore[literal-required]
+            if guessed and row.dimension_unit is None and _BARE.fullmatch(text):
+                row.presumed += (name,)
 
     return read
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 from domain.catalogue.data import Carton, Component, Dimensions, ProductData, VariantData
 from domain.ingestion.drafts.draft import ProductDraft, RowDraft, kind_of_product
 from domain.ingestion.drafts.pieces import counted, of_several, with_sizes
+from domain.ingestion.drafts.titled_sizes import settle
 from domain.ingestion.values.media import media_list
 from domain.ingestion.values.parsed import Fault
 from domain.ingestion.values.rugs import parse_rug_size
@@ -148,7 +149,7 @@ def finish_variant(row: RowDraft) -> VariantData:
             _from_axes(row, axes, data)
     if row.materials:
         data["materials"] = list(row.materials)
-    if (row.dimensions or row.spread) and (dimensions := _dimensions(row)):
+    if dimensions := settle(row, _dimensions(row) if row.dimensions or row.spread else {}):
         data["dimensions"] = dimensions
     if (row.components or (row.spread and row.spread.components)) and (components := _components(row)):
         data["components"] = components

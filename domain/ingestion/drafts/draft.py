@@ -130,6 +130,7 @@ class RowDraft:
         "media_urls",
         "offers",
         "option_values",
+        "presumed",
         "product",
         "rug",
         "spread",
@@ -145,6 +146,7 @@ class RowDraft:
         self.line = line
         self.variant: VariantData = {}
         self.dimensions: Dimensions = {}
+        self.presumed: tuple[str, ...] = ()
         self.offers: dict[str, OfferData] = {}
         self.axes: dict[str, str] | None = None
         self.option_values: dict[int, str] | None = None

@@ -1,5 +1,8 @@
 """What becomes of rows: offers of one row and of two, variants that are told apart, and what is told of the rest."""
 
+from typing import Any
+
+from domain.ingestion.model import FeedSettings
 from tests.unit.ingestion.test_normalise import _run
 
 SHOP = ["Handle", "Title", "Option1 Name", "Option1 Value", "Variant SKU", "Variant Inventory Tracker",
@@ -130,3 +133,56 @@ def test_rules_are_no_materials() -> None:
     (product,), _ = _run(["SKU", "Title", "Material"], [["A-1", "Rest", "Foam, Knit Fabric, Meets CFR 1633"]])
     assert product.variants[0].data["materials"] == ["Foam", "Knit Fabric"]
     assert product.data["features"] == ["Meets CFR 1633"]
+
+
+SIZED = ["SKU", "Title", "Width", "Depth", "Height", "Price"]
+
+
+def _sides(title: str, *sides: str, currency: str = "eur") -> tuple[dict[str, str], list[str]]:
+    (product,), problems = _run(SIZED, [["A-1", title, *sides, "10"]], FeedSettings(currency=currency))
+    given = dict[str, Any](product.variants[0].data.get("dimensions", {}))
+    found = {
+        side: f"{length['given']['value'].normalize():f} {length['given']['unit']}" for side, length in given.items()
+    }
+    return found, [str(problem.problem) for problem in problems]
+
+
+def test_a_title_that_says_more_than_the_columns_is_kept_and_told() -> None:
+    assert _sides("Desk, 141x83 cm", "83", "", "74") == (
+        {"width": "141 cm", "depth": "83 cm", "height": "74 cm"},
+        ["conflict"],
+    )
+    assert _sides("Wall shelf, 31x27 cm", "", "27", "5")[0] == {"width": "31 cm", "depth": "27 cm", "height": "5 cm"}
+    assert _sides("Tray table, 46x54 cm", "", "", "54") == ({"width": "46 cm", "height": "54 cm"}, [])
+
+
+def test_columns_win_over_a_title_that_says_otherwise() -> None:
+    assert _sides("Storage, 96x128 cm", "96", "36", "104") == (
+        {"width": "96 cm", "depth": "36 cm", "height": "104 cm"}, ["conflict"],
+    )  # fmt: skip
+    assert _sides("Desk, 141x83 cm", "141", "83", "74")[1] == []
+    assert _sides("Bed frame, 140x200 cm", "147", "", "") == ({"width": "147 cm"}, [])
+
+
+def test_a_size_in_a_title_is_taken_where_no_column_states_one() -> None:
+    assert _sides("Wardrobe 171x46x172cm White", "", "", "")[0] == {
+        "width": "171 cm",
+        "depth": "46 cm",
+        "height": "172 cm",
+    }
+    others = ("Cover for table 140x80 cm", "Frame, 21x30 cm", "Table w/ 1 X 18\" Leaf", "Table and chairs, 120x80 cm",
+              "7 Pc. Dining Set 120x80 cm", "Model 12x34", "Rack 10x20x30x40 cm")  # fmt: skip
+    for title in others:
+        assert _sides(title, "", "", "") == ({}, []), title
+
+
+def test_a_presumed_unit_gives_way_to_the_titles() -> None:
+    assert _sides("Knob, 21 mm", "21", "29", "")[0] == {"width": "21 mm", "depth": "29 mm"}
+    assert _sides("Table top, 28 mm", "120", "", "")[0] == {"width": "120 cm"}
+    assert _sides("Knob, 21 mm", "21 cm", "", "")[0] == {"width": "21 cm"}
+
+
+def test_a_products_size_is_not_each_variants() -> None:
+    headers = ["Handle", "Title", "Option1 Name", "Option1 Value", "Variant SKU", "Variant Price"]
+    (product,), _ = _run(headers, [["pot", "Pot 40x40 cm", "Size", "Large", "P-1", "10"]])
+    assert "dimensions" not in product.variants[0].data
