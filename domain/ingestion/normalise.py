@@ -8,6 +8,7 @@ from domain.ingestion.columns.plan import ReadPlan, read_row
 from domain.ingestion.columns.whereabouts import column_of, place_of
 from domain.ingestion.drafts.apart import fill_in, name_options, other_size, size_text, tell_apart
 from domain.ingestion.drafts.data import add_media, finish_product, finish_variant
+from domain.ingestion.drafts.described import describe
 from domain.ingestion.drafts.draft import ProductDraft, RowDraft
 from domain.ingestion.drafts.offers import merge_offers, offers_of
 from domain.ingestion.model import Group
@@ -41,7 +42,7 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
             first, kept = row, cells
     if not product.variants and first is not None:
         _merge(plan, group.key, first, kept)
-    _tell_of_variants(group, plan, product)
+    _complete_variants(group, plan, product)
     data, discontinued = finish_product(product)
     if plan.title is not None and "title" not in data:
         product.tell("title", ProblemKind.MISSING, "The item has no title.", group.rows[0][0])
@@ -53,9 +54,10 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
     return statement, product.problems
 
 
-def _tell_of_variants(group: Group, plan: ReadPlan, product: ProductDraft) -> None:
-    """Name options that were named late, and see that variants can be told from each other."""
+def _complete_variants(group: Group, plan: ReadPlan, product: ProductDraft) -> None:
+    """Complete variants from what the whole product says, and see that they can be told from each other."""
     name_options(product)
+    describe(product)
     alike = tell_apart(product) if plan.grouped else ()
     if alike:
         keys = ", ".join(variant.key for variant in alike[:3])

@@ -1,11 +1,13 @@
 """From drafts to the data of a product and of its variants."""
 
+import re
 from typing import Any, Final
 
 from domain.catalogue.data import Carton, Component, Dimensions, ProductData, VariantData
 from domain.ingestion.drafts.draft import ProductDraft, RowDraft, kind_of_product
 from domain.ingestion.drafts.pieces import counted, of_several, with_sizes
 from domain.ingestion.drafts.titled_sizes import settle
+from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.media import media_list
 from domain.ingestion.values.parsed import Fault
 from domain.ingestion.values.rugs import parse_rug_size
@@ -17,6 +19,8 @@ from domain.kernel.problems import ProblemKind
 _COLOUR_AXES: Final = frozenset(("color", "colour", "farbe"))
 _FINISH_AXES: Final = frozenset(("finish", "wood finish"))
 _SIZE_AXES: Final = frozenset(("size", "rug size", "dimensions", "grösse", "größe", "tamaño"))
+_LETTERED: Final = re.compile(r"\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d", re.I)
+"""Sizes in options are taken when letters say which side is which (`720mm L x 530mm W x 510mm H`)."""
 _PLAIN_NAMES: Final = ("title", "default")
 
 
@@ -78,8 +82,11 @@ def _from_axes(row: RowDraft, axes: dict[str, str], data: VariantData) -> None:
             data.setdefault("colour", value)
         elif low in _FINISH_AXES:
             data.setdefault("finish", value)
-        elif low in _SIZE_AXES and row.spread is None and row.rug is None and _is_rug(row):
-            _rug_from(row, value)
+        elif low in _SIZE_AXES and row.spread is None and row.rug is None:
+            if _is_rug(row):
+                _rug_from(row, value)
+            elif _LETTERED.search(value):
+                row.spread = parse_dimensions(value.rpartition("|")[2], None, kind_of_product(row)).value
 
 
 def _is_rug(row: RowDraft) -> bool:

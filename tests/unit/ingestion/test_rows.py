@@ -186,3 +186,51 @@ def test_a_products_size_is_not_each_variants() -> None:
     headers = ["Handle", "Title", "Option1 Name", "Option1 Value", "Variant SKU", "Variant Price"]
     (product,), _ = _run(headers, [["pot", "Pot 40x40 cm", "Size", "Large", "P-1", "10"]])
     assert "dimensions" not in product.variants[0].data
+
+
+BODY = ["Handle", "Title", "Body (HTML)", "Option1 Name", "Option1 Value", "Variant SKU", "Variant Price", "Color"]
+TEXT = '<p>A calm desk.<br>Product Dimensions: 48" W x 24" D x 30" H<br>Materials: Elm, Steel.<br>Color: Sand<br>Weight: 61 lbs</p>'
+
+
+def test_labelled_facts_of_a_text_are_taken_where_no_column_has_them() -> None:
+    (product,), problems = _run(BODY, [["d", "Desk", TEXT, "", "", "D-1", "10", ""]])
+    data = product.variants[0].data
+    assert (data["materials"], data["colour"]) == (["Elm", "Steel"], "Sand")
+    assert (dict(data["dimensions"])["width"]["hundredths_in"], data["weight"]["hundredths_lb"]) == (4800, 6100)
+    assert problems == []
+    (product,), _ = _run(BODY, [["d", "Desk", TEXT, "", "", "D-1", "10", "Walnut"]])
+    assert product.variants[0].data["colour"] == "Walnut"
+
+
+def test_a_text_about_several_variants_says_of_them_only_what_they_share() -> None:
+    rows = [["d", "Desk", TEXT, "Size", "S", "D-1", "10", ""], ["d", "", "", "", "L", "D-2", "12", ""]]
+    (product,), _ = _run(BODY, rows)
+    assert [sorted(variant.data) for variant in product.variants] == [["axes", "materials", "sku"]] * 2
+
+
+def test_a_label_that_stands_twice_or_says_nothing_is_no_fact() -> None:
+    texts = ("Color: Sand<br>Color: Elm", "Color: Varies by size", "The color: a story that ends", "Weight: heavy")
+    for text in texts:
+        (product,), problems = _run(BODY, [["d", "Desk", f"<p>{text}</p>", "", "", "D-1", "10", ""]])
+        assert sorted(product.variants[0].data) == ["sku"], text
+        assert problems == []
+
+
+def test_a_rugs_making_and_pile_in_its_features() -> None:
+    headers = ["SKU", "Title", "Category", "Feature 1", "Feature 2"]
+    (product,), _ = _run(headers, [["R-1", "Meadow", "Area Rugs", "Hand Tufted", "Pile Height: 0.5 in"]])
+    rug = product.variants[0].data["rug"]
+    assert (rug["construction"], rug["pile_height"]["hundredths_in"]) == ("hand_tufted", 50)
+    (product,), _ = _run(headers, [["C-1", "Meadow", "Chairs", "Hand Tufted", "Pile Height: 0.5 in"]])
+    assert "rug" not in product.variants[0].data
+
+
+def test_sizes_in_options_are_taken_when_their_sides_are_named() -> None:
+    rows = [["d", "Trough", "", "Size", "Large | 910mm L x 520mm W x 480mm H", "D-1", "10", ""],
+            ["d", "", "", "", "Small | 410mm x 300mm", "D-2", "10", ""]]  # fmt: skip
+    (product,), _ = _run(BODY, rows)
+    large, small = (variant.data.get("dimensions", {}) for variant in product.variants)
+    assert {side: str(length["given"]["value"]) for side, length in dict[str, Any](large).items()} == {
+        "width": "910", "depth": "520", "height": "480",
+    }  # fmt: skip
+    assert small == {}
