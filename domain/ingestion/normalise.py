@@ -5,6 +5,7 @@ from typing import Any, Final
 from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.columns.plan import ReadPlan, read_row
+from domain.ingestion.columns.relatives import join, settle_family
 from domain.ingestion.columns.whereabouts import column_of, place_of
 from domain.ingestion.drafts.apart import fill_in, name_options, other_size, size_text, tell_apart
 from domain.ingestion.drafts.data import add_media, finish_product, finish_variant
@@ -26,7 +27,7 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
     conflict while the first is kept. What is too much for one product (domain/kernel/bounds.py) is left out and told once a
     field. Nested values are shared between statements: treat them as read-only.
     """
-    product = ProductDraft(group.sheet, grouped=plan.grouped)
+    product = ProductDraft(group.sheet, grouped=plan.grouped or group.family)
     first: RowDraft | None = None
     kept: list[Any] = []
     for line, cells in group.rows:
@@ -36,6 +37,8 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
         if row.media_urls:
             add_media(row)
         key = _variant_key(group, plan, cells, row)
+        if group.family and plan.family and key is not None:
+            join(row, key, plan.family(cells))
         if key is not None:
             _merge(plan, key, row, cells)
         elif first is None:
@@ -58,7 +61,8 @@ def _complete_variants(group: Group, plan: ReadPlan, product: ProductDraft) -> N
     """Complete variants from what the whole product says, and see that they can be told from each other."""
     name_options(product)
     describe(product)
-    alike = tell_apart(product) if plan.grouped else ()
+    settle_family(product)
+    alike = tell_apart(product) if product.grouped else ()
     if alike:
         keys = ", ".join(variant.key for variant in alike[:3])
         detail = f"Nothing but the code tells {len(alike)} variants from others of the product ({quoted(keys)})."

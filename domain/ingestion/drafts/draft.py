@@ -22,6 +22,7 @@ class ProductDraft:
         "compliance",
         "data",
         "discontinued",
+        "family",
         "features",
         "given_by",
         "google_category",
@@ -44,6 +45,7 @@ class ProductDraft:
         self.sheet = sheet
         self.grouped = grouped
         self.given_by: dict[str, int] = {}
+        self.family: dict[str, tuple[tuple[str, ...], str]] = {}
         self.problems: list[Problem] = []
         self.tags: dict[str, None] = {}
         self.features: dict[str, None] = {}

@@ -1,6 +1,6 @@
 """Sets and their parts, which are rows of their own: what a set's statement takes from elsewhere in the feed, in bounded memory."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
@@ -97,6 +97,12 @@ class Kits:
         if title is None and not plan.grouped and (own in self._called_parts or not (variant and _priced(variant))):
             self.hidden.add(own)
         return title is not None
+
+    def rename(self, keys: Mapping[str, str]) -> None:
+        """Sets that have become variants of a product are known by its key."""
+        for key in self.codes.keys() & keys.keys():
+            codes = self.codes.pop(key)
+            self.codes[keys[key]] = (*self.codes.get(keys[key], ()), *codes)
 
     def salt(self, key: str) -> bytes:
         """Tells one state of a set's parts from another; blank for what names no parts."""

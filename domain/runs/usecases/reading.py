@@ -20,6 +20,7 @@ from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import weight_of
+from domain.runs.usecases.relating import relate
 from domain.runs.usecases.spooling import PUSHED, RowSpooler, Spooling
 from ports.codec import Codec
 from ports.connectors import Connectors, Job, ParseFailed
@@ -69,27 +70,8 @@ class SnapshotReading:
             spooler.records(self._parts())
         else:
             spooler.tables(self._tables(), may_be_stock=self._order.may_be_stock)
-            self._look_up_parts()
+            relate(self._feed, self._spool, self._codec)
         return self._feed.spooled()
-
-    def _look_up_parts(self) -> None:
-        """What parts' rows say, kept for the sets that name them: one more walk over what was put aside, where there are sets."""
-        feed, kits = self._feed, self._feed.kits
-        if not kits.waiting:
-            return
-        assert self._spool is not None
-        found: list[Problem] = []
-        for bucket in range(feed.buckets):
-            by_key: dict[str, list[tuple[int, int, Any]]] = {}
-            for entry in self._spool.lines(bucket):
-                head, _, cells = entry.partition(b"\t")
-                table, key, line = self._codec.decode(head)
-                plan = feed.sheets[table].plan
-                if plan is not None and kits.seeks(plan, key):
-                    by_key.setdefault(key, []).append((table, line, self._codec.decode(cells)))
-            found += filter(None, (kits.look(feed.sheets, key, lines) for key, lines in by_key.items()))
-        for problem in kits.told(found):
-            feed.problems.add(problem)
 
     def sample(self, count: int) -> Sample:
         """The first records, by column."""
@@ -111,7 +93,7 @@ class SnapshotReading:
         fingerprints, lines, rows = [], [], []
         kits = self._feed.kits
         for key, kept in chunk.lines.items():
-            if key in kits.hidden:
+            if self._feed.is_absent(key):
                 continue
             digest = blake2b(kits.salt(key), digest_size=16)
             for table, _, cells in kept:
@@ -154,8 +136,10 @@ class SnapshotReading:
         for bucket in buckets:
             for entry in self._spool.lines(bucket):
                 head, _, cells = entry.partition(b"\t")
-                table, key, line = decode(head)
+                table, key, line, *_ = decode(head)
                 by_key.setdefault(key, []).append((table, line, cells))
+            for family in by_key.keys() & self._feed.kin.families:
+                by_key[family].sort()
             if self._feed.held[bucket] > ROWS:
                 self._thin(by_key)
         return chunk
@@ -199,7 +183,7 @@ class SnapshotReading:
             return statement, found
         sheet = self._feed.sheets[table]
         assert sheet.plan is not None
-        statement, found = normalise(Group(key, rows, sheet.name), sheet.plan)
+        statement, found = normalise(Group(key, rows, sheet.name, family=key in self._feed.kin.families), sheet.plan)
         if key in self._feed.kits.codes:
             found += self._feed.kits.completed(statement, sheet.plan, rows, sheet.name)
         return statement, found

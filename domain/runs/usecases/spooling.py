@@ -18,6 +18,7 @@ from domain.runs.chunks import slot_of
 from domain.runs.crowding import Crowding, weight_of
 from domain.runs.model import KEPT_PROBLEMS
 from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of
+from domain.runs.usecases.kinship import Kinship
 from domain.runs.usecases.kitting import Kits
 from ports.codec import Codec
 from ports.connectors import ParseFailed
@@ -59,6 +60,7 @@ class Spooling:
     room: int = 1 << 30
     crowding: Crowding = field(default_factory=Crowding)
     kits: Kits = field(default_factory=Kits)
+    kin: Kinship = field(default_factory=Kinship)
 
     def __post_init__(self) -> None:
         """No bucket holds anything yet."""
@@ -74,11 +76,17 @@ class Spooling:
             places |= sheet.places
         return frozenset(places)
 
+    def is_absent(self, key: str) -> bool:
+        """Whether rows were put aside under a key that is no product's: a part's, or that of an item of a family."""
+        return key in self.kits.hidden or key in self.kin.keys
+
     def spooled(self) -> SpooledRows:
         """What was put aside, once reading is over."""
         slots, problems = array("I"), self.problems
+        gone = {slot_of(key, self.stream) for key in (*self.kits.hidden, *self.kin.keys)}
+        gone -= {slot_of(key, self.stream) for key in self.kin.families}
         for bucket in self.slots:  # they follow each other as their slots do; sorting one at a time takes little memory
-            slots.extend(sorted(set(bucket)))
+            slots.extend(sorted(set(bucket) - gone))
         return SpooledRows(self.rows, self.held, slots, self.places(), problems.kept, problems.total)
 
 
@@ -142,6 +150,7 @@ class RowSpooler:
         catalogue = self._feed.stream == Stream.CATALOGUE
         key_of = plan.product_key if catalogue else plan.variant_key
         note = feed.kits.noting(plan) if catalogue else None
+        number = feed.kin.noting(plan) if catalogue else None
         for line, cells in rows:
             feed.rows += 1
             key = key_of(cells)
@@ -151,9 +160,9 @@ class RowSpooler:
                 continue
             if note is not None:
                 note(key, cells)
-            self._keep(index, key, line, cells)
+            self._keep(index, key, line, cells, number(cells) if number is not None else 0)
 
-    def _keep(self, table: int, key: str, line: int, cells: Any) -> None:
+    def _keep(self, table: int, key: str, line: int, cells: Any, number: int = 0) -> None:
         feed, encode, slot = self._feed, self._codec.encode, slot_of(key, self._feed.stream)
         bucket = slot * feed.buckets // SLOTS
         if slot != self._last_slot:
@@ -170,4 +179,5 @@ class RowSpooler:
             raise ParseFailed(
                 "Read out, the feed takes very much more room than it does as a file; leave empty columns out."
             )
-        self._spool.put(bucket, encode((table, key, line)) + b"\t" + entry)
+        head = (table, key, line, number) if number else (table, key, line)
+        self._spool.put(bucket, encode(head) + b"\t" + entry)

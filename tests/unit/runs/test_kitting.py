@@ -9,6 +9,8 @@ from adapters.wire.codec import JsonCodec
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings, FeedTable
 from domain.kernel.problems import Problem
+from domain.catalogue.model import Stream
+from domain.runs.usecases.chunking import feed_of
 from domain.runs.usecases.reading import SnapshotReading
 from ports.feed_readers import ReadingOrder
 
@@ -89,3 +91,58 @@ def test_a_part_that_weighs_otherwise_than_the_set_says_is_told(tmp_path: Path) 
     assert [(p.field, p.problem, p.line) for p in problems if p.field == "components"] == [
         ("components", "conflict", 2)
     ]
+
+
+FAMILY = (
+    ["WREN10Q-BED", "Single Item", "", "Queen Bed, Sand", "900", "150.0", "", "", "", ""],
+    ["WREN10EK-BED", "Single Item", "", "E.King Bed, Sand", "990", "170.0", "", "", "", ""],
+)
+ALIKE = ["WREN10QX-BED", "Single Item", "", "Queen Bed, Sand", "910", "151.0", "", "", "", ""]
+OTHER = ["WREN11Q-BED", "Single Item", "", "Queen Bed, Sand", "920", "152.0", "", "", "", ""]
+
+
+def test_items_that_differ_in_size_alone_are_one_product(tmp_path: Path) -> None:
+    for buckets in (1, 7, 64):
+        found, problems, digests = _read(tmp_path, [FAMILY[0], OTHER, FAMILY[1]], buckets=buckets)
+        assert sorted(found) == sorted(digests) == ["WREN10-BED / bed", "WREN11Q-BED"]
+        product = found["WREN10-BED / bed"]
+        assert product.data["title"] == "Bed, Sand"
+        assert [(one.key, one.data["title"], one.data["axes"]) for one in product.variants] == [
+            ("WREN10Q-BED", "Queen Bed, Sand", {"Size": "Queen"}),
+            ("WREN10EK-BED", "E.King Bed, Sand", {"Size": "E.King"}),
+        ]
+        assert [one.offers[0].data["msrp"] for one in product.variants] == [90000, 99000]
+        assert problems == []
+
+
+def test_items_that_cannot_be_told_apart_stay_apart(tmp_path: Path) -> None:
+    found, _, _ = _read(tmp_path, [*FAMILY, ALIKE])
+    assert sorted(found) == ["WREN10EK-BED", "WREN10Q-BED", "WREN10QX-BED"]
+
+
+def test_a_second_sheet_of_a_familys_item_goes_with_it(tmp_path: Path) -> None:
+    found, _, _ = _read(tmp_path, [*FAMILY], [["WREN10Q-BED", "", "", "", "", "", "80", "60", "10", ""]])
+    (product,) = found.values()
+    assert [len(one.data.get("cartons", ())) for one in product.variants] == [1, 0]
+
+
+def test_sets_of_a_family_know_their_parts(tmp_path: Path) -> None:
+    rows = [
+        ["LARK20GY-7", "Set", "LARK-T, LARK-C-2PK", "7 Pc. Dining Set, Gray", "900", "150.0", "", "", "", ""],
+        ["LARK20WH-7", "Set", "LARK-T, LARK-C-2PK", "7 Pc. Dining Set, White", "900", "150.0", "", "", "", ""],
+    ]
+    found, _, digests = _read(tmp_path, [*rows, TABLE, CHAIR])
+    heavier = [*CHAIR]
+    heavier[5] = "45.0"
+    (family,) = (one for one in found.values() if len(one.variants) == 2)
+    assert [[part["quantity"] for part in one.data["components"]] for one in family.variants] == [[1, 3], [1, 3]]
+    _, _, after = _read(tmp_path, [*rows, TABLE, heavier])
+    assert digests[family.key] != after[family.key]
+
+
+def test_what_is_brought_together_is_no_longer_named_by_itself(tmp_path: Path) -> None:
+    order = ReadingOrder("", str(tmp_path), "rows", {}, "catalogue", FeedSettings(currency="usd"), 4)
+    reading = SnapshotReading(Rows([[*FAMILY]]), JsonCodec(), lambda path: FileSpools(path), order)  # type: ignore[arg-type]
+    feed = feed_of(reading.spool(), Stream.CATALOGUE)
+    reading.close()
+    assert [feed.has(key) for key in ("WREN10-BED / bed", "WREN10Q-BED", "WREN10EK-BED")] == [True, False, False]

@@ -1,0 +1,72 @@
+"""Families among items that share no key: found while rows are put aside, and brought under one key once all are there."""
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from domain.ingestion.columns.families import Member
+from domain.ingestion.columns.plan import ReadPlan
+from domain.kernel.bounds import VARIANTS
+
+_MOST_ROWS: Final = 2_000_000
+_MOST_MEMBERS: Final = 100_000
+"""Rows that are compared, in eight bytes each, and items that are brought together; those beyond stay apart."""
+
+
+@dataclass(slots=True)
+class Kinship:
+    """The families of a feed. `keys` are those of items that have become variants, with their family's key."""
+
+    keys: dict[str, str] = field(default_factory=dict)
+    families: set[str] = field(default_factory=set)
+    _numbers: "array[int]" = field(default_factory=lambda: array("Q"))
+    _families: dict[int, dict[str, set[int]]] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)
+    _members: int = 0
+
+    def noting(self, plan: ReadPlan) -> Callable[[Sequence[Any]], int] | None:
+        """Gives the number of each row's family, 0 for none, and keeps it; None for a sheet that has no families."""
+        read, numbers = plan.family, self._numbers
+        if read is None:
+            return None
+
+        def note(cells: Sequence[Any]) -> int:
+            member = read(cells)
+            if member is None or len(numbers) >= _MOST_ROWS:
+                return 0
+            numbers.append(number := member.number)
+            return number
+
+        return note
+
+    def shared(self) -> frozenset[int]:
+        """The numbers that two rows or more have; the numbers themselves are forgotten."""
+        found: set[int] = set()
+        last = 0
+        for number in sorted(self._numbers):
+            if number == last:
+                found.add(number)
+            last = number
+        self._numbers = array("Q")
+        return frozenset(found)
+
+    def look(self, key: str, member: Member) -> None:
+        """Take in a row whose number is shared."""
+        number = member.number
+        kin = self._families.setdefault(number, {})
+        if key not in kin:
+            if self._members >= _MOST_MEMBERS:
+                return
+            self._members += 1
+        kin.setdefault(key, set()).add(member.apart)
+        self._names[number] = member.family
+
+    def settle(self, *, apart: bool = False) -> None:
+        """Decide who belongs together, if not all stay apart: items of which each has one size and colour, and no two the same."""
+        for number, kin in () if apart else self._families.items():
+            marks = [mark for marks in kin.values() for mark in marks]
+            if 1 < len(kin) == len(marks) == len(set(marks)) and len(kin) <= VARIANTS:
+                self.keys |= dict.fromkeys(kin, self._names[number])
+        self.families.update(self.keys.values())
+        self._families, self._names = {}, {}
