@@ -9,7 +9,7 @@ from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.model import FeedSettings, HeaderMapping
 from domain.sources.model import Source
 
-READING_VERSION: Final = b"1"
+READING_VERSION: Final = b"2"
 """Part of every fingerprint: raising it makes each source's next run normalise everything anew."""
 
 

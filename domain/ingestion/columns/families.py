@@ -3,10 +3,12 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
+from zlib import crc32
 
-from domain.ingestion.values.text import as_text, code, stated
+from domain.ingestion.values.text import as_text, stated
 from domain.ingestion.vocabulary.headings import plain_words
 
 _LONGEST: Final = 300
@@ -30,6 +32,7 @@ _COLOUR: Final = re.compile(
     re.I,
 )
 _STEM: Final = re.compile(r"((?:[A-Z]{1,6}-)?[A-Z]{0,6}\d{2,10})([A-Z]{0,4})((?:[-_./ ][A-Z0-9]{1,10}){0,6})")
+_PARTS: Final = re.compile(r"[-_./ ]")
 _WORD: Final = re.compile(r"[^\W\d_]{3}")
 _GAPS: Final = re.compile(r" ?,(?: ?,)*+ ?")
 _CODES: Final = frozenset(
@@ -47,11 +50,6 @@ class Member:
     colour: str
 
     @property
-    def number(self) -> int:
-        """One number for the family."""
-        return _number(self.family)
-
-    @property
     def apart(self) -> int:
         """One number for size and colour."""
         return _number(f"{plain_words(' '.join(self.sizes))}|{plain_words(self.colour)}")
@@ -66,7 +64,7 @@ def family_of(codes: Sequence[int], titles: Sequence[int], colours: Sequence[int
         return None
 
     def read(cells: Sequence[Any]) -> Member | None:
-        title, sku = _first(cells, titles), _first(cells, codes)
+        title, sku = _first(cells, titles), _first(cells, codes[:1])
         stem = stem_of(sku) if title and sku else None
         if title is None or stem is None:
             return None
@@ -75,6 +73,20 @@ def family_of(codes: Sequence[int], titles: Sequence[int], colours: Sequence[int
         if not _WORD.search(words) or not (sizes or colour):
             return None
         return Member(f"{stem} / {words}", sizes, colour)
+
+    return read
+
+
+def stems_of(codes: Sequence[int], titles: Sequence[int]) -> Callable[[Sequence[Any]], int] | None:
+    """Gives rows a number that all of a family have, and few others; 0 for rows of none. It is asked of every row."""
+    if not codes or not titles:
+        return None
+    first = codes[0]
+
+    def read(cells: Sequence[Any]) -> int:
+        cell = cells[first] if first < len(cells) else None
+        stem = stem_of(cell) if cell.__class__ is str else None
+        return crc32(stem.encode()) if stem else 0
 
     return read
 
@@ -104,14 +116,16 @@ def _number(text: str) -> int:
 
 def stem_of(sku: str) -> str | None:
     """What the codes of one item in several sizes and colours share (`AB7864CK-BED` and `AB7864Q-BED`: `AB7864-BED`)."""
-    found = _STEM.fullmatch((code(sku[:60]) or "").upper())
+    found = _STEM.fullmatch(sku) or _STEM.fullmatch(sku[:60].strip(" '").upper())
     if found is None or len(found[1]) < 4:
         return None
-    rest = [part for part in re.split(r"[-_./ ]", found[3]) if part and part not in _CODES]
-    return "-".join([found[1], *rest])
+    if not found[3]:
+        return found[1]
+    return "-".join([found[1], *(part for part in _PARTS.split(found[3]) if part and part not in _CODES)])
 
 
-def parted(title: str, colour: str | None) -> tuple[str, tuple[str, ...], str]:
+@lru_cache(maxsize=4096)
+def parted(title: str, colour: str | None = None) -> tuple[str, tuple[str, ...], str]:
     """A title without its size and colour, and these: words of the colour's own column, else those that mean colours."""
     shown = title[:_LONGEST]
     sizes = tuple(found[0] for found in _SIZES.finditer(shown))

@@ -10,7 +10,7 @@ from domain.ingestion.columns import sizes
 from domain.ingestion.columns import variant as variant_columns
 from domain.ingestion.columns.attributes import with_attributes
 from domain.ingestion.columns.beside import RowTest, VolumeOf, part_test, untracked_test, volume_of
-from domain.ingestion.columns.families import FamilyOf, family_of
+from domain.ingestion.columns.families import FamilyOf, family_of, stems_of
 from domain.ingestion.columns.readers import CellReader, ReaderFactory
 from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping
 from domain.ingestion.values.text import as_text, code, stated
@@ -37,7 +37,7 @@ class ReadPlan:
     `variant_key` give a row's keys, None when it has none. `grouped` says that a column names the product of a row. `headers` are
     the columns' names, by position. `keyed` is false where items have no key but their title. `components` are the positions of columns that list a set's parts; `is_part`, `is_untracked` and `volume`
     are there where columns say that a row is only a part, that its stock is not counted, and its volume; `title` is None where no column names items,
-    `family` where a column names their products, or none their codes.
+    `family` and `stem`, which asks less, where a column names their products, or none their codes.
     """
 
     readers: tuple[tuple[int, CellReader], ...]
@@ -53,6 +53,7 @@ class ReadPlan:
     volume: VolumeOf | None = None
     title: Keyer | None = None
     family: FamilyOf | None = None
+    stem: Callable[[Sequence[Any]], int] | None = None
 
 
 def _factory(name: str) -> ReaderFactory:
@@ -147,6 +148,7 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
         is_untracked=untracked_test(mapping),
         volume=volume_of(mapping),
         title=_titled(titles) if titles else None,
+        stem=None if group else stems_of(_positions(columns, "sku"), titles),
         family=None if group else family_of(_positions(columns, "sku"), titles, _positions(columns, "colour")),
     )
 

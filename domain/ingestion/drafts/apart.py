@@ -21,6 +21,8 @@ _ADDED_TO: Final = frozenset(("media",))
 
 def name_options(product: ProductDraft) -> None:
     """Give axes the names of their options where these came in rows below their values."""
+    if not product.option_names:
+        return
     names = {f"Option {place + 1}": name for place, name in product.option_names.items()}
     for variant in product.variants.values():
         axes = variant.data.get("axes")

@@ -41,14 +41,14 @@ _OF_ALL: Final = ("materials",)
 
 def describe(product: ProductDraft) -> None:
     """Fill in what variants do not state and the product's texts do, in place. A fact that stands there twice is none."""
-    variants = list(product.variants.values())
     found = _labelled((product.data.get("description", ""), *product.features))
+    if not found and not product.features:
+        return
+    variants = list(product.variants.values())
     rug = kind_of(" > ".join(product.category_path()), product.data.get("title", "")) == RUG
     if rug:
         for variant in variants:
             _weave(variant.data, found, product.features)
-    if not found:
-        return
     lone = len(variants) == 1
     for variant in variants:
         for name, text in found.items():

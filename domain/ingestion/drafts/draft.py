@@ -88,7 +88,11 @@ class ProductDraft:
 
     def categories(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The vendor's own path, and further paths that stand beside it: a second shelf, a platform's category."""
+        if not self.levels and not (self.path and self.google_category):
+            return self.path or self.google_category, []
         stated = [self.levels[place] for place in sorted(self.levels)]
+        if len(stated) == 1 and not self.path and not self.google_category:
+            return tuple(dict.fromkeys(stated[0])), []
         if len(stated) > 1 and any(len(levels) > 1 for levels in stated):
             # Columns that hold whole paths are shelves side by side, not levels of one.
             path, further = stated[0], [*stated[1:], self.path]

@@ -17,6 +17,8 @@ _NUMBER: Final = r"\d{1,4}(?:[.,]\d{1,2})?"
 _SIZE: Final = re.compile(
     rf"(?<![\w/.,×-]){_NUMBER}(?:\s?[x×]\s?{_NUMBER}){{1,2}}\s?(?:cm|mm|in|inch|inches|\")(?![\w/])", re.I
 )
+_DIGIT: Final = re.compile(r"\d")
+_CROSS: Final = re.compile(r"\d\s?[x×]\s?\d", re.I)
 _LAST: Final = re.compile(rf",\s?({_NUMBER})\s?(mm|cm)$", re.I)
 _OTHERS: Final = re.compile(
     r"\b(?:for|fits?|up to|holds?|and|with|per|frame|cover|insert|pictures?|photos?|tv|opening|inner|leaf|leaves)\b"
@@ -35,10 +37,11 @@ def settle(row: RowDraft, columns: Dimensions) -> Dimensions:
     statement and is kept; and sides whose unit was only presumed are in the unit that the title gives them.
     """
     title = _own_title(row)
-    if title is None:
+    if title is None or not _DIGIT.search(title):
         return columns
-    columns = _in_titles_unit(row, title, columns)
-    found = _SIZE.search(title)
+    if row.presumed:
+        columns = _in_titles_unit(row, title, columns)
+    found = _SIZE.search(title) if _CROSS.search(title) else None
     if found is None or _OTHERS.search(title) or of_several(title):
         return columns
     kind = kind_of_product(row)

@@ -11,7 +11,7 @@ from domain.kernel.bounds import VARIANTS
 
 _MOST_ROWS: Final = 2_000_000
 _MOST_MEMBERS: Final = 100_000
-"""Rows that are compared, in eight bytes each, and items that are brought together; those beyond stay apart."""
+"""Rows that are compared, in four bytes each, and items that are brought together; those beyond stay apart."""
 
 
 @dataclass(slots=True)
@@ -20,23 +20,22 @@ class Kinship:
 
     keys: dict[str, str] = field(default_factory=dict)
     families: set[str] = field(default_factory=set)
-    _numbers: "array[int]" = field(default_factory=lambda: array("Q"))
-    _families: dict[int, dict[str, set[int]]] = field(default_factory=dict)
-    _names: dict[int, str] = field(default_factory=dict)
+    _numbers: "array[int]" = field(default_factory=lambda: array("I"))
+    _families: dict[str, dict[str, set[int]]] = field(default_factory=dict)
     _members: int = 0
 
     def noting(self, plan: ReadPlan) -> Callable[[Sequence[Any]], int] | None:
-        """Gives the number of each row's family, 0 for none, and keeps it; None for a sheet that has no families."""
-        read, numbers = plan.family, self._numbers
+        """Gives the number of each row's stem, 0 for none, and keeps it; None for a sheet that has no families."""
+        read, numbers = plan.stem, self._numbers
         if read is None:
             return None
 
         def note(cells: Sequence[Any]) -> int:
-            member = read(cells)
-            if member is None or len(numbers) >= _MOST_ROWS:
-                return 0
-            numbers.append(number := member.number)
-            return number
+            number = read(cells)
+            if number and len(numbers) < _MOST_ROWS:
+                numbers.append(number)
+                return number
+            return 0
 
         return note
 
@@ -48,25 +47,23 @@ class Kinship:
             if number == last:
                 found.add(number)
             last = number
-        self._numbers = array("Q")
+        self._numbers = array("I")
         return frozenset(found)
 
     def look(self, key: str, member: Member) -> None:
         """Take in a row whose number is shared."""
-        number = member.number
-        kin = self._families.setdefault(number, {})
+        kin = self._families.setdefault(member.family, {})
         if key not in kin:
             if self._members >= _MOST_MEMBERS:
                 return
             self._members += 1
         kin.setdefault(key, set()).add(member.apart)
-        self._names[number] = member.family
 
     def settle(self, *, apart: bool = False) -> None:
         """Decide who belongs together, if not all stay apart: items of which each has one size and colour, and no two the same."""
-        for number, kin in () if apart else self._families.items():
+        for family, kin in () if apart else self._families.items():
             marks = [mark for marks in kin.values() for mark in marks]
             if 1 < len(kin) == len(marks) == len(set(marks)) and len(kin) <= VARIANTS:
-                self.keys |= dict.fromkeys(kin, self._names[number])
+                self.keys |= dict.fromkeys(kin, family)
         self.families.update(self.keys.values())
-        self._families, self._names = {}, {}
+        self._families = {}

@@ -39,7 +39,7 @@ def _look_up_parts(feed: Spooling, spool: Spool, codec: Codec) -> None:
 
 
 def _look_up_kin(feed: Spooling, spool: Spool, codec: Codec, shared: frozenset[int]) -> None:
-    """Who the rows are whose families have more than one. Where putting them aside twice takes too much room they stay apart."""
+    """Who the rows are whose stem several have. Where putting them aside twice takes too much room they stay apart."""
     size = 0
     for bucket in range(feed.buckets):
         for entry in spool.lines(bucket):
