@@ -1,13 +1,16 @@
 """Columns that no field stands for and that still tell what a row means: its kind, its volume, whether its stock is counted."""
 
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
 from domain.ingestion.model import HeaderMapping
+from domain.ingestion.values.parsed import Fault, quoted
 from domain.ingestion.values.text import as_text, stated
 from domain.ingestion.values.words import parse_number
 from domain.ingestion.vocabulary.headings import plain_words
+from domain.kernel.problems import ProblemKind
 
 _KIND: Final = frozenset(
     "single item set or part|record kind|record type|item type|row type|item kind|product kind|kind of item".split("|")
@@ -18,12 +21,40 @@ _VOLUME: Final = frozenset(
         "|"
     )
 )
+_ERRORS: Final = frozenset(
+    "#N/A #REF! #VALUE! #NAME? #DIV/0! #NULL! #NUM! #SPILL! #CALC! #GETTING_DATA #FIELD!".split()
+)
+_FORMULA: Final = re.compile(
+    r"=\s?(?:[A-Z][A-Z.]{1,20}\(|[$']?[A-Z]{1,3}\$?\d{1,7}\b\s?[-+*/&!:)]|[\w' ]{1,40}!\$?[A-Z])"
+)
+_LONGEST_SUM: Final = 60
 _TRACKER: Final = frozenset(
     "variant inventory tracker|inventory tracker|inventory management|variants inventory management".split("|")
 )
 
+_SUM: Final = re.compile(
+    r"(?:sub|grand|sheet|page)?[ -]?totals?(?: (?:items?|qty|quantity|price|amount|pcs|pieces|rows?))?|sum|gesamt(?:summe)?"
+    r"|zwischensumme|summe|suma|total general|subtotal[ :-]{1,3}[^\d]{1,40}",
+    re.I,
+)
+
 RowTest = Callable[[Sequence[Any]], bool]
 VolumeOf = Callable[[Sequence[Any]], "Decimal | None"]
+
+
+def broken(cell: str) -> Fault | None:
+    """The fault of a cell that holds a spreadsheet's error (`#N/A`) or a formula that was never worked out."""
+    text = cell.strip()
+    if text.upper() in _ERRORS:
+        return Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is a spreadsheet's error, not a value.")
+    if _FORMULA.match(text):
+        return Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is a formula without its result.")
+    return None
+
+
+def is_sum(key: str) -> bool:
+    """Whether what should name an item says that the row adds up others (`Subtotal`, `Grand Total:`)."""
+    return len(key) <= _LONGEST_SUM and _SUM.fullmatch(key.strip(" :*=-")) is not None
 
 
 def part_test(mapping: HeaderMapping) -> RowTest | None:

@@ -9,7 +9,7 @@ from domain.ingestion.columns import product as product_columns
 from domain.ingestion.columns import sizes
 from domain.ingestion.columns import variant as variant_columns
 from domain.ingestion.columns.attributes import with_attributes
-from domain.ingestion.columns.beside import RowTest, VolumeOf, part_test, untracked_test, volume_of
+from domain.ingestion.columns.beside import RowTest, VolumeOf, broken, part_test, untracked_test, volume_of
 from domain.ingestion.columns.families import FamilyOf, family_of, stems_of
 from domain.ingestion.columns.readers import CellReader, ReaderFactory
 from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping
@@ -153,6 +153,10 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
     )
 
 
+def _header(plan: ReadPlan, position: int) -> str | None:
+    return plan.headers[position] if position < len(plan.headers) else None
+
+
 def read_row(plan: ReadPlan, cells: Sequence[Any], row: Any) -> None:
     """Read every cell that says something into a row's draft."""
     width = len(cells)
@@ -162,6 +166,9 @@ def read_row(plan: ReadPlan, cells: Sequence[Any], row: Any) -> None:
         cell = cells[position]
         if cell.__class__ is str:
             if cell and not cell.isspace():
+                if cell[0] in "#=" and (fault := broken(cell)):
+                    row.report("cell", _header(plan, position), (fault,))
+                    continue
                 read(row, cell, cell)
         elif cell is not None and ((text := as_text(cell)) or cell):
             read(row, text, cell)

@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final
 
+from domain.catalogue.categories import by_slug
 from domain.catalogue.data import Carton, Component, Dimensions, ProductData, VariantData
 from domain.ingestion.drafts.draft import ProductDraft, RowDraft, kind_of_product
 from domain.ingestion.drafts.pieces import counted, of_several, with_sizes
@@ -13,6 +14,7 @@ from domain.ingestion.values.parsed import Fault
 from domain.ingestion.values.rugs import parse_rug_size
 from domain.ingestion.values.sides import RUG, Sided, place
 from domain.ingestion.values.text import stated
+from domain.ingestion.vocabulary.kinds import brick_of, kind_in_path
 from domain.kernel.bounds import ITEM_CHARS
 from domain.kernel.problems import ProblemKind
 
@@ -50,6 +52,7 @@ def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
         data["category_path"] = list(path)
     for other in further:
         product.tags[" > ".join(other)] = None
+    _classify(data, product.category_path())
     if product.tags:
         data["tags"] = list(product.tags)
     if product.features:
@@ -61,6 +64,19 @@ def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
     variants = product.variants.values()
     gone = bool(variants) and all(variant.data.get("discontinued") is True for variant in variants)
     return data, gone or product.discontinued == {True}
+
+
+def _classify(data: ProductData, path: tuple[str, ...]) -> None:
+    """Category and GPC brick by the vendor's own path, where the source states none."""
+    kind = kind_in_path(path)
+    if kind is None:
+        return
+    category = by_slug(kind.slug)
+    if category is not None:
+        data.setdefault("category", category)
+    brick = brick_of(kind, data.get("title", ""))
+    if brick is not None:
+        data.setdefault("gpc_brick", brick)
 
 
 def _axes(row: RowDraft) -> dict[str, str]:

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
+from domain.ingestion.columns.beside import is_sum
 from domain.ingestion.columns.plan import ReadPlan, compile_plan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
+from domain.ingestion.values.parsed import quoted
 from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.chunks import slot_of
@@ -157,6 +159,10 @@ class RowSpooler:
             if key is None:
                 detail = "The row names no item: no SKU, key, GTIN or MPN."
                 feed.problems.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=name))
+                continue
+            if is_sum(key):
+                detail = f"The row of {quoted(key)} adds up others and is no item."
+                feed.problems.add(Problem("sku", ProblemKind.UNREADABLE, detail, line=line, sheet=name))
                 continue
             if note is not None:
                 note(key, cells)

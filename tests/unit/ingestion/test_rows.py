@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from domain.ingestion.columns.beside import is_sum
 from domain.ingestion.model import FeedSettings
 from tests.unit.ingestion.test_normalise import _run
 
@@ -234,3 +235,20 @@ def test_sizes_in_options_are_taken_when_their_sides_are_named() -> None:
         "width": "910", "depth": "520", "height": "480",
     }  # fmt: skip
     assert small == {}
+
+
+def test_spreadsheets_errors_and_formulas_are_told_and_not_taken() -> None:
+    headers = ["SKU", "Title", "Color", "Price"]
+    rows = [["A-1", "Oak table", "#N/A", '=VLOOKUP(A2,Prices!A:B,2)'], ["A-2", "#REF!", "#1 Red", "=B2*2"], ['="A-3"', "Elm", "Oak", "3"]]  # fmt: skip
+    products, problems = _run(headers, rows)
+    assert sorted((p.line, p.column, str(p.problem)) for p in problems if p.field == "cell") == [
+        (2, "Color", "unreadable"), (2, "Price", "unreadable"), (3, "Price", "unreadable"), (3, "Title", "unreadable"),
+    ]  # fmt: skip
+    assert [product.variants[0].data.get("colour") for product in products] == [None, "#1 Red", "Oak"]
+    assert [product.variants[0].offers for product in products][:2] == [[], []]
+
+
+def test_rows_that_add_up_others() -> None:
+    sums = ("Total", "SUBTOTAL", "Grand Total:", "Sub-Total", "Summe", "total items", "Subtotal - Beds")
+    assert all(map(is_sum, sums))
+    assert not any(map(is_sum, ("Total Comfort Sofa", "TOTAL-1", "Sumatra", "T-100", "Summer", "")))

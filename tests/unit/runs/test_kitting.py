@@ -146,3 +146,9 @@ def test_what_is_brought_together_is_no_longer_named_by_itself(tmp_path: Path) -
     feed = feed_of(reading.spool(), Stream.CATALOGUE)
     reading.close()
     assert [feed.has(key) for key in ("WREN10-BED / bed", "WREN10Q-BED", "WREN10EK-BED")] == [True, False, False]
+
+
+def test_a_row_that_adds_up_others_is_no_product(tmp_path: Path) -> None:
+    found, problems, _ = _read(tmp_path, [CHAIR, ["Total", "", "", "", "1200", "240", "", "", "", ""]])
+    assert sorted(found) == ["LARK-C-2PK"]
+    assert [(p.field, p.problem, p.line) for p in problems] == [("sku", "unreadable", 3)]
