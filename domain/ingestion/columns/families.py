@@ -12,12 +12,13 @@ from domain.ingestion.values.text import as_text, stated
 from domain.ingestion.vocabulary.headings import plain_words
 
 _LONGEST: Final = 300
+_SIZE_WORD: Final = (
+    r"(?:(?:cal(?:ifornia)?|e(?:astern)?)[. ]{0,2}king|twin xl|full xl|twin|full|queen|king|single|double|small|medium|large"
+    r"|x-?large|runner|round|square|rectangular|oval)"
+)
+_LENGTH: Final = r"\d{1,4}(?:[.,/]\d{1,3})?\s?(?:\"|''|in\b|inch(?:es)?\b|cm\b|mm\b|ft\b|')"
 _SIZES: Final = re.compile(
-    r"\b(?:(?:cal(?:ifornia)?|e(?:astern)?)[. ]{0,2}king|twin xl|full xl|twin|full|queen|king|single|double|small|medium|large|x-?large"
-    r"|runner|round|square|rectangular|oval)\b"
-    r"|(?<![\w.])\d{1,4}(?:[.,/]\d{1,3})?\s?(?:\"|''|in\b|inch(?:es)?\b|cm\b|mm\b|ft\b|')"
-    r"(?:\s?x\s?\d{1,4}(?:[.,/]\d{1,3})?\s?(?:\"|''|in\b|inch(?:es)?\b|cm\b|mm\b|ft\b|'))?",
-    re.I,
+    rf"\b{_SIZE_WORD}(?:\s?/\s?{_SIZE_WORD}){{0,3}}\b|(?<![\w.]){_LENGTH}(?:\s?x\s?{_LENGTH}){{0,2}}", re.I
 )
 _COLOURS: Final = (
     "white|black|gray|grey|brown|beige|blue|navy|red|green|yellow|orange|pink|purple|ivory|cream|gold|silver|walnut|oak|cherry"
@@ -98,10 +99,10 @@ def shared_title(title: str, apart: Sequence[str]) -> str:
     return _GAPS.sub(", ", " ".join(title.split())).strip(" ,-/")
 
 
-def own_sizes(members: Sequence[tuple[str, ...]]) -> list[str]:
+def own_sizes(members: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """What is left of each member's sizes without those that all share."""
     shared = set(members[0]).intersection(*members[1:]) if len({len(sizes) for sizes in members}) == 1 else set[str]()
-    return [" ".join(size for size in sizes if size not in shared) for sizes in members]
+    return [tuple(size for size in sizes if size not in shared) for sizes in members]
 
 
 def _first(cells: Sequence[Any], positions: Sequence[int]) -> str | None:

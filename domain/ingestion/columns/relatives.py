@@ -19,18 +19,22 @@ def settle_family(product: ProductDraft) -> None:
     keys = list(product.family)
     sizes = own_sizes([product.family[key][0] for key in keys])
     colours = [product.family[key][1] for key in keys]
-    apart = [*_axis(product, "Size", None, keys, sizes), *_axis(product, "Color", "colour", keys, colours)]
+    apart: list[str] = []
+    if _axis(product, "Size", None, keys, [" ".join(each) for each in sizes]):
+        apart += sizes[0]
+    if _axis(product, "Color", "colour", keys, colours):
+        apart.append(colours[0])
     title = product.data.get("title", "")
     product.data["title"] = shared_title(title, apart) or title
 
 
-def _axis(product: ProductDraft, axis: str, other_name: str | None, keys: list[str], values: list[str]) -> list[str]:
-    """Give variants an axis when its values differ; answers what the first item's title has of it."""
+def _axis(product: ProductDraft, axis: str, other_name: str | None, keys: list[str], values: list[str]) -> bool:
+    """Give variants an axis when its values differ; answers whether they do."""
     if len({value.lower() for value in values}) < 2:
-        return []
+        return False
     for key, value in zip(keys, values, strict=True):
         variant = product.variants.get(key)
         known = {name.lower() for name in variant.data.get("axes", ())} if variant else set()
         if variant is not None and value and not known & {axis.lower(), other_name}:
             variant.data["axes"] = {**variant.data.get("axes", {}), axis: value}
-    return values[:1]
+    return True

@@ -7,6 +7,7 @@ from typing import Any, Final
 from domain.catalogue.data import Carton, Component
 from domain.ingestion.columns.readers import CellReader, ReaderFactory
 from domain.ingestion.columns.sizes import RUG_FACT
+from domain.ingestion.drafts.described import is_rule
 from domain.ingestion.drafts.draft import RowDraft
 from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.cartons import parse_packages
@@ -28,11 +29,6 @@ from domain.ingestion.values.words import (
 from domain.kernel.problems import ProblemKind
 
 MAX_CODE: Final = 200
-_RULE: Final = re.compile(
-    r"\b(?:CFR|ASTM|TSCA|BIFMA|UFAC|CPSC|CPSIA)\b|\bCARB\b|\bTB ?-?117|\bprop(?:osition)?\.? ?65\b|\bFMVSS\b|\bCGSB\b|^(?-i:(?:[A-Z]{2,5} )+)[\d.-]+$",
-    re.I,
-)
-"""Rules that an item meets, which vendors list among its materials; they are kept as features."""
 _STARRED: Final = re.compile(r"(?<=\S)[*×](\d{1,3})(?=\s*+(?:[,;|\n]|$))")
 """A quantity that follows a code without a blank."""
 
@@ -130,7 +126,7 @@ def _materials(column: Column, settings: FeedSettings) -> CellReader:
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         values = row.taken("materials", header, parse_materials(text)) or ()
-        rules = [value for value in values if _RULE.search(value)]
+        rules = [value for value in values if is_rule(value)]
         row.product.features.update(dict.fromkeys(rules))
         if len(rules) < len(values):
             row.materials = row.materials or {}

@@ -44,12 +44,24 @@ def tell_apart(product: ProductDraft) -> Sequence[VariantStatement]:
             variant.data["axes"] = {**variant.data.get("axes", {}), axis: str(value)}
         if _distinct(variants):
             return ()
+        if name == "materials":
+            # Materials are an axis only where they tell variants apart.
+            _drop(variants, axis)
     seen: dict[Any, VariantStatement] = {}
     alike = []
     for variant in variants:
         if seen.setdefault(_told_by(variant.data), variant) is not variant:
             alike.append(variant)
     return alike
+
+
+def _drop(variants: Iterable[VariantStatement], axis: str) -> None:
+    for variant in variants:
+        left = {name: value for name, value in variant.data["axes"].items() if name != axis}
+        if left:
+            variant.data["axes"] = left
+        else:
+            del variant.data["axes"]
 
 
 def _text(value: object) -> str | None:

@@ -149,7 +149,7 @@ def _components(row: RowDraft) -> list[Component]:
             row.report("components", None, (Fault(ProblemKind.CONFLICT, told),))
         return parts or pieces
     sized, left = with_sizes(parts, pieces)
-    if not of_several(title):
+    if not of_several(title) and len(left) == len(pieces):
         # Of one piece, what a size is labelled with is a side of it, or the way it stands.
         return sized
     return [*sized, *left]

@@ -32,7 +32,14 @@ _LINE: Final = re.compile(
     rf"^[-•* ]{{0,3}}({'|'.join(sorted(_FIELDS, key=len, reverse=True))})[ ]{{0,2}}:(.{{1,400}})$", re.I | re.M
 )
 _MOST: Final = 65_536
+_HIGHEST_PILE: Final = 400
+"""Hundredths of an inch; a pile that is said to be higher was given in another unit than it is written in."""
 _VAGUE: Final = re.compile(r"\b(?:var(?:y|ies|ious)|see|multiple|assorted|any|custom|choose|select|as shown)\b", re.I)
+_RULE: Final = re.compile(
+    r"\b(?:CFR|ASTM|TSCA|BIFMA|UFAC|CPSC|CPSIA)\b|\bCARB\b|\bTB ?-?117|\bprop(?:osition)?\.? ?65\b|\bFMVSS\b|\bCGSB\b|^(?-i:(?:[A-Z]{2,5} )+)[\d.-]+$",
+    re.I,
+)
+"""Rules that an item meets, which vendors list among its materials; they are kept as features."""
 _WORDS: Final = 5
 """A selling point of so many words may be how a rug is made (`100% Hand Tufted`); longer ones tell stories."""
 _OF_ALL: Final = ("materials",)
@@ -65,6 +72,11 @@ def _labelled(texts: Iterable[str]) -> dict[str, str]:
     return {name: values.pop() for name, values in given.items() if len(values) == 1}
 
 
+def is_rule(text: str) -> bool:
+    """Whether what stands among materials is a rule that the item meets."""
+    return _RULE.search(text) is not None
+
+
 def _sound(parsed: Parsed[Any]) -> Any:
     return None if parsed.faults else parsed.value
 
@@ -73,7 +85,9 @@ def _take(data: VariantData, name: str, text: str, product: ProductDraft, *, is_
     if name in data or _VAGUE.search(text):
         return
     if name == "materials" and (materials := _sound(parse_materials(text))):
-        data["materials"] = list(materials)
+        kept = [material for material in materials if not is_rule(material)]
+        if kept:
+            data["materials"] = kept
     elif name == "colour" and (colour := _sound(line_of_text(text))):
         data["colour"] = colour
     elif name == "weight" and (weight := _sound(parse_weight(text))):
@@ -88,8 +102,10 @@ def _take_size(data: VariantData, text: str, product: ProductDraft) -> None:
     piece = lone_piece(text) if several else None
     kind = kind_of("", piece) if piece else kind_of(" > ".join(product.category_path()), title)
     spread: Spread | None = _sound(parse_dimensions(text, None, BED if several and sized_as_bed(title) else kind))
-    if spread is None or (several and piece is None and not spread.components):
-        return  # one size of several pieces, and nothing that says whose
+    if spread is None or any("dimensions" in part for part in data.get("components", ())):
+        return
+    if several and piece is None and (spread.dimensions or not _all_named(spread)):
+        return  # a size of several pieces, and nothing that says whose
     if piece is not None and spread.dimensions:
         spread = named_piece(spread, piece)
     if spread.dimensions:
@@ -99,10 +115,19 @@ def _take_size(data: VariantData, text: str, product: ProductDraft) -> None:
         data["components"] = pieces
 
 
+def _all_named(spread: Spread) -> bool:
+    """Whether pieces have names, and not scraps of the text before them."""
+    return bool(spread.components) and all(piece["name"][:1].isalpha() for piece in spread.components)
+
+
 def _weave(data: VariantData, found: dict[str, str], features: Iterable[str]) -> None:
     """How a rug is made and how high its pile is, from labels or from short selling points that all say the same."""
     rug: dict[str, Any] = dict(data.get("rug", {}))
-    if "pile_height" in found and (height := _sound(parse_length(found["pile_height"]))):
+    if (
+        "pile_height" in found
+        and (height := _sound(parse_length(found["pile_height"])))
+        and height["hundredths_in"] <= _HIGHEST_PILE
+    ):
         rug.setdefault("pile_height", height)
     short = [found["construction"]] if "construction" in found else [f for f in features if len(f.split()) <= _WORDS]
     made = {value for text in short if (value := _sound(parse_construction(text)))}

@@ -17,6 +17,13 @@ _NUMBER: Final = r"\d{1,4}(?:[.,]\d{1,2})?"
 _SIZE: Final = re.compile(
     rf"(?<![\w/.,×-]){_NUMBER}(?:\s?[x×]\s?{_NUMBER}){{1,2}}\s?(?:cm|mm|in|inch|inches|\")(?![\w/])", re.I
 )
+_UPRIGHT: Final = re.compile(
+    r"mirror|door|panel|headboard|screen|curtain|blind|window|art\b|painting|poster|print|board|front|frame|wall|clock|cabinet",
+    re.I,
+)
+_LYING: Final = re.compile(
+    r"table(?!.{0,9}lamp)|desk|bench|\bmats?\b|mattress|worktop|rug|carpet|blanket|throw|towel", re.I
+)
 _DIGIT: Final = re.compile(r"\d")
 _CROSS: Final = re.compile(r"\d\s?[x×]\s?\d", re.I)
 _LAST: Final = re.compile(rf",\s?({_NUMBER})\s?(mm|cm)$", re.I)
@@ -48,7 +55,12 @@ def settle(row: RowDraft, columns: Dimensions) -> Dimensions:
     spread = parse_dimensions(found[0], None, kind).value
     if spread is None or kind in (RUG, PILLOW):
         return columns
-    return _fuller(row, found[0], dict(columns), dict(spread.dimensions), is_bed=kind == BED)
+    titled: dict[str, Any] = dict(spread.dimensions)
+    if kind != BED and set(titled) == {"width", "depth"} and not _is_deep(title, titled, dict(columns)):
+        if columns and not _stated_all(titled, dict(columns)):
+            _tell(row, f"{quoted(found[0])} in the title does not say which sides it means; the columns are kept.")
+        return columns
+    return _fuller(row, found[0], dict(columns), titled, is_bed=kind == BED)
 
 
 def _own_title(row: RowDraft) -> str | None:
@@ -96,10 +108,31 @@ def _fuller(row: RowDraft, text: str, columns: dict[str, Any], titled: dict[str,
     return columns  # type: ignore[return-value]
 
 
+def _is_deep(title: str, titled: dict[str, Any], columns: dict[str, Any]) -> bool:
+    """Whether the second of two figures runs front to back, as a table's does, and not up.
+
+    The title's kind says so, a depth of the columns, a width that is the second figure, or a height that is neither.
+    """
+    first, second = titled["width"]["hundredths_in"], titled["depth"]["hundredths_in"]
+    given = {side: length["hundredths_in"] for side, length in columns.items()}
+    if "depth" in given:
+        return _near(given["depth"], [first, second])
+    if _UPRIGHT.search(title):
+        return False
+    if "width" in given and _near(given["width"], [second]):
+        return True
+    return _LYING.search(title) is not None or ("height" in given and not _near(given["height"], [first, second]))
+
+
 def _is_others(found: Any, titled: dict[str, Any], columns: dict[str, Any]) -> bool:
     """Whether a figure of the title is that of a side which only the columns name (`Tray table, 45x53 cm`, 53 cm high)."""
     sides = [side for side, given in columns.items() if _near(found["hundredths_in"], [given["hundredths_in"]])]
     return bool(sides) and not any(side in titled for side in sides)
+
+
+def _stated_all(titled: dict[str, Any], columns: dict[str, Any]) -> bool:
+    stated = [side["hundredths_in"] for side in columns.values()]
+    return all(_near(side["hundredths_in"], stated) for side in titled.values())
 
 
 def _near(figure: int, others: list[int]) -> bool:

@@ -49,8 +49,9 @@ def test_sizes_and_colours_of_a_title() -> None:
 
 
 def test_what_all_share_is_no_axis() -> None:
-    assert own_sizes([('13"', "Twin"), ('13"', "Full")]) == ["Twin", "Full"]
-    assert own_sizes([("Twin",), ("Twin", "Round")]) == ["Twin", "Twin Round"]
+    assert own_sizes([('13"', "Twin"), ('13"', "Full")]) == [("Twin",), ("Full",)]
+    assert own_sizes([("Twin",), ("Twin", "Round")]) == [("Twin",), ("Twin", "Round")]
+    assert parted("Twin/Full Bunk Bed")[1] == ("Twin/Full",)
     assert shared_title("Queen Bed, Sand", ["Queen", "Sand"]) == "Bed"
 
 

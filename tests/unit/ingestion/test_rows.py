@@ -153,12 +153,14 @@ def test_a_title_that_says_more_than_the_columns_is_kept_and_told() -> None:
         {"width": "141 cm", "depth": "83 cm", "height": "74 cm"},
         ["conflict"],
     )
-    assert _sides("Wall shelf, 31x27 cm", "", "27", "5")[0] == {"width": "31 cm", "depth": "27 cm", "height": "5 cm"}
+    assert _sides("Shelf, 31x27 cm", "", "27", "5")[0] == {"width": "31 cm", "depth": "27 cm", "height": "5 cm"}
+    assert _sides("Door, 61x65 cm", "", "", "") == ({}, [])
+    assert _sides("Mirror, 61x151 cm", "61", "", "") == ({"width": "61 cm"}, ["conflict"])
     assert _sides("Tray table, 46x54 cm", "", "", "54") == ({"width": "46 cm", "height": "54 cm"}, [])
 
 
 def test_columns_win_over_a_title_that_says_otherwise() -> None:
-    assert _sides("Storage, 96x128 cm", "96", "36", "104") == (
+    assert _sides("Storage, 96x40x128 cm", "96", "36", "104") == (
         {"width": "96 cm", "depth": "36 cm", "height": "104 cm"}, ["conflict"],
     )  # fmt: skip
     assert _sides("Desk, 141x83 cm", "141", "83", "74")[1] == []
