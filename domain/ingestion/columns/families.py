@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any, Final
 from zlib import crc32
 
+from domain.ingestion.drafts.pieces import with_subtitle
 from domain.ingestion.values.text import as_text, stated
 from domain.ingestion.vocabulary.headings import plain_words
 
@@ -59,8 +60,13 @@ class Member:
 FamilyOf = Callable[[Sequence[Any]], "Member | None"]
 
 
-def family_of(codes: Sequence[int], titles: Sequence[int], colours: Sequence[int]) -> FamilyOf | None:
-    """Reads rows' families; positions of the columns for codes, titles and colours. None where codes or titles are missing."""
+def family_of(
+    codes: Sequence[int], titles: Sequence[int], colours: Sequence[int], subtitles: Sequence[int] = ()
+) -> FamilyOf | None:
+    """Reads rows' families; positions of the columns for codes, titles, colours and short descriptions.
+
+    None where codes or titles are missing.
+    """
     if not codes or not titles:
         return None
 
@@ -69,7 +75,7 @@ def family_of(codes: Sequence[int], titles: Sequence[int], colours: Sequence[int
         stem = stem_of(sku) if title and sku else None
         if title is None or stem is None:
             return None
-        core, sizes, colour = parted(title, _first(cells, colours))
+        core, sizes, colour = parted(with_subtitle(title, _first(cells, subtitles)), _first(cells, colours))
         words = plain_words(core)
         if not _WORD.search(words) or not (sizes or colour):
             return None

@@ -149,7 +149,11 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
         volume=volume_of(mapping),
         title=_titled(titles) if titles else None,
         stem=None if group else stems_of(_positions(columns, "sku"), titles),
-        family=None if group else family_of(_positions(columns, "sku"), titles, _positions(columns, "colour")),
+        family=None
+        if group
+        else family_of(
+            _positions(columns, "sku"), titles, *(_positions(columns, name) for name in ("colour", "description"))
+        ),
     )
 
 

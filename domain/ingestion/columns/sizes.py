@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from domain.ingestion.columns.readers import CellReader, ReaderFactory
 from domain.ingestion.drafts.draft import RowDraft, kind_of_product
-from domain.ingestion.drafts.pieces import lone_piece, named_piece, of_several, sized_as_bed
+from domain.ingestion.drafts.pieces import lone_piece, named_piece, of_several, sized_as_bed, with_subtitle
 from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
 from domain.ingestion.values.lengths import parse_length, unit_named
@@ -53,7 +53,8 @@ def _dimensions(column: Column, settings: FeedSettings) -> CellReader:
 def _sized(row: RowDraft, text: str, header: str, parse_with: tuple[str | None, str, str]) -> Spread | None:
     """A size; of a set of several pieces it is the piece's that it names, and told when it names none."""
     unit, kind, order = parse_with
-    title = row.variant.get("title") or row.product.data.get("title", "")
+    data = row.product.data
+    title = with_subtitle(row.variant.get("title") or data.get("title"), data.get("description"))
     spread: Spread | None
     if not of_several(title):
         spread = row.taken("dimensions", header, parse_dimensions(text, unit, kind, order))

@@ -6,7 +6,7 @@ from typing import Any, Final
 from domain.catalogue.categories import by_slug
 from domain.catalogue.data import Carton, Component, Dimensions, ProductData, VariantData
 from domain.ingestion.drafts.draft import ProductDraft, RowDraft, kind_of_product
-from domain.ingestion.drafts.pieces import counted, of_several, with_sizes
+from domain.ingestion.drafts.pieces import counted, of_several, with_sizes, with_subtitle
 from domain.ingestion.drafts.titled_sizes import settle
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.media import media_list
@@ -142,7 +142,9 @@ def _components(row: RowDraft) -> list[Component]:
     A piece that is made of several parts, or of none that can be told, stands beside them without a count.
     """
     parts: list[Component] = list(row.components or ())
-    title = row.variant.get("title") or row.product.data.get("title", "")
+    title = with_subtitle(
+        row.variant.get("title") or row.product.data.get("title"), row.product.data.get("description")
+    )
     pieces, told = counted(row.spread.components if row.spread else (), title)
     if not parts or not pieces:
         if told is not None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from domain.catalogue.data import VariantData
 from domain.ingestion.drafts.draft import ProductDraft
-from domain.ingestion.drafts.pieces import counted, lone_piece, named_piece, of_several, sized_as_bed
+from domain.ingestion.drafts.pieces import counted, lone_piece, named_piece, of_several, sized_as_bed, with_subtitle
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
 from domain.ingestion.values.lengths import parse_length
 from domain.ingestion.values.parsed import Parsed
@@ -97,7 +97,7 @@ def _take(data: VariantData, name: str, text: str, product: ProductDraft, *, is_
 
 
 def _take_size(data: VariantData, text: str, product: ProductDraft) -> None:
-    title = data.get("title") or product.data.get("title", "")
+    title = with_subtitle(data.get("title") or product.data.get("title"), product.data.get("description"))
     several = of_several(title)
     piece = lone_piece(text) if several else None
     kind = kind_of("", piece) if piece else kind_of(" > ".join(product.category_path()), title)

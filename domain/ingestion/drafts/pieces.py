@@ -10,6 +10,7 @@ from domain.ingestion.values.parsed import quoted
 from domain.ingestion.values.sides import side_of, words_of
 
 _LONGEST: Final = 500
+_SUBTITLE: Final = 120
 _SEVERAL: Final = re.compile(
     r"(?<![\w.])\d{1,2}[ -]?(?:pcs?|pieces?)\b|[^\W\d_]\s\+\s?[^\W\d_]"
     r"|\b(?:bedroom|bed|dining|dinette|table|patio|living room|sofa|conversation|bistro|outdoor|vanity|desk) set\b",
@@ -55,6 +56,14 @@ def pieces_named(title: str) -> int | None:
     """How many pieces a set's title counts (`7 Pc. Dining Set`), or None."""
     found = {int(match) for match in _PIECES.findall(title[:_LONGEST])}
     return found.pop() if len(found) == 1 else None
+
+
+def with_subtitle(title: str | None, description: str | None) -> str:
+    """What names an item: its title, and a description that is one short line, as sheets write beside a series' name."""
+    first = title or ""
+    if not description or len(description) > _SUBTITLE or "\n" in description or description in first:
+        return first
+    return f"{first}, {description}" if first else description
 
 
 def of_several(title: str) -> bool:

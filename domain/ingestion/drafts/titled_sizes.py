@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from domain.catalogue.data import Dimensions
 from domain.ingestion.drafts.draft import RowDraft, kind_of_product
-from domain.ingestion.drafts.pieces import of_several
+from domain.ingestion.drafts.pieces import of_several, with_subtitle
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.lengths import length, unit_named
 from domain.ingestion.values.parsed import Fault, quoted
@@ -65,8 +65,9 @@ def settle(row: RowDraft, columns: Dimensions) -> Dimensions:
 
 def _own_title(row: RowDraft) -> str | None:
     """The title of this very item: of a product with several variants, only the variant's."""
-    title = row.variant.get("title") or (None if row.product.grouped else row.product.data.get("title"))
-    return title[:_LONGEST] if title else None
+    data = row.product.data
+    title = row.variant.get("title") or (None if row.product.grouped else data.get("title"))
+    return with_subtitle(title, None if row.product.grouped else data.get("description"))[:_LONGEST] or None
 
 
 def _in_titles_unit(row: RowDraft, title: str, columns: Dimensions) -> Dimensions:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.ingestion.columns.plan import ReadPlan
 from domain.ingestion.columns.variant import components_of
+from domain.ingestion.drafts.pieces import with_subtitle
 from domain.ingestion.kits import PartFacts, complete
 from domain.ingestion.model import Group
 from domain.ingestion.normalise import normalise
@@ -46,7 +47,7 @@ class Kits:
             for place in plan.components:
                 if place < len(cells) and cells[place]:
                     self._list(key, [part["sku"] for part in components_of(cells[place]).value or () if "sku" in part])
-            if _untitled_part(plan, cells) and len(self._called_parts) < _MOST_PARTS:
+            if plan.is_part is not None and plan.is_part(cells) and len(self._called_parts) < _MOST_PARTS:
                 self._called_parts.add(key)
 
         return note
@@ -80,7 +81,8 @@ class Kits:
                     titled |= self._keep(own, statement, plan, mine)
         table, line, _ = lines[0]
         plan = sheets[table].plan
-        if titled or plan is None or plan.grouped or plan.title is None or key not in self.hidden:
+        only_part = key in self._called_parts and key in self._wanted
+        if (titled and not only_part) or plan is None or plan.grouped or plan.title is None or key not in self.hidden:
             self.hidden.discard(key)
             return None
         return Problem("title", ProblemKind.MISSING, "", line, None, sheets[table].name)
@@ -88,15 +90,22 @@ class Kits:
     def _keep(self, own: str, statement: ProductStatement, plan: ReadPlan, rows: Sequence[Any]) -> bool:
         """Whether the item has a title."""
         variant = next(iter(statement.variants), None)
-        title = (variant.data.get("title") if variant else None) or statement.data.get("title")
+        own_title = (variant.data.get("title") if variant else None) or statement.data.get("title")
+        title = with_subtitle(own_title, statement.data.get("description")) or None
         if variant is not None and own in self._wanted and own not in self.facts:
             data = variant.data
             volume = plan.volume(rows[0][1]) if plan.volume else None
             cartons = tuple(data.get("cartons", ()))
             self.facts[own] = PartFacts(title, data.get("weight"), volume, data.get("dimensions"), cartons)
-        if title is None and not plan.grouped and (own in self._called_parts or not (variant and _priced(variant))):
+        if not plan.grouped and self._is_only_part(own, variant, title):
             self.hidden.add(own)
         return title is not None
+
+    def _is_only_part(self, own: str, variant: VariantStatement | None, title: str | None) -> bool:
+        """Whether an item is no product: it is called a part and a set names it, or it has no title and one of these, or no price."""
+        if own in self._called_parts:
+            return title is None or own in self._wanted
+        return title is None and not (variant and _priced(variant))
 
     def rename(self, keys: Mapping[str, str]) -> None:
         """Sets that have become variants of a product are known by its key."""
@@ -120,7 +129,8 @@ class Kits:
             if not variant.data.get("components"):
                 continue
             line, cells = next((row for row in rows if plan.variant_key(row[1]) == variant.key), rows[0])
-            title = variant.data.get("title") or statement.data.get("title", variant.key)
+            title = variant.data.get("title") or statement.data.get("title")
+            title = with_subtitle(title, statement.data.get("description")) or variant.key
             volume = plan.volume(cells) if plan.volume else None
             for fault in complete(variant.data, title, volume, self.facts):
                 yield Problem("components", fault.problem, fault.detail, line, None, sheet)
@@ -129,15 +139,11 @@ class Kits:
         """One problem for each sheet whose rows are only parts, and one for sets that are too many."""
         for sheet in dict.fromkeys(problem.sheet for problem in found):
             mine = [problem for problem in found if problem.sheet == sheet]
-            detail = f"{len(mine):,} items without a title are only parts of sets; they are no products of their own."
+            detail = f"{len(mine):,} items are only parts of sets; they are no products of their own."
             yield Problem("title", ProblemKind.MISSING, detail, min(problem.line or 0 for problem in mine), None, sheet)
         if self.crowded:
             detail = f"The feed has more than {_MOST_SETS:,} sets or {_MOST_PARTS:,} parts; the others' rows are not looked up."
             yield Problem("components", ProblemKind.TOO_LONG, detail)
-
-
-def _untitled_part(plan: ReadPlan, cells: Sequence[Any]) -> bool:
-    return plan.is_part is not None and plan.title is not None and plan.is_part(cells) and plan.title(cells) is None
 
 
 def _priced(variant: VariantStatement) -> bool:

@@ -3,8 +3,24 @@
 from typing import Any
 
 from domain.ingestion.columns.beside import is_sum
-from domain.ingestion.model import FeedSettings
+from domain.catalogue.statements import ProductStatement
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.mapping.proposal import from_given
+from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.normalise import normalise
+from domain.kernel.problems import Problem
 from tests.unit.ingestion.test_normalise import _run
+
+
+def _given(columns: dict[str, str], rows: list[list[Any]]) -> tuple[list[ProductStatement], list[Problem]]:
+    """What rows become under a mapping: columns and their fields."""
+    plan = compile_plan(from_given(tuple(columns), tuple(columns.values())), FeedSettings(currency="usd"))
+    groups: dict[str, list[tuple[int, list[Any]]]] = {}
+    for line, row in enumerate(rows, start=2):
+        groups.setdefault(str(plan.product_key(row)), []).append((line, row))
+    found = [normalise(Group(key, members), plan) for key, members in groups.items()]
+    return [statement for statement, _ in found], [problem for _, problems in found for problem in problems]
+
 
 SHOP = ["Handle", "Title", "Option1 Name", "Option1 Value", "Variant SKU", "Variant Inventory Tracker",
         "Variant Inventory Qty", "Variant Price", "Variant Compare At Price"]  # fmt: skip
@@ -111,16 +127,23 @@ def test_an_item_without_a_title_is_told_where_others_have_one() -> None:
 
 
 def test_columns_of_whole_paths_are_shelves_side_by_side() -> None:
-    headers = ["SKU", "Title", "Category 1", "Category 2", "Category 3", "Type"]
+    fields = {
+        "SKU": "sku",
+        "Title": "title",
+        "1": "category_path.0",
+        "2": "category_path.1",
+        "3": "category_path.2",
+        "Type": "category_path",
+    }
     rows = [["C-1", "Wax Candle", "Scent / Candles", "Gifts / Boxes", "Scent / Candles / Wax", "Candle"]]
-    (product,), _ = _run(headers, rows)
+    (product,), _ = _given(fields, rows)
     assert product.data["category_path"] == ["Scent", "Candles", "Wax"]
     assert product.data["tags"] == ["Gifts > Boxes", "Candle"]
 
 
 def test_a_platforms_category_stays_beside_the_vendors_type() -> None:
-    headers = ["Handle", "Title", "Product Category", "Type", "Variant SKU", "Variant Price"]
-    (product,), _ = _run(headers, [["oak", "Oak", "Furniture > Chairs", "Side Chair", "O-1", "10"]])
+    fields = {"SKU": "sku", "Title": "title", "Product Category": "google_category", "Type": "category_path"}
+    (product,), _ = _given(fields, [["O-1", "Oak", "Furniture > Chairs", "Side Chair"]])
     assert (product.data["category_path"], product.data["tags"]) == (["Side Chair"], ["Furniture > Chairs"])
 
 
@@ -240,9 +263,9 @@ def test_sizes_in_options_are_taken_when_their_sides_are_named() -> None:
 
 
 def test_spreadsheets_errors_and_formulas_are_told_and_not_taken() -> None:
-    headers = ["SKU", "Title", "Color", "Price"]
+    fields = {"SKU": "sku", "Title": "title", "Color": "colour", "Price": "price"}
     rows = [["A-1", "Oak table", "#N/A", '=VLOOKUP(A2,Prices!A:B,2)'], ["A-2", "#REF!", "#1 Red", "=B2*2"], ['="A-3"', "Elm", "Oak", "3"]]  # fmt: skip
-    products, problems = _run(headers, rows)
+    products, problems = _given(fields, rows)
     assert sorted((p.line, p.column, str(p.problem)) for p in problems if p.field == "cell") == [
         (2, "Color", "unreadable"), (2, "Price", "unreadable"), (3, "Price", "unreadable"), (3, "Title", "unreadable"),
     ]  # fmt: skip
@@ -254,3 +277,11 @@ def test_rows_that_add_up_others() -> None:
     sums = ("Total", "SUBTOTAL", "Grand Total:", "Sub-Total", "Summe", "total items", "Subtotal - Beds")
     assert all(map(is_sum, sums))
     assert not any(map(is_sum, ("Total Comfort Sofa", "TOTAL-1", "Sumatra", "T-100", "Summer", "")))
+
+
+def test_a_short_line_beside_a_series_name_says_as_much_as_a_title() -> None:
+    fields = {"SKU": "sku", "Name": "title", "Short": "description", "Width": "dimensions.width@unit=cm"}
+    (product,), problems = _given(fields, [["A-1", "OSLO", "Desk, 141x83 cm", "83"]])
+    given = dict[str, Any](product.variants[0].data["dimensions"])
+    assert {side: length["hundredths_in"] for side, length in given.items()} == {"width": 5551, "depth": 3268}
+    assert [str(problem.problem) for problem in problems] == ["conflict"]

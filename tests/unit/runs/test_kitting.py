@@ -66,10 +66,21 @@ def test_untitled_parts_are_no_products_and_told_once(tmp_path: Path) -> None:
     assert [(p.field, p.problem, p.line, p.sheet) for p in problems] == [("title", "missing", 3, "Sheet1")]
 
 
+def test_what_is_called_a_part_and_is_one_is_no_product_even_with_a_name(tmp_path: Path) -> None:
+    named, spare = [*TABLE], [*LONE]
+    named[3], spare[3] = "Table Top", "Spare Hinge"
+    found, problems, _ = _read(tmp_path, [SET, named, CHAIR, spare])
+    assert sorted(found) == ["LARK-7", "LARK-C-2PK", "WREN-X"]
+    assert found["LARK-7"].variants[0].data["components"][0]["name"] == "Table Top"
+    assert [problem.line for problem in problems] == [3]
+
+
 def test_a_part_that_is_titled_anywhere_is_a_product(tmp_path: Path) -> None:
     titled = [*TABLE]
-    titled[3] = "Dining Table"
-    found, _, _ = _read(tmp_path, [SET, TABLE, CHAIR], [titled])
+    titled[1], titled[3] = "Single Item", "Dining Table"
+    bare = [*TABLE]
+    bare[1], bare[4] = "", ""
+    found, _, _ = _read(tmp_path, [SET, bare, CHAIR], [titled])
     assert "LARK-T" in found
 
 
