@@ -1,13 +1,14 @@
 """Families among items that share no key: found while rows are put aside, and brought under one key once all are there."""
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain.ingestion.columns.families import Member
 from domain.ingestion.columns.plan import ReadPlan
 from domain.kernel.bounds import VARIANTS
+from domain.kernel.problems import Problem, ProblemKind
 
 _MOST_ROWS: Final = 2_000_000
 _MOST_MEMBERS: Final = 100_000
@@ -20,6 +21,7 @@ class Kinship:
 
     keys: dict[str, str] = field(default_factory=dict)
     families: set[str] = field(default_factory=set)
+    crowded: bool = False
     _numbers: "array[int]" = field(default_factory=lambda: array("I"))
     _families: dict[str, dict[str, set[int]]] = field(default_factory=dict)
     _members: int = 0
@@ -55,9 +57,18 @@ class Kinship:
         kin = self._families.setdefault(member.family, {})
         if key not in kin:
             if self._members >= _MOST_MEMBERS:
+                self.crowded = True
                 return
             self._members += 1
         kin.setdefault(key, set()).add(member.apart)
+
+    def told(self) -> Iterator[Problem]:
+        """That there are too many items of families, if there are."""
+        if self.crowded:
+            detail = (
+                f"More than {_MOST_MEMBERS:,} items may be variants of others; those beyond stay products of their own."
+            )
+            yield Problem("variants", ProblemKind.TOO_LONG, detail)
 
     def settle(self, *, apart: bool = False) -> None:
         """Decide who belongs together, if not all stay apart: items of which each has one size and colour, and no two the same."""

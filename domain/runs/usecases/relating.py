@@ -20,6 +20,8 @@ def relate(feed: Spooling, spool: Spool, codec: Codec) -> None:
     if shared:
         _look_up_kin(feed, spool, codec, shared)
         _bring_together(feed, spool, codec)
+        for problem in feed.kin.told():
+            feed.problems.add(problem)
 
 
 def _look_up_parts(feed: Spooling, spool: Spool, codec: Codec) -> None:
