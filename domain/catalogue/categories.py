@@ -66,3 +66,9 @@ def above(id: str | None) -> tuple[str, ...]:
 def by_google(number: int) -> str | None:
     """The category that means the same as a Google product category."""
     return next((entry.id for entry in everything().values() if entry.google == number), None)
+
+
+@cache
+def by_slug(slug: str) -> str | None:
+    """The category of that slug."""
+    return next((entry.id for entry in everything().values() if entry.slug == slug), None)

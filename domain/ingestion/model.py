@@ -110,8 +110,9 @@ class HeaderMapping:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All rows of one table that share a product key, in the feed's order."""
+    """All rows of one table that share a product key, in the feed's order; of a `family` the key is none of a column's."""
 
     key: str
     rows: Sequence[Row]
     sheet: str | None = None
+    family: bool = False

@@ -5,11 +5,15 @@ from typing import Any, Final
 from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.catalogue.trimming import trim_product, trim_variant
 from domain.ingestion.columns.plan import ReadPlan, read_row
+from domain.ingestion.columns.relatives import join, settle_family
 from domain.ingestion.columns.whereabouts import column_of, place_of
+from domain.ingestion.drafts.apart import fill_in, name_options, other_size, size_text, tell_apart
 from domain.ingestion.drafts.data import add_media, finish_product, finish_variant
+from domain.ingestion.drafts.described import describe
 from domain.ingestion.drafts.draft import ProductDraft, RowDraft
 from domain.ingestion.drafts.offers import merge_offers, offers_of
 from domain.ingestion.model import Group
+from domain.ingestion.values.parsed import quoted
 from domain.kernel.bounds import OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
@@ -23,28 +27,46 @@ def normalise(group: Group, plan: ReadPlan) -> tuple[ProductStatement, list[Prob
     conflict while the first is kept. What is too much for one product (domain/kernel/bounds.py) is left out and told once a
     field. Nested values are shared between statements: treat them as read-only.
     """
-    product = ProductDraft(group.sheet)
+    product = ProductDraft(group.sheet, grouped=plan.grouped or group.family)
     first: RowDraft | None = None
     kept: list[Any] = []
     for line, cells in group.rows:
         row = RowDraft(product, line)
         read_row(plan, cells, row)
+        row.untracked = plan.is_untracked is not None and plan.is_untracked(cells)
         if row.media_urls:
             add_media(row)
         key = _variant_key(group, plan, cells, row)
+        if group.family and plan.family and key is not None:
+            join(row, key, plan.family(cells))
         if key is not None:
             _merge(plan, key, row, cells)
         elif first is None:
             first, kept = row, cells
     if not product.variants and first is not None:
         _merge(plan, group.key, first, kept)
+    _complete_variants(group, plan, product)
     data, discontinued = finish_product(product)
+    if plan.title is not None and "title" not in data:
+        product.tell("title", ProblemKind.MISSING, "The item has no title.", group.rows[0][0])
     for excess in trim_product(data):  # type: ignore[arg-type]
         product.leave_out(excess.field, excess.count, *place_of(excess, group, plan))
     if product.left_out is not None:
         product.problems += product.left_out.problems(group.sheet)
     statement = ProductStatement(group.key, data, list(product.variants.values()), discontinued)
     return statement, product.problems
+
+
+def _complete_variants(group: Group, plan: ReadPlan, product: ProductDraft) -> None:
+    """Complete variants from what the whole product says, and see that they can be told from each other."""
+    name_options(product)
+    describe(product)
+    settle_family(product)
+    alike = tell_apart(product) if product.grouped else ()
+    if alike:
+        keys = ", ".join(variant.key for variant in alike[:3])
+        detail = f"Nothing but the code tells {len(alike)} variants from others of the product ({quoted(keys)})."
+        product.tell("axes", ProblemKind.MISSING, detail, group.rows[0][0])
 
 
 def _options_of(row: RowDraft) -> str:
@@ -90,9 +112,14 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
         product.leave_out(excess.field, excess.count, row.line, column_of(excess, row.line, cells, plan))
     offers = offers_of(row, plan.location)
     known = product.variants.get(key)
+    if known is not None and not plan.keyed and other_size(known.data, data):
+        detail = f"Items of one name, {quoted(key)}, differ in size; each is kept by itself."
+        key = f"{key} / {size_text(data)}"
+        known = product.variants.get(key)
+        if known is None:
+            product.tell("dimensions", ProblemKind.CONFLICT, detail, row.line)
     if known is not None:
-        for name, value in data.items():
-            known.data.setdefault(name, value)  # type: ignore[misc]
+        fill_in(known.data, data, row)
         merge_offers(known.offers, offers, row)
     elif len(product.variants) < VARIANTS:
         known = product.variants[key] = VariantStatement(key, data, offers)

@@ -6,8 +6,11 @@ from typing import Any, Final
 
 from domain.ingestion.columns import offer as offer_columns
 from domain.ingestion.columns import product as product_columns
+from domain.ingestion.columns import sizes
 from domain.ingestion.columns import variant as variant_columns
 from domain.ingestion.columns.attributes import with_attributes
+from domain.ingestion.columns.beside import RowTest, VolumeOf, broken, part_test, untracked_test, volume_of
+from domain.ingestion.columns.families import FamilyOf, family_of, stems_of
 from domain.ingestion.columns.readers import CellReader, ReaderFactory
 from domain.ingestion.model import Cell, Column, FeedSettings, HeaderMapping
 from domain.ingestion.values.text import as_text, code, stated
@@ -32,7 +35,9 @@ class ReadPlan:
 
     `readers` are the columns' positions with what reads them, in the order facts need each other. `product_key` and
     `variant_key` give a row's keys, None when it has none. `grouped` says that a column names the product of a row. `headers` are
-    the columns' names, by position.
+    the columns' names, by position. `keyed` is false where items have no key but their title. `components` are the positions of columns that list a set's parts; `is_part`, `is_untracked` and `volume`
+    are there where columns say that a row is only a part, that its stock is not counted, and its volume; `title` is None where no column names items,
+    `family` and `stem`, which asks less, where a column names their products, or none their codes.
     """
 
     readers: tuple[tuple[int, CellReader], ...]
@@ -41,13 +46,21 @@ class ReadPlan:
     grouped: bool
     location: str
     headers: tuple[str, ...] = ()
+    keyed: bool = True
+    components: tuple[int, ...] = ()
+    is_part: RowTest | None = None
+    is_untracked: RowTest | None = None
+    volume: VolumeOf | None = None
+    title: Keyer | None = None
+    family: FamilyOf | None = None
+    stem: Callable[[Sequence[Any]], int] | None = None
 
 
 def _factory(name: str) -> ReaderFactory:
     if name == "dimensions":
-        return variant_columns.DIMENSIONS
+        return sizes.DIMENSIONS
     if name.startswith("dimensions."):
-        return variant_columns.SIDE
+        return sizes.SIDE
     if name == "cartons":
         return variant_columns.PACKAGES
     if name.startswith("cartons."):
@@ -129,7 +142,23 @@ def compile_plan(mapping: HeaderMapping, settings: FeedSettings) -> ReadPlan:
         grouped=bool(group),
         location=settings.warehouse or "default",
         headers=mapping.headers,
+        keyed=keyed,
+        components=tuple(_positions(columns, "components")),
+        is_part=part_test(mapping),
+        is_untracked=untracked_test(mapping),
+        volume=volume_of(mapping),
+        title=_titled(titles) if titles else None,
+        stem=None if group else stems_of(_positions(columns, "sku"), titles),
+        family=None
+        if group
+        else family_of(
+            _positions(columns, "sku"), titles, *(_positions(columns, name) for name in ("colour", "description"))
+        ),
     )
+
+
+def _header(plan: ReadPlan, position: int) -> str | None:
+    return plan.headers[position] if position < len(plan.headers) else None
 
 
 def read_row(plan: ReadPlan, cells: Sequence[Any], row: Any) -> None:
@@ -141,6 +170,9 @@ def read_row(plan: ReadPlan, cells: Sequence[Any], row: Any) -> None:
         cell = cells[position]
         if cell.__class__ is str:
             if cell and not cell.isspace():
+                if cell[0] in "#=" and (fault := broken(cell)):
+                    row.report("cell", _header(plan, position), (fault,))
+                    continue
                 read(row, cell, cell)
         elif cell is not None and ((text := as_text(cell)) or cell):
             read(row, text, cell)

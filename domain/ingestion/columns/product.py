@@ -9,7 +9,7 @@ from domain.ingestion.drafts.draft import RowDraft
 from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.countries import parse_country
 from domain.ingestion.values.media import addresses, list_text
-from domain.ingestion.values.parsed import Parsed
+from domain.ingestion.values.parsed import Parsed, unreadable
 from domain.ingestion.values.text import as_text, body_of_text, clean, line_of_text, stated
 from domain.ingestion.values.words import (
     category_levels,
@@ -40,23 +40,48 @@ def _text(column: Column, settings: FeedSettings) -> CellReader:
     name, header = column.field, column.column
     parse = body_of_text if name == "description" else parse_brick if name == "gpc_brick" else line_of_text
 
+    stands_in = "fallback" in column.settings
+
     def read(row: RowDraft, text: str, cell: Any) -> None:
-        data = row.product.data
-        if name not in data and (value := row.taken(name, header, parse(text))) is not None:
-            data[name] = value  # type: ignore[literal-required]
+        product = row.product
+        known = product.data.get(name)
+        if known is None:
+            if (value := row.taken(name, header, parse(text))) is not None:
+                product.data[name] = value  # type: ignore[literal-required]
+                product.given_by[name] = row.line
+        elif (
+            not stands_in
+            and product.given_by.get(name) != row.line
+            and (other := parse(text).value) not in (None, known)
+        ):
+            if name == "title" and product.grouped:
+                row.variant["title"] = other
+            else:
+                product.differs(name, row.line, header)
 
     return read
 
 
 def _category(column: Column, settings: FeedSettings) -> CellReader:
-    place = int(column.field.rpartition(".")[2]) if "." in column.field else None
+    place, header = int(column.field.rpartition(".")[2]) if "." in column.field else None, column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         levels = tuple(map(clean, map(as_text, cell))) if isinstance(cell, list) else category_levels(text)
-        if place is not None:
-            row.product.levels.setdefault(place, levels) if levels else None
-        elif levels and not row.product.path:
-            row.product.path = levels
+        named = tuple(level for level in levels if not level.isdecimal())
+        if not named:
+            if levels:
+                row.taken("category_path", header, unreadable(text, "is a number, not the name of a category"))
+            return
+        product = row.product
+        known = product.levels.get(place) if place is not None else product.path
+        if known:
+            if named != known:
+                # A further row files the item elsewhere, too.
+                product.tags[" > ".join(named)] = None
+        elif place is None:
+            product.path = named
+        else:
+            product.levels[place] = named
 
     return read
 

@@ -1,26 +1,22 @@
 """How columns about the variant are read."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from domain.catalogue.data import Carton, Component
 from domain.ingestion.columns.readers import CellReader, ReaderFactory
-from domain.ingestion.drafts.draft import RowDraft, kind_of_product
+from domain.ingestion.columns.sizes import RUG_FACT
+from domain.ingestion.drafts.described import is_rule
+from domain.ingestion.drafts.draft import RowDraft
 from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.cartons import parse_packages
-from domain.ingestion.values.dimensions import Spread, parse_dimensions
+from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.gtin import parse_gtin
 from domain.ingestion.values.lengths import parse_length, unit_named
-from domain.ingestion.values.parsed import NOTHING, Parsed, refused
-from domain.ingestion.values.rugs import (
-    parse_construction,
-    parse_indoor_outdoor,
-    parse_rug_size,
-    parse_shape,
-)
-from domain.ingestion.values.sides import RUG
+from domain.ingestion.values.parsed import Parsed, refused
 from domain.ingestion.values.stock import stock_in_value
-from domain.ingestion.values.text import code, line_of_text, stated
+from domain.ingestion.values.text import as_text, code, line_of_text, stated
 from domain.ingestion.values.weights import parse_weight, weight_unit_named
 from domain.ingestion.values.words import (
     parse_assembly,
@@ -33,6 +29,8 @@ from domain.ingestion.values.words import (
 from domain.kernel.problems import ProblemKind
 
 MAX_CODE: Final = 200
+_STARRED: Final = re.compile(r"(?<=\S)[*×](\d{1,3})(?=\s*+(?:[,;|\n]|$))")
+"""A quantity that follows a code without a blank."""
 
 
 def code_of(text: str) -> Parsed[str]:
@@ -51,12 +49,6 @@ _PLAIN: Final[dict[str, Callable[[str], Parsed[Any]]]] = {
     "white_glove": parse_boolean,
     "freight_class": parse_freight_class,
     "discontinued": parse_boolean,
-}
-_RUG_PARSERS: Final[dict[str, Callable[[str], Parsed[Any]]]] = {
-    "shape": parse_shape,
-    "construction": parse_construction,
-    "indoor_outdoor": parse_indoor_outdoor,
-    "nominal": line_of_text,
 }
 
 
@@ -133,73 +125,12 @@ def _materials(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
-        values = row.taken("materials", header, parse_materials(text))
-        if values:
+        values = row.taken("materials", header, parse_materials(text)) or ()
+        rules = [value for value in values if is_rule(value)]
+        row.product.features.update(dict.fromkeys(rules))
+        if len(rules) < len(values):
             row.materials = row.materials or {}
-            row.materials.update(dict.fromkeys(values))
-
-    return read
-
-
-def _rug_spread(text: str) -> Spread | None:
-    size = parse_rug_size(text).value
-    return Spread(size.dimensions) if size else None
-
-
-def _dimensions(column: Column, settings: FeedSettings) -> CellReader:
-    header = column.column
-    unit, order = column.setting("unit"), column.setting("order") or ""
-
-    def read(row: RowDraft, text: str, cell: Any) -> None:
-        if row.spread is not None:
-            return
-        if isinstance(cell, dict):
-            _sides_of_object(row, cell, header, unit)
-            return
-        kind = kind_of_product(row)
-        if kind == RUG and (spread := _rug_spread(text)):
-            row.spread = spread
-            _sized_rug(row, text)
-            return
-        row.spread = row.taken("dimensions", header, parse_dimensions(text, unit or row.dimension_unit, kind, order))
-
-    return read
-
-
-def _sides_of_object(row: RowDraft, cell: Mapping[str, Any], header: str, unit: str | None) -> None:
-    """A JSON object of sides (`{"width": 30, "unit": "in"}`, or `{"width": {"value": 30, "unit": "in"}}`)."""
-    named = cell.get("unit") or cell.get("units")
-    shared = unit_named(str(named)) if named else unit
-    for side in (
-        "width",
-        "depth",
-        "height",
-        "length",
-        "diameter",
-        "seat_height",
-        "seat_depth",
-        "arm_height",
-        "clearance",
-    ):
-        given = cell.get(side)
-        if given is None:
-            continue
-        value, own = (given.get("value"), given.get("unit")) if isinstance(given, dict) else (given, None)
-        parsed = parse_length(str(value), unit_named(str(own)) if own else shared or row.dimension_unit)
-        if (found := row.taken(f"dimensions.{side}", header, parsed)) is not None:
-            row.dimensions.setdefault(side, found)  # type: ignore[misc]
-
-
-def _side(column: Column, settings: FeedSettings) -> CellReader:
-    name, header = column.field.partition(".")[2], column.column
-    unit, field = column.setting("unit"), column.field
-
-    def read(row: RowDraft, text: str, cell: Any) -> None:
-        if name in row.dimensions:
-            return
-        value = row.taken(field, header, parse_length(text, unit or row.dimension_unit))
-        if value is not None:
-            row.dimensions[name] = value  # type: ignore[literal-required]
+            row.materials.update(dict.fromkeys(value for value in values if value not in rules))
 
     return read
 
@@ -222,16 +153,16 @@ def _measured(cell: Mapping[str, Any]) -> str:
     return f"{cell.get('value', '')} {cell.get('unit') or cell.get('units') or ''}".strip()
 
 
+def components_of(cell: Any) -> Parsed[tuple[Component, ...]]:
+    """The parts that a cell lists by their codes (`AB-1, AB-2 (x2)`, `AB-2*2`, a JSON list)."""
+    return parse_components(_STARRED.sub(r" x\1", as_text(cell)))
+
+
 def _components(column: Column, settings: FeedSettings) -> CellReader:
     header = column.column
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
-        listed = (
-            ", ".join(str(item) for item in cell)
-            if isinstance(cell, list) and all(isinstance(i, str) for i in cell)
-            else text
-        )
-        values = row.taken("components", header, parse_components(listed))
+        values = row.taken("components", header, components_of(cell))
         if values:
             row.components = [*(row.components or []), *values]
 
@@ -302,50 +233,6 @@ def _carton_count(column: Column, settings: FeedSettings) -> CellReader:
     return read
 
 
-def _sized_rug(row: RowDraft, text: str) -> None:
-    size = parse_rug_size(text).value
-    if size is None:
-        return
-    if row.rug is None:
-        row.rug = {}
-    row.rug.setdefault("shape", size.shape)
-    row.rug.setdefault("size_text", stated(text) or text)
-    if size.nominal:
-        row.rug.setdefault("nominal", size.nominal)
-
-
-def _rug(column: Column, settings: FeedSettings) -> CellReader:
-    name, header, field = column.field.partition(".")[2], column.column, column.field
-    unit = column.setting("unit")
-
-    def read(row: RowDraft, text: str, cell: Any) -> None:
-        if name == "size_text":
-            _rug_size(row, text, header)
-            return
-        parse = _RUG_PARSERS.get(name)
-        value = row.taken(field, header, parse(text) if parse else parse_length(text, unit or row.dimension_unit))
-        if value is None:
-            return
-        if row.rug is None:
-            row.rug = {}
-        row.rug.setdefault(name, value)  # type: ignore[misc]
-
-    return read
-
-
-def _rug_size(row: RowDraft, text: str, header: str) -> None:
-    parsed = parse_rug_size(text)
-    size = row.taken("rug.size_text", header, parsed)
-    if parsed is NOTHING:
-        return
-    if size is None:
-        row.rug = {**(row.rug or {}), "size_text": stated(text) or text}
-        return
-    _sized_rug(row, text)
-    if row.spread is None:
-        row.spread = Spread(size.dimensions)
-
-
 def _unit(column: Column, settings: FeedSettings) -> CellReader:
     header, weighs = column.column, column.field == "weight_unit"
 
@@ -371,11 +258,9 @@ FACTORIES: Final[dict[str, ReaderFactory]] = {
     "weight": _weight,
     "components": _components,
     "carton_count": _carton_count,
-    "rug": _rug,
+    "rug": RUG_FACT,
     "dimension_unit": _unit,
     "weight_unit": _unit,
 }
-DIMENSIONS: Final[ReaderFactory] = _dimensions
-SIDE: Final[ReaderFactory] = _side
 CARTON_PART: Final[ReaderFactory] = _carton_part
 PACKAGES: Final[ReaderFactory] = _packages

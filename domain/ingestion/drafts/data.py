@@ -1,18 +1,28 @@
 """From drafts to the data of a product and of its variants."""
 
+import re
 from typing import Any, Final
 
+from domain.catalogue.categories import by_slug
 from domain.catalogue.data import Carton, Component, Dimensions, ProductData, VariantData
 from domain.ingestion.drafts.draft import ProductDraft, RowDraft, kind_of_product
+from domain.ingestion.drafts.pieces import counted, of_several, with_sizes, with_subtitle
+from domain.ingestion.drafts.titled_sizes import settle
+from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.media import media_list
+from domain.ingestion.values.parsed import Fault
 from domain.ingestion.values.rugs import parse_rug_size
 from domain.ingestion.values.sides import RUG, Sided, place
 from domain.ingestion.values.text import stated
+from domain.ingestion.vocabulary.kinds import brick_of, kind_in_path
 from domain.kernel.bounds import ITEM_CHARS
+from domain.kernel.problems import ProblemKind
 
 _COLOUR_AXES: Final = frozenset(("color", "colour", "farbe"))
 _FINISH_AXES: Final = frozenset(("finish", "wood finish"))
 _SIZE_AXES: Final = frozenset(("size", "rug size", "dimensions", "grösse", "größe", "tamaño"))
+_LETTERED: Final = re.compile(r"\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d", re.I)
+"""Sizes in options are taken when letters say which side is which (`720mm L x 530mm W x 510mm H`)."""
 _PLAIN_NAMES: Final = ("title", "default")
 
 
@@ -37,9 +47,12 @@ def add_media(row: RowDraft) -> None:
 def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
     """A product's data, and whether its rows say that it is discontinued."""
     data = product.data
-    path = product.category_path()
+    path, further = product.categories()
     if path:
         data["category_path"] = list(path)
+    for other in further:
+        product.tags[" > ".join(other)] = None
+    _classify(data, product.category_path())
     if product.tags:
         data["tags"] = list(product.tags)
     if product.features:
@@ -51,6 +64,19 @@ def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
     variants = product.variants.values()
     gone = bool(variants) and all(variant.data.get("discontinued") is True for variant in variants)
     return data, gone or product.discontinued == {True}
+
+
+def _classify(data: ProductData, path: tuple[str, ...]) -> None:
+    """Category and GPC brick by the vendor's own path, where the source states none."""
+    kind = kind_in_path(path)
+    if kind is None:
+        return
+    category = by_slug(kind.slug)
+    if category is not None:
+        data.setdefault("category", category)
+    brick = brick_of(kind, data.get("title", ""))
+    if brick is not None:
+        data.setdefault("gpc_brick", brick)
 
 
 def _axes(row: RowDraft) -> dict[str, str]:
@@ -72,8 +98,11 @@ def _from_axes(row: RowDraft, axes: dict[str, str], data: VariantData) -> None:
             data.setdefault("colour", value)
         elif low in _FINISH_AXES:
             data.setdefault("finish", value)
-        elif low in _SIZE_AXES and row.spread is None and row.rug is None and _is_rug(row):
-            _rug_from(row, value)
+        elif low in _SIZE_AXES and row.spread is None and row.rug is None:
+            if _is_rug(row):
+                _rug_from(row, value)
+            elif _LETTERED.search(value):
+                row.spread = parse_dimensions(value.rpartition("|")[2], None, kind_of_product(row)).value
 
 
 def _is_rug(row: RowDraft) -> bool:
@@ -108,19 +137,24 @@ def _dimensions(row: RowDraft) -> Dimensions:
 
 
 def _components(row: RowDraft) -> list[Component]:
-    """Parts by their codes; the sizes of named pieces go to the part whose code ends in the piece's name."""
+    """Parts by their codes; the sizes of named pieces go to the parts that they are.
+
+    A piece that is made of several parts, or of none that can be told, stands beside them without a count.
+    """
     parts: list[Component] = list(row.components or ())
-    pieces = row.spread.components if row.spread else ()
-    if not parts:
-        return list(pieces)
-    for piece in pieces:
-        tail = f"-{piece['name'].upper()}"
-        owners = [at for at, part in enumerate(parts) if part.get("sku", "").upper().endswith(tail)]
-        if len(owners) == 1:
-            parts[owners[0]] = {**parts[owners[0]], "name": piece["name"], "dimensions": piece["dimensions"]}
-    if any("dimensions" in part for part in parts):
-        return parts
-    return parts if not pieces else [*parts, *pieces] if len(parts) == 1 else parts
+    title = with_subtitle(
+        row.variant.get("title") or row.product.data.get("title"), row.product.data.get("description")
+    )
+    pieces, told = counted(row.spread.components if row.spread else (), title)
+    if not parts or not pieces:
+        if told is not None:
+            row.report("components", None, (Fault(ProblemKind.CONFLICT, told),))
+        return parts or pieces
+    sized, left = with_sizes(parts, pieces)
+    if not of_several(title) and len(left) == len(pieces):
+        # Of one piece, what a size is labelled with is a side of it, or the way it stands.
+        return sized
+    return [*sized, *left]
 
 
 def _cartons(row: RowDraft) -> list[Carton]:
@@ -140,7 +174,7 @@ def finish_variant(row: RowDraft) -> VariantData:
             _from_axes(row, axes, data)
     if row.materials:
         data["materials"] = list(row.materials)
-    if (row.dimensions or row.spread) and (dimensions := _dimensions(row)):
+    if dimensions := settle(row, _dimensions(row) if row.dimensions or row.spread else {}):
         data["dimensions"] = dimensions
     if (row.components or (row.spread and row.spread.components)) and (components := _components(row)):
         data["components"] = components

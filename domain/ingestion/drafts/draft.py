@@ -8,8 +8,9 @@ from domain.ingestion.drafts.left_out import LeftOut
 from domain.ingestion.values.dimensions import Spread
 from domain.ingestion.values.parsed import Fault, Parsed
 from domain.ingestion.values.sides import kind_of
-from domain.kernel.problems import Problem
+from domain.kernel.problems import Problem, ProblemKind
 
+_TOLD: Final = -1
 NO_PLACE: Final = ""
 """The location of offer facts whose column and row name none."""
 
@@ -21,8 +22,11 @@ class ProductDraft:
         "compliance",
         "data",
         "discontinued",
+        "family",
         "features",
+        "given_by",
         "google_category",
+        "grouped",
         "hero",
         "kind",
         "left_out",
@@ -36,9 +40,12 @@ class ProductDraft:
         "variants",
     )
 
-    def __init__(self, sheet: str | None) -> None:
+    def __init__(self, sheet: str | None, *, grouped: bool = True) -> None:
         self.data: ProductData = {}
         self.sheet = sheet
+        self.grouped = grouped
+        self.given_by: dict[str, int] = {}
+        self.family: dict[str, tuple[tuple[str, ...], str]] = {}
         self.problems: list[Problem] = []
         self.tags: dict[str, None] = {}
         self.features: dict[str, None] = {}
@@ -60,13 +67,50 @@ class ProductDraft:
             self.left_out = LeftOut()
         self.left_out.add(field, count, line, column, key)
 
+    def tell(self, field: str, kind: ProblemKind, detail: str, line: int, column: str | None = None) -> None:
+        """Note a problem of the product's rows."""
+        self.problems.append(Problem(field, kind, detail, line, column, self.sheet))
+
+    def differs(self, field: str, line: int, column: str | None) -> None:
+        """Rows of the product say different things under a field that has room for one; told once for each field.
+
+        A second column of the row that gave the value stands in for the first and is no difference.
+        """
+        if self.given_by.get(field, 0) in (line, _TOLD):
+            return
+        self.given_by[field] = _TOLD
+        detail = f"Rows of one item differ in {field.replace('_', ' ')}; what the first says is kept."
+        self.tell(field, ProblemKind.CONFLICT, detail, line, column)
+
     def category_path(self) -> tuple[str, ...]:
         """The vendor's own path: of a path column, else of the columns for each level, else Google's."""
-        if not self.levels:
-            return self.path or self.google_category
-        levels: dict[str, None] = {}
-        for place in sorted(self.levels):
-            levels.update(dict.fromkeys(self.levels[place]))
+        return self.categories()[0]
+
+    def categories(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The vendor's own path, and further paths that stand beside it: a second shelf, a platform's category."""
+        if not self.levels and not (self.path and self.google_category):
+            return self.path or self.google_category, []
+        stated = [self.levels[place] for place in sorted(self.levels)]
+        if len(stated) == 1 and not self.path and not self.google_category:
+            return tuple(dict.fromkeys(stated[0])), []
+        if len(stated) > 1 and any(len(levels) > 1 for levels in stated):
+            # Columns that hold whole paths are shelves side by side, not levels of one.
+            path, further = stated[0], [*stated[1:], self.path]
+        else:
+            path, further = self._chained(stated), []
+        known, *others = [path or self.google_category, *further, self.google_category if path else ()]
+        kept: list[tuple[str, ...]] = []
+        for other in others:
+            if other[: len(known)] == known:
+                known = other
+            elif other and other != known[: len(other)] and other[-1] not in known:
+                kept.append(other)
+        return known, kept
+
+    def _chained(self, stated: list[tuple[str, ...]]) -> tuple[str, ...]:
+        if not stated:
+            return self.path
+        levels = dict.fromkeys(level for found in stated for level in found)
         if self.path and self.path[-1] not in levels:
             levels.update(dict.fromkeys(self.path))
         return tuple(levels)
@@ -92,10 +136,12 @@ class RowDraft:
         "media_urls",
         "offers",
         "option_values",
+        "presumed",
         "product",
         "rug",
         "spread",
         "stock_word",
+        "untracked",
         "variant",
         "variant_media",
         "weight_unit",
@@ -106,6 +152,7 @@ class RowDraft:
         self.line = line
         self.variant: VariantData = {}
         self.dimensions: Dimensions = {}
+        self.presumed: tuple[str, ...] = ()
         self.offers: dict[str, OfferData] = {}
         self.axes: dict[str, str] | None = None
         self.option_values: dict[int, str] | None = None
@@ -116,6 +163,7 @@ class RowDraft:
         self.rug: Rug | None = None
         self.spread: Spread | None = None
         self.stock_word: Any = None
+        self.untracked = False
         self.variant_media: tuple[str, ...] = ()
         self.media_urls: tuple[str, ...] = ()
         self.media_alt: str | None = None

@@ -14,7 +14,7 @@ _KEPT: Final = (*PRICES, "quantity", "availability", "lead_time_days")
 
 
 def settle(offer: OfferData) -> OfferData:
-    """An offer's facts brought to their final form.
+    """An offer's facts brought to their final form; see `offers_of` for prices that contradict each other.
 
     A lower sale price is what a buyer pays: it becomes the price and the price it replaces the one to compare with.
     Availability that no word states follows from the quantity.
@@ -61,10 +61,30 @@ def offers_of(row: RowDraft, location: str) -> list[OfferStatement]:
         for offer in offers.values():
             for name, value in common.items():
                 offer.setdefault(name, value)  # type: ignore[misc]
+    for offer in offers.values():
+        _without_uncounted(row, offer)
     stated = [OfferStatement(place or row.location or location, settle(offer)) for place, offer in offers.items()]
+    for one in stated:
+        _without_idle_strike(row, one.data)
     if any(offer.data.get("availability") == "discontinued" for offer in stated):
         row.variant.setdefault("discontinued", True)
     return [offer for offer in stated if offer.data]
+
+
+def _without_uncounted(row: RowDraft, offer: OfferData) -> None:
+    """A quantity of 0 that nobody counts says nothing."""
+    if row.untracked and offer.get("quantity") == 0 and "availability" not in offer:
+        del offer["quantity"]
+
+
+def _without_idle_strike(row: RowDraft, offer: OfferData) -> None:
+    """A price to compare with that is not above the price is none, and told."""
+    price, strike = offer.get("price"), offer.get("compare_at")
+    if price is None or strike is None or strike > price:
+        return
+    del offer["compare_at"]
+    detail = f"The price to compare with ({strike}) is not above the price ({price}), in minor units; it is left out."
+    row.product.problems.append(Problem("compare_at", ProblemKind.CONFLICT, detail, row.line, None, row.product.sheet))
 
 
 def merge_offers(known: list[OfferStatement], offers: list[OfferStatement], row: RowDraft) -> None:
@@ -81,6 +101,8 @@ def _merge_one(kept: OfferData, other: OfferData, row: RowDraft) -> None:
     facts: dict[str, Any] = kept  # type: ignore[assignment]
     same_currency = kept.get("currency") == other.get("currency") or "currency" not in kept or "currency" not in other
     for name, value in other.items():
+        if name == "compare_at" and "price" in facts and facts["price"] != other.get("price"):
+            continue  # a strike price belongs to the price of its own row
         if name in _KEPT and name in facts and (facts[name] != value or not same_currency):
             if name != "availability":
                 figures = f"{quoted(str(facts[name]))} and {quoted(str(value))}"

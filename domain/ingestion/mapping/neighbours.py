@@ -1,5 +1,6 @@
 """What a column's neighbours tell of it: sides among a package's columns are the package's, shapes among a rug's a rug's."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -19,6 +20,9 @@ _SIDES: Final = {
     "weight": "weight",
 }
 _PRESENT: Final = 60
+_RUG_SIZE: Final = re.compile(
+    r"^\s*\d[\d.\x27\" -]{0,12}(?:ft\.?\s*)?[x×]\s*\d|^\s*\d[\d.\x27\"]{0,6}\s*(?:r|rd|rnd|round|sq)\b", re.I
+)
 _PLAIN: Final = 100
 _LETTER_SETS: Final = {
     "lph": {"l": "dimensions.width", "p": "dimensions.depth", "h": "dimensions.height"},
@@ -33,7 +37,7 @@ def among_neighbours(
     headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
 ) -> list[tuple[Sense, ...]]:
     """`known` with the senses that only the columns around can tell."""
-    return _shapes(headers, _packages(headers, _letters(headers, _feet_and_inches(headers, columns, known))))
+    return _shapes(headers, columns, _packages(headers, _letters(headers, _feet_and_inches(headers, columns, known))))
 
 
 def _best(options: tuple[Sense, ...]) -> str:
@@ -82,19 +86,23 @@ def _below_a_foot(samples: Sequence[str]) -> bool:
     return bool(given) and max(given) < 12
 
 
-def _shapes(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
+def _shapes(
+    headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
+) -> list[tuple[Sense, ...]]:
     """A shape is a rug's where other columns speak of rugs; a table's lies outside the catalogue."""
     fields = {_best(options) for options in known}
     rugs = any(field.startswith("rug.") and field not in ("rug.shape", "rug.indoor_outdoor") for field in fields)
     if rugs or any(_RUG_WORDS & set(plain_words(header).split()) for header in headers):
-        return [_rug_size(header, options) for header, options in zip(headers, known, strict=True)]
+        return [_rug_size(*column) for column in zip(headers, columns, known, strict=True)]
     return [() if _best(options) == "rug.shape" else options for options in known]
 
 
-def _rug_size(header: str, options: tuple[Sense, ...]) -> tuple[Sense, ...]:
+def _rug_size(header: str, samples: Sequence[str], options: tuple[Sense, ...]) -> tuple[Sense, ...]:
     """The size of a rug is read as rugs' sizes are written (`5.3 X 7.7` in feet and inches)."""
     sized = _best(options) in ("axes.Size", "dimensions") and "size" in plain_words(header).split()
-    if not sized or heading(header).unit:
+    given = [sample for sample in samples if sample.strip()]
+    rugs = sum(bool(_RUG_SIZE.search(sample)) for sample in given) * 2 > len(given)
+    if not sized or not rugs or heading(header).unit:
         return options
     return (replace(options[0], field="rug.size_text", settings=()), *options)
 

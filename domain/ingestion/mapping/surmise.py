@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from domain.ingestion.vocabulary.fields import IGNORE
+from domain.ingestion.vocabulary.fields import IGNORE, KEYS, MONEY
 from domain.ingestion.vocabulary.headings import heading
 from domain.ingestion.vocabulary.likeness import OUTSIDE, likeliest
 from domain.ingestion.vocabulary.senses import Sense
@@ -18,7 +18,8 @@ _ONE_CLASS: Final = {
     "media.hero": "media",
     IGNORE: OUTSIDE,
 }
-_NEVER: Final = frozenset((OUTSIDE, "axes", "components", "cartons"))
+_NEVER: Final = MONEY | frozenset((*KEYS, OUTSIDE, "axes", "components", "cartons"))
+"""What is not surmised: what keys and prices an item must be said."""
 
 
 def likeness(header: str, field: str) -> float:

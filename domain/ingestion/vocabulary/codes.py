@@ -24,7 +24,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     ("compliance.country_of_origin", 100, "herkl"),
     ("media", 100, "mime source"),
     ("media_position", 100, "mime order"),
-    ("product_key", 100, "pair code|itemgroup|style group"),
+    ("product_key", 100, "pair code|itemgroup"),
     (
         "ignore",
         100,

@@ -22,6 +22,7 @@ from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import weight_of
+from domain.runs.usecases.relating import relate
 from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, samples_of
 from ports.codec import Codec
 from ports.connectors import Connectors, Job, ParseFailed
@@ -72,6 +73,7 @@ class SnapshotReading:
             spooler.records(self._parts())
         else:
             spooler.tables(self._tables(), may_be_stock=self._order.may_be_stock)
+            relate(self._feed, self._spool, self._codec)
         return self._feed.spooled()
 
     def mappings(self) -> Iterator[tuple[str | None, HeaderMapping]]:
@@ -101,8 +103,11 @@ class SnapshotReading:
         """The buckets' keys with their fingerprints."""
         chunk = self._gathered(buckets)
         fingerprints, lines, rows = [], [], []
+        kits = self._feed.kits
         for key, kept in chunk.lines.items():
-            digest = blake2b(digest_size=16)
+            if self._feed.is_absent(key):
+                continue
+            digest = blake2b(kits.salt(key), digest_size=16)
             for table, _, cells in kept:
                 digest.update(self._feed.sheets[max(table, 0)].salt)
                 digest.update(cells)
@@ -143,8 +148,10 @@ class SnapshotReading:
         for bucket in buckets:
             for entry in self._spool.lines(bucket):
                 head, _, cells = entry.partition(b"\t")
-                table, key, line = decode(head)
+                table, key, line, *_ = decode(head)
                 by_key.setdefault(key, []).append((table, line, cells))
+            for family in by_key.keys() & self._feed.kin.families:
+                by_key[family].sort()
             if self._feed.held[bucket] > ROWS:
                 self._thin(by_key)
         return chunk
@@ -188,4 +195,7 @@ class SnapshotReading:
             return statement, found
         sheet = self._feed.sheets[table]
         assert sheet.plan is not None
-        return normalise(Group(key, rows, sheet.name), sheet.plan)
+        statement, found = normalise(Group(key, rows, sheet.name, family=key in self._feed.kin.families), sheet.plan)
+        if key in self._feed.kits.codes:
+            found += self._feed.kits.completed(statement, sheet.plan, rows, sheet.name)
+        return statement, found

@@ -8,11 +8,13 @@ from typing import Any, Final
 
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
+from domain.ingestion.columns.beside import is_sum
 from domain.ingestion.columns.plan import ReadPlan, compile_plan
 from domain.ingestion.mapping.learned import Knowledge
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
+from domain.ingestion.values.parsed import quoted
 from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem, ProblemKind
 from domain.mappings.proposing import TableLog
@@ -20,6 +22,8 @@ from domain.runs.chunks import slot_of
 from domain.runs.crowding import Crowding, weight_of
 from domain.runs.model import KEPT_PROBLEMS
 from domain.runs.sheets import Sheet, is_stock_sheet, places_of, salt_of, unkeyed
+from domain.runs.usecases.kinship import Kinship
+from domain.runs.usecases.kitting import Kits
 from ports.codec import Codec
 from ports.connectors import ParseFailed
 from ports.spool import Spool
@@ -60,6 +64,8 @@ class Spooling:
     room: int = 1 << 30
     crowding: Crowding = field(default_factory=Crowding)
     tables: TableLog = field(default_factory=TableLog)
+    kits: Kits = field(default_factory=Kits)
+    kin: Kinship = field(default_factory=Kinship)
 
     def __post_init__(self) -> None:
         """No bucket holds anything yet."""
@@ -75,11 +81,17 @@ class Spooling:
             places |= sheet.places
         return frozenset(places)
 
+    def is_absent(self, key: str) -> bool:
+        """Whether rows were put aside under a key that is no product's: a part's, or that of an item of a family."""
+        return key in self.kits.hidden or key in self.kin.keys
+
     def spooled(self) -> SpooledRows:
         """What was put aside, once reading is over."""
         slots, problems = array("I"), self.problems
+        gone = {slot_of(key, self.stream) for key in (*self.kits.hidden, *self.kin.keys)}
+        gone -= {slot_of(key, self.stream) for key in self.kin.families}
         for bucket in self.slots:  # they follow each other as their slots do; sorting one at a time takes little memory
-            slots.extend(sorted(set(bucket)))
+            slots.extend(sorted(set(bucket) - gone))
         tables = self.tables.tables()
         return SpooledRows(self.rows, self.held, slots, self.places(), problems.kept, problems.total, tables)
 
@@ -153,17 +165,26 @@ class RowSpooler:
         """The hot loop: key, chunk, put aside."""
         feed, name = self._feed, self._feed.sheets[index].name
         key_of: Callable[[Sequence[Any]], str | None]
-        key_of = plan.product_key if self._feed.stream == Stream.CATALOGUE else plan.variant_key
+        catalogue = self._feed.stream == Stream.CATALOGUE
+        key_of = plan.product_key if catalogue else plan.variant_key
+        note = feed.kits.noting(plan) if catalogue else None
+        number = feed.kin.noting(plan) if catalogue else None
         for line, cells in rows:
             feed.rows += 1
             key = key_of(cells)
             if key is None:
                 detail = "The row names no item: no SKU, key, GTIN or MPN."
                 feed.problems.add(Problem("sku", ProblemKind.MISSING, detail, line=line, sheet=name))
-            else:
-                self._keep(index, key, line, cells)
+                continue
+            if is_sum(key):
+                detail = f"The row of {quoted(key)} adds up others and is no item."
+                feed.problems.add(Problem("sku", ProblemKind.UNREADABLE, detail, line=line, sheet=name))
+                continue
+            if note is not None:
+                note(key, cells)
+            self._keep(index, key, line, cells, number(cells) if number is not None else 0)
 
-    def _keep(self, table: int, key: str, line: int, cells: Any) -> None:
+    def _keep(self, table: int, key: str, line: int, cells: Any, number: int = 0) -> None:
         feed, encode, slot = self._feed, self._codec.encode, slot_of(key, self._feed.stream)
         bucket = slot * feed.buckets // SLOTS
         if slot != self._last_slot:
@@ -180,4 +201,5 @@ class RowSpooler:
             raise ParseFailed(
                 "Read out, the feed takes very much more room than it does as a file; leave empty columns out."
             )
-        self._spool.put(bucket, encode((table, key, line)) + b"\t" + entry)
+        head = (table, key, line, number) if number else (table, key, line)
+        self._spool.put(bucket, encode(head) + b"\t" + entry)

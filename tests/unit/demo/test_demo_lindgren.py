@@ -92,7 +92,7 @@ def test_reads_as_meant(master: Any) -> None:
 
 def test_beds_sofas_and_sets(master: Any) -> None:
     bed = master.variant("LF-AP210-UO-EK")
-    assert bed.data["axes"] == {"Size": "E.King"}
+    assert bed.data["axes"] == {"Size": "E.King", "Finish": "Umber Oak"}
     assert (inches(bed, "width"), inches(bed, "depth"), inches(bed, "height")) == (80.5, 86, 54)
     sofa = master.variant("LF-AD700-FLX")
     assert (inches(sofa, "width"), inches(sofa, "seat_height"), inches(sofa, "seat_depth")) == (86.25, 19, 22.5)

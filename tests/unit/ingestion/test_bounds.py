@@ -84,7 +84,7 @@ def test_variants_beyond_the_most_are_left_out_and_counted_once_each() -> None:
     statement, problems = normalise(Group("P-1", rows, None), plan)
     assert len(statement.variants) == VARIANTS
     assert statement.variants[-1].key == f"V-{VARIANTS}"
-    (problem,) = problems
+    (problem,) = (problem for problem in problems if problem.field != "axes")
     assert (problem.field, problem.line) == ("variants", 2 * VARIANTS + 2)
     assert "10 of its variants were left out" in problem.detail
 

@@ -22,9 +22,13 @@ def test_googles_number_of_the_same_meaning_is_taken_over() -> None:
     assert _category("460") == SOFAS
 
 
+def test_a_path_whose_end_means_one_category_is_one() -> None:
+    assert _category("Furniture > Sofas") == SOFAS
+
+
 def test_other_numbers_and_paths_are_no_category() -> None:
     assert _category("1") is None
-    assert _category("Furniture > Sofas") is None
+    assert _category("Furniture > Sofas & Chairs") is None
 
 
 def test_a_pushed_category_must_be_of_the_taxonomy() -> None:

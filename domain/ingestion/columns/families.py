@@ -1,0 +1,143 @@
+"""Items without a common key that are one product by two evidences: titles that differ in size or colour alone, and one stem of their codes."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, Final
+from zlib import crc32
+
+from domain.ingestion.drafts.pieces import with_subtitle
+from domain.ingestion.values.text import as_text, stated
+from domain.ingestion.vocabulary.headings import plain_words
+
+_LONGEST: Final = 300
+_SIZE_WORD: Final = (
+    r"(?:(?:cal(?:ifornia)?|e(?:astern)?)[. ]{0,2}king|twin xl|full xl|twin|full|queen|king|single|double|small|medium|large"
+    r"|x-?large|runner|round|square|rectangular|oval)"
+)
+_LENGTH: Final = r"\d{1,4}(?:[.,/]\d{1,3})?\s?(?:\"|''|in\b|inch(?:es)?\b|cm\b|mm\b|ft\b|')"
+_SIZES: Final = re.compile(
+    rf"\b{_SIZE_WORD}(?:\s?/\s?{_SIZE_WORD}){{0,3}}\b|(?<![\w.]){_LENGTH}(?:\s?x\s?{_LENGTH}){{0,2}}", re.I
+)
+_COLOURS: Final = (
+    "white|black|gray|grey|brown|beige|blue|navy|red|green|yellow|orange|pink|purple|ivory|cream|gold|silver|walnut|oak|cherry"
+    "|espresso|mahogany|natural|taupe|charcoal|champagne|teal|tan|sand|bronze|copper|chrome|mocha|chocolate|gunmetal|linen"
+    "|turquoise|burgundy|olive|camel|slate|ash|maple|pine|birch|teak|tawny|mustard|plum|amber|wenge|honey"
+)
+_SHADES: Final = (
+    "antique|dark|light|warm|cool|rustic|distressed|weathered|metallic|pearl|off|rose|matte|glossy|vintage|sea|medium"
+)
+_COLOUR: Final = re.compile(
+    rf"\b(?:(?:{_SHADES})[ -]){{0,2}}(?:{_COLOURS})(?:(?:\s?[/&]\s?|\s)(?:(?:{_SHADES})[ -]){{0,2}}(?:{_COLOURS}))*+\b",
+    re.I,
+)
+_STEM: Final = re.compile(r"((?:[A-Z]{1,6}-)?[A-Z]{0,6}\d{2,10})([A-Z]{0,4})((?:[-_./ ][A-Z0-9]{1,10}){0,6})")
+_PARTS: Final = re.compile(r"[-_./ ]")
+_WORD: Final = re.compile(r"[^\W\d_]{3}")
+_GAPS: Final = re.compile(r" ?,(?: ?,)*+ ?")
+_CODES: Final = frozenset(
+    "T F Q K EK CK TXL FXL TW FL QN KG CAL S M L XL BK WH GY BR BG IV NV LG DG DB NT SV GD BL RD GN TP BE PK "
+    "BLACK WHITE GRAY GREY BROWN BEIGE BLUE NAVY RED GREEN IVORY GOLD SILVER WALNUT OAK ESPRESSO NATURAL".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What a row may share with others: `family` names all of them, `sizes` and `colour` are what the title adds to that."""
+
+    family: str
+    sizes: tuple[str, ...]
+    colour: str
+
+    @property
+    def apart(self) -> int:
+        """One number for size and colour."""
+        return _number(f"{plain_words(' '.join(self.sizes))}|{plain_words(self.colour)}")
+
+
+FamilyOf = Callable[[Sequence[Any]], "Member | None"]
+
+
+def family_of(
+    codes: Sequence[int], titles: Sequence[int], colours: Sequence[int], subtitles: Sequence[int] = ()
+) -> FamilyOf | None:
+    """Reads rows' families; positions of the columns for codes, titles, colours and short descriptions.
+
+    None where codes or titles are missing.
+    """
+    if not codes or not titles:
+        return None
+
+    def read(cells: Sequence[Any]) -> Member | None:
+        title, sku = _first(cells, titles), _first(cells, codes[:1])
+        stem = stem_of(sku) if title and sku else None
+        if title is None or stem is None:
+            return None
+        core, sizes, colour = parted(with_subtitle(title, _first(cells, subtitles)), _first(cells, colours))
+        words = plain_words(core)
+        if not _WORD.search(words) or not (sizes or colour):
+            return None
+        return Member(f"{stem} / {words}", sizes, colour)
+
+    return read
+
+
+def stems_of(codes: Sequence[int], titles: Sequence[int]) -> Callable[[Sequence[Any]], int] | None:
+    """Gives rows a number that all of a family have, and few others; 0 for rows of none. It is asked of every row."""
+    if not codes or not titles:
+        return None
+    first = codes[0]
+
+    def read(cells: Sequence[Any]) -> int:
+        cell = cells[first] if first < len(cells) else None
+        stem = stem_of(cell) if cell.__class__ is str else None
+        return crc32(stem.encode()) if stem else 0
+
+    return read
+
+
+def shared_title(title: str, apart: Sequence[str]) -> str:
+    """A title without the texts that tell its item from the others of the family."""
+    for text in apart:
+        title = title.replace(text, " ", 1)
+    return _GAPS.sub(", ", " ".join(title.split())).strip(" ,-/")
+
+
+def own_sizes(members: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """What is left of each member's sizes without those that all share."""
+    shared = set(members[0]).intersection(*members[1:]) if len({len(sizes) for sizes in members}) == 1 else set[str]()
+    return [tuple(size for size in sizes if size not in shared) for sizes in members]
+
+
+def _first(cells: Sequence[Any], positions: Sequence[int]) -> str | None:
+    return next(
+        (found for at in positions if at < len(cells) and (found := stated(as_text(cells[at])[:_LONGEST]))), None
+    )
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=7).digest())
+
+
+def stem_of(sku: str) -> str | None:
+    """What the codes of one item in several sizes and colours share (`AB7864CK-BED` and `AB7864Q-BED`: `AB7864-BED`)."""
+    found = _STEM.fullmatch(sku) or _STEM.fullmatch(sku[:60].strip(" '").upper())
+    if found is None or len(found[1]) < 4:
+        return None
+    if not found[3]:
+        return found[1]
+    return "-".join([found[1], *(part for part in _PARTS.split(found[3]) if part and part not in _CODES)])
+
+
+@lru_cache(maxsize=4096)
+def parted(title: str, colour: str | None = None) -> tuple[str, tuple[str, ...], str]:
+    """A title without its size and colour, and these: words of the colour's own column, else those that mean colours."""
+    shown = title[:_LONGEST]
+    sizes = tuple(found[0] for found in _SIZES.finditer(shown))
+    rest = _SIZES.sub(" ", shown)
+    if colour:
+        rest = re.sub(re.escape(colour), " ", rest, flags=re.I)
+    words = " ".join(found[0] for found in _COLOUR.finditer(rest))
+    return _COLOUR.sub(" ", rest), sizes, colour or words

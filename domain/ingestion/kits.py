@@ -1,0 +1,199 @@
+"""What a set's row leaves open and its parts' rows tell: how many of each part, their weights, and the boxes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import combinations, product
+from typing import Any, Final
+
+from domain.catalogue.data import Carton, Component, Dimensions, VariantData, Weight
+from domain.ingestion.drafts.pieces import pieces_named
+from domain.ingestion.values.cartons import pieces_per_carton
+from domain.ingestion.values.parsed import Fault, quoted
+from domain.kernel.problems import ProblemKind
+
+_MOST_OF_ONE: Final = 8
+_ROUNDING: Final = 60
+"""Hundredths of a pound that a set's weight may be off its parts' for rounding alone."""
+_MOST_SOUGHT: Final = 16
+"""Sets of more parts than this are not searched for quantities; they would be ambiguous anyhow."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartFacts:
+    """What a row says of an item that a set names: `volume` in whatever unit the file uses for all its rows."""
+
+    title: str | None = None
+    weight: Weight | None = None
+    volume: Decimal | None = None
+    dimensions: Dimensions | None = None
+    cartons: tuple[Carton, ...] = ()
+
+
+def complete(
+    data: VariantData, title: str, volume: Decimal | None, parts: Mapping[str, PartFacts]
+) -> tuple[Fault, ...]:
+    """Add to a set's components what the rows of its parts say, in place; answers what contradicts.
+
+    A quantity that no list states is 1 as long as nothing speaks against it. When the parts' weights do, the quantities
+    that fit the set's weight are taken if its volume or the pieces its title counts fit them as well, and they alone;
+    else none is stated.
+    """
+    listed = data["components"]
+    coded = [component for component in listed if component.get("sku") in parts]
+    if not coded or len(coded) != sum("sku" in component for component in listed):
+        faults = _too_few(listed, parts, title)
+        kept = [_with(component, dict.fromkeys(parts_of(listed))) for component in listed] if faults else listed
+        data["components"] = [_described(component, parts) for component in kept]
+        return faults
+    facts = [parts[component["sku"]] for component in coded]
+    counted, faults = _counted(coded, facts, data.get("weight"), volume, title)
+    quantity = dict(zip((component["sku"] for component in coded), counted, strict=True))
+    data["components"] = [_described(_with(component, quantity), parts) for component in listed]
+    if "cartons" not in data and all(counted) and all(fact.cartons for fact in facts):
+        data["cartons"] = _boxes(facts, [count or 1 for count in counted])
+    return faults
+
+
+def parts_of(components: Sequence[Component]) -> list[str]:
+    """The codes of a set's parts."""
+    return [component["sku"] for component in components if "sku" in component]
+
+
+def _too_few(listed: Sequence[Component], parts: Mapping[str, PartFacts], title: str) -> tuple[Fault, ...]:
+    """The fault that a title counts more pieces than parts named once can be, where their rows are not at hand."""
+    pieces, codes = pieces_named(title), parts_of(listed)
+    if pieces is None or not codes or any(component.get("quantity", 1) > 1 for component in listed):
+        return ()
+    if sum(_pack(code, parts.get(code)) for code in codes) >= pieces:
+        return ()
+    detail = f"{quoted(title)} counts {pieces} pieces, more than its parts once each; how many of each is left out."
+    return (Fault(ProblemKind.CONFLICT, detail),)
+
+
+def _pack(code: str, facts: PartFacts | None) -> int:
+    """How many pieces a part is by its row's title, else by its code."""
+    return (facts and pieces_per_carton(facts.title or "")) or pieces_per_carton(code) or 1
+
+
+def _with(component: Component, quantity: Mapping[str, int | None]) -> Component:
+    if "sku" not in component:
+        return component
+    count = quantity[component["sku"]]
+    kept: Any = {name: value for name, value in component.items() if name != "quantity"}
+    return kept if count is None else kept | {"quantity": count}  # type: ignore[no-any-return]
+
+
+def _described(component: Component, parts: Mapping[str, PartFacts]) -> Component:
+    """A component with its own row's title, weight and size, which say more of it than the set's row."""
+    facts = parts.get(component.get("sku", ""))
+    if facts is None:
+        return component
+    own: Any = {"name": facts.title, "weight": facts.weight, "dimensions": facts.dimensions}
+    described: Any = {**component, **{name: value for name, value in own.items() if value}}
+    return described  # type: ignore[no-any-return]
+
+
+def _boxes(facts: Sequence[PartFacts], counts: Sequence[int]) -> list[Carton]:
+    """A set's boxes are those of its parts, each as often as the part."""
+    return [
+        {**carton, "count": carton.get("count", 1) * count}
+        for fact, count in zip(facts, counts, strict=True)
+        for carton in fact.cartons
+    ]
+
+
+def _counted(
+    coded: Sequence[Component], facts: Sequence[PartFacts], whole: Weight | None, volume: Decimal | None, title: str
+) -> tuple[list[int | None], tuple[Fault, ...]]:
+    """How many of each part, None where that cannot be told, and what contradicts."""
+    stated: list[int | None] = [component.get("quantity") for component in coded]
+    sums = _Sums.of(facts, whole, volume)
+    given = [count or 1 for count in stated]
+    if sums is None or sums.weighs(given):
+        return stated, ()
+    pieces = pieces_named(title)
+    detail = f"The parts of {quoted(title)} do not add up to its weight"
+    if max(given) > 1:
+        return stated, (Fault(ProblemKind.CONFLICT, f"{detail}; the quantities stated are kept."),)
+    packs = [_pack(component["sku"], fact) for component, fact in zip(coded, facts, strict=True)]
+    fitting = _fitting(sums, pieces, packs) if len(coded) <= _MOST_SOUGHT else []
+    if len(fitting) == 1:
+        return list(fitting[0]), ()
+    if sums.fills(given):
+        return stated, (Fault(ProblemKind.CONFLICT, f"{detail}, only to its volume; one of each is kept."),)
+    return [None] * len(coded), (
+        Fault(ProblemKind.CONFLICT, f"{detail} when each is taken once; how many of each there are is left out."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Weights (hundredths of a pound) and volumes of the parts, and those of the set."""
+
+    weights: tuple[int, ...]
+    weight: int
+    volumes: tuple[Decimal, ...] | None
+    volume: Decimal | None
+
+    @staticmethod
+    def of(facts: Sequence[PartFacts], whole: Weight | None, volume: Decimal | None) -> "_Sums | None":
+        """None where the file does not weigh the set and all its parts."""
+        weights = tuple(fact.weight["hundredths_lb"] for fact in facts if fact.weight)
+        if whole is None or len(weights) < len(facts):
+            return None
+        volumes = tuple(fact.volume for fact in facts if fact.volume)
+        known = volume and len(volumes) == len(facts)
+        return _Sums(weights, whole["hundredths_lb"], volumes if known else None, volume if known else None)
+
+    def weighs(self, counts: Sequence[int], *, exactly: bool = False) -> bool:
+        """Whether so many of each weigh what the set weighs, but for rounding; else but for two in a hundred."""
+        off = abs(sum(w * count for w, count in zip(self.weights, counts, strict=True)) - self.weight)
+        return off <= _ROUNDING or off * (300 if exactly else 50) <= self.weight
+
+    def fills(self, counts: Sequence[int]) -> bool:
+        """Whether so many of each take the set's volume; figures have one decimal, rounded for each part."""
+        if self.volumes is None or self.volume is None:
+            return False
+        off = abs(sum((v * count for v, count in zip(self.volumes, counts, strict=True)), Decimal(0)) - self.volume)
+        return off <= Decimal("0.06") * (1 + sum(counts)) or off * 100 <= self.volume * 2
+
+
+def _fitting(sums: _Sums, pieces: int | None, packs: Sequence[int]) -> list[tuple[int, ...]]:
+    """The quantities that fit the weight, and the volume or the pieces counted, and none of these not."""
+    for several in (1, 2):
+        found = [
+            counts
+            for counts in _several(sums.weights, sums.weight - sum(sums.weights), several)
+            if sums.weighs(counts, exactly=True) and _borne_out(sums, counts, pieces, packs)
+        ]
+        if found:
+            return found
+    return []
+
+
+def _borne_out(sums: _Sums, counts: tuple[int, ...], pieces: int | None, packs: Sequence[int]) -> bool:
+    by_volume = None if sums.volumes is None else sums.fills(counts)
+    by_title = None if pieces is None else _counts_up(counts, pieces, packs)
+    return False not in (by_volume, by_title) and True in (by_volume, by_title)
+
+
+def _counts_up(counts: Sequence[int], pieces: int, packs: Sequence[int]) -> bool:
+    """Whether so many of each can be so many pieces: what is there once may be a piece's box, and makes one piece at least."""
+    several = sum(count * pack for count, pack in zip(counts, packs, strict=True) if count > 1)
+    once = [pack for count, pack in zip(counts, packs, strict=True) if count == 1]
+    return (1 if once else 0) <= pieces - several <= sum(once)
+
+
+def _several(weights: Sequence[int], missing: int, several: int) -> Iterator[tuple[int, ...]]:
+    """The quantities in which one or two parts are there more than once and come nearest to the weight that is missing."""
+    for places in combinations(range(len(weights)), several):
+        last = weights[places[-1]]
+        for numbers in product(range(1, _MOST_OF_ONE), repeat=several - 1):
+            rest = missing - sum(weights[place] * more for place, more in zip(places, numbers, strict=False))
+            more = (2 * rest + last) // (2 * last) if last else 0
+            if 0 < more < _MOST_OF_ONE:
+                counts = [1] * len(weights)
+                for place, further in zip(places, (*numbers, more), strict=True):
+                    counts[place] += further
+                yield tuple(counts)

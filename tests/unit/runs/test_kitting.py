@@ -1,0 +1,165 @@
+"""Sets whose parts are rows of the same feed, in one sheet or another."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from adapters.files.spool import FileSpools
+from adapters.wire.codec import JsonCodec
+from domain.catalogue.statements import ProductStatement
+from domain.ingestion.model import FeedSettings, FeedTable
+from domain.kernel.problems import Problem
+from domain.catalogue.model import Stream
+from domain.runs.usecases.chunking import feed_of
+from domain.runs.usecases.reading import SnapshotReading
+from ports.feed_readers import ReadingOrder
+
+HEADERS = ("Item", "Single Item, Set or Part", "Parts for Group Items", "Short Description", "MSRP", "Weight (LB)",
+           "Shipping Length (IN)", "Shipping Width (IN)", "Shipping Height (IN)", "Volume (CUFT)")  # fmt: skip
+SET = ["LARK-7", "Set", "LARK-T, LARK-C-2PK", "7 Pc. Dining Set", "900", "150.0", "", "", "", "21.0"]
+TABLE = ["LARK-T", "Part", "", "", "500", "60.0", "60", "40", "5", "6.0"]
+CHAIR = ["LARK-C-2PK", "Single Item", "", "Side Chair (2/CTN)", "200", "30.0", "20", "21", "30", "5.0"]
+LONE = ["WREN-X", "Part", "", "", "50", "3.0", "", "", "", ""]
+
+
+class Rows:
+    """Connectors whose tables have these rows."""
+
+    def __init__(self, tables: Sequence[Sequence[list[Any]]]) -> None:
+        self._tables = tables
+
+    def tables(self, *_: Any) -> Iterator[FeedTable]:
+        """The tables."""
+        for number, rows in enumerate(self._tables, start=1):
+            yield FeedTable(f"Sheet{number}", HEADERS, iter(enumerate(rows, start=2)))
+
+
+Read = tuple[dict[str, ProductStatement], list[Problem], dict[str, bytes]]
+
+
+def _read(folder: Path, *tables: Sequence[list[Any]], buckets: int = 4) -> Read:
+    order = ReadingOrder("", str(folder), "rows", {}, "catalogue", FeedSettings(currency="usd"), buckets)
+    reading = SnapshotReading(Rows(tables), JsonCodec(), lambda path: FileSpools(path, 64), order)  # type: ignore[arg-type]
+    problems = list(reading.spool().problems)
+    found: dict[str, ProductStatement] = {}
+    digests: dict[str, bytes] = {}
+    for bucket in range(buckets):
+        gathered = reading.gather(range(bucket, bucket + 1)).fingerprints
+        digests |= {one.key: one.fingerprint for one in gathered}
+        keys = [one.key for one in gathered]
+        found |= {one.key: one for one in reading.statements(range(bucket, bucket + 1), keys, problems)}
+    reading.close()
+    return found, problems, digests
+
+
+def test_a_set_takes_quantities_and_boxes_from_its_parts(tmp_path: Path) -> None:
+    for tables in ([[SET, TABLE, CHAIR]], [[CHAIR, SET], [TABLE]]):
+        found, _, _ = _read(tmp_path, *tables)
+        data = found["LARK-7"].variants[0].data
+        assert [(part["sku"], part["quantity"]) for part in data["components"]] == [("LARK-T", 1), ("LARK-C-2PK", 3)]
+        assert [carton["count"] for carton in data["cartons"]] == [1, 3]
+
+
+def test_untitled_parts_are_no_products_and_told_once(tmp_path: Path) -> None:
+    found, problems, _ = _read(tmp_path, [SET, TABLE, CHAIR, LONE])
+    assert sorted(found) == ["LARK-7", "LARK-C-2PK"]
+    assert [(p.field, p.problem, p.line, p.sheet) for p in problems] == [("title", "missing", 3, "Sheet1")]
+
+
+def test_what_is_called_a_part_and_is_one_is_no_product_even_with_a_name(tmp_path: Path) -> None:
+    named, spare = [*TABLE], [*LONE]
+    named[3], spare[3] = "Table Top", "Spare Hinge"
+    found, problems, _ = _read(tmp_path, [SET, named, CHAIR, spare])
+    assert sorted(found) == ["LARK-7", "LARK-C-2PK", "WREN-X"]
+    assert found["LARK-7"].variants[0].data["components"][0]["name"] == "Table Top"
+    assert [problem.line for problem in problems] == [3]
+
+
+def test_a_part_that_is_titled_anywhere_is_a_product(tmp_path: Path) -> None:
+    titled = [*TABLE]
+    titled[1], titled[3] = "Single Item", "Dining Table"
+    bare = [*TABLE]
+    bare[1], bare[4] = "", ""
+    found, _, _ = _read(tmp_path, [SET, bare, CHAIR], [titled])
+    assert "LARK-T" in found
+
+
+def test_a_set_changes_when_its_part_does(tmp_path: Path) -> None:
+    heavier = [*CHAIR]
+    heavier[5] = "45.0"
+    _, _, before = _read(tmp_path, [SET, TABLE, CHAIR])
+    _, _, same = _read(tmp_path, [TABLE, SET, CHAIR])
+    _, _, after = _read(tmp_path, [SET, TABLE, heavier])
+    assert before == same
+    assert before["LARK-7"] != after["LARK-7"]
+
+
+def test_a_part_that_weighs_otherwise_than_the_set_says_is_told(tmp_path: Path) -> None:
+    other = [*CHAIR]
+    other[5] = "37.0"
+    found, problems, _ = _read(tmp_path, [SET, TABLE, other])
+    assert "quantity" not in found["LARK-7"].variants[0].data["components"][0]
+    assert [(p.field, p.problem, p.line) for p in problems if p.field == "components"] == [
+        ("components", "conflict", 2)
+    ]
+
+
+FAMILY = (
+    ["WREN10Q-BED", "Single Item", "", "Queen Bed, Sand", "900", "150.0", "", "", "", ""],
+    ["WREN10EK-BED", "Single Item", "", "E.King Bed, Sand", "990", "170.0", "", "", "", ""],
+)
+ALIKE = ["WREN10QX-BED", "Single Item", "", "Queen Bed, Sand", "910", "151.0", "", "", "", ""]
+OTHER = ["WREN11Q-BED", "Single Item", "", "Queen Bed, Sand", "920", "152.0", "", "", "", ""]
+
+
+def test_items_that_differ_in_size_alone_are_one_product(tmp_path: Path) -> None:
+    for buckets in (1, 7, 64):
+        found, problems, digests = _read(tmp_path, [FAMILY[0], OTHER, FAMILY[1]], buckets=buckets)
+        assert sorted(found) == sorted(digests) == ["WREN10-BED / bed", "WREN11Q-BED"]
+        product = found["WREN10-BED / bed"]
+        assert product.data["title"] == "Bed, Sand"
+        assert [(one.key, one.data["title"], one.data["axes"]) for one in product.variants] == [
+            ("WREN10Q-BED", "Queen Bed, Sand", {"Size": "Queen"}),
+            ("WREN10EK-BED", "E.King Bed, Sand", {"Size": "E.King"}),
+        ]
+        assert [one.offers[0].data["msrp"] for one in product.variants] == [90000, 99000]
+        assert problems == []
+
+
+def test_items_that_cannot_be_told_apart_stay_apart(tmp_path: Path) -> None:
+    found, _, _ = _read(tmp_path, [*FAMILY, ALIKE])
+    assert sorted(found) == ["WREN10EK-BED", "WREN10Q-BED", "WREN10QX-BED"]
+
+
+def test_a_second_sheet_of_a_familys_item_goes_with_it(tmp_path: Path) -> None:
+    found, _, _ = _read(tmp_path, [*FAMILY], [["WREN10Q-BED", "", "", "", "", "", "80", "60", "10", ""]])
+    (product,) = found.values()
+    assert [len(one.data.get("cartons", ())) for one in product.variants] == [1, 0]
+
+
+def test_sets_of_a_family_know_their_parts(tmp_path: Path) -> None:
+    rows = [
+        ["LARK20GY-7", "Set", "LARK-T, LARK-C-2PK", "7 Pc. Dining Set, Gray", "900", "150.0", "", "", "", ""],
+        ["LARK20WH-7", "Set", "LARK-T, LARK-C-2PK", "7 Pc. Dining Set, White", "900", "150.0", "", "", "", ""],
+    ]
+    found, _, digests = _read(tmp_path, [*rows, TABLE, CHAIR])
+    heavier = [*CHAIR]
+    heavier[5] = "45.0"
+    (family,) = (one for one in found.values() if len(one.variants) == 2)
+    assert [[part["quantity"] for part in one.data["components"]] for one in family.variants] == [[1, 3], [1, 3]]
+    _, _, after = _read(tmp_path, [*rows, TABLE, heavier])
+    assert digests[family.key] != after[family.key]
+
+
+def test_what_is_brought_together_is_no_longer_named_by_itself(tmp_path: Path) -> None:
+    order = ReadingOrder("", str(tmp_path), "rows", {}, "catalogue", FeedSettings(currency="usd"), 4)
+    reading = SnapshotReading(Rows([[*FAMILY]]), JsonCodec(), lambda path: FileSpools(path), order)  # type: ignore[arg-type]
+    feed = feed_of(reading.spool(), Stream.CATALOGUE)
+    reading.close()
+    assert [feed.has(key) for key in ("WREN10-BED / bed", "WREN10Q-BED", "WREN10EK-BED")] == [True, False, False]
+
+
+def test_a_row_that_adds_up_others_is_no_product(tmp_path: Path) -> None:
+    found, problems, _ = _read(tmp_path, [CHAIR, ["Total", "", "", "", "1200", "240", "", "", "", ""]])
+    assert sorted(found) == ["LARK-C-2PK"]
+    assert [(p.field, p.problem, p.line) for p in problems] == [("sku", "unreadable", 3)]
