@@ -48,6 +48,10 @@ _WRITTEN = frozenset(
 )
 _CAPACITY = re.compile(r"capacit|max(?:imum)?\b|limit|load|support|holds?\b|up to|rated", re.IGNORECASE)
 _LISTS = frozenset({"listprice", "strikethroughprice", "msrp", "srp"})
+_CAPACITY_NAMED = re.compile(r"capacit|supports? up to|holds? up to|load limit", re.IGNORECASE)
+_FIGURE = re.compile(r"\d+(?:\.\d+)?")
+_BESIDE = 40
+_LONGEST_TEXT = 20_000
 _LARGEST = 500
 
 
@@ -74,6 +78,9 @@ def facts(
     cells["variant image"] = (list(_images(node.get("image"))) or None) if group is not None else None
     for name in ("weight", "width", "depth", "height"):
         cells[name] = _measure(name, node.get(name) or parent.get(name), tell)
+    if _is_capacity(cells["weight"], cells["description"], node.get("additionalProperty")):
+        cells["weight"] = None
+        tell("the weight is named a capacity elsewhere on the page: it is not used", "weight")
     _add_offer(cells, offer, node.get("offers") or parent.get("offers"), tell)
     return cells
 
@@ -114,6 +121,23 @@ def _measure(name: str, value: Any, tell: Tell) -> str | None:
         else:
             return f"{number} {unit}".strip()
     return None
+
+
+def _is_capacity(weight: Cell, description: Cell, properties: Any) -> bool:
+    """Whether the product's own texts name the figure of its weight as what it carries."""
+    number = _FIGURE.match(str(weight or ""))
+    if number is None:
+        return False
+    figure = re.compile(rf"(?<![\d.]){re.escape(number[0])}(?![\d.])")
+    texts = [str(description or "")[:_LONGEST_TEXT]]
+    for one in each(properties)[:_LARGEST]:
+        if isinstance(one, dict):
+            texts.append(f"{one.get('name')} {text_of(one.get('value'))}"[:_LARGEST])
+    return any(
+        figure.search(text[max(0, found.start() - _BESIDE) : found.end() + _BESIDE])
+        for text in texts
+        for found in _CAPACITY_NAMED.finditer(text)
+    )
 
 
 def _parts(value: Any) -> tuple[str, str | None, str]:
