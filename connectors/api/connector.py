@@ -56,7 +56,8 @@ class ApiConnector:
             raise BadData("the file is empty")
         records_path = ctx.config.get("records_path")
         reader = json_records.lines if ctx.config.get("format") == "jsonl" else json_records.pages
-        yield table_of(reader(path, records_path, ctx.limits), ctx, variants_path=ctx.config.get("variants_path"))
+        records = reader(path, records_path, ctx.limits, ctx.report)
+        yield table_of(records, ctx, variants_path=ctx.config.get("variants_path"))
 
 
 SPEC = ConnectorSpec(

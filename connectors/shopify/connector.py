@@ -36,7 +36,7 @@ class ShopifyConnector:
         """One table of all pages. Raises BadData."""
         if path.stat().st_size == 0:
             raise BadData("the file is empty")
-        yield table(json_records.pages(path, "products", ctx.limits), ctx)
+        yield table(json_records.pages(path, "products", ctx.limits, ctx.report), ctx)
 
 
 def products_url(shop: str) -> str:

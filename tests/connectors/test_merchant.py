@@ -62,7 +62,7 @@ def test_from_item_to_product(reader: Any, feed: str) -> None:
     (variant,) = made.variants
     assert (variant.key, variant.data["sku"], variant.data["gtin"]) == ("SF-1-OAK", "SF-1-OAK", "4006381333931")
     assert variant.data["axes"] == {"Size": "3 seats"}
-    assert variant.data["cartons"][0]["weight"]["value"] > variant.data["weight"]["value"]
+    assert variant.data["cartons"][0]["weight"]["hundredths_lb"] > variant.data["weight"]["hundredths_lb"]
     assert set(variant.data["dimensions"]) == {"width", "height"}
     (offer,) = variant.offers
     assert (offer.data["price"], offer.data["compare_at"], offer.data["currency"]) == (29900, 31900, "eur")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from connectors.sdk.context import MIB, Context
 from connectors.sdk.errors import BadData
