@@ -58,7 +58,7 @@ def test_the_outline_of_any_document(value: Any, indent: int | None, plain: bool
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 200), st.integers(0, 200))
 def test_anything_ends_in_an_outline_or_a_sentence(noise: bytes, begin: int, end: int) -> None:
-    whole = json.dumps({"items": [{"id": 1, "n": "a\\\"b", "x": [[]]}] * 3, "next": "https://a.example/?p=2"}).encode()
+    whole = json.dumps({"items": [{"id": 1, "n": 'a\\"b', "x": [[]]}] * 3, "next": "https://a.example/?p=2"}).encode()
     for body in (noise, whole[:begin], whole[:begin] + noise + whole[end:]):
         try:
             asyncio.run(outline(body))

@@ -21,6 +21,7 @@ _PLAIN = re.compile(rb"[-+.0-9A-Za-z]{1,1000}+")
 _DEPTH = 5
 _DEEPEST = 1_000
 _LONGEST = 8_192
+_SMALL = 1024 * 1024
 _MOST_RECORDS = 1_000_000
 _PAUSE = 512
 """Steps between two pauses; a step looks at some KiB at most."""
@@ -42,6 +43,16 @@ async def outline(body: bytes, *, keep: frozenset[str] = frozenset()) -> Any:
         except StopIteration as ended:
             return ended.value
         await asyncio.sleep(0)
+
+
+def small(body: bytes) -> Any:
+    """A small answer, decoded: one that a page's bounds do not need, of 1 MiB at most. Raises BadData."""
+    if len(body) > _SMALL:
+        raise BadData("the answer is larger than expected")
+    try:
+        return decoded(body.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise BadData("the answer is not UTF-8") from None
 
 
 class _Look:
