@@ -21,6 +21,8 @@ _USUAL = (
 )  # fmt: skip
 _NEVER = frozenset({"errors", "error", "warnings", "messages", "links", "_links", "meta", "paging", "pagination"})
 _DEPTH = 3
+_WRAPPING = 4096
+"""Characters that a connector may write around a page on its line."""
 
 
 def _nobody(_: Report) -> None:
@@ -111,9 +113,9 @@ def picked(page: Any, path: str | None) -> list[Any]:
 def _lines(path: Path, limits: Limits, tell: Tell) -> Iterator[tuple[int, Any]]:
     with _open(path) as file:
         number = 0
-        while line := file.readline(limits.page_bytes + 1):
+        while line := file.readline(limits.page_bytes + _WRAPPING + 1):
             number += 1
-            if len(line) > limits.page_bytes:
+            if len(line) > limits.page_bytes + _WRAPPING:
                 raise BadData(f"line {number} is larger than {limits.page_bytes // (1024 * 1024)} MiB")
             if line.strip("\ufeff \t\r\n"):
                 value = _line(number, line.lstrip("\ufeff"))
