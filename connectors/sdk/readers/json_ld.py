@@ -13,22 +13,53 @@ from connectors.sdk.readers.json_stream import decoded
 Node = dict[str, Any]
 
 PRODUCTS = frozenset({"product", "individualproduct", "productmodel", "someproducts", "productgroup"})
+_TYPE = "application/ld+json"
+_OPENED, _MARK = "<script", "ld+json"
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_LONGEST_TAG = 4_096
 _MOST_BLOCKS = 200
 _MOST_NODES = 20_000
 _WRAPPED = re.compile(r"\A\s*(?:/\*|//)?\s*(?:<!\[CDATA\[|<!--)\s*(?:\*/)?")
-_UNWRAPPED = re.compile(r"(?:/\*|//)?[ \t]*(?:\]\]>|-->)(?:\*/)?\s*\Z")
+_UNWRAPPED = re.compile(r"(?:/\*|//)?[ \t]*(?:\]\]>|-->)[ \t]*(?:\*/)?\s*\Z")
 _WITHIN = ("@graph", "mainEntity", "mainEntityOfPage", "itemListElement", "item", "hasVariant")
 _TAIL = 64
 
 
 def blocks(html: str) -> Iterator[str]:
-    """The text of each JSON-LD script of a page, in order; the first 200."""
+    """The text of each JSON-LD script of a page, in order; the first 200. What is commented out is none.
+
+    The parser is given one script after the other: of a whole page it would take time by the square of its depth.
+    """
     found = 0
-    for script in LexborHTMLParser(html).css("script"):
-        kind = (script.attributes.get("type") or "").split(";", 1)[0].strip().lower()
-        if kind == "application/ld+json" and found < _MOST_BLOCKS:
+    for script in _scripts(html):
+        element = LexborHTMLParser(script).css_first("script")
+        kind = (element.attributes.get("type") or "") if element is not None else ""
+        if element is not None and kind.split(";", 1)[0].strip().lower() == _TYPE and found < _MOST_BLOCKS:
             found += 1
-            yield script.text() or ""
+            yield element.text() or ""
+
+
+def _scripts(html: str) -> Iterator[str]:
+    """The script elements that may hold JSON-LD, each with its tags."""
+    plain = html.translate(_LOWER)
+    script, comment = plain.find(_OPENED), plain.find("<!--")
+    while script >= 0:
+        if 0 <= comment < script:
+            at = plain.find("-->", comment + 2)
+            if at < 0:
+                return
+        else:
+            body = plain.find(">", script) + 1
+            closed = plain.find("</script", body) if body else -1
+            at = plain.find(">", closed) + 1 if closed >= 0 else 0
+            if body and body - script < _LONGEST_TAG and _MARK in plain[script:body]:
+                yield html[script : at or len(html)]
+            if not at:
+                return
+        if 0 <= script < at:
+            script = plain.find(_OPENED, at)
+        if 0 <= comment < at:
+            comment = plain.find("<!--", at)
 
 
 def parsed(block: str) -> Any:
