@@ -37,6 +37,7 @@ MEMORY = 320
 COMPUTING = 10.0
 """Seconds of a processor that reading one of them may take: a hundred times what it does."""
 CONNECTORS = {
+    "site": ("json_ld",), "admin": ("shopify-admin",), "woo": ("woocommerce",), "big": ("bigcommerce",),
     "json": ("csv", "api"), "jsonl": ("csv", "api"), "shop": ("shopify", "api", "csv"),
 }  # fmt: skip
 PARTS = len(FORMATS) + 2
@@ -47,6 +48,8 @@ CONFIGS: list[dict[str, Any]] = [
     {"records_path": "data.items", "variants_path": "variants"},
     {"records_path": "products", "format": "jsonl"},
     {"format": "csv"},
+    {"format": "json_ld"},
+    {"format": "google_merchant"},
     {},
 ]
 
