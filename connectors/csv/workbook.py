@@ -18,6 +18,7 @@ from python_calamine import (
 )
 
 from connectors.csv.headers import SCORED, SEARCHED, Plan, Span, plan
+from connectors.csv.old_records import inspect_old
 from connectors.csv.rectangles import inspect_binary, inspect_open
 from connectors.csv.unpacking import inspect
 from connectors.sdk.context import Context, Limits
@@ -33,8 +34,9 @@ _INSPECT: dict[str, Callable[[Path, Limits], None]] = {
     "xlsx": inspect,
     "xlsb": inspect_binary,
     "ods": inspect_open,
+    "xls": inspect_old,
 }
-"""What judges a workbook before it is opened. An XLS sheet cannot span more than 65,536 rows of 256 columns."""
+"""What judges a workbook before it is opened."""
 
 
 def tables(ctx: Context, path: Path, kind: str = "xlsx") -> Iterator[Table]:
@@ -43,8 +45,7 @@ def tables(ctx: Context, path: Path, kind: str = "xlsx") -> Iterator[Table]:
     One worksheet at a time is in memory, bounded by limits.sheet_cells. Cells are text: whole numbers without a
     fraction (`101`), dates as ISO text, TRUE and FALSE as spreadsheets show them.
     """
-    if kind in _INSPECT:
-        _INSPECT[kind](path, ctx.limits)
+    _INSPECT[kind](path, ctx.limits)
     with _readable("the workbook"):
         workbook = CalamineWorkbook.from_path(path)
     with workbook:
