@@ -66,3 +66,45 @@ def test_blank_rows_repeated_to_the_end_are_no_span(reader: Any) -> None:
 def test_a_record_that_claims_more_than_there_is(reader: Any) -> None:
     content = xlsb({"A": [["SKU"], ["A" + struct.pack("<I", 7).decode("latin-1")]]})
     assert reader(content)
+
+
+def patched(content: bytes, at: int, piece: bytes) -> bytes:
+    """The content with a piece of it replaced."""
+    return content[:at] + piece + content[at + len(piece) :]
+
+
+OLD = xls(SHEETS)
+DIMENSIONS = OLD.index(b"\x00\x02\x0e\x00")
+FAT = 512 + 512 * struct.unpack_from("<I", OLD, 76)[0]
+DIRECTORY = struct.unpack_from("<I", OLD, 48)[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (patched(OLD, 44, b"\xff\xff\xff\x7f"), "damaged"),
+        (patched(OLD, 64, b"\xff\xff\x00\x00"), "damaged"),
+        (patched(OLD, 68, struct.pack("<II", 0, 1)), "damaged"),
+        (patched(OLD, FAT + 4 * DIRECTORY, struct.pack("<I", DIRECTORY)), "damaged"),
+        (patched(OLD, DIMENSIONS + 4, struct.pack("<IIHH", 0, 0xFFFFFFFF, 0, 0xFF)), "span more"),
+        (patched(OLD, DIMENSIONS + 4, struct.pack("<IIHH", 9, 1, 0, 9)), "span more"),
+        (xls({"A": [["SKU"], *[[]] * 40_000, [None] * 200 + ["x"]]}), "span more"),
+    ],
+    ids=[
+        "many tables",
+        "many small tables",
+        "list of lists",
+        "chain in a circle",
+        "stated",
+        "stated backwards",
+        "far cell",
+    ],
+)
+def test_old_workbooks_that_would_fill_memory(reader: Any, content: bytes, says: str) -> None:
+    with pytest.raises(BadData, match=says):
+        reader(content)
+
+
+def test_old_documents_without_a_workbook(reader: Any) -> None:
+    with pytest.raises(BadData, match="without a workbook"):
+        reader(OLD.replace("Workbook".encode("utf-16-le"), "WordDocu".encode("utf-16-le")))
