@@ -77,7 +77,15 @@ def _url(ctx: Context) -> str:
 
 
 def _settings() -> dict[str, Any]:
-    own = {"url": URL, "stock_url": URL, "records_path": _PATH, "variants_path": _PATH}
+    own = {
+        "url": {**URL, "description": "Where the file is."},
+        "stock_url": {**URL, "description": "Where the file of the stock stream is, if it is another one."},
+        "records_path": {
+            **_PATH,
+            "description": "Where the records stand in JSON (dotted), or what an XML record is called.",
+        },
+        "variants_path": {**_PATH, "description": "Where a record's variants stand (dotted)."},
+    }
     return config_schema(own)
 
 

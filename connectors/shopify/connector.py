@@ -59,7 +59,9 @@ SPEC = ConnectorSpec(
     kinds=frozenset({"url"}),
     streams=frozenset({"catalogue"}),
     fetches=True,
-    config_schema=config_schema({"url": URL}, required=("url",)),
+    config_schema=config_schema(
+        {"url": {**URL, "description": "The shop's address, or that of one of its collections."}}, required=("url",)
+    ),
     open=ShopifyConnector,
     addresses=frozenset({"url"}),
     harmless=HARMLESS,
