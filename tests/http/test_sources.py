@@ -64,7 +64,6 @@ async def test_create(shop: Shop) -> None:
     ("fields", "connector"),
     [
         ({"config": {"url": "https://a.example/", "platform": "shopify"}}, "shopify"),
-        ({"config": {"url": "https://a.example/", "format": "json_ld"}}, "json_ld"),
         ({"config": {"url": "https://a.example/", "platform": "woocommerce"}}, "csv"),
         ({"kind": "file", "config": {"format": "xlsx"}}, "csv"),
         ({"kind": "mail", "config": {"inbound": {"senders": ["a@b.example"]}}}, "csv"),
