@@ -47,7 +47,8 @@ class Allowlist:
         return any(entry.distribution and normalised(entry.distribution) == wanted for entry in self.entries)
 
 
-BUILT_IN = Allowlist(tuple(Entry(module=f"connectors.{name}") for name in ("csv", "shopify", "api")))
+_BUILT_IN = ("csv", "shopify", "api", "woocommerce", "bigcommerce", "json_ld")
+BUILT_IN = Allowlist(tuple(Entry(module=f"connectors.{name}") for name in _BUILT_IN))
 """What loads where there is no plugins.toml."""
 
 

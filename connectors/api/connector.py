@@ -20,13 +20,14 @@ _PATH = {"type": "string", "minLength": 1, "maxLength": 200}
 _RESERVED = "^([Aa]uthorization|[Cc]ookie|[Hh]ost|[Cc]onnection|[Cc]ontent-.*|[Tt]ransfer-.*|[Aa]ccept-[Ee]ncoding)$"
 
 OWN: Mapping[str, Any] = {
-    "url": URL,
-    "stock_url": URL,
-    "records_path": _PATH,
-    "variants_path": _PATH,
-    "paging": PAGING,
+    "url": {**URL, "description": "The first page, or all there is."},
+    "stock_url": {**URL, "description": "The same for the stock stream, if it is another address."},
+    "records_path": {**_PATH, "description": "Where the records stand in a page (dotted)."},
+    "variants_path": {**_PATH, "description": "Where a record's variants stand (dotted)."},
+    "paging": {**PAGING, "description": "How the service divides its answer into pages."},
     "headers": {
         "type": "object",
+        "description": "Headers to send with each request.",
         "maxProperties": 20,
         "propertyNames": {"pattern": "^[A-Za-z0-9-]{1,100}$", "not": {"pattern": _RESERVED}},
         "additionalProperties": {"type": "string", "maxLength": 1000, "pattern": "^[^\\r\\n]*$"},
@@ -56,7 +57,8 @@ class ApiConnector:
             raise BadData("the file is empty")
         records_path = ctx.config.get("records_path")
         reader = json_records.lines if ctx.config.get("format") == "jsonl" else json_records.pages
-        yield table_of(reader(path, records_path, ctx.limits), ctx, variants_path=ctx.config.get("variants_path"))
+        records = reader(path, records_path, ctx.limits, ctx.report)
+        yield table_of(records, ctx, variants_path=ctx.config.get("variants_path"))
 
 
 SPEC = ConnectorSpec(

@@ -8,10 +8,10 @@ from connectors.api.paging import Paging, Place
 from connectors.sdk.context import Context
 from connectors.sdk.credentials import sign, without_query
 from connectors.sdk.errors import BadData, Refused
+from connectors.sdk.notes import note
 from connectors.sdk.pulling import Page, page
 from connectors.sdk.readers import json_records
-from connectors.sdk.readers.json_stream import decoded
-from connectors.sdk.tables import Report
+from connectors.sdk.readers.outline import outline
 
 _PAST_THE_END = frozenset({404, 416})
 
@@ -41,13 +41,16 @@ class Walk:
         current: Page | None = first
         place, seen = Place(self._paging.first(self._url), 1, 0), b""
         while current is not None:
-            document = decoded(_text(current.body))
+            document = await _outlined(current.body)
             count, digest = self._count(document), blake2b(current.body, digest_size=16).digest()
             if place.number > 1 and (digest == seen or self._is_over(count)):
                 return
-            yield current.body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+            yield current.line()
             place, seen = Place(place.url, place.number, place.records + count), digest
             following = None if self._is_over(count) else self._paging.following(self._url, place, current, document)
+            if following is not None and following != place.url and place.number >= self._paging.most:
+                yield note(f"the service has more than {self._paging.most} pages; the rest is missing")
+                return
             current = await self._next(following, place)
             place = Place(following or "", place.number + 1, place.records)
 
@@ -55,11 +58,8 @@ class Walk:
         return self._paging.counts and not count
 
     async def _next(self, url: str | None, place: Place) -> Page | None:
-        """The next page; None where there is none, or it is the one we are at, or it is one too many."""
+        """The next page; None where there is none, or it is the one we are at."""
         if url is None or url == place.url:
-            return None
-        if place.number >= self._paging.most:
-            self._ctx.report(Report(f"the service has more than {self._paging.most} pages; the rest is missing"))
             return None
         ends = _PAST_THE_END if self._paging.counts else frozenset()
         answer = await self._page(url, patient=True, ends=ends)
@@ -84,8 +84,10 @@ class Walk:
         return len(json_records.picked(document, self._records_path))
 
 
-def _text(body: bytes) -> str:
+async def _outlined(body: bytes) -> Any:
+    """What is on a page, as far as it has to be known to go on."""
     try:
-        return body.decode("utf-8-sig")
+        body.decode("utf-8")
     except UnicodeDecodeError:
         raise BadData("The service's answer is not UTF-8.") from None
+    return await outline(body)

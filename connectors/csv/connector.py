@@ -7,13 +7,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from connectors.csv import delimited, workbook
+from connectors.csv.packed import plain
 from connectors.csv.sniffing import sniff
 from connectors.sdk.context import Context
 from connectors.sdk.credentials import CREDENTIALS, sign, without_query
 from connectors.sdk.errors import BadData
 from connectors.sdk.pulling import pull
-from connectors.sdk.readers import json_records, xml_records
-from connectors.sdk.readers.records import table_of
+from connectors.sdk.readers import json_records, merchant, schema_org, xml_records
+from connectors.sdk.readers.records import Record, table_of
+from connectors.sdk.readers.x12_items import tables as x12_tables
 from connectors.sdk.settings import HARMLESS, URL, config_schema
 from connectors.sdk.spec import ConnectorSpec, Fetched
 from connectors.sdk.tables import Table
@@ -23,7 +25,7 @@ _PATH = {"type": "string", "minLength": 1, "maxLength": 200}
 
 
 class FileConnector:
-    """Fetches one file and reads CSV, TSV, XLSX, JSON, JSON Lines, XML and Google Merchant feeds."""
+    """Fetches one file and reads it by what it turns out to be (docs/connectors.md#files)."""
 
     def fetch(self, ctx: Context) -> AbstractAsyncContextManager[Fetched]:
         """Ask for config.url (config.stock_url for the stock stream, when it is set), conditionally."""
@@ -33,24 +35,36 @@ class FileConnector:
         return pull(ctx, signed, {"Accept": _ACCEPT, **headers}, shown_url=shown)
 
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """Tables by the file's content; config.format decides where content does not."""
-        kind = sniff(path, ctx.config.get("format"))
-        if kind == "xlsx":
-            return workbook.tables(ctx, path)
-        if kind == "csv":
-            return delimited.tables(ctx, path)
-        return _records(ctx, path, kind)
+        """Tables by the file's content, unpacked where it came packed; config.format decides where content does not."""
+        with plain(path, ctx.limits) as file:
+            yield from _tables(ctx, file, sniff(file, ctx.config.get("format")))
+
+
+def _tables(ctx: Context, path: Path, kind: str) -> Iterator[Table]:
+    if kind in {"xlsx", "xlsb", "xls", "ods"}:
+        return workbook.tables(ctx, path, kind)
+    if kind == "csv":
+        return (merchant.known(table, ctx) for table in delimited.tables(ctx, path))
+    if kind == "x12":
+        return x12_tables(ctx, path)
+    if kind == "html" or (kind in {"json", "jsonl"} and ctx.config.get("format") == "json_ld"):
+        return schema_org.document(ctx, path, web_page=kind == "html")
+    return _records(ctx, path, kind)
 
 
 def _records(ctx: Context, path: Path, kind: str) -> Iterator[Table]:
     records_path = ctx.config.get("records_path")
     if kind == "xml":
         records = xml_records.records(path, records_path, ctx.limits)
-    elif kind == "jsonl":
-        records = json_records.lines(path, records_path, ctx.limits)
-    else:
-        records = json_records.document(path, records_path, ctx.limits)
-    yield table_of(records, ctx, variants_path=ctx.config.get("variants_path"))
+        google = merchant.is_announced(path, ctx.config)
+        yield merchant.table(records, ctx) if google else _plain_table(records, ctx)
+        return
+    reader = json_records.lines if kind == "jsonl" else json_records.document
+    yield _plain_table(reader(path, records_path, ctx.limits), ctx)
+
+
+def _plain_table(records: Iterator[Record], ctx: Context) -> Table:
+    return table_of(records, ctx, variants_path=ctx.config.get("variants_path"))
 
 
 def _url(ctx: Context) -> str:
@@ -63,13 +77,21 @@ def _url(ctx: Context) -> str:
 
 
 def _settings() -> dict[str, Any]:
-    own = {"url": URL, "stock_url": URL, "records_path": _PATH, "variants_path": _PATH}
+    own = {
+        "url": {**URL, "description": "Where the file is."},
+        "stock_url": {**URL, "description": "Where the file of the stock stream is, if it is another one."},
+        "records_path": {
+            **_PATH,
+            "description": "Where the records stand in JSON (dotted), or what an XML record is called.",
+        },
+        "variants_path": {**_PATH, "description": "Where a record's variants stand (dotted)."},
+    }
     return config_schema(own)
 
 
 SPEC = ConnectorSpec(
     name="csv",
-    title="CSV, Excel, JSON and XML files",
+    title="Files: CSV, Excel, OpenDocument, JSON, XML, Google Merchant, JSON-LD, X12 832 and 846",
     kinds=frozenset({"url", "file", "mail"}),
     streams=frozenset({"catalogue", "stock"}),
     fetches=True,

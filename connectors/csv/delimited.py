@@ -1,6 +1,7 @@
 """Reads CSV and TSV as they really come: any delimiter and encoding, ragged rows, zero bytes, quotes left open."""
 
 import csv
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -26,6 +27,8 @@ _WIDEST = 50_000
 """Delimiters of one line. Each may make a value, which takes fifty times the room that it has in the file."""
 _REPORTED = 100
 _END = "\x1eend of file\x1e"
+_QUOTED = re.compile(r'(?<![^,;\t|\r\n])"(?:[^"]|"")*+"(?=[,;\t|\r\n]|\Z)')
+_NO_DELIMITERS = str.maketrans(dict.fromkeys(f"{DELIMITERS}\r\n", " "))
 
 # The module's own bound is 131,072 and is one for the whole process; descriptions in feeds are longer than that.
 csv.field_size_limit(MIB)
@@ -154,9 +157,11 @@ def _rows(
     width = len(headers)
     again = list(headers)
     key = headers[0]
-    left = _REPORTED
+    left = lost = _REPORTED
     for record in records:
         cells = record[1]
+        if lost and "\ufffd" in "".join(cells):
+            lost -= _tell_lost(record, headers, report)
         if len(cells) != width:
             if left and _cuts(record, width, report):
                 left -= 1
@@ -165,6 +170,15 @@ def _rows(
         if cells[0] == key and cells == again:
             continue
         yield record
+
+
+def _tell_lost(record: tuple[int, list[str]], headers: Sequence[str], report: Callable[[Report], None]) -> int:
+    """Report the first value of a row that lost characters before it came here, or on its way; 1 for the one report."""
+    line, cells = record
+    column = next(at for at, cell in enumerate(cells) if "\ufffd" in cell)
+    header = headers[column] if column < len(headers) else None
+    report(Report("characters of the value are lost: they were not in the file's encoding", line, header))
+    return 1
 
 
 def _cuts(record: tuple[int, list[str]], width: int, report: Callable[[Report], None]) -> bool:
@@ -186,8 +200,14 @@ def _delimiter(lines: Sequence[str], ctx: Context) -> str:
     """The delimiter by which most rows are of one width, and the wider the better; known header words count as well."""
     if ctx.config.get("format") == "tsv" and any("\t" in line for line in lines):
         return "\t"
-    sample = [line for line in lines if line.strip() and line != _END]
+    text = "".join(line for line in lines if line.strip() and line != _END)
+    sample = _QUOTED.sub(_without_delimiters, text).splitlines(keepends=True)
     return max(DELIMITERS, key=lambda delimiter: _evidence(list(_tried(sample, delimiter)), ctx.score_header))
+
+
+def _without_delimiters(quoted: re.Match[str]) -> str:
+    """A quoted value without what might be taken for a delimiter or an end of line."""
+    return quoted[0].translate(_NO_DELIMITERS)
 
 
 def _evidence(rows: list[list[str]], score: Callable[[Sequence[str]], int]) -> float:

@@ -1,10 +1,12 @@
 """Tells by its bytes what a file is, because names and content types of vendors' files are often wrong."""
 
 import json
+import zipfile
 from pathlib import Path
 
-from connectors.csv.archives import opened
+from connectors.csv.archives import inflated, opened
 from connectors.sdk.errors import BadData
+from connectors.sdk.readers.x12 import is_x12
 
 _HEAD = 64 * 1024
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
@@ -16,6 +18,7 @@ _NOT_PLAIN = {
     "xml": "XML",
     "xlsx": "an Excel workbook (XLSX)",
 }
+_ODS = b"application/vnd.oasis.opendocument.spreadsheet"
 
 _REFUSED = (
     (b"%PDF", "this is a PDF; send the table as CSV or XLSX"),
@@ -24,15 +27,16 @@ _REFUSED = (
     (b"GIF8", "this is a picture (GIF), not a table"),
     (b"Rar!", "this is a RAR archive; send the file inside it"),
     (b"7z\xbc\xaf", "this is a 7z archive; send the file inside it"),
-    (b"\x1f\x8b", "this is a gzip archive; send the file inside it"),
+    (b"\x1f\x8b", "this is a gzip archive in an archive; send the file inside it"),
     (b"\x78\x9f\x3e\x22", "this is winmail.dat from Outlook; send the attachment as a file"),
 )
 
 
 def sniff(path: Path, format: str | None) -> str:
-    """One of csv, xlsx, json, jsonl, xml. `format` is the source's config.format, which decides between text formats.
+    """One of csv, x12, html, json, jsonl, xml, and of the workbooks xlsx, xls, xlsb, ods.
 
-    Raises BadData with a sentence that says what the file is when it is none of these.
+    `format` is the source's config.format, which decides between text formats. Raises BadData with a sentence that says
+    what the file is when it is none of these.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD)
@@ -41,39 +45,48 @@ def sniff(path: Path, format: str | None) -> str:
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_kind(path)
     if head.startswith(b"\xd0\xcf\x11\xe0"):
-        raise BadData(_ole_kind(path))
+        return _ole_kind(path)
     refused = next((sentence for magic, sentence in _REFUSED if head.startswith(magic)), None)
     if refused:
         raise BadData(refused)
-    return _text_kind(head, format)
+    return "x12" if is_x12(head) else _text_kind(head, format)
 
 
 def _zip_kind(path: Path) -> str:
     with opened(path) as archive:
-        names = archive.namelist()
+        entries = archive.infolist()[:5000]
+    names = [entry.filename.lower().replace("\\", "/") for entry in entries]
     if "mimetype" in names:
-        raise BadData("this is an OpenDocument file; save it as XLSX or CSV and send that")
-    if any(name.lower().replace("\\", "/").endswith("workbook.bin") for name in names):
-        raise BadData("this is a binary Excel workbook (.xlsb); save it as .xlsx and send that")
-    if any(name.lower() == "[content_types].xml" for name in names[:5000]):
-        if any(name.lower().startswith("xl/") for name in names[:5000]):
+        if _mimetype(path, entries[names.index("mimetype")]).startswith(_ODS):
+            return "ods"
+        raise BadData("this is an OpenDocument file without a worksheet; send the table as ODS, XLSX or CSV")
+    if any(name.endswith("workbook.bin") for name in names):
+        return "xlsb"
+    if "[content_types].xml" in names:
+        if any(name.startswith("xl/") for name in names):
             return "xlsx"
         raise BadData("this is an Office document without a worksheet; send the table as CSV or XLSX")
-    raise BadData("this is a zip archive; send the file inside it")
+    raise BadData("this is a zip archive in an archive; send the file inside it")
+
+
+def _mimetype(path: Path, entry: zipfile.ZipInfo) -> bytes:
+    """The start of what an OpenDocument file says it is."""
+    with path.open("rb") as file:
+        return next(inflated(file, entry, _HEAD), b"").strip()
 
 
 def _ole_kind(path: Path) -> str:
     with path.open("rb") as file:
         content = file.read(1024 * 1024)
     if _ENCRYPTED in content:
-        return "the workbook is locked with a password; save it without one and send that"
-    return "this is an old Excel file (.xls); save it as .xlsx and send that"
+        raise BadData("the workbook is locked with a password; save it without one and send that")
+    return "xls"
 
 
 def _text_kind(head: bytes, format: str | None) -> str:
     text = _decoded(head).lstrip("\ufeff \t\r\n")
     if text.startswith("<"):
-        return _markup_kind(text)
+        return _markup_kind(text, format)
     if text.startswith(("{", "[")) and format not in {"csv", "tsv"}:
         return "jsonl" if format == "jsonl" else _json_kind(text)
     if format in _NOT_PLAIN:
@@ -81,9 +94,12 @@ def _text_kind(head: bytes, format: str | None) -> str:
     return "csv"
 
 
-def _markup_kind(text: str) -> str:
+def _markup_kind(text: str, format: str | None) -> str:
+    """XML, or a web page, which is read for its JSON-LD alone, and only where the settings ask for that."""
     start = text[:4096].lower()
     if "<html" in start or start.startswith(("<!doctype html", "<head", "<body", "<div", "<script")):
+        if format == "json_ld":
+            return "html"
         raise BadData("this is a web page (HTML), perhaps a sign-in page, not a feed")
     return "xml"
 

@@ -1,4 +1,4 @@
-"""Reads XLSX workbooks: what the cells show, never what formulas or links would fetch."""
+"""Reads workbooks (XLSX, XLSB, XLS, ODS): what the cells show, never what formulas or links would fetch."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,11 +8,20 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
+from python_calamine import (
+    CalamineError,
+    CalamineSheet,
+    CalamineWorkbook,
+    PasswordError,
+    SheetTypeEnum,
+    SheetVisibleEnum,
+)
 
 from connectors.csv.headers import SCORED, SEARCHED, Plan, Span, plan
+from connectors.csv.old_records import inspect_old
+from connectors.csv.rectangles import inspect_binary, inspect_open
 from connectors.csv.unpacking import inspect
-from connectors.sdk.context import Context
+from connectors.sdk.context import Context, Limits
 from connectors.sdk.errors import BadData
 from connectors.sdk.tables import Cell, Report, Row, Table
 
@@ -21,13 +30,22 @@ _MOST_SPANS = 2_000
 _WHOLE = 1e15
 
 
-def tables(ctx: Context, path: Path) -> Iterator[Table]:
+_INSPECT: dict[str, Callable[[Path, Limits], None]] = {
+    "xlsx": inspect,
+    "xlsb": inspect_binary,
+    "ods": inspect_open,
+    "xls": inspect_old,
+}
+"""What judges a workbook before it is opened."""
+
+
+def tables(ctx: Context, path: Path, kind: str = "xlsx") -> Iterator[Table]:
     """One table a visible worksheet that holds one, in the workbook's order. Raises BadData.
 
     One worksheet at a time is in memory, bounded by limits.sheet_cells. Cells are text: whole numbers without a
     fraction (`101`), dates as ISO text, TRUE and FALSE as spreadsheets show them.
     """
-    inspect(path, ctx.limits)
+    _INSPECT[kind](path, ctx.limits)
     with _readable("the workbook"):
         workbook = CalamineWorkbook.from_path(path)
     with workbook:
@@ -70,6 +88,8 @@ def _readable(part: str) -> Iterator[None]:
     """Turn what the library raises into BadData: its errors, and panics of its Rust code, which are no Exception."""
     try:
         yield
+    except PasswordError:
+        raise BadData("the workbook is locked with a password; save it without one and send that") from None
     except BaseException as error:
         if isinstance(error, (CalamineError, OSError, ValueError)) or type(error).__name__ == "PanicException":
             raise BadData(f"{part} is damaged: it cannot be read") from None

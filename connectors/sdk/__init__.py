@@ -1,7 +1,7 @@
 """Everything a connector needs and the only package it may import from; what is not named here may change."""
 
 from connectors.sdk.context import Context, HttpClient, HttpFailure, HttpResponse, Limits, Validators
-from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater, Unreachable
+from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater, TooLarge, Unreachable
 from connectors.sdk.hooks import ENTRY_POINT_GROUP, PROJECT, hookimpl, hookspec
 from connectors.sdk.spec import API, KINDS, STREAMS, Connector, ConnectorSpec, Fetched
 from connectors.sdk.tables import GIVEN_FIELDS, Cell, Report, Row, Table, given_field
@@ -29,6 +29,7 @@ __all__ = [
     "RetryLater",
     "Row",
     "Table",
+    "TooLarge",
     "Unreachable",
     "Validators",
     "given_field",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from connectors.sdk.context import Context, HttpResponse, Validators
-from connectors.sdk.errors import BadData, Refused, RetryLater, Unreachable, WaitReason
+from connectors.sdk.errors import Refused, RetryLater, TooLarge, Unreachable, WaitReason
 
 _BUSY = frozenset({502, 503, 504})
 _THROTTLED = frozenset({429, 430})
@@ -19,10 +19,14 @@ _LONGEST_WAIT = timedelta(days=7)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> datetime | None:
-    """When the source asks to be asked again: Retry-After in seconds or as a date (RFC 9110 §10.2.3), else None."""
+    """When the source asks to be asked again: Retry-After in seconds or as a date (RFC 9110 §10.2.3), else None.
+
+    Where that is missing, the milliseconds of X-Rate-Limit-Time-Reset-Ms, as BigCommerce writes it.
+    """
     value = (headers.get("Retry-After") or "").strip()
     if not value:
-        return None
+        left = (headers.get("X-Rate-Limit-Time-Reset-Ms") or "").strip()
+        return now + timedelta(milliseconds=int(left)) if left.isdecimal() and len(left) < 10 else None
     if value.isascii() and value.isdigit() and len(value) < 9:
         until = now + timedelta(seconds=int(value))
     else:
@@ -62,12 +66,12 @@ def validators_of(response: HttpResponse) -> Validators:
 
 
 async def body_of(response: HttpResponse, limit: int) -> bytes:
-    """The whole body. Raises BadData when it is longer than `limit` bytes."""
+    """The whole body. Raises TooLarge when it is longer than `limit` bytes."""
     parts: list[bytes] = []
     size = 0
     async for chunk in response.chunks:
         size += len(chunk)
         if size > limit:
-            raise BadData(f"One answer of the source is larger than {limit // (1024 * 1024)} MiB.")
+            raise TooLarge(f"One answer of the source is larger than {limit // (1024 * 1024)} MiB.")
         parts.append(chunk)
     return b"".join(parts)

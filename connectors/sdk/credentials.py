@@ -31,7 +31,7 @@ CREDENTIALS: Mapping[str, Any] = {
     ],
 }
 """A bearer token, user name and password (RFC 7617), a named header, or a named query parameter."""
-_NAMES = frozenset({"username", "header", "query"})
+_NAMES = frozenset({"username", "header", "query", "shop", "store"})
 """Parts of credentials that say how they are sent, and are no secret."""
 
 

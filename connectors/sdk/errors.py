@@ -40,3 +40,7 @@ class Unreachable(ConnectorError):
 
 class BadData(ConnectorError):
     """What came is not what this connector reads: the run fails, the message tells the person what to send instead."""
+
+
+class TooLarge(BadData):
+    """One answer is larger than is read at once; asking for less of it at a time may help."""

@@ -24,6 +24,10 @@ class Page:
     final_url: str
     body: bytes
 
+    def line(self) -> bytes:
+        """The body on one line of a snapshot: JSON has no line breaks inside its texts."""
+        return self.body.removeprefix(b"\xef\xbb\xbf").replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+
 
 @asynccontextmanager
 async def pull(

@@ -6,15 +6,36 @@ from typing import Any
 URL: Mapping[str, Any] = {"type": "string", "format": "uri", "pattern": "^https?://", "maxLength": 2048}
 
 COMMON: Mapping[str, Any] = {
-    "platform": {"enum": ["shopify", "woocommerce", "bigcommerce", "magento", "squarespace", "custom"]},
-    "format": {"enum": ["csv", "tsv", "xlsx", "json", "jsonl", "xml", "google_merchant", "json_ld"]},
-    "currency": {"type": "string", "pattern": "^[a-z]{3}$"},
-    "decimal": {"enum": ["dot", "comma", "auto"]},
-    "role": {"enum": ["supplier", "brand", "retailer", "warehouse"]},
-    "warehouse": {"type": "string", "minLength": 1, "maxLength": 200},
-    "price_code": {"type": "string", "minLength": 1, "maxLength": 200},
+    "platform": {
+        "enum": ["shopify", "woocommerce", "bigcommerce", "magento", "squarespace", "custom"],
+        "description": "What the shop runs on.",
+    },
+    "format": {
+        "enum": ["csv", "tsv", "xlsx", "json", "jsonl", "xml", "google_merchant", "json_ld"],
+        "description": "What the feed is, where its content leaves that open.",
+    },
+    "currency": {
+        "type": "string",
+        "pattern": "^[a-z]{3}$",
+        "description": "The currency of prices that name none (ISO 4217, lower case).",
+    },
+    "decimal": {"enum": ["dot", "comma", "auto"], "description": "The decimal mark of numbers in texts."},
+    "role": {"enum": ["supplier", "brand", "retailer", "warehouse"], "description": "Who states the feed."},
+    "warehouse": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 200,
+        "description": "The place of stock and prices that name none.",
+    },
+    "price_code": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 200,
+        "description": "Which price column is taken, of a price list with several.",
+    },
     "inbound": {
         "type": "object",
+        "description": "Whose mail is taken.",
         "properties": {"senders": {"type": "array", "items": {"type": "string", "maxLength": 320}, "maxItems": 100}},
         "additionalProperties": False,
     },

@@ -10,12 +10,19 @@ Row: TypeAlias = "tuple[int, list[Cell]]"
 """The line (from 1, as a person counts in the file; in JSON and XML the number of the record) and one cell a header."""
 
 PRODUCT_FIELDS = frozenset(
-    {"product_key", "title", "brand", "collection", "description", "category_path", "tags", "media"}
+    "product_key title brand collection description category_path google_category tags features media status compliance "
+    "option_name".split()
 )
-VARIANT_FIELDS = frozenset({"variant_key", "sku", "gtin", "mpn", "variant_title", "axes", "weight", "variant_media"})
-OFFER_FIELDS = frozenset({"price", "compare_at", "currency", "quantity", "availability", "location", "lead_time_days"})
+VARIANT_FIELDS = frozenset(
+    "variant_key sku gtin mpn variant_title axes option_value colour finish materials dimensions weight cartons carton_count "
+    "assembly_required freight_class discontinued rug variant_media dimension_unit weight_unit".split()
+)
+OFFER_FIELDS = frozenset(
+    "cost msrp map price sale_price compare_at currency quantity availability location lead_time_days incoming".split()
+)
 GIVEN_FIELDS = PRODUCT_FIELDS | VARIANT_FIELDS | OFFER_FIELDS
-"""What `Table.given` may name. A setting follows an @ (`weight@unit=g`); one axis alone is `axes.<Name>`."""
+"""What `Table.given` may name. A setting follows an @ (`weight@unit=g`); one axis alone is `axes.<Name>`. Parts of a field
+are `dimensions.width`, `cartons.0.weight`, `incoming.0.eta`, `compliance.country_of_origin`."""
 
 
 @dataclass(frozen=True, slots=True)

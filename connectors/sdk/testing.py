@@ -230,13 +230,18 @@ class ConnectorContract:
         return None
 
     def test_description(self) -> None:
-        """The description is whole and the example's settings are valid by its schemas."""
+        """The description is whole, each setting says what it is for, and the example's are valid by the schemas."""
         spec = self.spec
         assert spec.api == API
         assert re.fullmatch(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*", spec.name)
         assert spec.title.strip()
         assert KINDS >= spec.kinds != frozenset()
         assert STREAMS >= spec.streams != frozenset()
+        for schema in filter(None, (spec.config_schema, spec.credentials_schema)):
+            unexplained = [
+                name for name, setting in schema.get("properties", {}).items() if not setting.get("description")
+            ]
+            assert not unexplained, f"settings without a description: {unexplained}"
         jsonschema_rs.Draft202012Validator(dict(spec.config_schema)).validate(dict(self.example.config))
         if self.example.credentials is not None:
             assert spec.credentials_schema is not None

@@ -2,10 +2,11 @@
 
 from connectors.sdk.hooks import hookimpl
 from connectors.sdk.spec import ConnectorSpec
+from connectors.shopify.admin.connector import SPEC as ADMIN
 from connectors.shopify.connector import SPEC
 
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """The connector `shopify`."""
-    return [SPEC]
+    """The connectors `shopify`, for the public list, and `shopify-admin`."""
+    return [SPEC, ADMIN]

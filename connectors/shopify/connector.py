@@ -36,7 +36,7 @@ class ShopifyConnector:
         """One table of all pages. Raises BadData."""
         if path.stat().st_size == 0:
             raise BadData("the file is empty")
-        yield table(json_records.pages(path, "products", ctx.limits), ctx)
+        yield table(json_records.pages(path, "products", ctx.limits, ctx.report), ctx)
 
 
 def products_url(shop: str) -> str:
@@ -59,7 +59,9 @@ SPEC = ConnectorSpec(
     kinds=frozenset({"url"}),
     streams=frozenset({"catalogue"}),
     fetches=True,
-    config_schema=config_schema({"url": URL}, required=("url",)),
+    config_schema=config_schema(
+        {"url": {**URL, "description": "The shop's address, or that of one of its collections."}}, required=("url",)
+    ),
     open=ShopifyConnector,
     addresses=frozenset({"url"}),
     harmless=HARMLESS,

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from connectors.sdk.context import Context
 from connectors.sdk.credentials import with_query
 from connectors.sdk.errors import BadData, Refused
+from connectors.sdk.notes import note
 from connectors.sdk.pulling import Page, page
-from connectors.sdk.readers.json_stream import decoded
-from connectors.sdk.tables import Report
+from connectors.sdk.readers.outline import outline
 
 SIZE = 250
 FARTHEST = 25_000
@@ -18,6 +18,7 @@ FARTHEST = 25_000
 
 _HEADERS = {"Accept": "application/json"}
 _TOO_FAR = frozenset({400})
+_ID = frozenset({"id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class ProductPage:
 
 async def first_page(ctx: Context, address: str) -> ProductPage:
     """The first page; what the shop asks to wait for is left to the runner. Raises ConnectorError."""
-    return _read(await page(ctx, _numbered(address, 1), _HEADERS, patient=False))
+    return await _read(await page(ctx, _numbered(address, 1), _HEADERS, patient=False))
 
 
 async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[bytes]:
@@ -42,46 +43,42 @@ async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[
     current = first
     number = 1
     while current.ids:
-        yield _line(current.page.body)
+        yield current.page.line()
         number += 1
         if number * SIZE > FARTHEST:
-            ctx.report(Report("the shop shows no more than 25,000 products; those beyond are missing"))
+            yield note("the shop shows no more than 25,000 products; those beyond are missing")
             return
         answer = await page(ctx, _numbered(address, number), _HEADERS, patient=True, ends=_TOO_FAR)
         if answer.status in _TOO_FAR:
             return
-        following = _read(answer)
+        following = await _read(answer)
         if following.ids == current.ids:
             return
         current = following
     if number == 1:
-        yield _line(current.page.body)
+        yield current.page.line()
 
 
 def _numbered(address: str, number: int) -> str:
     return with_query(address, {"limit": str(SIZE), "page": str(number)})
 
 
-def _read(answer: Page) -> ProductPage:
+async def _read(answer: Page) -> ProductPage:
     """The products of an answer. Raises Refused for a password page or a challenge, BadData for anything else."""
     if urlsplit(answer.final_url).path.rstrip("/").endswith("/password"):
         raise Refused("The shop is closed behind a password.")
     if "html" in answer.media_type or answer.body.lstrip()[:1] == b"<":
         raise Refused("The shop answers with a web page instead of its products: it keeps automatic readers out.")
-    document = decoded(_text(answer.body))
+    _refuse_unreadable(answer.body)
+    document = await outline(answer.body, keep=_ID)
     products = document.get("products") if isinstance(document, dict) else None
     if not isinstance(products, list):
         raise BadData("The address answers with JSON that lists no products: it is no Shopify shop.")
     return ProductPage(answer, tuple(product.get("id") for product in products if isinstance(product, dict)))
 
 
-def _text(body: bytes) -> str:
+def _refuse_unreadable(body: bytes) -> None:
     try:
-        return body.decode("utf-8-sig")
+        body.decode("utf-8")
     except UnicodeDecodeError:
         raise BadData("The shop's answer is not UTF-8.") from None
-
-
-def _line(body: bytes) -> bytes:
-    """The document on one line: JSON has no line breaks inside its strings, so those there are stand between values."""
-    return body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"

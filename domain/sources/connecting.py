@@ -10,14 +10,20 @@ PUSH: Final = "push"
 """What a source of kind push names as its connector: the service itself takes its records."""
 
 _DEFAULTS: Final = {"api": "api", "url": "csv", "file": "csv", "mail": "csv", "push": PUSH}
+_BY_SETTING: Final = {
+    ("url", "shopify"): "shopify",
+    ("api", "shopify"): "shopify-admin",
+    ("api", "woocommerce"): "woocommerce",
+    ("api", "bigcommerce"): "bigcommerce",
+    ("url", "json_ld"): "json_ld",
+}
 _PUSH_SETTINGS: Final = frozenset({"currency", "decimal", "role", "warehouse", "price_code"})
 
 
 def default_connector(kind: str, config: Mapping[str, Any]) -> str:
-    """The connector of a source that names none: by its kind, and for pulled shops by their platform."""
-    if kind == "url" and config.get("platform") == "shopify":
-        return "shopify"
-    return _DEFAULTS[kind]
+    """The connector of a source that names none: by its kind, for shops by their platform, for web pages by their format."""
+    chosen = _BY_SETTING.get((kind, str(config.get("platform")))) or _BY_SETTING.get((kind, str(config.get("format"))))
+    return chosen or _DEFAULTS[kind]
 
 
 def refuse_push_settings(config: Mapping[str, Any]) -> None:

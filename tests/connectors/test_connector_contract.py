@@ -6,6 +6,10 @@ from connectors.api.connector import SPEC as API
 from connectors.csv.connector import SPEC as CSV
 from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer
 from connectors.shopify.connector import SPEC as SHOPIFY
+from tests.connectors.made_workbooks import ods, xls, xlsb
+from tests.connectors.test_json_ld import SOFA, page
+from tests.connectors.test_merchant import RSS, item
+from tests.connectors.test_x12 import PRICES, STOCK, interchange
 
 SHOP = "https://shop.example/products.json?limit=250&page="
 
@@ -72,3 +76,54 @@ class TestApi(ConnectorContract):
         },
         rows=2,
     )
+
+
+ADDRESS = "https://files.example/feed"
+SHEET = {"Stock": [["SKU", "Qty"], ["A-1", 3], ["A-2", 0]]}
+
+
+def file(content: bytes, rows: int, **config: str) -> Example:
+    """The connector for files over one file."""
+    return Example(spec=CSV, config={"url": ADDRESS, **config}, answers={ADDRESS: FakeAnswer(content)}, rows=rows)
+
+
+class TestMerchant(ConnectorContract):
+    """A Google Merchant feed."""
+
+    example = file(RSS.format(item() * 2).encode(), 2, format="google_merchant")
+
+
+class TestX12Prices(ConnectorContract):
+    """An X12 price catalogue."""
+
+    example = file(interchange(PRICES).encode(), 2)
+
+
+class TestX12Stock(ConnectorContract):
+    """X12 stock."""
+
+    example = file(interchange(STOCK).encode(), 6)
+
+
+class TestXls(ConnectorContract):
+    """An old workbook."""
+
+    example = file(xls(SHEET), 2)
+
+
+class TestXlsb(ConnectorContract):
+    """A binary workbook."""
+
+    example = file(xlsb(SHEET), 2)
+
+
+class TestOds(ConnectorContract):
+    """An OpenDocument spreadsheet."""
+
+    example = file(ods(SHEET), 2)
+
+
+class TestSavedPage(ConnectorContract):
+    """A web page with JSON-LD."""
+
+    example = file(page(SOFA).encode(), 1, format="json_ld")

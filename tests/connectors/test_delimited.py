@@ -176,7 +176,7 @@ def test_two_hundred_columns(reader: Any) -> None:
         (b"", "the file is empty"),
         (b"\xef\xbb\xbf \r\n\r\n", "the file is empty"),
         (b"%PDF-1.7 ...", "PDF"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "save it as .xlsx"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "damaged"),
         (b"\xd0\xcf\x11\xe0" + "EncryptedPackage".encode("utf-16-le"), "password"),
         (b"<!DOCTYPE html><html><body>Sign in", "web page"),
         (b"\n <html lang=en><head>", "web page"),
@@ -208,3 +208,19 @@ def _csv(rows: list[list[str]]) -> bytes:
     buffer = io.StringIO()
     csv.writer(buffer).writerows(rows)
     return buffer.getvalue().encode()
+
+
+def test_delimiters_inside_quoted_values_count_for_nothing(reader: Any) -> None:
+    many = ";".join(f"https://v.example/{at}.jpg" for at in range(300))
+    lines = ["SKU,Pictures,Qty", *[f'A-{at},"{many}",3' for at in range(5)], f'"A;9","a\n;{many}\n","1;2"']
+    headers, rows = reader.one("\n".join(lines).encode())
+    assert headers == ("SKU", "Pictures", "Qty")
+    assert [cells[0] for _, cells in rows] == [*[f"A-{at}" for at in range(5)], "A;9"]
+
+
+def test_lost_characters_are_told_where_they_stand(reader: Any) -> None:
+    content = "SKU,Title\nA-1,Stühle\nA-2,St\ufffdhle\n".encode() + b"A-3,St\xfchle\n"
+    _, rows = reader.one(content)
+    assert [cells[1] for _, cells in rows] == ["Stühle", "St\ufffdhle", "St\ufffdhle"]
+    places = [(report.line, report.column) for report in reader.context.reports if report.line]
+    assert places == [(3, "Title"), (4, "Title")]

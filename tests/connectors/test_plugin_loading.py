@@ -24,6 +24,8 @@ HOOK = "@hookimpl\ndef joinery_connectors():\n    return [spec(%r)]\n"
 Install = Callable[..., Entry]
 NUMBERS = count()
 
+SHIPPED = ["api", "bigcommerce", "csv", "json_ld", "shopify", "shopify-admin", "woocommerce"]
+
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
@@ -50,7 +52,7 @@ def loaded(*entries: Entry) -> tuple[Loaded, dict[str, PluginReport]]:
 
 def test_the_built_in_ones() -> None:
     result, reports = loaded()
-    assert sorted(result.connectors) == ["api", "csv", "shopify"]
+    assert sorted(result.connectors) == SHIPPED
     assert {report.state for name, report in reports.items() if name.startswith("connectors.")} == {"loaded"}
     assert result.connectors["csv"].distribution == "joinery"
     assert result.connectors["csv"].version == "9.9"
@@ -91,7 +93,7 @@ def test_broken_ones_stop_nothing(install: Install, source: str, reason: str) ->
     result, reports = loaded(bad, good)
     assert reports["bad-one"].state == "broken"
     assert re.search(reason, reports["bad-one"].reason or "")
-    assert sorted(result.connectors) == ["api", "csv", "good", "shopify"]
+    assert sorted(result.connectors) == sorted([*SHIPPED, "good"])
 
 
 def test_two_of_one_name(install: Install) -> None:
@@ -137,7 +139,8 @@ def test_ranges(version: str, wanted: str, inside: bool) -> None:
 
 def test_the_list_in_the_repository() -> None:
     listed = read(Path(__file__).parents[2] / "plugins.toml")
-    assert [entry.module for entry in listed.entries] == ["connectors.csv", "connectors.shopify", "connectors.api"]
+    modules = ["csv", "shopify", "api", "woocommerce", "bigcommerce", "json_ld"]
+    assert [entry.module for entry in listed.entries] == [f"connectors.{name}" for name in modules]
     assert read(Path("/nowhere/plugins.toml")) is BUILT_IN
 
 

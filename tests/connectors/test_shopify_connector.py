@@ -51,9 +51,11 @@ def test_a_shop_that_knows_no_pages() -> None:
 
 def test_the_farthest_page() -> None:
     context = shop({str(number): page(number) for number in range(1, 102)})
-    assert len(fetched(SPEC, context).splitlines()) == 100
+    snapshot = fetched(SPEC, context)
     assert len(context.http.asked) == 100
-    assert "25,000" in context.reports[0].detail
+    ((_, rows),) = read(SPEC, context, snapshot)
+    assert len(rows) == 100
+    assert ["25,000" in report.detail for report in context.reports] == [True], "told whenever the snapshot is read"
 
 
 def test_waiting_in_the_middle_of_a_walk() -> None:

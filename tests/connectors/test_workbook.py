@@ -198,7 +198,7 @@ def test_many_parts(reader: Any) -> None:
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (["stock.csv"], "zip archive"),
+        (["stock.csv", "more.csv"], "zip archive"),
         (["mimetype", "content.xml"], "OpenDocument"),
         (["[Content_Types].xml", "word/document.xml"], "without a worksheet"),
         (["[Content_Types].xml", "xl/workbook.xml"], "damaged"),

@@ -68,7 +68,7 @@ async def test_rows_too_short_and_too_long(desk: Bench) -> None:
         (b'SKU,Title\nA1,"never closed\n' + b"x,y\n" * 3, "not closed"),
         (b"%PDF-1.7 whatever", "PDF"),
         (b"\x89PNG\r\n\x1a\n", "picture"),
-        (b"\xd0\xcf\x11\xe0" + b"\0" * 600, "old Excel"),
+        (b"\xd0\xcf\x11\xe0" + b"\0" * 600, "damaged"),
         (b"<!doctype html><html><body>Sign in</body></html>", "web page"),
         (b"PK\x03\x04 no archive at all", "damaged"),
         (b'{"products": [{"sku": "A1"', "JSON"),

@@ -11,7 +11,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.connectors.made_workbooks import ods, xls, xlsb
+from tests.connectors.test_bigcommerce import SOFA as BIG
 from tests.connectors.test_hostile_workbooks import packed, sheet, workbook
+from tests.connectors.test_merchant import RSS, item
+from tests.connectors.test_json_ld import SOFA, page
+from tests.connectors.test_shopify_admin import LEVELS, LINES
+from tests.connectors.test_woocommerce import GREY
+from tests.connectors.test_woocommerce import SOFA as WOO
+from tests.connectors.test_x12 import PRICES, STOCK, interchange
 
 HEADERS = ("Handle", "SKU", "Title", "Size", "Price", "Qty NJ", "Category", "Image 1", "Package(s)", "ETA")
 ROWS = (
@@ -82,6 +90,7 @@ def parts_of(archive: bytes) -> list[tuple[str, bytes]]:
 
 
 WORKBOOKS = (workbook(_SHEET), workbook(_SHARING, sharedStrings=_SHARED))
+MERCHANT = RSS.format(item() * 3)
 OPEN_DOCUMENT = packed({"mimetype": "application/vnd.oasis.opendocument.spreadsheet", "content.xml": "<a/>"})
 SEEDS: dict[str, tuple[bytes, ...]] = {
     "csv": (_delimited(","), _delimited(";"), _delimited(",").decode().encode("utf-16")),
@@ -91,12 +100,32 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "shop": (json.dumps(SHOP).encode(), b"\n".join([json.dumps(SHOP).encode()] * 2)),
     "xml": (_xml(),),
     "xlsx": WORKBOOKS,
-    "ods": (OPEN_DOCUMENT,),
+    "ods": (OPEN_DOCUMENT, ods({"A": [HEADERS, *ROWS]})),
+    "xls": (xls({"A": [HEADERS, *ROWS], "B": [HEADERS, *ROWS]}),),
+    "xlsb": (xlsb({"A": [HEADERS, *ROWS]}),),
+    "merchant": (MERCHANT.encode(),),
+    "x12": (interchange(PRICES).encode(), interchange(STOCK, end="\n").encode()),
+    "html": (page(SOFA).encode(), page(SOFA, {"@graph": [SOFA, {**SOFA, "hasVariant": [SOFA]}]}).encode()),
+    "site": (
+        b"".join(json.dumps({"url": "https://a.example/1", "html": page(SOFA)}).encode() + b"\n" for _ in range(2)),
+    ),
+    "admin": tuple(
+        b"".join(json.dumps(line).encode() + b"\n" for line in [{"joinery_shop": {"stream": stream}}, *lines])
+        for stream, lines in (("catalogue", LINES), ("stock", LEVELS))
+    ),
+    "woo": (
+        b"".join(
+            json.dumps({"kind": kind, "page": [item]}).encode() + b"\n"
+            for kind, item in (("products", WOO), ("variations", GREY))
+        ),
+    ),
+    "big": (json.dumps({"kind": "products", "page": {"data": [BIG]}}).encode(),),
     "zip": (packed({"feed.csv": _delimited(",")}),),
     "gzip": (gzip.compress(_delimited(",")),),
 }
 TOKENS: dict[str, tuple[bytes, ...]] = {
     "text": (
+        b"~", b"*", b">", b"ISA*", b"GS*", b"ST*846*1~", b"SE*1*1~", b"LIN**VN*A~", b"QTY*33*1~", b"SDQ*EA*92*A*1~", b"N1*WH*A~", b"PID*F*08***A~",
         b'"', b'""', b",", b";", b"\t", b"|", b"\n", b"\r", b"\r\n", b"\0", b"\xef\xbb\xbf", b"\xff\xfe", b"\xff", b"\xed\xa0\x80",
         b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xe2\x80\xa8", b"\x85", b"\x1a", b"'", b"\\", b"=cmd|' /C calc'!A0", b" ", b"\xc2\xa0",
         b"9" * 400, b"1e999999", b"1e-999999", b"NaN", b"Infinity", b"-0", b"0x1F", b"1/0", b"0/0 in", b"1 0/0", "½⅓".encode(), "٣".encode(),
@@ -122,7 +151,16 @@ TOKENS: dict[str, tuple[bytes, ...]] = {
         b"\x01\0", b"\x63\0", b"\x0c\0", b"\x0e\0", b"\x5d\0", struct.pack("<H", 0x0800), b"workbook.xml", b"mimetype", b"\x1f\x8b\x08",
     ),
 }  # fmt: skip
-_FAMILY = {"csv": "text", "tsv": "text", "json": "json", "jsonl": "json", "shop": "json", "xml": "xml"}
+_FAMILY = {
+    **dict.fromkeys(("x12", "html"), "text"),
+    **dict.fromkeys(("site", "admin", "woo", "big"), "json"),
+    "csv": "text",
+    "tsv": "text",
+    "json": "json",
+    "jsonl": "json",
+    "shop": "json",
+    "xml": "xml",
+}
 FORMATS = tuple(SEEDS)
 MOST = 400_000
 """Bytes of a mutated file."""
@@ -200,7 +238,7 @@ def _with_parts(archive: bytes, changed: Sequence[tuple[int, list[Change]]]) -> 
 def broken(format: str) -> st.SearchStrategy[Broken]:
     """Files of that format with up to five things wrong."""
     seeds = st.sampled_from(SEEDS[format])
-    if format not in ("xlsx", "ods", "zip"):
+    if format not in ("xlsx", "ods", "zip", "xlsb"):
         family = _FAMILY.get(format, "zip")
         return st.builds(Broken, st.just(format), seeds, st.just(()), _changes(family))
     inside = st.lists(st.tuples(st.integers(0, 9), _changes("xml")), min_size=1, max_size=3)

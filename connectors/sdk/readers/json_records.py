@@ -1,14 +1,17 @@
 """Finds the records in JSON: in one document, in lines, or in lines that are pages of an API."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
 from connectors.sdk.context import Limits
 from connectors.sdk.errors import BadData
+from connectors.sdk.notes import noted
 from connectors.sdk.readers.json_stream import JsonStream, decoded
+from connectors.sdk.tables import Report
 
+Tell = Callable[[Report], None]
 Record = tuple[int, dict[str, Any]]
 """The record's number (or line) from 1, and the record."""
 
@@ -18,6 +21,12 @@ _USUAL = (
 )  # fmt: skip
 _NEVER = frozenset({"errors", "error", "warnings", "messages", "links", "_links", "meta", "paging", "pagination"})
 _DEPTH = 3
+_WRAPPING = 4096
+"""Characters that a connector may write around a page on its line."""
+
+
+def _nobody(_: Report) -> None:
+    """Where nobody asks for notes."""
 
 
 def document(path: Path, records_path: str | None, limits: Limits) -> Iterator[Record]:
@@ -38,19 +47,19 @@ def document(path: Path, records_path: str | None, limits: Limits) -> Iterator[R
         yield from _numbered(found)
 
 
-def lines(path: Path, records_path: str | None, limits: Limits) -> Iterator[Record]:
-    """The records of a file with one JSON document a line, numbered by line. Raises BadData."""
-    for number, value in _lines(path, limits):
+def lines(path: Path, records_path: str | None, limits: Limits, tell: Tell = _nobody) -> Iterator[Record]:
+    """The records of a file with one JSON document a line, numbered by line; notes in it are told. Raises BadData."""
+    for number, value in _lines(path, limits, tell):
         for record in picked(value, records_path) if records_path else [value]:
             if isinstance(record, dict):
                 yield number, record
 
 
-def pages(path: Path, records_path: str | None, limits: Limits) -> Iterator[Record]:
-    """The records of a file with one page of an API a line, numbered from 1 across pages. Raises BadData."""
+def pages(path: Path, records_path: str | None, limits: Limits, tell: Tell = _nobody) -> Iterator[Record]:
+    """The records of a file with one page of an API a line, numbered from 1 across pages; notes are told. Raises BadData."""
     found = records_path
     number = 0
-    for _, page in _lines(path, limits):
+    for _, page in _lines(path, limits, tell):
         if found is None:
             found = where(page)
         for record in picked(page, found):
@@ -101,15 +110,19 @@ def picked(page: Any, path: str | None) -> list[Any]:
     return [value] if isinstance(value, dict) else []
 
 
-def _lines(path: Path, limits: Limits) -> Iterator[tuple[int, Any]]:
+def _lines(path: Path, limits: Limits, tell: Tell) -> Iterator[tuple[int, Any]]:
     with _open(path) as file:
         number = 0
-        while line := file.readline(limits.page_bytes + 1):
+        while line := file.readline(limits.page_bytes + _WRAPPING + 1):
             number += 1
-            if len(line) > limits.page_bytes:
+            if len(line) > limits.page_bytes + _WRAPPING:
                 raise BadData(f"line {number} is larger than {limits.page_bytes // (1024 * 1024)} MiB")
             if line.strip("\ufeff \t\r\n"):
-                yield number, _line(number, line.lstrip("\ufeff"))
+                value = _line(number, line.lstrip("\ufeff"))
+                if (detail := noted(value)) is None:
+                    yield number, value
+                else:
+                    tell(Report(detail))
 
 
 def _line(number: int, line: str) -> Any:

@@ -1,6 +1,6 @@
 """Turns nested records into a table: dotted columns, one row a variant, headers by a bounded first look."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -19,14 +19,16 @@ _VARIANTS = "variants"
 Record = tuple[int, dict[str, Any]]
 
 
-def table_of(records: Iterator[Record], ctx: Context, *, variants_path: str | None = None) -> Table:
+def table_of(
+    records: Iterator[Record], ctx: Context, *, variants_path: str | None = None, always: Iterable[str] = ()
+) -> Table:
     """One table of the records. Raises BadData when there are none.
 
     Objects in a record become dotted columns (`brand.name`), arrays of plain values stay lists, arrays of objects stay
     as they are. The array of objects at `variants_path` (None: `variants`, when a record has one) gives a row for each
     of its elements (the first 5,000, and fewer where the record's own columns are long), the record's own columns
     repeated. Headers are those of the first 200 records (or fewer, when they are large), in order of appearance; what
-    comes later is reported once for each name and left out.
+    comes later is reported once for each name and left out. `always` are headers to have in any case, ahead of them.
     """
     look = list(_first(records))
     if not look:
@@ -34,7 +36,7 @@ def table_of(records: Iterator[Record], ctx: Context, *, variants_path: str | No
     path = (variants_path or _VARIANTS).split(".")
     if variants_path is None and not any(_variants(record, path) for _, record in look):
         path = []
-    headers: dict[str, None] = {}
+    headers: dict[str, None] = dict.fromkeys(always)
     for _, record in look:
         for row in flat_rows(record, path):
             headers.update(dict.fromkeys(row))

@@ -48,8 +48,8 @@ def joinery_connectors() -> list[ConnectorSpec]:
         kinds=frozenset({"api"}),
         streams=frozenset({"catalogue", "stock"}),
         fetches=True,
-        config_schema=_form(account={"type": "string", "minLength": 1}),
-        credentials_schema=_form(token={"type": "string", "minLength": 8}),
+        config_schema=_form(account={"type": "string", "minLength": 1, "description": "Your account at Acme."}),
+        credentials_schema=_form(token={"type": "string", "minLength": 8, "description": "Your token at Acme."}),
         open=Acme,
     )
     return [spec]

@@ -1,0 +1,11 @@
+"""Shops on BigCommerce, read by its catalogue API (V3)."""
+
+from connectors.bigcommerce.connector import SPEC
+from connectors.sdk.hooks import hookimpl
+from connectors.sdk.spec import ConnectorSpec
+
+
+@hookimpl
+def joinery_connectors() -> list[ConnectorSpec]:
+    """The connector `bigcommerce`."""
+    return [SPEC]

@@ -1,0 +1,1 @@
+"""A shop's Admin API (GraphQL): what its public list does not show, and stock by location."""

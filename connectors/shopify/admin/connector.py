@@ -1,0 +1,107 @@
+"""The connector for a shop's Admin API: one bulk operation a run, its file streamed as it is."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from connectors.sdk.answers import check
+from connectors.sdk.context import Context
+from connectors.sdk.errors import BadData
+from connectors.sdk.settings import HARMLESS, URL, config_schema
+from connectors.sdk.spec import ConnectorSpec, Fetched
+from connectors.sdk.tables import Table
+from connectors.shopify.admin import queries
+from connectors.shopify.admin.bulk import begin, finished
+from connectors.shopify.admin.graphql import VERSION, base_url, version_of
+from connectors.shopify.admin.rows import SHOP, tables
+
+_TYPE = "application/jsonl"
+
+
+class ShopifyAdminConnector:
+    """Reads products, or stock by location, with an access token of an app installed in the shop."""
+
+    @asynccontextmanager
+    async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
+        """The file of the stream's bulk operation after a line with the shop's currency. Raises ConnectorError."""
+        stock = ctx.stream == "stock"
+        currency, operation = await begin(ctx, queries.STOCK if stock else queries.CATALOGUE)
+        written = await finished(ctx, operation)
+        shop = {"currency": str(currency or "").lower() or None, "stream": ctx.stream, "objects": written.objects}
+        head = json.dumps({SHOP: shop}).encode() + b"\n"
+        if written.url is None:
+            yield _fetched(ctx, _after(head, None))
+            return
+        # The file lies elsewhere, at an address that is signed by itself; the token goes to the shop alone.
+        async with ctx.http.get(written.url, headers={"Accept": _TYPE}) as response:
+            check(response, ctx)
+            yield _fetched(ctx, _after(head, response.chunks))
+
+    def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
+        """One table of the file. Raises BadData."""
+        return tables(ctx, path)
+
+
+def _fetched(ctx: Context, chunks: AsyncIterator[bytes]) -> Fetched:
+    return Fetched(
+        status=200,
+        chunks=chunks,
+        final_url=base_url(ctx),
+        content_type=_TYPE,
+        filename=f"{ctx.stream}.jsonl",
+        served_by=f"admin/{version_of(ctx)}",
+    )
+
+
+async def _after(head: bytes, chunks: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
+    yield head
+    if chunks is None:
+        return
+    begun = False
+    async for chunk in chunks:
+        if not begun and chunk.lstrip()[:1] == b"<":
+            raise BadData("The shop's file is a web page.")
+        begun = True
+        yield chunk
+
+
+SPEC = ConnectorSpec(
+    name="shopify-admin",
+    title="Shopify Admin API",
+    kinds=frozenset({"api"}),
+    streams=frozenset({"catalogue", "stock"}),
+    fetches=True,
+    config_schema=config_schema(
+        {
+            "url": {**URL, "description": "The shop's address; by default that of the shop the credentials name."},
+            "api_version": {
+                "type": "string",
+                "pattern": "^20(2[6-9]|[3-9][0-9])-(01|04|07|10)$",
+                "default": VERSION,
+                "description": "Which quarterly version of the Admin API is asked.",
+            },
+        }
+    ),
+    credentials_schema={
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "shop": {
+                "type": "string",
+                "pattern": "^[a-z0-9][a-z0-9-]{0,99}[.]myshopify[.]com$",
+                "description": "The shop's own domain, such as acme.myshopify.com.",
+            },
+            "access_token": {
+                "type": "string",
+                "pattern": "^[!-~]{8,500}$",
+                "description": "An Admin API access token with read_products, read_inventory and read_locations.",
+            },
+        },
+        "required": ["shop", "access_token"],
+        "additionalProperties": False,
+    },
+    open=ShopifyAdminConnector,
+    addresses=frozenset({"url"}),
+    harmless=HARMLESS | {"api_version"},
+)

@@ -1,0 +1,54 @@
+"""What is asked of a shop's Admin API, for versions from 2026-01 on."""
+
+CATALOGUE = """{
+  products(query: "status:active") {
+    edges { node {
+      id title descriptionHtml vendor productType tags
+      category { fullName }
+      media { edges { node {
+        id alt mediaContentType
+        ... on MediaImage { image { url } }
+      } } }
+      variants { edges { node {
+        id title sku barcode price compareAtPrice availableForSale position
+        selectedOptions { name value }
+        image { url altText }
+        inventoryItem { unitCost { amount currencyCode } countryCodeOfOrigin measurement { weight { value unit } } }
+      } } }
+    } }
+  }
+}"""
+"""Active products with their pictures and variants: three connections, two levels deep, as a bulk query may have."""
+
+STOCK = """{
+  inventoryItems {
+    edges { node {
+      id sku tracked
+      variant { id availableForSale product { id } }
+      inventoryLevels { edges { node {
+        id
+        location { id name }
+        quantities(names: ["available", "incoming"]) { name quantity }
+      } } }
+    } }
+  }
+}"""
+
+RUN = """mutation ($query: String!) {
+  bulkOperationRunQuery(query: $query, groupObjects: false) {
+    bulkOperation { id status }
+    userErrors { field message code }
+  }
+}"""
+
+RECENT = """{
+  shop { currencyCode }
+  bulkOperations(first: 10, sortKey: CREATED_AT, reverse: true) {
+    nodes { id status type query createdAt completedAt }
+  }
+}"""
+"""The shop's currency, and its latest bulk operations: one that a run before began need not begin again."""
+
+STATE = """query ($id: ID!) {
+  bulkOperation(id: $id) { id status errorCode objectCount url partialDataUrl }
+}"""

@@ -1,0 +1,358 @@
+"""Web pages: robots.txt, sitemaps of any make, products in JSON-LD as shops really write them."""
+
+import gzip
+import itertools
+import json
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from connectors.json_ld.connector import SPEC
+from connectors.sdk import BadData, Limits, Refused, RetryLater, Unreachable
+from connectors.sdk.readers.json_ld import blocks, parsed
+from connectors.sdk.robots import parsed as robots_of
+from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeContext, FakeHttp, fetched, read
+from domain.ingestion.columns.plan import compile_plan
+from domain.ingestion.mapping.proposal import from_given
+from domain.ingestion.model import FeedSettings, Group
+from domain.ingestion.normalise import normalise
+
+SITE = "https://shop.example"
+SOFA: dict[str, Any] = {
+    "@context": "https://schema.org", "@type": "Product", "name": "Sofa Ada", "sku": "A-1", "gtin13": "4006381333931", "mpn": "M-1",
+    "brand": {"@type": "Brand", "name": "Lindgren"}, "image": ["https://cdn.example/1.jpg", {"@type": "ImageObject", "url": "https://cdn.example/2.jpg"}],
+    "description": "Oak and wool.", "category": "Furniture > Sofas", "color": "Grey", "material": ["Oak", "Wool"],
+    "weight": {"@type": "QuantitativeValue", "value": 41.5, "unitCode": "KGM"}, "width": "80 in", "height": {"value": "30", "unitText": "inches"},
+    "offers": {"@type": "Offer", "price": "499.00", "priceCurrency": "EUR", "availability": "https://schema.org/InStock",
+               "priceSpecification": {"priceType": "https://schema.org/ListPrice", "price": 599}},
+}  # fmt: skip
+
+
+def page(*documents: Any, head: str = "") -> str:
+    """A page with these documents, each in a script of its own."""
+    scripts = "".join(
+        f'<script type="application/ld+json">{one if isinstance(one, str) else json.dumps(one)}</script>'
+        for one in documents
+    )
+    return f"<!DOCTYPE html><html><head>{head}{scripts}</head><body><p>Sofa</p></body></html>"
+
+
+def rows(reader: Any, *documents: Any) -> list[dict[str, Any]]:
+    """The rows of one page's products, without blanks."""
+    ((table, found),) = reader(page(*documents).encode(), format="json_ld")
+    return [
+        {header: cell for header, cell in zip(table.headers, cells, strict=True) if cell is not None}
+        for _, cells in found
+    ]
+
+
+def test_a_product(reader: Any) -> None:
+    assert rows(reader, SOFA) == [{
+        "identifier": "A-1", "sku": "A-1", "gtin": "4006381333931", "mpn": "M-1", "name": "Sofa Ada", "brand": "Lindgren",
+        "description": "Oak and wool.", "category": "Furniture > Sofas", "image": ["https://cdn.example/1.jpg", "https://cdn.example/2.jpg"],
+        "color": "Grey", "material": "Oak/Wool", "weight": "41.5 kg", "width": "80 in", "height": "30 inches", "priceCurrency": "EUR",
+        "price": "499.00", "list price": "599", "availability": "https://schema.org/InStock",
+    }]  # fmt: skip
+
+
+def test_to_a_statement(reader: Any) -> None:
+    ((table, found),) = reader(page(SOFA).encode(), format="json_ld")
+    plan = compile_plan(from_given(table.headers, table.given), FeedSettings())
+    key, group = next(itertools.groupby(found, key=lambda row: plan.product_key(row[1])))
+    statement, problems = normalise(Group(str(key), list(group)), plan)
+    assert not problems
+    (variant,) = statement.variants
+    assert variant.offers[0].data["price"] == 49900 and variant.offers[0].data["availability"] == "in_stock"
+    assert statement.data["category_path"] == ["Furniture", "Sofas"]
+    assert variant.data["weight"]["given"]["unit"] == "kg"
+
+
+def test_a_group_with_variants(reader: Any) -> None:
+    group = {
+        "@type": "ProductGroup", "productGroupID": "G-1", "name": "Sofa Ada", "brand": "Lindgren", "image": "https://cdn.example/1.jpg",
+        "hasVariant": [
+            {"@type": "Product", "sku": f"A-{at}", "name": f"Sofa Ada {colour}", "color": colour, "image": f"https://cdn.example/{colour}.jpg",
+             "offers": {"price": 499 + at, "priceCurrency": "EUR", "availability": "OutOfStock"}}
+            for at, colour in enumerate(("grey", "blue"))
+        ],
+    }  # fmt: skip
+    found = rows(reader, {"@context": "https://schema.org", "@graph": [{"@type": "WebSite"}, group]})
+    assert [(row["productGroupID"], row["name"], row["sku"], row["color"], row["price"]) for row in found] == [
+        ("G-1", "Sofa Ada", "A-0", "grey", "499"), ("G-1", "Sofa Ada", "A-1", "blue", "500"),
+    ]  # fmt: skip
+    assert found[0]["variant image"] == ["https://cdn.example/grey.jpg"]
+
+
+def test_offers_that_are_variants(reader: Any) -> None:
+    offers = [{"@type": "Offer", "sku": f"A-{at}", "price": 10 + at, "priceCurrency": "USD"} for at in range(2)]
+    found = rows(
+        reader,
+        {
+            "@type": "Product",
+            "productID": "77",
+            "name": "Stool",
+            "offers": {"@type": "AggregateOffer", "offers": offers},
+        },
+    )
+    assert [(row["productGroupID"], row["sku"], row["price"]) for row in found] == [
+        ("77", "A-0", "10"),
+        ("77", "A-1", "11"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says", "absent"),
+    [
+        ({"offers": {"@type": "AggregateOffer", "lowPrice": 10, "highPrice": 20, "priceCurrency": "EUR"}}, "span of prices", "price"),
+        ({"offers": [{"price": 10, "priceCurrency": "EUR"}, {"price": 11, "priceCurrency": "EUR"}]}, "differ in price", "price"),
+        ({"weight": "Weight capacity 250 lbs"}, "carries", "weight"),
+        ({"weight": {"value": 250, "unitCode": "LBR", "name": "Maximum load"}}, "carries", "weight"),
+        ({"weight": "250 lb", "description": "Weight capacity: 250 lbs. Seats two."}, "named a capacity", "weight"),
+        ({"weight": "250 lb", "additionalProperty": [{"name": "Weight Capacity (lb.)", "value": "250"}]}, "named a capacity", "weight"),
+        ({"weight": {"value": 41, "unitCode": "XYZ"}}, "no unit", "weight"),
+        ({"weight": 41}, "no unit", "weight"),
+    ],
+)  # fmt: skip
+def test_told_instead_of_guessed(reader: Any, changes: dict[str, Any], says: str, absent: str) -> None:
+    (row,) = rows(reader, {**SOFA, **changes})
+    assert absent not in row
+    assert any(says in report.detail for report in reader.context.reports), reader.context.reports
+
+
+def test_an_aggregate_of_one_price(reader: Any) -> None:
+    (row,) = rows(
+        reader,
+        {
+            **SOFA,
+            "offers": {"@type": "AggregateOffer", "lowPrice": "10.00", "highPrice": "10.00", "priceCurrency": "EUR"},
+        },
+    )
+    assert row["price"] == "10.00"
+
+
+def test_a_weight_beside_another_capacity(reader: Any) -> None:
+    (row,) = rows(reader, {**SOFA, "weight": "41 lb", "description": "Weight capacity 250 lbs."})
+    assert row["weight"] == "41 lb"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "//<![CDATA[\n{}\n//]]>", "<!--\n{}\n-->", "\ufeff {} ;", "/* <![CDATA[ */ {} /* ]]> */",
+    ],
+)  # fmt: skip
+def test_scripts_as_old_pages_write_them(reader: Any, block: str) -> None:
+    assert len(rows(reader, block.replace("{}", json.dumps(SOFA)))) == 1
+
+
+def test_line_breaks_inside_texts(reader: Any) -> None:
+    (row,) = rows(reader, json.dumps(SOFA).replace("Oak and wool.", "Oak\nand\twool."))
+    assert row["description"] == "Oak\nand\twool."
+
+
+def test_malformed_blocks_are_told_and_passed_over(reader: Any) -> None:
+    assert len(rows(reader, '{"@type": "Product", "name": }', SOFA, "")) == 1
+    assert ["block 1" in report.detail for report in reader.context.reports] == [True, False]
+
+
+def test_what_is_commented_out_or_quoted_is_none(reader: Any) -> None:
+    other = json.dumps({**SOFA, "sku": "OLD"})
+    quoted = f"<script>var a = '<script type=\"application/ld+json\">{other}<\\/script>';</script>"
+    head = f'<!-- <script type="application/ld+json">{other}</script> --><!-->{quoted}'
+    ((table, found),) = reader(
+        page(SOFA, head=head).replace("<script type", "<SCRIPT async TYPE").encode(), format="json_ld"
+    )
+    assert [cells[table.headers.index("sku")] for _, cells in found] == ["A-1"]
+
+
+def test_no_product_at_all(reader: Any) -> None:
+    with pytest.raises(BadData, match="no page holds a product"):
+        rows(reader, {"@type": "Organization", "name": "Lindgren"})
+
+
+def test_json_ld_by_itself(reader: Any) -> None:
+    ((table, found),) = reader(
+        json.dumps({"@graph": [SOFA, {**SOFA, "sku": "A-2", "offers": []}]}).encode(), format="json_ld"
+    )
+    assert [cells[table.headers.index("sku")] for _, cells in found] == ["A-1", "A-2"]
+
+
+def test_pages_that_are_hard_to_parse(reader: Any) -> None:
+    deep = "<div>" * 1_000_000
+    assert len(rows(reader, SOFA)) == 1
+    ((_, found),) = reader((deep + page(SOFA)).replace("<div>", "<html><div>", 1).encode(), format="json_ld")
+    assert len(found) == 1
+    for odd in (
+        "<script type='application/ld+json'>",
+        "<!--",
+        "<!-- <script>",
+        "</script",
+        "<script ",
+        "<script></script>",
+        "<ScRiPt type=ld+json>",
+    ):
+        list(blocks(odd * 100_000))
+    chance, whole = random.Random(2), page(SOFA).encode()
+    for _ in range(300):
+        at = chance.randrange(len(whole))
+        damaged = (
+            whole[:at]
+            + bytes(chance.choices(b"<>\"'{}[]\\/!-", k=chance.randrange(4)))
+            + whole[at + chance.randrange(30) :]
+        )
+        try:
+            reader(damaged, format="json_ld")
+        except BadData as error:
+            assert str(error)
+
+
+@pytest.mark.parametrize("text", ['"' + "\\" * 100_000, "<!--" * 50_000, '{"a": "' + "\n" * 200_000, "[" * 100_000])
+def test_hostile_blocks(text: str) -> None:
+    with pytest.raises(BadData):
+        parsed(text)
+
+
+ROBOTS = b"""
+User-agent: *
+Disallow: /
+User-agent: other
+User-agent: Joinery/9
+Disallow: /cart
+Disallow: /*?sort=
+Disallow: /private$
+Allow: /cart/open
+Crawl-delay: 2
+Sitemap: https://shop.example/maps/index.xml
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("/", True), ("/cart", False), ("/cart/7", False), ("/cart/open/7", True), ("/p?sort=a", False), ("/p?page=2", True),
+     ("/private", False), ("/private/x", True), ("/%63art", True)],
+)  # fmt: skip
+def test_robots(path: str, allowed: bool) -> None:
+    rules = robots_of(ROBOTS)
+    assert rules.allows(f"{SITE}{path}") is allowed
+    assert rules.delay == 2 and rules.sitemaps == (f"{SITE}/maps/index.xml",)
+    assert not robots_of(b"User-agent: *\nDisallow: /").allows(SITE)
+    assert robots_of(b"\xff\xfe garbage \0").allows(SITE)
+
+
+def index(*addresses: str) -> bytes:
+    """A sitemap index."""
+    inner = "".join(f"<sitemap><loc>{address}</loc></sitemap>" for address in addresses)
+    return f'<?xml version="1.0"?><sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{inner}</sitemapindex>'.encode()
+
+
+def urls(*addresses: str) -> bytes:
+    """A sitemap."""
+    inner = "".join(f"<url><loc> {address} </loc><priority>1</priority></url>" for address in addresses)
+    return f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{inner}</urlset>'.encode()
+
+
+def html(text: str) -> FakeAnswer:
+    """A page's answer."""
+    return FakeAnswer(text.encode(), content_type="text/html")
+
+
+def site(more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A site with an index of two sitemaps, one packed; a product each on two of its pages."""
+    return {
+        f"{SITE}/robots.txt": FakeAnswer(ROBOTS, content_type="text/plain"),
+        f"{SITE}/maps/index.xml": FakeAnswer(index(f"{SITE}/maps/a.xml", f"{SITE}/maps/b.xml.gz", "https://other.example/c.xml")),
+        f"{SITE}/maps/a.xml": FakeAnswer(urls(f"{SITE}/p/1", f"{SITE}/cart", f"{SITE}/about", "https://other.example/p/9", f"{SITE}/p/1")),
+        f"{SITE}/maps/b.xml.gz": FakeAnswer(gzip.compress(urls(f"{SITE}/p/2", f"{SITE}/p/gone"))),
+        f"{SITE}/p/1": html(page(SOFA)),
+        f"{SITE}/p/2": html(page({**SOFA, "sku": "A-2"})),
+        f"{SITE}/about": html("<html>about us</html>"),
+        **(more or {}),
+    }  # fmt: skip
+
+
+def crawl(answers: Mapping[str, Any], **config: Any) -> FakeContext:
+    """A context whose site gives these answers."""
+    return FakeContext(config={"url": SITE, "pages": "site", **config}, http=FakeHttp(answers))
+
+
+def test_a_site() -> None:
+    context = crawl(site())
+    snapshot = fetched(SPEC, context)
+    ((table, found),) = read(SPEC, context, snapshot)
+    assert [cells[table.headers.index("sku")] for _, cells in found] == ["A-1", "A-2"]
+    asked = [request.url.removeprefix(SITE) for request in context.http.asked]
+    assert asked == [
+        "/robots.txt",
+        "/maps/index.xml",
+        "/maps/a.xml",
+        "/maps/b.xml.gz",
+        "/p/1",
+        "/about",
+        "/p/2",
+        "/p/gone",
+    ]
+    assert context.slept == 2 * 6, "as long between pages as robots.txt asks"
+    told = " ".join(report.detail for report in context.reports)
+    assert "1 pages that robots.txt" in told and "1 pages that the sitemap lists are gone" in told
+
+
+def test_bounds() -> None:
+    context = crawl(site(), max_pages=1, include="/p/")
+    ((_, found),) = read(SPEC, context, fetched(SPEC, context))
+    assert len(found) == 1
+    assert any("2 further pages" in report.detail for report in context.reports)
+    small = crawl(site())
+    small.limits = Limits(snapshot_bytes=4 * 1024 * 1024 + 10)
+    assert b"joinery_note" in fetched(SPEC, small)
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "says"),
+    [
+        ({f"{SITE}/robots.txt": FakeAnswer(status=500)}, Unreachable, "robots.txt"),
+        ({f"{SITE}/robots.txt": FakeAnswer(b"User-agent: *\nDisallow: /\nSitemap: https://shop.example/maps/index.xml")}, BadData, "no page"),
+        ({f"{SITE}/robots.txt": FakeAnswer(b"User-agent: *\nCrawl-delay: 600")}, Refused, "600 seconds"),
+        ({f"{SITE}/robots.txt": FakeAnswer(status=404)}, BadData, "no sitemap"),
+        ({f"{SITE}/maps/index.xml": FakeAnswer(b"<!DOCTYPE a [<!ENTITY x 'xx'>]><urlset/>")}, BadData, "document type"),
+        ({f"{SITE}/maps/index.xml": FakeAnswer(b"<urlset><url><loc>x")}, BadData, "no valid XML"),
+        ({f"{SITE}/maps/a.xml": FakeAnswer(gzip.compress(b"x")[:-3])}, BadData, "cut off"),
+        ({f"{SITE}/maps/a.xml": FakeAnswer(b"hello")}, BadData, "no sitemap"),
+        ({f"{SITE}/p/2": FakeAnswer(status=500)}, Unreachable, "500"),
+        ({f"{SITE}/p/2": FakeAnswer(status=403)}, Unreachable, "mislead"),
+        ({f"{SITE}/p/2": FakeAnswer(status=429, headers={"Retry-After": "999"})}, RetryLater, "limits"),
+    ],
+)  # fmt: skip
+def test_what_ends_a_run(more: dict[str, Any], kind: type[Exception], says: str) -> None:
+    with pytest.raises(kind, match=says):
+        fetched(SPEC, crawl(site(more)))
+
+
+def test_a_sitemap_that_unpacks_without_end() -> None:
+    bomb = gzip.compress(b"<urlset>" + b" " * (80 << 20))
+    with pytest.raises(BadData, match="64 MiB"):
+        fetched(SPEC, crawl(site({f"{SITE}/maps/a.xml": FakeAnswer(bomb)})))
+
+
+def test_sitemaps_that_go_in_circles() -> None:
+    loop = index(f"{SITE}/maps/a.xml", f"{SITE}/maps/index.xml")
+    context = crawl(site({f"{SITE}/maps/index.xml": FakeAnswer(loop)}))
+    assert len(read(SPEC, context, fetched(SPEC, context))[0][1]) == 1
+
+
+def test_a_list_of_addresses_as_sitemap() -> None:
+    context = crawl(
+        site({f"{SITE}/list.txt": FakeAnswer(f"{SITE}/p/1\n{SITE}/p/2\n".encode())}), url=f"{SITE}/list.txt"
+    )
+    assert len(read(SPEC, context, fetched(SPEC, context))[0][1]) == 2
+
+
+class TestJsonLd(ConnectorContract):
+    """What the kit promises of connectors."""
+
+    example = Example(
+        spec=SPEC,
+        config={"url": f"{SITE}/p/1", "format": "json_ld"},
+        answers={f"{SITE}/p/1": html(page(SOFA))},
+    )

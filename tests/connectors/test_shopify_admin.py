@@ -1,0 +1,302 @@
+"""A shop's Admin API: bulk operations through all their states, throttling in both dresses, stock by location."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from connectors.sdk import BadData, Refused, RetryLater, Unreachable
+from connectors.shopify.admin import queries
+from connectors.shopify.admin.connector import SPEC
+from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeContext, read
+from tests.connectors.vendors import Vendor
+
+CREDENTIALS = {"shop": "acme.myshopify.com", "access_token": "shpat_0123456789abcdef"}
+PRODUCT, VARIANT = "gid://shopify/Product/7", "gid://shopify/ProductVariant/71"
+LINES: list[dict[str, Any]] = [
+    {"id": PRODUCT, "title": "Sofa Ada", "descriptionHtml": "<p>Oak</p>", "vendor": "Lindgren",
+     "productType": "Sofas", "tags": ["oak"], "category": {"fullName": "Furniture > Sofas"}},
+    {"id": "gid://shopify/Product/8", "title": "Stool", "descriptionHtml": "", "vendor": "", "productType": "", "tags": [], "category": None},
+    {"id": VARIANT, "title": "Grey", "sku": "A-1", "barcode": "4006381333931", "price": "499.00", "compareAtPrice": "599.00",
+     "availableForSale": True, "position": 1, "selectedOptions": [{"name": "Colour", "value": "Grey"}],
+     "image": {"url": "https://cdn.example/g.jpg", "altText": "grey"}, "__parentId": PRODUCT,
+     "inventoryItem": {"unitCost": {"amount": "210.5", "currencyCode": "EUR"}, "countryCodeOfOrigin": "SE",
+                       "measurement": {"weight": {"value": 41.5, "unit": "KILOGRAMS"}}}},
+    {"id": "gid://shopify/ProductVariant/81", "title": "Default Title", "sku": "B-1", "price": "9.00", "availableForSale": False,
+     "selectedOptions": [{"name": "Title", "value": "Default Title"}], "__parentId": "gid://shopify/Product/8",
+     "inventoryItem": {"measurement": {"weight": {"value": 0, "unit": "GRAMS"}}}},
+    {"id": "gid://shopify/MediaImage/5", "alt": "front", "mediaContentType": "IMAGE",
+     "image": {"url": "https://cdn.example/1.jpg"}, "__parentId": PRODUCT},
+    {"id": "gid://shopify/Video/6", "alt": "", "mediaContentType": "VIDEO", "__parentId": PRODUCT},
+]  # fmt: skip
+LEVELS: list[dict[str, Any]] = [
+    {"id": "gid://shopify/InventoryLevel/1?inventory_item_id=91", "location": {"id": "gid://shopify/Location/1", "name": "East"},
+     "quantities": [{"name": "available", "quantity": 4}, {"name": "incoming", "quantity": 10}], "__parentId": "gid://shopify/InventoryItem/91"},
+    {"id": "gid://shopify/InventoryItem/91", "sku": "A-1", "tracked": True,
+     "variant": {"id": VARIANT, "availableForSale": True, "product": {"id": PRODUCT}}},
+    {"id": "gid://shopify/InventoryItem/92", "sku": "B-1", "tracked": False,
+     "variant": {"id": "gid://shopify/ProductVariant/81", "availableForSale": True, "product": {"id": "gid://shopify/Product/8"}}},
+    {"id": "gid://shopify/InventoryLevel/2?inventory_item_id=91", "location": {"id": "gid://shopify/Location/2", "name": "West"},
+     "quantities": [{"name": "available", "quantity": -1}, {"name": "incoming", "quantity": 0}], "__parentId": "gid://shopify/InventoryItem/91"},
+    {"id": "gid://shopify/InventoryLevel/3?inventory_item_id=92", "location": {"id": "gid://shopify/Location/2", "name": "West"},
+     "quantities": [{"name": "available", "quantity": 0}], "__parentId": "gid://shopify/InventoryItem/92"},
+]  # fmt: skip
+
+
+class Shop:
+    """A shop as its API is documented: a cost bucket, bulk operations that take some asking, files elsewhere."""
+
+    def __init__(self, states: list[str] | None = None, **more: Any) -> None:
+        self.states = states if states is not None else ["CREATED", "RUNNING", "COMPLETED"]
+        self.more = more
+        self.began: list[str] = []
+        self.recent: list[dict[str, Any]] = more.get("recent", [])
+        self.throttles = list(more.get("throttles", []))
+        self.tokens: list[str | None] = []
+        self.vendor = Vendor(self._answer)
+
+    def visit(self, stream: str = "catalogue", **more: Any) -> Any:
+        """Have the connector fetch and read."""
+        return self.vendor.visit(SPEC, {}, CREDENTIALS, stream=stream, **more)
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        self.tokens.append(request.headers.get("X-Shopify-Access-Token"))
+        if request.path == "/files/result.jsonl":
+            return await self._file(request)
+        assert request.path == "/admin/api/2026-01/graphql.json" and request.method == "POST"
+        if self.tokens[-1] != CREDENTIALS["access_token"]:
+            return web.json_response({"errors": "[API] Invalid API key or access token"}, status=401)
+        if self.throttles:
+            return self._throttled(self.throttles.pop(0))
+        if "error" in self.more:
+            return web.json_response(self.more["error"], status=self.more.get("status", 200))
+        asked = json.loads(await request.text())
+        return web.json_response({"data": self._data(asked["query"], asked["variables"]), **_cost(10, 990)})
+
+    def _data(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
+        if query == queries.RECENT:
+            return {"shop": {"currencyCode": "EUR"}, "bulkOperations": {"nodes": self.recent}}
+        if query == queries.RUN:
+            self.began.append(variables["query"])
+            errors = self.more.get("user_errors", [])
+            operation = None if errors else {"id": "gid://shopify/BulkOperation/1", "status": "CREATED"}
+            return {"bulkOperationRunQuery": {"bulkOperation": operation, "userErrors": errors}}
+        assert query == queries.STATE and variables["id"].startswith("gid://shopify/BulkOperation/")
+        status = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        done = status == "COMPLETED" and not self.more.get("empty")
+        url = f"{self.vendor.address}/files/result.jsonl?signature=abc" if done else None
+        state = {
+            "id": variables["id"],
+            "status": status,
+            "errorCode": self.more.get("error_code"),
+            "url": url,
+            "objectCount": "6",
+        }
+        return {"bulkOperation": {**state, "partialDataUrl": self.more.get("partial")}}
+
+    def _throttled(self, how: int) -> web.Response:
+        error = {"message": "Throttled", "extensions": {"code": "THROTTLED", "documentation": "https://shopify.dev"}}
+        if how == 429:
+            return web.Response(status=429, headers=self.more.get("wait", {}))
+        return web.json_response({"errors": [error], **_cost(112, 12, None)})
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        lines = LEVELS if self.began[-1:] == [queries.STOCK] else self.more.get("lines", LINES)
+        return web.Response(body="".join(json.dumps(line) + "\n" for line in lines).encode())
+
+
+def _cost(asked: int, available: int, actual: int | None = 10) -> dict[str, Any]:
+    status = {"maximumAvailable": 1000.0, "currentlyAvailable": available, "restoreRate": 50.0}
+    return {"extensions": {"cost": {"requestedQueryCost": asked, "actualQueryCost": actual, "throttleStatus": status}}}
+
+
+def test_a_catalogue() -> None:
+    shop = Shop()
+    snapshot, ((table, rows),), visit = shop.visit()
+    assert shop.began == [queries.CATALOGUE]
+    assert visit.slept == [1.0, 2.0]
+    assert visit.reports == []
+    assert len(snapshot.splitlines()) == 7
+    assert shop.tokens[-1] is None, "the file's server gets no token"
+    product, stool, grey, plain, picture, video = rows
+    assert product == {
+        "product.id": "7", "title": "Sofa Ada", "descriptionHtml": "<p>Oak</p>", "vendor": "Lindgren",
+        "productType": ["Sofas"], "category.fullName": "Furniture > Sofas", "tags": ["oak"],
+    }  # fmt: skip
+    assert stool["product.id"] == "8"
+    assert grey == {
+        "product.id": "7", "variant.id": "71", "variant.title": "Grey", "sku": "A-1", "barcode": "4006381333931",
+        "selectedOptions": {"Colour": "Grey"}, "variant.image": [{"url": "https://cdn.example/g.jpg", "alt": "grey"}],
+        "weight": "41.5 kg", "countryCodeOfOrigin": "SE", "currencyCode": "eur", "price": "499.00", "compareAtPrice": "599.00",
+        "unitCost": {"amount": "210.5", "currencyCode": "EUR"}, "availableForSale": "in_stock",
+    }  # fmt: skip
+    assert (plain["product.id"], plain["availableForSale"]) == ("8", "out_of_stock")
+    assert not {"weight", "selectedOptions", "variant.title"} & plain.keys()
+    assert picture == {"product.id": "7", "media": [{"url": "https://cdn.example/1.jpg", "alt": "front"}]}
+    assert video == {"product.id": "7"}
+
+
+def test_children_need_not_stand_by_their_parents() -> None:
+    """From 2026-01 the lines come in any order; each is a row of its own, so that no order matters."""
+    shuffled = list(LINES)
+    random.Random(3).shuffle(shuffled)
+    usual = Shop().visit()[1][0][1]
+    other = Shop(lines=shuffled).visit()[1][0][1]
+    assert sorted(map(repr, usual)) == sorted(map(repr, other))
+
+
+def test_stock_by_location() -> None:
+    ((_, rows),) = Shop().visit("stock")[1]
+    assert rows == [
+        {"variant.id": "71", "location": "East", "available": 4, "incoming": 10},
+        {"variant.id": "81", "sku": "B-1", "availableForSale": "in_stock"},
+        {"variant.id": "71", "location": "West", "available": -1},
+    ]
+
+
+def test_an_empty_shop() -> None:
+    ((_, rows),) = Shop(["COMPLETED"], empty=True).visit()[1]
+    assert rows == []
+
+
+@pytest.mark.parametrize(
+    ("throttles", "slept"),
+    [([200], [2.0]), ([429], [2.0]), ([200, 429, 200], [2.0, 2.0, 2.0])],
+    ids=["as 200", "as 429", "both"],
+)
+def test_throttled_in_the_middle(throttles: list[int], slept: list[float]) -> None:
+    """(112 points asked - 12 there) / 50 a second are two seconds."""
+    shop = Shop(["COMPLETED"])
+    original = shop._data
+
+    def data(query: str, variables: dict[str, Any]) -> dict[str, Any]:
+        if query == queries.RECENT:
+            shop.throttles = list(throttles)
+        return original(query, variables)
+
+    shop._data = data  # type: ignore[method-assign]
+    _, ((_, rows),), visit = shop.visit()
+    assert visit.slept == slept
+    assert len(rows) == 6
+
+
+@pytest.mark.parametrize("how", [200, 429])
+def test_throttled_at_first_is_left_to_the_runner(how: int) -> None:
+    with pytest.raises(RetryLater) as caught:
+        Shop(throttles=[how]).visit()
+    assert caught.value.reason == "rate_limited"
+    assert caught.value.until is not None
+    assert timedelta(seconds=-5) < caught.value.until - datetime.now(UTC) <= timedelta(seconds=2)
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "says"),
+    [
+        ({"states": ["RUNNING", "FAILED"], "error_code": "INTERNAL_SERVER_ERROR", "partial": "https://a.example/p"}, Unreachable, "until then is not used"),
+        ({"states": ["FAILED"], "error_code": "ACCESS_DENIED"}, Refused, "may not read"),
+        ({"states": ["CANCELING", "CANCELED"]}, Unreachable, "canceling"),
+        ({"states": ["EXPIRED"]}, Unreachable, "expired"),
+        ({"states": ["RUNNING"]}, RetryLater, "6 objects"),
+        ({"user_errors": [{"field": ["query"], "message": "Invalid bulk query", "code": "INVALID"}]}, Unreachable, "Invalid bulk query"),
+        ({"user_errors": [{"message": "busy", "code": "OPERATION_IN_PROGRESS"}]}, RetryLater, "other bulk"),
+        ({"error": {"errors": [{"message": "Access denied for products field.", "extensions": {"code": "ACCESS_DENIED"}}]}}, Refused, "Access denied"),
+        ({"error": {"errors": [{"message": "Field 'x' doesn't exist", "extensions": {"code": "undefinedField"}}]}}, Unreachable, "doesn't exist"),
+        ({"error": {"errors": "Not Found"}, "status": 404}, Unreachable, "404"),
+        ({"error": {}, "status": 402}, Refused, "frozen"),
+        ({"error": {}, "status": 423}, Refused, "locked"),
+        ({"error": {}, "status": 401}, Refused, "credentials"),
+        ({"error": {}, "status": 503}, RetryLater, "busy"),
+        ({"error": {"nothing": 1}}, BadData, "no data"),
+        ({"error": []}, BadData, "no GraphQL"),
+    ],
+)  # fmt: skip
+def test_what_ends_a_run(more: dict[str, Any], kind: type[Exception], says: str) -> None:
+    with pytest.raises(kind, match=says) as caught:
+        Shop(**more).visit()
+    assert CREDENTIALS["access_token"] not in str(caught.value)
+    if says in {"may not read", "Access denied", "credentials"}:
+        assert isinstance(caught.value, Refused) and caught.value.credentials
+
+
+@pytest.mark.parametrize(
+    ("status", "query", "ended", "resumed"),
+    [
+        ("RUNNING", queries.CATALOGUE, None, True),
+        ("RUNNING", "\n".join(queries.CATALOGUE.split()), None, True),
+        ("COMPLETED", queries.CATALOGUE, 60, True),
+        ("COMPLETED", queries.CATALOGUE, 3600, False),
+        ("FAILED", queries.CATALOGUE, 60, False),
+        ("RUNNING", queries.STOCK, None, False),
+    ],
+)
+def test_a_run_put_off_goes_on_with_its_operation(status: str, query: str, ended: int | None, resumed: bool) -> None:
+    completed = None if ended is None else (datetime.now(UTC) - timedelta(seconds=ended)).isoformat()
+    operation = {
+        "id": "gid://shopify/BulkOperation/9",
+        "status": status,
+        "type": "QUERY",
+        "query": query,
+        "completedAt": completed,
+    }
+    shop = Shop(["COMPLETED"], recent=[operation])
+    shop.visit()
+    assert shop.began == ([] if resumed else [queries.CATALOGUE])
+
+
+def test_a_count_that_differs_is_told() -> None:
+    _, _, visit = Shop(["COMPLETED"], lines=LINES[:4]).visit()
+    assert ["6 objects" in report.detail for report in visit.reports] == [True]
+
+
+def test_a_web_page_in_place_of_the_file() -> None:
+    shop = Shop(["COMPLETED"])
+
+    async def page(_: web.Request) -> web.StreamResponse:
+        return web.Response(text="<html>expired</html>", content_type="text/html")
+
+    shop._file = page  # type: ignore[method-assign]
+    with pytest.raises(BadData, match="web page"):
+        shop.visit()
+
+
+def graphql(data: Any) -> FakeAnswer:
+    """An answer of GraphQL."""
+    return FakeAnswer(json.dumps({"data": data}).encode())
+
+
+class TestShopifyAdmin(ConnectorContract):
+    """What the kit promises of connectors."""
+
+    example = Example(
+        spec=SPEC,
+        config={"currency": "eur", "api_version": "2026-01"},
+        credentials=CREDENTIALS,
+        answers={
+            "https://acme.myshopify.com/admin/api/2026-01/graphql.json": [
+                graphql({"shop": {"currencyCode": "EUR"}, "bulkOperations": {"nodes": []}}),
+                graphql({"bulkOperationRunQuery": {"bulkOperation": {"id": "gid://shopify/BulkOperation/1"}, "userErrors": []}}),
+                graphql({"bulkOperation": {"status": "COMPLETED", "url": "https://files.example/r.jsonl", "objectCount": "6"}}),
+            ],
+            "https://files.example/r.jsonl": FakeAnswer("".join(json.dumps(line) + "\n" for line in LINES).encode()),
+        },
+        rows=6,
+    )  # fmt: skip
+
+
+def test_damaged_at_random() -> None:
+    whole = json.dumps({"joinery_shop": {"currency": "eur", "stream": "catalogue"}}).encode() + b"\n"
+    whole += b"".join(json.dumps(line).encode() + b"\n" for line in [*LINES, *LEVELS])
+    chance = random.Random(11)
+    for _ in range(300):
+        at = chance.randrange(len(whole))
+        damaged = (
+            whole[:at] + bytes(chance.choices(b'{}[]",:0n', k=chance.randrange(3))) + whole[at + chance.randrange(30) :]
+        )
+        for stream in ("catalogue", "stock"):
+            try:
+                read(SPEC, FakeContext(stream=stream), damaged.replace(b'"catalogue"', f'"{stream}"'.encode()))
+            except BadData as error:
+                assert str(error)

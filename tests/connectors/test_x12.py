@@ -1,0 +1,157 @@
+"""X12 846 and 832: separators by the envelope, items by their loops, and what counts or numbers say is checked."""
+
+import random
+from typing import Any
+
+import pytest
+
+from connectors.sdk import BadData
+
+Records = list[dict[str, Any]]
+
+
+def interchange(*transactions: str, element: str = "*", component: str = ">", end: str = "~", number: str = "7") -> str:
+    """An interchange of transactions written with * and ~, with the separators asked for."""
+    blank = " " * 10
+    head = f"ISA*00*{blank}*00*{blank}*ZZ*{'ACME':15}*ZZ*{'SHOP':15}*261120*0600*U*00401*{number:0>9}*0*P*"
+    body = f"GS*IB*ACME*SHOP*20261120*0600*41*X*004010~{''.join(transactions)}GE*{len(transactions)}*41~IEA*1*{number:0>9}~"
+    return (
+        head.replace("*", element)
+        + component
+        + end
+        + body.replace("*", element).replace(">", component).replace("~", end)
+    )
+
+
+def transaction(kind: str, *segments: str, number: str = "0001") -> str:
+    """A transaction with the count that its end states."""
+    return f"ST*{kind}*{number}~{''.join(f'{segment}~' for segment in segments)}SE*{len(segments) + 2}*{number}~"
+
+
+def rows(reader: Any, content: str | bytes, **config: Any) -> Records:
+    """Every row by its headers, without blanks."""
+    return [
+        {header: cell for header, cell in zip(table.headers, cells, strict=True) if cell is not None}
+        for table, found in reader(content if isinstance(content, bytes) else content.encode(), **config)
+        for _, cells in found
+    ]
+
+
+STOCK = transaction(
+    "846", "BIA*00*SI*R1*20261120", "N1*WH*East*92*E1",
+    "LIN*1*VN*A-1*UP*012345678905*IN*B-77", "QTY*33*8*EA", "QTY*17*11*EA", "SCH*25*EA***018*20261210", "SCH*5*EA***018*20270110",
+    "LIN*2*SK*A-2*MG*M-2", "QTY*17*0*EA", "DTM*018*20261224",
+    "LIN**VN*A-3", "N1*WH*West*92*W1", "QTY*33*1*EA", "N1*WH*North*92*N1", "QTY*33*2*EA",
+    "LIN**VN*A-4", "SDQ*EA*92*E1*3*W1*4", "CTT*4",
+)  # fmt: skip
+PRICES = transaction(
+    "832", "BCT*PL*2026", "CUR*SE*EUR",
+    "LIN*1*VN*A-1*EN*4006381333931", "PID*F*08***Sofa, grey", "PID*F*73***Grey", "PID*F****Three seats and a footstool",
+    "MEA*PD*WT*78.2*LB", "MEA*PD*LN*80*IN", "MEA*PD*HT*2.5*FT", "MEA*PK*WD*30*IN", "MEA*PD*WT*9*ZZ", "CTP*WH*UCP*199.00*1*EA",
+    "CTP*WH*UCP*180.00*10*EA", "CTP*RS*MSR*507.00", "CTP*RS*MAP*449", "CTP*RS*XXX*1",
+    "LIN*2*VN*A-2", "PID*F*08***Stool", "PO4*1***CTN*G*12.5*LB***20*10*8*IN", "CTP*WH*UCP*20.00*100*CA", "CTT*2",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("element", "component", "end"),
+    [("*", ">", "~"), ("|", "^", "\n"), ("*", ":", "?"), ("\x1d", "\x1f", "\x1c"), ("+", ">", "~\r\n"), ("*", ">", "\r\n")],
+)  # fmt: skip
+def test_stock_with_any_separators(reader: Any, element: str, component: str, end: str) -> None:
+    found = rows(reader, interchange(STOCK, element=element, component=component, end=end), currency="usd")
+    arrivals = {"Incoming quantity": "25", "Incoming date": "20261210"}
+    further = {"Further incoming quantity": "5", "Further incoming date": "20270110"}
+    assert found == [
+        {"SKU": "A-1", "GTIN": "012345678905", "Quantity": "8", "Location": "E1", **arrivals, **further},
+        {"SKU": "A-2", "Manufacturer number": "M-2", "Quantity": "0", "Location": "E1", "Incoming date": "20261224"},
+        {"SKU": "A-3", "Quantity": "1", "Location": "W1"},
+        {"SKU": "A-3", "Quantity": "2", "Location": "N1"},
+        {"SKU": "A-4", "Quantity": "3", "Location": "E1"},
+        {"SKU": "A-4", "Quantity": "4", "Location": "W1"},
+    ]
+    assert not reader.context.reports
+
+
+def test_prices(reader: Any) -> None:
+    assert rows(reader, interchange(PRICES)) == [
+        {
+            "SKU": "A-1", "GTIN": "4006381333931", "Name": "Sofa, grey", "Colour": "Grey", "Currency": "eur",
+            "Description": "Sofa, grey\nThree seats and a footstool", "Cost": "199.00", "List price": "507.00",
+            "Minimum advertised price": "449", "Weight": "78.2 lb", "Length": "80 in", "Height": "2.5 ft", "Package width": "30 in",
+        },
+        {"SKU": "A-2", "Name": "Stool", "Currency": "eur", "Package weight": "12.5 lb", "Package length": "20 in",
+         "Package width": "10 in", "Package height": "8 in"},
+    ]  # fmt: skip
+    told = " ".join(report.detail for report in reader.context.reports)
+    assert (
+        "larger quantities" in told
+        and "without a unit" in told
+        and "'XXX'" in told
+        and len(reader.context.reports) == 3
+    )
+
+
+def test_several_transactions_and_interchanges(reader: Any) -> None:
+    other = transaction("997", "AK1*IB*1", number="0009")
+    content = interchange(PRICES, STOCK, other) + "\r\n" + interchange(STOCK, end="\n", number="8")
+    tables = reader(content.encode())
+    assert [(table.sheet, len(found)) for table, found in tables] == [("832", 2), ("846", 12)]
+    assert "'997'" in reader.context.reports[0].detail
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("SE*20*", "SE*19*", "SE states '19' segments, 20 came"),
+        ("SE*20*0001", "SE*20*0002", "SE has the control number '0002'"),
+        ("GE*1*41", "GE*3*41", "GE states '3' transactions, 1 came"),
+        ("GE*1*41", "GE*1*42", "GE has the control number '42'"),
+        ("IEA*1*000000007", "IEA*1*000000070", "IEA has the control number '000000070'"),
+        ("CTT*4", "CTT*5", "CTT counts 5 items, 4 came"),
+        ("QTY*33*8*EA", "QTY*33*8*CA", "may hold several items"),
+        ("QTY*33*8*EA", "QTY*02*8*EA", "of the kind '02'"),
+    ],
+)
+def test_what_is_told(reader: Any, old: str, new: str, says: str) -> None:
+    content = interchange(STOCK)
+    assert old in content
+    found = rows(reader, content.replace(old, new))
+    assert len(found) == 6
+    assert [says in report.detail for report in reader.context.reports] == [True], reader.context.reports
+    assert reader.context.reports[0].line
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (interchange(STOCK)[:-30], "cut off"),
+        (interchange(STOCK).replace("IEA*1*000000007~", ""), "cut off"),
+        (interchange(STOCK).replace("SE*20*0001~", ""), "ends what did not begin"),
+        (interchange(STOCK).replace("ST*846*0001~", ""), "ends what did not begin"),
+        (interchange(transaction("850", "BEG*00")), "'850'"),
+        (interchange(STOCK)[:80], "damaged"),
+        (interchange(STOCK) + "and more", "ISA is missing"),
+    ],
+)
+def test_refused(reader: Any, content: str, says: str) -> None:
+    with pytest.raises(BadData, match=says):
+        reader(content.encode())
+
+
+def test_elements_that_fill_nothing_up(reader: Any) -> None:
+    """Some partners leave out the blanks that give the first segment its length."""
+    content = interchange(STOCK).replace(" ", "")
+    assert len(rows(reader, content)) == 6
+
+
+def test_damaged_at_random(reader: Any) -> None:
+    """Cut or changed anywhere, there are rows or a sentence; never another error."""
+    whole, chance = interchange(PRICES, STOCK).encode(), random.Random(5)
+    for _ in range(400):
+        at = chance.randrange(len(whole))
+        piece = bytes(chance.randrange(256) for _ in range(chance.randrange(4)))
+        damaged = whole[:at] + piece + whole[at + chance.randrange(40) :]
+        try:
+            reader(damaged)
+        except BadData as error:
+            assert str(error)

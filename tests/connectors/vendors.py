@@ -1,0 +1,106 @@
+"""Vendors' services on this machine, as their documentation describes them, reached through the guarded client."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from adapters.http.client import GuardedClient
+from adapters.pluggy.context import BoundHttp
+from connectors.sdk import ConnectorSpec, Limits, Report, Validators
+from connectors.sdk.credentials import secret_texts
+
+Tables = list[tuple[Any, list[dict[str, Any]]]]
+
+
+@dataclass(slots=True)
+class Visit:
+    """A context over the guarded client; waiting is noted, and moves a clock instead of taking time."""
+
+    config: dict[str, Any]
+    credentials: dict[str, Any] | None
+    http: Any
+    stream: str = "catalogue"
+    limits: Limits = field(default_factory=Limits)
+    validators: Validators = field(default_factory=Validators)
+    reports: list[Report] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
+    waited: Callable[[float], None] = lambda _: None
+
+    def score_header(self, _: Any) -> int:
+        """No header is known."""
+        return 0
+
+    def now(self) -> datetime:
+        """The time, with what was slept."""
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """Note the wait."""
+        self.slept.append(seconds)
+        self.waited(seconds)
+
+    def report(self, report: Report) -> None:
+        """Keep the report."""
+        self.reports.append(report)
+
+
+class Vendor:
+    """A server of one handler for every request; `visit` fetches from it and reads what came."""
+
+    def __init__(self, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> None:
+        self._handler = handler
+        self.address = ""
+
+    def visit(
+        self, spec: ConnectorSpec, config: dict[str, Any], credentials: dict[str, Any] | None, **more: Any
+    ) -> tuple[bytes, Tables, Visit]:
+        """The snapshot, its tables with rows as dicts of what is not blank, and the context with reports and waits."""
+        return asyncio.run(self._visit(spec, config, credentials, more))
+
+    async def _visit(
+        self, spec: ConnectorSpec, config: dict[str, Any], credentials: dict[str, Any] | None, more: dict[str, Any]
+    ) -> tuple[bytes, Tables, Visit]:
+        runner = web.AppRunner(self._app())
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        self.address = f"http://127.0.0.1:{port}"
+        client = GuardedClient(allowed_hosts=frozenset({f"127.0.0.1:{port}"}), any_port=True)
+        try:
+            http = BoundHttp(client, frozenset({"*"}), frozenset(secret_texts(credentials)))
+            visit = Visit({"url": self.address, **config}, credentials, http, **more)
+            async with spec.open().fetch(visit) as fetched:
+                snapshot = b"".join([chunk async for chunk in fetched.chunks])
+            return snapshot, tables(spec, visit, snapshot), visit
+        finally:
+            await client.close()
+            await runner.cleanup()
+
+    def _app(self) -> web.Application:
+        app = web.Application(client_max_size=1 << 20)
+        app.router.add_route("*", "/{tail:.*}", self._handler)
+        return app
+
+
+def tables(spec: ConnectorSpec, visit: Any, snapshot: bytes) -> Tables:
+    """What a connector reads from a snapshot."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "snapshot")
+        path.write_bytes(snapshot)
+        found = []
+        for table in spec.open().tables(visit, path):
+            assert table.given is None or len(table.given) == len(table.headers)
+            rows = [
+                {header: cell for header, cell in zip(table.headers, cells, strict=True) if cell is not None}
+                for _, cells in table.rows
+            ]
+            found.append((table, rows))
+        return found

@@ -1,0 +1,26 @@
+"""Which connector a source gets that names none."""
+
+import pytest
+
+from domain.sources.connecting import default_connector
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "connector"),
+    [
+        ("url", {}, "csv"),
+        ("url", {"platform": "shopify", "format": "json"}, "shopify"),
+        ("url", {"format": "json_ld"}, "json_ld"),
+        ("url", {"platform": "woocommerce"}, "csv"),
+        ("api", {}, "api"),
+        ("api", {"platform": "shopify"}, "shopify-admin"),
+        ("api", {"platform": "woocommerce"}, "woocommerce"),
+        ("api", {"platform": "bigcommerce"}, "bigcommerce"),
+        ("api", {"platform": "magento"}, "api"),
+        ("file", {"format": "json_ld", "platform": "shopify"}, "csv"),
+        ("mail", {}, "csv"),
+        ("push", {}, "push"),
+    ],
+)
+def test_by_kind_platform_and_format(kind: str, config: dict[str, str], connector: str) -> None:
+    assert default_connector(kind, config) == connector
