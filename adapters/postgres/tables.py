@@ -10,6 +10,7 @@ _DECLARED: Final = (
     "sources.SOURCES",
     "runs.RUNS",
     "uploads.UPLOADS",
+    "mail.INBOUND_MESSAGES",
     "webhooks.ENDPOINTS",
     "webhooks.DELIVERIES",
 )

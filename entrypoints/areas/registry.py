@@ -9,6 +9,7 @@ _MODULES: Final = (
     "sources",
     "runs",
     "uploads",
+    "mail",
     "changes",
     "catalogue",
     "webhooks",
