@@ -28,10 +28,12 @@ class DnsRecords:
         if seconds <= 0:
             raise NamesUnavailable(name)
         try:
-            found = self._resolver.resolve(name.rstrip(".") + ".", kind, lifetime=seconds, search=False)
-        except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer, dns.name.LabelTooLong, dns.name.NameTooLong):
+            asked = dns.name.from_text(name.rstrip(".") + ".")
+        except (dns.exception.DNSException, UnicodeError, ValueError):
             return ()
-        except (dns.name.EmptyLabel, dns.name.BadEscape, UnicodeError):
+        try:
+            found = self._resolver.resolve(asked, kind, lifetime=seconds, search=False)
+        except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             return ()
         except (dns.exception.DNSException, OSError) as error:
             raise NamesUnavailable(name) from error

@@ -41,8 +41,10 @@ INBOUND_MESSAGE: Final = Resource[InboundMessage](
     {
         "id": id_of("inm"),
         "source": id_of("src"),
-        "from": computed(text("orders@vendor.example", longest=LONGEST_TEXT), lambda message, _: message.sender),
-        "subject": text("Price list for spring", longest=LONGEST_TEXT),
+        "from": computed(
+            text("orders@vendor.example", longest=LONGEST_TEXT, shortest=0), lambda message, _: message.sender
+        ),
+        "subject": text("Price list for spring", longest=LONGEST_TEXT, shortest=0),
         "received_at": timestamp(),
         "status": enum(*MessageStatus),
         "reason": optional(
