@@ -48,7 +48,7 @@ def _of_gzip(name: str, content: bytes, room: Room) -> Iterator[File]:
     out = _inflated(inflate, content, room)
     if not inflate.eof or inflate.unused_data.strip(b"\x00"):
         raise zlib.error  # a member that is cut off, or another one behind it
-    yield _file(name[:-3] if name.lower().endswith(".gz") else name, out)
+    yield _file((name[:-3] if name.lower().endswith(".gz") else name) or name, out)
 
 
 def _inflated(inflate: "zlib._Decompress", data: bytes, room: Room) -> bytes:

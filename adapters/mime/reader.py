@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final
 
 from adapters.mime.archives import Room, unpacked
@@ -71,11 +72,14 @@ def _of_leaf(name: str, leaf: Leaf, room: Room) -> Iterator[File]:
 
 def _once(files: Iterator[File]) -> Iterator[File]:
     """The same data is read once, however often it is attached."""
-    seen: set[bytes] = set()
+    seen: set[str] = set()
     for file in files:
-        digest = hashlib.sha256(file.content).digest() if file.content is not None else b""
-        if digest and digest in seen:
-            yield File(file.filename, file.size, note=AttachmentNote.DUPLICATE)
+        if file.content is None:
+            yield file
             continue
+        digest = hashlib.sha256(file.content).hexdigest()
+        if digest in seen:
+            yield File(file.filename, file.size, note=AttachmentNote.DUPLICATE)
+        else:
+            yield replace(file, digest=digest)
         seen.add(digest)
-        yield file

@@ -33,7 +33,10 @@ def author_of(headers: "Message[str, str]") -> str:
 
 def _whole(text: str) -> str:
     """The text as UTF-8, where a header was sent so without saying it."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
 
 
 def header_text(headers: "Message[str, str]", name: str) -> str:
@@ -78,8 +81,8 @@ def filename_of(headers: "Message[str, str]") -> str:
 
 
 def plain_name(name: str) -> str:
-    """The last part of a path, short enough to be kept."""
-    return name.replace("\\", "/").rpartition("/")[2].strip()[-255:]
+    """The last part of a path, printable, and short enough to be kept."""
+    return _clean(name.replace("\\", "/").rpartition("/")[2])[-255:].strip()
 
 
 def disposition_of(headers: "Message[str, str]") -> str:

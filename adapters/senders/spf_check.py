@@ -6,6 +6,7 @@ import spf
 
 from adapters.senders.asking import Asking
 from domain.mail.model import CheckResult, Envelope
+from domain.sources.senders import domain_of
 from ports.names import NamesUnavailable, RecordKind
 
 _LONGEST_LABEL: Final = 63
@@ -48,7 +49,7 @@ class _Query(spf.query):  # type: ignore[misc]  # the library is untyped
 
 def spf_result(asking: Asking, envelope: Envelope) -> tuple[CheckResult, str]:
     """The result, and the domain that it speaks for. What the library cannot make out is `permerror`."""
-    domain = envelope.sender.rpartition("@")[2].lower().rstrip(".")
+    domain = domain_of(envelope.sender.rpartition("@")[2]) or ""
     try:
         found = _Query(asking, envelope.peer, envelope.sender, envelope.helo).check()[0]
         return CheckResult(found), domain

@@ -136,12 +136,16 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """An attachment as it came; `content` is there when it is a data file, else `note` says what it is."""
+    """An attachment as it came; `content` is there when it is a data file, else `note` says what it is.
+
+    `digest` is the content's SHA-256 in hexadecimal digits.
+    """
 
     filename: str
     size: int
     content: bytes | None = None
     note: AttachmentNote | None = None
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,12 @@ class Desk:
     certificate: Certificate | None = None
 
 
+def _storable(text: str) -> str:
+    """The text without bytes that were no UTF-8, and without what nobody can print."""
+    whole = text.encode("utf-8", "replace").decode()
+    return "".join(letter if letter.isprintable() else "?" for letter in whole)
+
+
 class MailSession(SMTP):
     """One connection. Each message has one recipient: it is one source that takes or refuses it."""
 
@@ -184,15 +190,20 @@ class MailSession(SMTP):
         self._reset_timeout()
         await self.push(reply)
         if reply.startswith("521"):
-            self._hang_up()
+            raise asyncio.CancelledError  # ends the dialogue: what has come already is never heard as commands
 
     async def _answered(self, recipient: Recipient, envelope: Envelope, receiving: Receiving) -> str:
         intake = self._desk.intake
         try:
             received = await receiving.run()
         except SmuggledEnd as smuggled:
-            await intake.refuse(recipient, envelope, smuggled.head, not_clean(str(smuggled)))
+            try:
+                await intake.refuse(recipient, envelope, smuggled.head, not_clean(str(smuggled)))
+            except Exception:  # whatever becomes of the note, nothing more is heard of this sender
+                LOG.exception("a refusal could not be noted")
             return f"521 5.5.2 {smuggled} Goodbye"
+        except ConnectionResetError:
+            raise asyncio.CancelledError from None
         except TimeoutError:
             return "521 4.4.2 You pause for too long. Goodbye"
         self.answered.clear()
@@ -212,9 +223,9 @@ class MailSession(SMTP):
     def _envelope(self, sender: str) -> Envelope:
         assert self.session is not None
         return Envelope(
-            sender="" if sender in ("<>", "") else sender,
+            sender="" if sender in ("<>", "") else _storable(sender),
             peer=self._forwarded.peer or self._entered or "",
-            helo=self._forwarded.helo or self.session.host_name or "",
+            helo=_storable(self._forwarded.helo or self.session.host_name or ""),
         )
 
     def _is_relay(self) -> bool:

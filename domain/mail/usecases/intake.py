@@ -1,5 +1,6 @@
 """Taking a message in: judged while its sender waits, and answered once what came of it is committed."""
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +56,7 @@ class Intake:
 
     async def take(self, recipient: Recipient, envelope: Envelope, raw: bytes) -> Verdict:
         """Take a message in, or refuse it; either is noted for the source before it is answered. Raises Unavailable."""
-        seen = _Seen(recipient, envelope, hashlib.sha256(raw).hexdigest())
+        seen = _Seen(recipient, envelope, (await asyncio.to_thread(hashlib.sha256, raw)).hexdigest())
         try:
             return await self._judged(seen, raw)
         except AddressGone:
@@ -165,7 +166,7 @@ class _Seen:
         """It could be read. The same message is the one with the same id and the same data, however it travelled."""
         self.sender, self.subject, self.files = message.sender, message.subject, message.files
         if message.message_id:
-            data = sorted(hashlib.sha256(file.content or b"").hexdigest() for file in message.data)
+            data = sorted(file.digest for file in message.data)
             self.fingerprint = hashlib.sha256("\0".join([message.message_id, *data]).encode()).hexdigest()
 
     def message(

@@ -226,6 +226,32 @@ def test_hostile_structures_take_their_time_by_their_length() -> None:
     assert took(400_000) < 20 * max(took(100_000), 0.05)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "=?utf-7?Q?+2AA-?=",
+        "=?utf-8?Q?a=00b?=",
+        "=?rot13?Q?a?=",
+        "=?undefined?Q?a?=",
+        "=?idna?Q?xn--a?=",
+        "=?utf-8?B?AAA?=",
+        "\udcff",
+    ],
+)
+def test_words_that_cannot_be_kept_are_replaced(words: str) -> None:
+    raw = f'{HEAD.decode()}Subject: {words}\r\nContent-Type: text/csv; name="{words}"\r\n\r\n'.encode(
+        "utf-8", "surrogateescape"
+    )
+    found = read(raw + CSV)
+    for text in (found.subject, found.files[0].filename):
+        assert text.isprintable() and text.encode()
+
+
+def test_names_in_archives_are_made_printable() -> None:
+    [(name, content, _)] = files(mixed(attached(zipped({"in/a\x01\u202eb.csv": CSV}), "a.zip")))
+    assert (name, content) == ("a\ufffd\ufffdb.csv", CSV)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
