@@ -1,6 +1,7 @@
 """DKIM (RFC 6376, RFC 8301): which domains have signed a message, all of it."""
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,8 @@ from ports.names import NamesUnavailable
 MOST_SIGNATURES: Final = 5
 """How many signatures are looked at, from the top."""
 _SMALLEST_KEY: Final = 1024
+_SECONDS: Final = 10.0
+"""After which no further signature of a message is looked at."""
 _LONGEST_HEADER: Final = 16 * 1024
 _MOST_EFFORT: Final = 50_000_000
 _BLANKS: Final = re.compile(rb"[ \t]{16,}")
@@ -33,16 +36,19 @@ class Signature:
 
 def signatures(raw: bytes, asking: Asking) -> list[Signature]:
     """The message's signatures. One of only a part of the body, or of a weak kind, counts for nothing (`policy`)."""
+    head, _, body = raw.partition(b"\r\n\r\n")
     try:
-        message = dkim.DKIM(raw, minkey=_SMALLEST_KEY)
+        message = dkim.DKIM(head + b"\r\n\r\n", minkey=_SMALLEST_KEY)
+        message.body = body  # as it would make it itself, out of a list of all lines
     except Exception:  # the library could not take the message apart
         return [Signature(CheckResult.PERMERROR, "")]
     headers = [value for name, value in message.headers if name.strip().lower() == b"dkim-signature"]
-    costly = _effort(raw) > _MOST_EFFORT
-    return [
-        Signature(CheckResult.POLICY, "") if costly or _refused(value) else _verified(message, at, asking)
-        for at, value in enumerate(headers[:MOST_SIGNATURES])
-    ]
+    costly, until = _effort(raw) > _MOST_EFFORT, time.monotonic() + _SECONDS
+    found: list[Signature] = []
+    for at, value in enumerate(headers[:MOST_SIGNATURES]):
+        left_out = costly or _refused(value) or time.monotonic() > until
+        found.append(Signature(CheckResult.POLICY, "") if left_out else _verified(message, at, asking))
+    return found
 
 
 def summary(found: list[Signature]) -> CheckResult:

@@ -135,7 +135,7 @@ class MailSession(SMTP):
             return replies.UNAVAILABLE
         if found is None:
             self._unknown += 1
-            if self._unknown >= _UNKNOWN:
+            if self._unknown >= _UNKNOWN and not self._is_relay():
                 self.loop.call_soon(self._hang_up)
             return replies.UNKNOWN
         each = self._desk.each_minute

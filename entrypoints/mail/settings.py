@@ -18,9 +18,9 @@ class MailSettings:
     hostname: str | None = None
     certificate: Path | None = None
     key: Path | None = None
-    connections: int = 64
-    connections_each: int = 8
-    each_minute: int = 60
+    connections: int = 100
+    connections_each: int = 20
+    each_minute: int = 600
     relays: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
     resolver: str | None = None
 
@@ -39,9 +39,9 @@ def mail_settings(env: Mapping[str, str] | None = None) -> MailSettings:
         hostname=env.get("JOINERY_MAIL_HOSTNAME") or None,
         certificate=Path(certificate) if certificate else None,
         key=Path(key) if key else None,
-        connections=_most(env, "JOINERY_MAIL_CONNECTIONS", 64),
-        connections_each=_most(env, "JOINERY_MAIL_CONNECTIONS_EACH", 8),
-        each_minute=_most(env, "JOINERY_MAIL_EACH_MINUTE", 60),
+        connections=_most(env, "JOINERY_MAIL_CONNECTIONS", 100),
+        connections_each=_most(env, "JOINERY_MAIL_CONNECTIONS_EACH", 20),
+        each_minute=_most(env, "JOINERY_MAIL_EACH_MINUTE", 600),
         relays=_networks(env, "JOINERY_MAIL_RELAYS"),
         resolver=_resolver(env, "JOINERY_MAIL_RESOLVER"),
     )

@@ -8,7 +8,9 @@ import psycopg
 import pytest
 
 from adapters.mime.structure import MOST_PARTS
+from domain.kernel.errors import Unavailable
 from domain.mail.model import LARGEST
+from entrypoints.mail import peers, receiving
 from tests.flows.bench import Bench
 from tests.mail.office import Office, office
 from tests.mail.post import CSV, SENDER, Dialogue, message, wire
@@ -262,3 +264,75 @@ async def test_what_is_offered_and_what_is_not(post: Office) -> None:
     assert {"8BITMIME", "SMTPUTF8", "PIPELINING", "ENHANCEDSTATUSCODES"} <= set(offered.split())
     assert "AUTH" not in offered and "STARTTLS" not in offered and "XFORWARD" not in offered
     assert replies == ["500", "500", "500", "550", "250"]
+
+
+async def test_nothing_hides_while_the_database_is_away(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal cannot be noted; the connection ends all the same."""
+    source, address = await post.source()
+    intake = post.listener._desk.intake
+
+    async def lost(*_: object) -> None:
+        raise Unavailable
+
+    monkeypatch.setattr(type(intake), "_note_refusal", lost)
+
+    def smuggle() -> tuple[str, bytes]:
+        dialogue = Dialogue(post.port).opened(address)
+        dialogue.tell(wire(message(("a.csv", CSV))) + b"\n.\nRSET\r\n" * 3)
+        return dialogue.hear(), dialogue._file.read()
+
+    reply, rest = await asyncio.to_thread(smuggle)
+    assert reply.startswith("521") and rest == b"" and await post.runs(source) == []
+
+
+async def test_lines_without_end(post: Office) -> None:
+    source, address = await post.source()
+
+    def pour() -> list[str]:
+        dialogue = Dialogue(post.port).opened(address)
+        dialogue.tell(b"From: feeds@vendor.example\r\nSubject: Long\r\n\r\n" + b"x" * 200_000 + b"\r\n")
+        heard = [dialogue.say(b".\r\n"), dialogue.say(b"NOOP " + b"x" * 100_000 + b"\r\n"), dialogue.say(b"NOOP\r\n")]
+        dialogue.close()
+        return heard
+
+    replies = await asyncio.to_thread(pour)
+    assert [reply[:3] for reply in replies] == ["550", "500", "250"]
+    [told] = await post.messages(source)
+    assert (told["reason"], told["subject"]) == ("malformed", "Long")
+
+
+async def test_what_is_in_hand_is_bounded(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, address = await post.source()
+    monkeypatch.setattr(peers, "HELD", 2 * peers.MIB)
+    large = message(("a.csv", CSV + b"OAK-9,Chair,1,1\r\n" * 150_000))
+    assert (await post.send(address, large)).startswith("452 4.3.1")
+    assert post.listener._desk.peers._held == 0 and await post.messages(source) == []
+    assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
+    assert post.listener._desk.peers._held == 0
+
+
+async def test_connections_are_forgotten_when_they_end(post: Office) -> None:
+    _, address = await post.source()
+    for hang_up in (b"", b"QUIT\r\n", b"EHLO x\r\nMAIL FROM:<a@b.example>\r\n"):
+        dialogue = await asyncio.to_thread(Dialogue, post.port)
+        dialogue.tell(hang_up)
+        dialogue.close()
+    abandoned = await asyncio.to_thread(lambda: Dialogue(post.port).opened(address))
+    abandoned.tell(b"Subject: half")
+    abandoned.close()
+    async with asyncio.timeout(10):
+        while post.listener._desk.peers.open:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_sender_that_pauses_is_let_go(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, address = await post.source()
+    monkeypatch.setattr(receiving, "LINE_SECONDS", 0.2)
+
+    def pause() -> tuple[str, bytes]:
+        dialogue = Dialogue(post.port).opened(address)
+        dialogue.tell(b"Subject: half")
+        return dialogue.hear(), dialogue._file.read()
+
+    reply, rest = await asyncio.to_thread(pause)
+    assert reply.startswith("521 4.4.2") and rest == b""
