@@ -1,4 +1,7 @@
-"""What the mail listener does: receives messages for sources' addresses until it is told to stop."""
+"""What the mail listener does: receives messages for sources' addresses until it is told to stop.
+
+Its own adapters are wired here: no other process imports what checks senders and takes messages apart.
+"""
 
 import asyncio
 import contextlib
@@ -9,7 +12,6 @@ from typing import Final
 
 from adapters.dns.records import DnsRecords
 from adapters.mime.reader import ThreadedMessageReader
-from adapters.postgres.mail import PostgresInboundAddresses
 from adapters.senders.checks import ThreadedSenderChecks
 from domain.mail.usecases.intake import Intake
 from domain.mail.usecases.staging import Staging
@@ -55,7 +57,7 @@ def desk_of(
     given = container.assembled()
     intake = Intake(
         given.uow,
-        PostgresInboundAddresses(container.pool()),
+        container.inbound_addresses(),
         reader,
         checks,
         Staging(given.uow, given.objects, given.workspaces),
