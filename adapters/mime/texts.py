@@ -6,10 +6,13 @@ from email.message import Message
 from email.utils import collapse_rfc2231_value, getaddresses
 from typing import Final
 
+from adapters.mime.structure import has_parameters
 from domain.mail.model import LONGEST_TEXT, MessageUnreadable
 from domain.sources.senders import address_of
 
 _LONGEST: Final = 8 * 1024
+_LONGEST_NAME: Final = 1024
+"""Encoded words are told apart in a square of the length, and a message may have a thousand names."""
 _LONGEST_FROM: Final = 2 * 1024
 
 
@@ -70,6 +73,8 @@ def _clean(text: str) -> str:
 
 def filename_of(headers: "Message[str, str]") -> str:
     """The file's name without folders, however it is written (RFC 2231, RFC 2047, plain); empty when there is none."""
+    if not (has_parameters(headers, "content-disposition") and has_parameters(headers, "content-type")):
+        return "unnamed"
     try:
         given = headers.get_param("filename", None, "content-disposition")
         if given is None:
@@ -77,7 +82,7 @@ def filename_of(headers: "Message[str, str]") -> str:
         name = "" if given is None else collapse_rfc2231_value(given)
     except Exception:  # the same as above
         return ""
-    return plain_name(_decoded(name))
+    return plain_name(_decoded(name[:_LONGEST_NAME]))
 
 
 def plain_name(name: str) -> str:

@@ -252,6 +252,22 @@ def test_names_in_archives_are_made_printable() -> None:
     assert (name, content) == ("a\ufffd\ufffdb.csv", CSV)
 
 
+@pytest.mark.parametrize(
+    "header", ["Content-Type: text/csv", "Content-Type: text/csv\nContent-Disposition: attachment"]
+)
+def test_parameters_without_number_are_not_asked_for(header: str) -> None:
+    """The file is read all the same, under no name of its own."""
+    hostile = part(header + '; name="' + ";" * 60_000, CSV)
+    start = time.process_time()
+    assert [(name, note) for name, _, note in files(mixed(*[hostile] * 100))] == [("unnamed", None)] + [
+        ("unnamed", "duplicate")
+    ] * 99
+    assert files(HEAD + b"Content-Type: multipart/mixed; boundary=b; x=" + b";" * 60_000 + b"\r\n\r\n" + hostile) == [
+        ("unnamed", None, "damaged")
+    ]
+    assert time.process_time() - start < 30
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
