@@ -212,3 +212,12 @@ async def test_several_messages_in_one_connection_pipelined(post: Office) -> Non
     heard = await asyncio.to_thread(talk)
     assert [line[:3] for line in heard] == ["250", "250", "354", "250", "250"] * 2 + ["250", "250", "354", "250", "221"]
     assert len(await post.runs(source)) == 3
+
+
+async def test_data_is_named_before_pictures_when_there_are_many(post: Office) -> None:
+    source, address = await post.source()
+    pictures = [(f"{number}.png", b"\x89PNG\r\n\x1a\n%d" % number) for number in range(120)]
+    assert (await post.send(address, message(*pictures, ("a.csv", CSV)))).startswith("250")
+    [told] = await post.messages(source)
+    assert len(told["attachments"]) == 100 and told["detail"] == "21 further attachments are not named."
+    assert told["attachments"][0]["filename"] == "a.csv" and "reason" not in told

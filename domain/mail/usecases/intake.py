@@ -181,6 +181,7 @@ class _Seen:
         none, further = status == MessageStatus.ACCEPTED and not uploads, len(listed) - MOST_LISTED
         told = ["No data file was found in the message."] if none else []
         if further > 0:
+            listed.sort(key=lambda attachment: attachment.run is None)
             told.append(f"{further} further attachments are not named.")
         return InboundMessage(
             id=new_id("inm"),
