@@ -28,6 +28,7 @@ from adapters.postgres.delivery_places import PostgresDeliveryPlaces
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
+from adapters.postgres.mail import PostgresInboundAddresses
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.nodes.pool import Pool
@@ -140,6 +141,7 @@ class Container(containers.DeclarativeContainer):
     registry = providers.Singleton(PostgresOrgRegistry, pool)
     memberships = providers.Singleton(PostgresMemberships, pool)
     dispatch = providers.Singleton(PostgresDispatch, pool)
+    inbound_addresses = providers.Singleton(PostgresInboundAddresses, pool)
     source_schedule = providers.Singleton(PostgresSourceSchedule, pool)
     request_log_sink = providers.Singleton(PostgresRequestLogSink, pool)
     platform_checks = providers.Singleton(PostgresPlatformChecks, pool)

@@ -51,7 +51,8 @@ class SettingsError(Exception):
     """A setting is missing or wrong; the message names the variable and the remedy."""
 
 
-def _integer(env: Mapping[str, str], name: str, default: int) -> int:
+def integer(env: Mapping[str, str], name: str, default: int) -> int:
+    """A whole number from 0 on. Raises SettingsError."""
     text = env.get(name, "")
     if not text:
         return default
@@ -103,7 +104,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         raise SettingsError(
             f"JOINERY_SECRET must hold at least {SHORTEST_SECRET} characters; make one with `openssl rand -hex 32`."
         )
-    host, port = env.get("JOINERY_HOST", "127.0.0.1"), _integer(env, "JOINERY_PORT", 8080)
+    host, port = env.get("JOINERY_HOST", "127.0.0.1"), integer(env, "JOINERY_PORT", 8080)
     base_url = env.get("JOINERY_BASE_URL", f"http://{host}:{port}").rstrip("/")
     return Settings(
         database_url=database_url,
@@ -115,15 +116,15 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         docs_url=env.get("JOINERY_DOCS_URL", base_url).rstrip("/"),
         host=host,
         port=port,
-        metrics_port=_integer(env, "JOINERY_METRICS_PORT", 0),
+        metrics_port=integer(env, "JOINERY_METRICS_PORT", 0),
         plugins_file=env.get("JOINERY_PLUGINS", "plugins.toml"),
         allow_private_hosts=private_hosts_of(env),
         trusted_proxies=_names(env, "JOINERY_TRUSTED_PROXIES"),
-        mail_domain=env.get("JOINERY_MAIL_DOMAIN", "in.joinery.example"),
-        pool_size=_integer(env, "JOINERY_POOL_SIZE", 8),
-        worker_lanes=_integer(env, "JOINERY_WORKER_LANES", 64),
-        worker_readers=_integer(env, "JOINERY_WORKER_READERS", 4),
-        reader_memory=_integer(env, "JOINERY_READER_MEMORY", 1024),
+        mail_domain=(env.get("JOINERY_MAIL_DOMAIN") or "in.joinery.example").lower(),
+        pool_size=integer(env, "JOINERY_POOL_SIZE", 8),
+        worker_lanes=integer(env, "JOINERY_WORKER_LANES", 64),
+        worker_readers=integer(env, "JOINERY_WORKER_READERS", 4),
+        reader_memory=integer(env, "JOINERY_READER_MEMORY", 1024),
         work_dir=Path(env["JOINERY_WORK_DIR"]) if env.get("JOINERY_WORK_DIR") else None,
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
         http2=_switch(env, "JOINERY_HTTP2"),

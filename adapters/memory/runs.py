@@ -5,12 +5,12 @@ from typing import Final
 
 from adapters.memory.table import Table, TableStore, Transaction
 from domain.catalogue.model import Stream
-from domain.runs.model import CONCLUDED, OPEN, Run, RunStatus, RunTrigger, newest_first
+from domain.runs.model import CONCLUDED, OPEN, QUEUEING, Run, RunStatus, newest_first
 
 
 def _claim(run: Run) -> tuple[str, str] | None:
-    """What an open run holds alone; pushed runs queue one behind the other and hold nothing."""
-    return (run.source, run.stream) if run.status in OPEN and run.trigger != RunTrigger.PUSH else None
+    """What an open run holds alone; pushed and mailed ones queue one behind the other and hold nothing."""
+    return (run.source, run.stream) if run.status in OPEN and run.trigger not in QUEUEING else None
 
 
 RUNS: Final = Table[Run](

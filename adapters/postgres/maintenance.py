@@ -18,6 +18,7 @@ from adapters.postgres.partitions import (
     drop_days,
     make_days,
 )
+from domain.kernel import retention
 
 LOG: Final = logging.getLogger("joinery.maintenance")
 
@@ -79,6 +80,13 @@ class PostgresMaintenance:
     async def purge_request_logs(self, today: date | None = None) -> int:
         """Drop request logs of days older than each organisation's plan keeps them; answers how many."""
         return await self._purge("request_logs", "request_log_days", sql.SQL("true"), today)
+
+    async def purge_inbound_messages(self) -> int:
+        """By age alone, and few: one statement."""
+        async with self._pool.owner() as link:
+            values = (datetime.now(UTC) - retention.INBOUND_MESSAGES,)
+            cursor = await link.connection.execute("DELETE FROM inbound_messages WHERE received_at < %s", values)
+            return cursor.rowcount
 
     async def purge_deliveries(self, today: date | None = None) -> int:
         """Drop webhook deliveries older than each organisation's plan keeps them; answers how many.

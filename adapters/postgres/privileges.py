@@ -32,6 +32,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "mappings": _ALL,
     "uploads": _ALL,
     "source_probes": _ALL,
+    "inbound_messages": _ALL,
     "webhook_endpoints": _ALL,
     "webhook_deliveries": _ALL,
     # what was written down stays as it was; maintenance drops it by age

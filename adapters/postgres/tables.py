@@ -12,6 +12,7 @@ _DECLARED: Final = (
     "mappings.MAPPINGS",
     "uploads.UPLOADS",
     "probes.PROBES",
+    "mail.INBOUND_MESSAGES",
     "webhooks.ENDPOINTS",
     "webhooks.DELIVERIES",
 )

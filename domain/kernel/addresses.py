@@ -36,6 +36,16 @@ def refusal(url: str, allowed: frozenset[str], ports: frozenset[int] | None = PO
     return _host_refusal(host)
 
 
+def is_loopback(address: str) -> bool:
+    """Whether the IP address is this machine's own."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    inner = getattr(found, "ipv4_mapped", None)
+    return (inner or found).is_loopback
+
+
 def _host_refusal(host: str) -> str | None:
     name = host.rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):

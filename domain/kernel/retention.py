@@ -5,6 +5,7 @@ from typing import Final
 
 EVENTS: Final = timedelta(days=30)
 REQUEST_LOGS: Final = timedelta(days=90)
+INBOUND_MESSAGES: Final = timedelta(days=90)
 DELIVERIES: Final = timedelta(days=30)
 IDEMPOTENT_ANSWERS: Final = timedelta(hours=24)
 """What is answered again under a repeated Idempotency-Key."""

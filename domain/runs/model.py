@@ -88,6 +88,8 @@ REPLAYABLE: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
 """Of each stream, the newest run that ended so may be worked through again from its snapshot."""
 REREADING: Final = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING, RunTrigger.CATEGORY_RULES})
 """Triggers that have a feed worked through again although it is the very one of the last good run."""
+QUEUEING: Final = frozenset({RunTrigger.PUSH, RunTrigger.MAIL})
+"""Triggers whose runs wait behind open ones of the same stream: who hands the data in cannot be asked to come back."""
 SNAPSHOT_LIMIT: Final = 2 * 1024**3
 """The largest file that is taken, in bytes (2 GiB)."""
 WAITS: Final = 10

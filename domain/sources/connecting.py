@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from domain.kernel.addresses import refusal
 from domain.kernel.errors import FieldError, InvalidRequest, Unprocessable
+from domain.sources import senders
 
 PUSH: Final = "push"
 """What a source of kind push names as its connector: the service itself takes its records."""
@@ -52,4 +53,4 @@ def missing_settings(kind: str, config: Mapping[str, Any]) -> tuple[FieldError, 
         return (FieldError("config.url", "required", "A source of kind url needs the URL to pull."),)
     if kind == "mail" and "inbound" not in config:
         return (FieldError("config.inbound", "required", "A source of kind mail needs to know its senders."),)
-    return ()
+    return senders.faults(config)

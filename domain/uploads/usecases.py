@@ -43,19 +43,8 @@ class UploadService:
         if new["bytes"] > self.limit:
             raise Unprocessable(f"The file is larger than the limit of {self.limit} bytes.")
         found.refuse_unless_runnable()
-        id = new_id("upl")
-        upload = Upload(
-            id=id,
-            source=source,
-            **new,
-            status=UploadStatus.PENDING,
-            key=upload_key(tx.tenant, id),
-            expires_at=tx.now + TARGET_LIFETIME,
-            created_at=tx.now,
-        )
-        await tx.store(Upload).add(upload)
-        await tx.audit.add(AUDITED.created(upload))
-        await _count_in(tx, upload)
+        upload = pending(tx, source, new)
+        await stage(tx, upload)
         return await self._with_target(upload)
 
     async def get(self, tx: Tx, id: str) -> Announced:
@@ -78,15 +67,7 @@ class UploadService:
         found.refuse_unless_runnable()
         if open_run := await tx.runs.open(upload.source, Stream.CATALOGUE):
             raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; complete when it has ended.")
-        run = queued(upload.source, RunTrigger.UPLOAD, tx.now, input=UploadInput(upload.id, upload.key))
-        await tx.runs.add(run)
-        await tx.jobs.add(execution(run, tx.tenant))
-        completed = upload.completed(run.id, tx.now)
-        await tx.store(Upload).save(completed)
-        await tx.audit.add(AUDITED.updated(upload, completed))
-        await tx.audit.add(started(run))
-        await tx.storage.assign(upload.key, run.id)
-        return completed
+        return await start_run(tx, upload, RunTrigger.UPLOAD)
 
     async def refuse_bytes(self, tx: Tx, id: str) -> None:
         """Whether a PUT may still hand in the upload's bytes. Raises Conflict once they are awaited no more."""
@@ -126,8 +107,37 @@ async def _upload(tx: Tx, id: str, *, lock: bool = False) -> Upload:
     return upload
 
 
-async def _count_in(tx: Tx, upload: Upload) -> None:
-    """The bytes count from the announcement on. Raises QuotaExceeded, Conflict."""
+def pending(tx: Tx, source: str, new: NewUpload) -> Upload:
+    """A file of the source whose bytes are still to come."""
+    id = new_id("upl")
+    return Upload(
+        id=id,
+        source=source,
+        **new,
+        status=UploadStatus.PENDING,
+        key=upload_key(tx.tenant, id),
+        expires_at=tx.now + TARGET_LIFETIME,
+        created_at=tx.now,
+    )
+
+
+async def start_run(tx: Tx, upload: Upload, trigger: RunTrigger) -> Upload:
+    """The bytes are there: queue the run that reads them."""
+    run = queued(upload.source, trigger, tx.now, input=UploadInput(upload.id, upload.key))
+    await tx.runs.add(run)
+    await tx.jobs.add(execution(run, tx.tenant))
+    completed = upload.completed(run.id, tx.now)
+    await tx.store(Upload).save(completed)
+    await tx.audit.add(AUDITED.updated(upload, completed))
+    await tx.audit.add(started(run))
+    await tx.storage.assign(upload.key, run.id)
+    return completed
+
+
+async def stage(tx: Tx, upload: Upload) -> None:
+    """Keep the upload; its bytes count from now on. Raises QuotaExceeded, Conflict."""
+    await tx.store(Upload).add(upload)
+    await tx.audit.add(AUDITED.created(upload))
     free_after = upload.expires_at + retention.UPLOADS
     if await tx.storage.keep(StoredObject(upload.key, StoredKind.UPLOAD, upload.bytes, free_after)) is None:
         raise no_room(upload.bytes, tx.now)

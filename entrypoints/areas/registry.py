@@ -11,6 +11,7 @@ _MODULES: Final = (
     "uploads",
     "probes",
     "mappings",
+    "mail",
     "changes",
     "catalogue",
     "webhooks",

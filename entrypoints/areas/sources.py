@@ -1,4 +1,4 @@
-"""GET, POST /v1/sources; GET, PATCH /v1/sources/{id}; PUT, DELETE …/credentials; POST …/test."""
+"""GET, POST /v1/sources; GET, PATCH /v1/sources/{id}; PUT, DELETE …/credentials; POST …/test, …/inbound-address/rotate."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
@@ -37,6 +37,11 @@ async def update(call: Writing) -> Reply:
     return call.one(
         wire.SOURCE, await call.service.update(call.tx, call.ids["id"], call.command, call.expected_version)
     )
+
+
+async def rotate_address(call: Writing) -> Reply:
+    """A new inbound address."""
+    return call.one(wire.SOURCE, await call.service.rotate_address(call.tx, call.ids["id"]))
 
 
 async def put_credentials(call: Writing) -> Reply:
@@ -152,6 +157,20 @@ OPERATIONS: Final = (
         scope="sources:write",
         reply=wire.SOURCE.schema,
         errors=("not_found",),
+    ),
+    Write(
+        id="sources.rotate_address",
+        method="POST",
+        path="/v1/sources/{id}/inbound-address/rotate",
+        ids={"id": "src"},
+        summary="Rotate a source's inbound address",
+        description="Gives the source a new inbound address at once; mail to the old one is refused from then on. A "
+        "source without config.inbound: 422.",
+        handler=rotate_address,
+        scope="sources:write",
+        reply=wire.SOURCE.schema,
+        errors=("not_found", "unprocessable"),
+        agent=Tool(approval=True),
     ),
     DetachedWrite(
         id="sources.test",

@@ -77,6 +77,8 @@ def _processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     worker.set_defaults(run="processes:worker")
     scheduler = commands.add_parser("scheduler", help="run the scheduler: due pulls, waking workers, maintenance")
     scheduler.set_defaults(run="processes:scheduler")
+    mail = commands.add_parser("mail", help="run the mail listener: takes messages for sources' inbound addresses")
+    mail.set_defaults(run="processes:mail")
 
 
 def _maintenance(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -52,6 +52,15 @@ async def scheduler(options: argparse.Namespace) -> int:
     return await _serving(run_scheduler)
 
 
+async def mail(options: argparse.Namespace) -> int:
+    """`joinery mail`."""
+    del options
+    from entrypoints.mail.service import run_mail  # noqa: PLC0415  only what a process needs is imported
+    from entrypoints.mail.settings import mail_settings  # noqa: PLC0415  the same
+
+    return await _serving(partial(run_mail, mail=mail_settings()))
+
+
 async def migrate(options: argparse.Namespace) -> int:
     """`joinery migrate`."""
     url = environment(options).get("JOINERY_DATABASE_URL")

@@ -1,7 +1,9 @@
 """The service's own processes as the supervisor runs them, and the environment that they see."""
 
+import contextlib
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +18,12 @@ ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {
     "worker": ("worker", "--for", "runs"),
     "webhooks": ("worker", "--for", "webhooks"),
     "scheduler": ("scheduler",),
+    "mail": ("mail",),
 }
 """Deliveries have a process of their own, so that a run that computes never holds them up."""
 NAMES: Final = tuple(ARGUMENTS)
+MAIL_PORT: Final = 2525
+"""Where mail is taken, unless another program listens there."""
 GRACE: Final = 15.0
 """Seconds that a process has to end by itself."""
 
@@ -66,10 +71,23 @@ def environment(
         JOINERY_DATA_DIR=str(data.path),
         JOINERY_HOST="127.0.0.1",
         JOINERY_PORT=str(port),
+        JOINERY_MAIL_HOST="127.0.0.1",
+        JOINERY_MAIL_PORT=given.get("JOINERY_MAIL_PORT") or str(free_port(MAIL_PORT)),
     )
     if demo:
         env["JOINERY_DEMO"] = "1"
     return env
+
+
+def free_port(wanted: int) -> int:
+    """The port if it is free on the loopback address, else another one."""
+    for port in (wanted, 0):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return int(probe.getsockname()[1])
+    return wanted
 
 
 class Child:

@@ -100,8 +100,9 @@ async def test_one_open_run_of_a_source_and_stream(uow: UnitOfWork, tenant: Tena
     await _add(uow, tenant, builders.run("src_1"))
 
 
-async def test_pushed_runs_queue_up(uow: UnitOfWork, tenant: Tenant) -> None:
-    await _add(uow, tenant, *(builders.run("src_1", trigger="push") for _ in range(3)))
+@pytest.mark.parametrize("trigger", ["push", "mail"])
+async def test_what_is_handed_in_queues_up(uow: UnitOfWork, tenant: Tenant, trigger: str) -> None:
+    await _add(uow, tenant, *(builders.run("src_1", trigger=trigger) for _ in range(3)))
     async with uow.read(tenant) as tx:
         assert len((await tx.runs.page(PageRequest(), RunFilter("src_1"))).items) == 3
 

@@ -24,7 +24,9 @@ from adapters.wire.events import WireEventRendering
 from domain.changes.model import FeedPosition
 from domain.kernel.ids import encode, new_id, uuid7
 from domain.kernel.paging import PageRequest
+from domain.kernel.retention import INBOUND_MESSAGES
 from domain.kernel.tenancy import Tenant
+from domain.mail.model import InboundMessage, MessageStatus
 from domain.webhooks.model import DeliveryFilter, SealedSecrets
 from tests.postgres.databases import database_alone
 from tests.support import builders
@@ -354,3 +356,18 @@ async def _blocks(store: Store, name: str) -> int:
     )
     row = await cursor.fetchone()
     return int(row[0]) if row else 0
+
+
+async def test_inbound_messages_go_by_their_age(store: Store) -> None:
+    now = datetime.now(UTC)
+    ages = (timedelta(), INBOUND_MESSAGES - timedelta(hours=1), INBOUND_MESSAGES + timedelta(hours=1))
+    made = [
+        InboundMessage(new_id("inm"), "src_1", "a@b.example", "", now - age, MessageStatus.REFUSED, "f") for age in ages
+    ]
+    async with store.uow.begin(store.tenant, builders.CALL) as tx:
+        for message in made:
+            await tx.store(InboundMessage).add(message)
+    assert await store.maintenance.purge_inbound_messages() == 1
+    async with store.uow.read(store.tenant) as tx:
+        left = (await tx.store(InboundMessage).page(PageRequest())).items
+    assert {message.id for message in left} == {message.id for message in made[:2]}

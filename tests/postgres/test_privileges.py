@@ -30,6 +30,7 @@ EXPECTED = {
     "event_logs": "SIU",
     "events": "SI",
     "idempotency_keys": "SIDU(body)",
+    "inbound_messages": "SIUD",
     "jobs": "SIUD",
     "key_ring": "",
     "licences": "S",

@@ -9,6 +9,7 @@ from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
 from adapters.memory.idempotency import MemoryIdempotencyMaintenance
 from adapters.memory.jobs import MemoryDispatch
+from adapters.memory.mail import MemoryInboundAddresses
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
 from adapters.memory.request_logs import MemoryRequestLogSink
@@ -29,6 +30,7 @@ from ports.access import Credentials
 from ports.events import EventReader, NetworkLog
 from ports.idempotency import IdempotencyMaintenance
 from ports.jobs import Dispatch
+from ports.mail import InboundAddresses
 from ports.orgs import Memberships, OrgRegistry
 from ports.request_logs import RequestLogSink
 from ports.secrets import SealedValues
@@ -60,6 +62,7 @@ class Backend:
     credentials: Credentials
     dispatch: Dispatch
     schedule: SourceSchedule
+    addresses: InboundAddresses
     sink: RequestLogSink
     maintenance: IdempotencyMaintenance
     storage: StorageUpkeep
@@ -114,6 +117,7 @@ def memory_backend() -> Backend:
         credentials=MemoryCredentials(store),
         dispatch=MemoryDispatch(store, clock),
         schedule=MemorySourceSchedule(store),
+        addresses=MemoryInboundAddresses(store),
         sink=MemoryRequestLogSink(store),
         maintenance=MemoryIdempotencyMaintenance(store, clock),
         storage=MemoryStorageUpkeep(store),

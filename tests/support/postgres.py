@@ -26,6 +26,7 @@ from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.migrate import migrate
+from adapters.postgres.mail import PostgresInboundAddresses
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
 from adapters.postgres.nodes.pool import Pool
@@ -129,6 +130,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         credentials=PostgresCredentials(pool),
         dispatch=PostgresDispatch(pool),
         schedule=PostgresSourceSchedule(pool),
+        addresses=PostgresInboundAddresses(pool),
         sink=PostgresRequestLogSink(pool),
         maintenance=PostgresIdempotencyMaintenance(pool),
         storage=PostgresStorageUpkeep(pool),

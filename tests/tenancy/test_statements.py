@@ -26,6 +26,7 @@ ACROSS = {
     "jobs.claim": "a lane is an organisation's in both modes; each claimed job names its tenant",
     "jobs.dispatched": "the relay serves every organisation's jobs",
     "jobs.reset_dispatched": "the relay serves every organisation's jobs; each is named, in both modes",
+    "mail.address": "finds out whose the address is that a message is for",
     "orgs.of_user": "a person's own organisations, by their memberships",
     "request_logs.write": "many organisations' logs in one statement; each log names its tenant",
     "secrets.counts": "operators ask how much is sealed under which secret, over all organisations",
@@ -41,6 +42,7 @@ ACROSS = {
     "sources.next_due": "the scheduler serves every organisation's sources",
 }
 ACROSS_IN_CODE = {
+    ("maintenance.py", "DELETE FROM inbound_messages WHERE received_at"): "upkeep by age alone",
     ("partitions.py", "UPDATE event_logs AS l SET low"): "upkeep by age alone; each log is raised by its own events",
     ("partitions.py", "DELETE FROM event_log_terms AS t"): "upkeep by age alone; each log's by its own low watermark",
 }

@@ -122,6 +122,19 @@ class SourceService:
         await tx.audit.add(AUDITED.updated(before, after))
         return after
 
+    async def rotate_address(self, tx: Tx, id: str) -> Source:
+        """Give the source a new inbound address at once; the old one is unknown from the commit on.
+
+        Raises NotFound, Unprocessable for a source without config.inbound.
+        """
+        before = _found(await tx.sources.get(id, lock=True))
+        if before.inbound_address is None:
+            raise Unprocessable("The source takes no mail: its config has no `inbound`.")
+        after = before.changed(tx.now, inbound_address=self._address())
+        await tx.sources.save(after, expected_version=before.version)
+        await tx.audit.add(AUDITED.updated(before, after))
+        return after
+
     async def put_credentials(self, tx: Tx, id: str, credentials: Mapping[str, Any]) -> Source:
         """Seal the source's credentials, replacing any.
 

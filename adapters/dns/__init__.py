@@ -1,0 +1,1 @@
+"""The domain name system, asked with dnspython."""

@@ -1,0 +1,85 @@
+"""Reads what a message says and which of its attachments are data, in threads beside the event loop."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Final
+
+from adapters.mime.archives import Room, unpacked
+from adapters.mime.bodies import decoded
+from adapters.mime.structure import Leaf, Taken, content_type
+from adapters.mime.texts import author_of, disposition_of, filename_of, header_text
+from domain.mail.contents import ContentKind, kind_of
+from domain.mail.model import AttachmentNote, File, MessageUnreadable, ReadMessage
+
+_BODIES: Final = ("text/plain", "text/html", "text/enriched", "text/richtext", "text/x-amp-html", "text/watch-html")
+_LONGEST_ID: Final = 998
+
+
+class ThreadedMessageReader:
+    """MessageReader. So many messages are read at a time, the others wait."""
+
+    def __init__(self, threads: int = 2) -> None:
+        self._threads = ThreadPoolExecutor(threads, "message reader")
+
+    async def read(self, raw: bytes) -> ReadMessage:
+        """Everything in it is bounded, so that it takes a bounded time, too."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, read, raw)
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def read(raw: bytes) -> ReadMessage:
+    """What the message says. Raises MessageUnreadable."""
+    taken = Taken(raw)
+    subject, sender = header_text(taken.headers, "subject"), ""
+    try:
+        sender = author_of(taken.headers)
+        files = tuple(_once(_files(taken)))
+    except MessageUnreadable as error:
+        raise MessageUnreadable(str(error), sender, subject) from error
+    identity = str(taken.headers.get("message-id", "")).strip()[:_LONGEST_ID]
+    return ReadMessage(sender, subject, identity.encode("utf-8", "replace").decode(), files)
+
+
+def _files(taken: Taken) -> Iterator[File]:
+    room = Room()
+    for at, leaf in enumerate(taken.leaves(), start=1):
+        name = filename_of(leaf.headers)
+        if not name and disposition_of(leaf.headers) != "attachment" and content_type(leaf.headers) in _BODIES:
+            continue
+        yield from _of_leaf(name or f"part {at}", leaf, room)
+
+
+def _of_leaf(name: str, leaf: Leaf, room: Room) -> Iterator[File]:
+    encoding = str(leaf.headers.get("content-transfer-encoding", "")).strip().lower()
+    content = None if leaf.cut else decoded(leaf.body, encoding)
+    if content is None or content_type(leaf.headers) == "message/partial":
+        yield File(name, len(leaf.body), note=AttachmentNote.DAMAGED)
+        return
+    kind = kind_of(content)
+    if isinstance(kind, AttachmentNote):
+        yield File(name, len(content), note=kind)
+    elif kind == ContentKind.FILE:
+        yield File(name, len(content), content)
+    else:
+        yield from unpacked(name, content, kind, room)
+
+
+def _once(files: Iterator[File]) -> Iterator[File]:
+    """The same data is read once, however often it is attached."""
+    seen: set[str] = set()
+    for file in files:
+        if file.content is None:
+            yield file
+            continue
+        digest = hashlib.sha256(file.content).hexdigest()
+        if digest in seen:
+            yield File(file.filename, file.size, note=AttachmentNote.DUPLICATE)
+        else:
+            yield replace(file, digest=digest)
+        seen.add(digest)

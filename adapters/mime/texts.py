@@ -1,0 +1,95 @@
+"""What a message's headers say in words: its author, its subject, the names of its files."""
+
+from email.errors import HeaderParseError
+from email.header import decode_header
+from email.message import Message
+from email.utils import collapse_rfc2231_value, getaddresses
+from typing import Final
+
+from adapters.mime.structure import has_parameters
+from domain.mail.model import LONGEST_TEXT, MessageUnreadable
+from domain.sources.senders import address_of
+
+_LONGEST: Final = 8 * 1024
+_LONGEST_NAME: Final = 1024
+"""Encoded words are told apart in a square of the length, and a message may have a thousand names."""
+_LONGEST_FROM: Final = 2 * 1024
+
+
+def author_of(headers: "Message[str, str]") -> str:
+    """The one author's address. Raises MessageUnreadable for none, and for more than one: which of them is meant, nobody knows."""
+    fields = headers.get_all("from", [])
+    if len(fields) != 1:
+        raise MessageUnreadable(f"The message has {len(fields)} From headers; it must have one.")
+    text = str(fields[0])
+    if len(text) > _LONGEST_FROM:
+        raise MessageUnreadable("The From header is too long to be read.")
+    try:
+        found = getaddresses([text.replace("\n", " ")])
+    except Exception as error:  # the standard library stumbles over some addresses in ways that it does not declare
+        raise MessageUnreadable("The From header cannot be read.") from error
+    addresses = [address for _, address in found]
+    if len(addresses) != 1 or address_of(_whole(addresses[0])) is None:
+        raise MessageUnreadable("The From header does not name one address.")
+    return address_of(_whole(addresses[0])) or ""
+
+
+def _whole(text: str) -> str:
+    """The text as UTF-8, where a header was sent so without saying it."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+
+
+def header_text(headers: "Message[str, str]", name: str) -> str:
+    """A header in words: encoded words decoded, one line, nothing unprintable."""
+    value = headers.get(name)
+    return "" if value is None else _decoded(str(value))
+
+
+def _decoded(value: str) -> str:
+    value = value[:_LONGEST]
+    try:
+        parts = decode_header(value)
+    except (HeaderParseError, ValueError):
+        return _clean(value)
+    return _clean("".join(_word(text, charset) for text, charset in parts))
+
+
+def _word(text: bytes | str, charset: str | None) -> str:
+    if isinstance(text, str):
+        return text
+    try:
+        return text.decode(charset or "utf-8", "replace")
+    except (LookupError, ValueError):
+        return text.decode("utf-8", "replace")
+
+
+def _clean(text: str) -> str:
+    whole = " ".join(_whole(text).split())
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in whole)[:LONGEST_TEXT]
+
+
+def filename_of(headers: "Message[str, str]") -> str:
+    """The file's name without folders, however it is written (RFC 2231, RFC 2047, plain); empty when there is none."""
+    if not (has_parameters(headers, "content-disposition") and has_parameters(headers, "content-type")):
+        return "unnamed"
+    try:
+        given = headers.get_param("filename", None, "content-disposition")
+        if given is None:
+            given = headers.get_param("name", None, "content-type")
+        name = "" if given is None else collapse_rfc2231_value(given)
+    except Exception:  # the same as above
+        return ""
+    return plain_name(_decoded(name[:_LONGEST_NAME]))
+
+
+def plain_name(name: str) -> str:
+    """The last part of a path, printable, and short enough to be kept."""
+    return _clean(name.replace("\\", "/").rpartition("/")[2])[-255:].strip()
+
+
+def disposition_of(headers: "Message[str, str]") -> str:
+    """`attachment`, `inline` or another word; empty when there is none."""
+    return str(headers.get("content-disposition", "")).partition(";")[0].strip().lower()

@@ -1,0 +1,96 @@
+"""DKIM (RFC 6376, RFC 8301): which domains have signed a message, all of it."""
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import dkim
+
+from adapters.senders.asking import Asking
+from domain.mail.model import CheckResult
+from domain.sources.senders import domain_of
+from ports.names import NamesUnavailable
+
+MOST_SIGNATURES: Final = 5
+"""How many signatures are looked at, from the top."""
+_SMALLEST_KEY: Final = 1024
+_SECONDS: Final = 10.0
+"""After which no further signature of a message is looked at."""
+_LONGEST_HEADER: Final = 16 * 1024
+_MOST_EFFORT: Final = 50_000_000
+_BLANKS: Final = re.compile(rb"[ \t]{16,}")
+_SPACE: Final = re.compile(rb"\s{64}")
+_PARTIAL: Final = re.compile(rb"(?:^|;)\s{0,64}l\s{0,64}=")
+_WEAK: Final = re.compile(rb"(?:^|;)\s{0,64}a\s{0,64}=\s{0,64}rsa-sha1\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What one signature came to, and the domain that it is of."""
+
+    result: CheckResult
+    domain: str
+
+
+def signatures(raw: bytes, asking: Asking) -> list[Signature]:
+    """The message's signatures. One of only a part of the body, or of a weak kind, counts for nothing (`policy`)."""
+    head, _, body = raw.partition(b"\r\n\r\n")
+    try:
+        message = dkim.DKIM(head + b"\r\n\r\n", minkey=_SMALLEST_KEY)
+        message.body = body  # as it would make it itself, out of a list of all lines
+    except Exception:  # the library could not take the message apart
+        return [Signature(CheckResult.PERMERROR, "")]
+    headers = [value for name, value in message.headers if name.strip().lower() == b"dkim-signature"]
+    costly, until = _effort(raw) > _MOST_EFFORT, time.monotonic() + _SECONDS
+    found: list[Signature] = []
+    for at, value in enumerate(headers[:MOST_SIGNATURES]):
+        left_out = costly or _refused(value) or time.monotonic() > until
+        found.append(Signature(CheckResult.POLICY, "") if left_out else _verified(message, at, asking))
+    return found
+
+
+def summary(found: list[Signature]) -> CheckResult:
+    """What is told of all of them: the best there is."""
+    results = [one.result for one in found]
+    order = (CheckResult.PASS, CheckResult.TEMPERROR, CheckResult.FAIL, CheckResult.POLICY, CheckResult.PERMERROR)
+    return next((result for result in order if result in results), CheckResult.NONE)
+
+
+def _refused(value: bytes) -> bool:
+    unwieldy = len(value) > _LONGEST_HEADER or _SPACE.search(value) is not None
+    return unwieldy or _PARTIAL.search(value) is not None or _WEAK.search(value) is not None
+
+
+def _effort(raw: bytes) -> int:
+    """How many steps the library's patterns may take over runs of blanks, which they go through again and again."""
+    return sum((found.end() - found.start()) ** 2 for found in _BLANKS.finditer(raw))
+
+
+def _verified(message: dkim.DKIM, at: int, asking: Asking) -> Signature:
+    def texts(name: bytes | str, timeout: float = 5) -> bytes | None:
+        del timeout
+        host = name.decode("ascii", "replace") if isinstance(name, bytes) else name
+        return next((record.value for record in asking.look_up(host, "TXT")), None)
+
+    message.domain = None
+    try:
+        passed = message.verify(at, dnsfunc=texts)
+    except NamesUnavailable:
+        return Signature(CheckResult.TEMPERROR, _domain(message))
+    except dkim.ValidationError:
+        return Signature(CheckResult.FAIL, _domain(message))
+    except Exception:  # a signature of anybody's: whatever the library stumbles over proves nothing
+        return Signature(CheckResult.PERMERROR, _domain(message))
+    return Signature(CheckResult.PASS if passed else CheckResult.FAIL, _domain(message))
+
+
+def _domain(message: dkim.DKIM) -> str:
+    named = message.domain
+    return domain_of(named.decode("ascii", "replace")) or "" if isinstance(named, bytes) else ""
+
+
+def passing(found: list[Signature]) -> Iterator[str]:
+    """The domains whose signature holds."""
+    return (one.domain for one in found if one.result == CheckResult.PASS and one.domain)

@@ -1,0 +1,60 @@
+"""The JSON of inbound messages (docs/mail.md)."""
+
+from typing import Final
+
+from adapters.wire.resource import Resource, computed, optional
+from adapters.wire.schema import array, enum, id_of, integer, record, text, timestamp
+from domain.mail.model import (
+    LONGEST_TEXT,
+    MOST_LISTED,
+    AttachmentNote,
+    CheckResult,
+    InboundMessage,
+    MailPolicy,
+    MessageReason,
+    MessageStatus,
+)
+
+ATTACHMENT: Final = record(
+    None,
+    {
+        "filename": text("spring-price-list.csv", longest=LONGEST_TEXT),
+        "bytes": integer(48213, least=0),
+        "run": id_of("run", "The run that reads the file."),
+        "note": enum(*AttachmentNote) | {"description": "Why no run reads the file."},
+    },
+    optional=("run", "note"),
+)
+AUTHENTICATION: Final = record(
+    None,
+    {
+        "spf": enum(*CheckResult),
+        "dkim": enum(*CheckResult),
+        "dmarc": enum(*CheckResult),
+        "policy": enum(*MailPolicy) | {"description": "What the author's domain asks to be done with mail that fails."},
+    },
+    optional=("policy",),
+    description="What was found of the sender; left out of messages that were refused before that was looked into.",
+)
+INBOUND_MESSAGE: Final = Resource[InboundMessage](
+    "inbound_message",
+    {
+        "id": id_of("inm"),
+        "source": id_of("src"),
+        "from": computed(
+            text("orders@vendor.example", longest=LONGEST_TEXT, shortest=0), lambda message, _: message.sender
+        ),
+        "subject": text("Price list for spring", longest=LONGEST_TEXT, shortest=0),
+        "received_at": timestamp(),
+        "status": enum(*MessageStatus),
+        "reason": optional(
+            enum(*MessageReason)
+            | {"description": "Why it was refused, or why an accepted one started nothing (`duplicate`, `no_data`)."}
+        ),
+        "detail": optional(text("other@vendor.example may not send to this address.", longest=2000)),
+        "attachments": array(
+            ATTACHMENT, most=MOST_LISTED, description="What came with it, whether it was read or not."
+        ),
+        "authentication": optional(AUTHENTICATION),
+    },
+)

@@ -1,0 +1,96 @@
+"""Tells by its bytes whether an attachment is a data file, because names and declared types of mailed files are often wrong."""
+
+import re
+from collections import Counter
+from typing import Final
+
+from domain.kernel.enums import StoredEnum
+from domain.mail.model import AttachmentNote
+
+_HEAD: Final = 64 * 1024
+_LINES: Final = 50
+_DELIMITERS: Final = "\t;,|"
+_BINARY: Final = re.compile("[\x00-\x08\x0e-\x19\x1b-\x1f]")
+_QUOTED: Final = re.compile(r'"[^"\n]*"')
+_WEB: Final = ("<!doctype html", "<html", "<head", "<body", "<div", "<table", "<meta", "<script", "<style", "<p", "<br")
+_WORDS: Final = ("begin:vcard", "begin:vcalendar", "-----begin pgp signature", "%!ps", "{\\rtf", "#!")
+_SEALED: Final = "-----begin pgp message"
+_ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
+_BOOKS: Final = tuple(name.encode("utf-16-le") for name in ("Workbook", "Book\x00"))
+_TNEF: Final = b"\x78\x9f\x3e\x22"
+
+
+class ContentKind(StoredEnum):
+    """What holds data: a file that is read as it is, or an archive of such files."""
+
+    FILE = "file"
+    ZIP = "zip"
+    GZIP = "gzip"
+
+
+def kind_of(content: bytes) -> ContentKind | AttachmentNote:
+    """The kind of content, or why it is none that holds data."""
+    if not content.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
+        return AttachmentNote.EMPTY
+    if content.startswith(b"\x1f\x8b"):
+        return ContentKind.GZIP
+    if content.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return ContentKind.ZIP
+    if content.startswith(b"\xd0\xcf\x11\xe0"):
+        return _compound(content)
+    if content.startswith(_TNEF):
+        return AttachmentNote.WINMAIL
+    return _text(_decoded(content[:_HEAD]), whole=len(content) <= _HEAD)
+
+
+def _compound(content: bytes) -> ContentKind | AttachmentNote:
+    if _ENCRYPTED in content:
+        return AttachmentNote.ENCRYPTED
+    return ContentKind.FILE if any(name in content for name in _BOOKS) else AttachmentNote.NOT_DATA
+
+
+def _decoded(head: bytes) -> str:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return head.decode("utf-16", errors="replace")
+    try:
+        return head.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return head.decode("latin-1")
+
+
+def _text(text: str, *, whole: bool) -> ContentKind | AttachmentNote:
+    if _BINARY.search(text):
+        return AttachmentNote.NOT_DATA
+    start = text.lstrip("\ufeff \t\r\n")
+    low = start[:4096].lower()
+    if low.startswith(_SEALED):
+        return AttachmentNote.ENCRYPTED
+    if low.startswith(_WORDS):
+        return AttachmentNote.NOT_DATA
+    if low.startswith("<"):
+        return _markup(low)
+    if low.startswith(("{", "[")):
+        return ContentKind.FILE
+    return ContentKind.FILE if _is_table(start, whole=whole) else AttachmentNote.NOT_DATA
+
+
+def _markup(low: str) -> ContentKind | AttachmentNote:
+    if low.startswith(_WEB) or "<html" in low:
+        return AttachmentNote.WEB_PAGE
+    return AttachmentNote.NOT_DATA if "<svg" in low else ContentKind.FILE
+
+
+def _is_table(text: str, *, whole: bool) -> bool:
+    """Whether half of the first lines have the same number of the same delimiter; two lines at least."""
+    lines = text[:_HEAD].splitlines()
+    if not whole:
+        lines = lines[:-1]
+    bare = [_QUOTED.sub("", line) for line in lines if line.strip()][:_LINES]
+    if len(bare) < 2:
+        return False
+    for delimiter in _DELIMITERS:
+        counts = Counter(line.count(delimiter) for line in bare)
+        del counts[0]
+        if counts and counts.most_common(1)[0][1] >= max(2, len(bare) / 2):
+            return True
+    return False

@@ -1,0 +1,248 @@
+"""Taking a message in: judged while its sender waits, and answered once what came of it is committed."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from domain.kernel.addresses import is_loopback
+from domain.kernel.errors import Conflict, QuotaExceeded
+from domain.kernel.ids import new_id
+from domain.kernel.paging import PageRequest
+from domain.mail.model import (
+    LARGEST,
+    LONGEST_TEXT,
+    MOST_FILES,
+    MOST_LISTED,
+    SAME_WITHIN,
+    Attachment,
+    Authentication,
+    CheckResult,
+    Envelope,
+    File,
+    InboundMessage,
+    MailPolicy,
+    MessageFilter,
+    MessageReason,
+    MessageStatus,
+    MessageUnreadable,
+    ReadMessage,
+)
+from domain.mail.usecases.staging import CONTEXT, Staging
+from domain.mail.usecases.verdicts import UNKNOWN, AddressGone, Answer, Refused, Verdict
+from domain.runs.model import RunTrigger
+from domain.sources.model import Source, SourceStatus
+from domain.sources.senders import is_listed
+from domain.uploads.model import Upload
+from domain.uploads.usecases import start_run
+from ports.mail import InboundAddresses, MessageReader, Recipient, SenderChecks
+from ports.unit_of_work import Tx, UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What the listener hands messages to. What it answers as taken is committed, its bytes in the object store."""
+
+    uow: UnitOfWork
+    addresses: InboundAddresses
+    reader: MessageReader
+    checks: SenderChecks
+    staging: Staging
+
+    async def find(self, address: str) -> Recipient | None:
+        """Who takes mail at the address. Raises Unavailable."""
+        return await self.addresses.find(address)
+
+    async def take(self, recipient: Recipient, envelope: Envelope, raw: bytes) -> Verdict:
+        """Take a message in, or refuse it; either is noted for the source before it is answered. Raises Unavailable."""
+        seen = _Seen(recipient, envelope, (await asyncio.to_thread(hashlib.sha256, raw)).hexdigest())
+        try:
+            return await self._judged(seen, raw)
+        except AddressGone:
+            return UNKNOWN
+        except Refused as refused:
+            return await self._note_refusal(seen, refused)
+
+    async def refuse(self, recipient: Recipient, envelope: Envelope, head: bytes, refused: Refused) -> Verdict:
+        """Refuse what came no further than its beginning, `head`."""
+        seen = _Seen(recipient, envelope, hashlib.sha256(head).hexdigest())
+        try:
+            seen.know(await self.reader.read(head.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"))
+        except MessageUnreadable as unreadable:
+            seen.sender, seen.subject = unreadable.sender or seen.sender, unreadable.subject
+        return await self._note_refusal(seen, refused)
+
+    async def _judged(self, seen: "_Seen", raw: bytes) -> Verdict:
+        try:
+            message = await self.reader.read(raw)
+        except MessageUnreadable as unreadable:
+            seen.sender, seen.subject = unreadable.sender or seen.sender, unreadable.subject
+            raise Refused(MessageReason.MALFORMED, str(unreadable)) from unreadable
+        seen.know(message)
+        async with self.uow.read(seen.recipient.tenant) as tx:
+            source = await self._source(tx, seen.recipient)
+        _refuse_sender(seen, source, message)
+        seen.authentication = await self.checks.check(raw, message.sender, seen.envelope)
+        _refuse_unauthenticated(seen, message)
+        _refuse_inactive(source)
+        if len(message.data) > MOST_FILES:
+            text = f"The message holds {len(message.data)} data files; at most {MOST_FILES} are taken at a time."
+            raise Refused(MessageReason.TOO_MANY_FILES, text)
+        return await self._kept(seen, message)
+
+    async def _kept(self, seen: "_Seen", message: ReadMessage) -> Verdict:
+        tenant, source = seen.recipient.tenant, seen.recipient.source
+        if message.data:
+            async with self.uow.read(tenant) as tx:
+                if await _same(tx, seen, MessageStatus.ACCEPTED):
+                    return await self._commit(seen, message, ())
+        try:
+            uploads = await self.staging.put(tenant, source, message.data) if message.data else []
+        except QuotaExceeded as full:
+            text = "The recipient's storage is full; try again later."
+            raise Refused(MessageReason.QUOTA_EXCEEDED, text, Answer.LATER) from full
+        except Conflict as busy:
+            text = "Too many files are waiting for this recipient; try again later."
+            raise Refused(MessageReason.QUOTA_EXCEEDED, text, Answer.LATER) from busy
+        try:
+            return await self._commit(seen, message, uploads)
+        except BaseException:
+            await self.staging.drop(tenant, uploads)
+            raise
+
+    async def _commit(self, seen: "_Seen", message: ReadMessage, uploads: Sequence[Upload]) -> Verdict:
+        """Everything that taking it means, in one transaction; the source is locked, so that one of two is the second."""
+        tenant, unread = seen.recipient.tenant, list(uploads)
+        async with self.uow.begin(tenant, CONTEXT) as tx:
+            source = await self._source(tx, seen.recipient, lock=True)
+            _refuse_inactive(source)
+            first = await _same(tx, seen, MessageStatus.ACCEPTED)
+            if first is not None:
+                await tx.store(InboundMessage).add(_again(seen.message(MessageStatus.ACCEPTED, tx.now), first))
+                text = "Taken before; nothing was started again."
+                verdict = Verdict(Answer.TAKEN, MessageReason.DUPLICATE, text)
+            elif message.data and not uploads:
+                raise Conflict("The message that this one repeated is gone.")
+            else:
+                completed = [await start_run(tx, upload, RunTrigger.MAIL) for upload in uploads]
+                taken = seen.message(MessageStatus.ACCEPTED, tx.now, message.files, completed)
+                await tx.store(InboundMessage).add(taken)
+                unread = []
+                verdict = Verdict(Answer.TAKEN, taken.reason, taken.detail or f"Taken; {len(completed)} data files.")
+        await self.staging.drop(tenant, unread)
+        return verdict
+
+    async def _source(self, tx: Tx, recipient: Recipient, *, lock: bool = False) -> Source:
+        source = await tx.sources.get(recipient.source, lock=lock)
+        if source is None or source.inbound_address != recipient.address:
+            raise AddressGone
+        return source
+
+    async def _note_refusal(self, seen: "_Seen", refused: Refused) -> Verdict:
+        """Once for the same message: a sender that tries again and again is told each time, its recipient once."""
+        async with self.uow.begin(seen.recipient.tenant, CONTEXT) as tx:
+            try:
+                await self._source(tx, seen.recipient)
+            except AddressGone:
+                return UNKNOWN
+            before = await _same(tx, seen, MessageStatus.REFUSED)
+            if before is None or before.reason != refused.reason:
+                message = seen.message(MessageStatus.REFUSED, tx.now, seen.files)
+                await tx.store(InboundMessage).add(replace(message, reason=refused.reason, detail=str(refused)))
+        return refused.verdict
+
+
+class _Seen:
+    """What is known of a message so far."""
+
+    def __init__(self, recipient: Recipient, envelope: Envelope, digest: str) -> None:
+        self.recipient, self.envelope, self.fingerprint = recipient, envelope, digest
+        self.sender, self.subject = envelope.sender, ""
+        self.files: Sequence[File] = ()
+        self.authentication: Authentication | None = None
+
+    def know(self, message: ReadMessage) -> None:
+        """It could be read. The same message is the one with the same id and the same data, however it travelled."""
+        self.sender, self.subject, self.files = message.sender, message.subject, message.files
+        if message.message_id:
+            data = sorted(file.digest for file in message.data)
+            self.fingerprint = hashlib.sha256("\0".join([message.message_id, *data]).encode()).hexdigest()
+
+    def message(
+        self, status: MessageStatus, now: datetime, files: Sequence[File] = (), uploads: Sequence[Upload] = ()
+    ) -> InboundMessage:
+        """What is noted of it; `uploads` are those of its data files, in order."""
+        runs = iter([upload.run for upload in uploads])
+        listed = [
+            Attachment(file.filename, file.size, next(runs, None) if file.content is not None else None, note=file.note)
+            for file in files
+        ]
+        none, further = status == MessageStatus.ACCEPTED and not uploads, len(listed) - MOST_LISTED
+        told = ["No data file was found in the message."] if none else []
+        if further > 0:
+            listed.sort(key=lambda attachment: attachment.run is None)
+            told.append(f"{further} further attachments are not named.")
+        return InboundMessage(
+            id=new_id("inm"),
+            source=self.recipient.source,
+            sender=self.sender[:LONGEST_TEXT],
+            subject=self.subject[:LONGEST_TEXT],
+            received_at=now,
+            status=status,
+            fingerprint=self.fingerprint,
+            attachments=tuple(listed[:MOST_LISTED]),
+            authentication=self.authentication,
+            reason=MessageReason.NO_DATA if none else None,
+            detail=" ".join(told) or None,
+        )
+
+
+def _again(message: InboundMessage, first: InboundMessage) -> InboundMessage:
+    detail = f"The same message was taken before, as {first.id}; nothing was started again."
+    return replace(message, attachments=first.attachments, reason=MessageReason.DUPLICATE, detail=detail)
+
+
+async def _same(tx: Tx, seen: _Seen, status: MessageStatus) -> InboundMessage | None:
+    """The newest of that status that is the same message, while it counts as such."""
+    wanted = MessageFilter(seen.recipient.source, status, seen.fingerprint)
+    found = (await tx.store(InboundMessage).page(PageRequest(1), wanted)).items
+    return found[0] if found and tx.now - found[0].received_at < SAME_WITHIN else None
+
+
+def _refuse_sender(seen: _Seen, source: Source, message: ReadMessage) -> None:
+    if not seen.envelope.sender:
+        raise Refused(MessageReason.BOUNCE, "Bounces and notifications without a return path are not taken here.")
+    inbound = source.config.get("inbound") or {}
+    if not is_listed(inbound.get("senders", ()), message.sender):
+        raise Refused(MessageReason.SENDER_NOT_LISTED, f"{message.sender} may not send to this address.")
+
+
+def _refuse_unauthenticated(seen: _Seen, message: ReadMessage) -> None:
+    found = seen.authentication
+    assert found is not None
+    domain = message.sender.rpartition("@")[2]
+    if found.dmarc == CheckResult.FAIL and found.policy == MailPolicy.REJECT:
+        text = f"The message fails DMARC (SPF {found.spf}, DKIM {found.dkim}), and {domain} asks to refuse such mail."
+        raise Refused(MessageReason.DMARC_REJECTED, text)
+    if found.dmarc == CheckResult.TEMPERROR and not is_loopback(seen.envelope.peer):
+        text = f"The name system could not say whether the message is from {domain}; try again later."
+        raise Refused(MessageReason.NOT_CHECKED, text, Answer.LATER)
+
+
+def _refuse_inactive(source: Source) -> None:
+    if source.status == SourceStatus.DISABLED:
+        raise Refused(MessageReason.SOURCE_NOT_ACTIVE, "The recipient takes no mail any more.")
+    if not source.runnable:
+        text = f"The recipient is {source.status} and takes no mail now; try again later."
+        raise Refused(MessageReason.SOURCE_NOT_ACTIVE, text, Answer.LATER)
+
+
+def too_large() -> Refused:
+    """The refusal of a message over the limit."""
+    return Refused(MessageReason.TOO_LARGE, f"The message is larger than {LARGEST} bytes.")
+
+
+def not_clean(what: str) -> Refused:
+    """The refusal of a message whose lines do not end as they must."""
+    return Refused(MessageReason.MALFORMED, what)

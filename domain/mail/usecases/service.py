@@ -1,0 +1,16 @@
+"""What people ask of inbound mail: which messages reached a source."""
+
+from domain.kernel.errors import NotFound
+from domain.kernel.paging import Page, PageRequest
+from domain.mail.model import InboundMessage, MessageFilter
+from ports.unit_of_work import Tx
+
+
+class MailService:
+    """Messages are only looked at here."""
+
+    async def list_messages(self, tx: Tx, source: str, page_request: PageRequest) -> Page[InboundMessage]:
+        """What reached the source's addresses, newest first. Raises NotFound for an unknown source."""
+        if await tx.sources.get(source) is None:
+            raise NotFound
+        return await tx.store(InboundMessage).page(page_request, MessageFilter(source))

@@ -1,0 +1,67 @@
+"""Putting a message's data files into the object store before anything is told of them: counted in first, then written."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.mail.model import File
+from domain.uploads.model import Upload, UploadStatus
+from domain.uploads.usecases import pending, stage
+from ports.objects import Objects
+from ports.unit_of_work import UnitOfWork
+from ports.workspaces import Workspaces
+
+CONTEXT: Final = AuditContext(Actor("service", "mail"), "mail.take")
+_CONTENT_TYPE: Final = "application/octet-stream"
+"""What a file was declared to be says nothing; its bytes do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """Files become uploads that wait for their run. What is left of a process that died expires as any upload does."""
+
+    uow: UnitOfWork
+    objects: Objects
+    workspaces: Workspaces
+
+    async def put(self, tenant: Tenant, source: str, files: Sequence[File]) -> list[Upload]:
+        """The files' uploads, their bytes in the object store. Raises QuotaExceeded, Conflict: then nothing is kept."""
+        uploads: list[Upload] = []
+        async with self.uow.begin(tenant, CONTEXT) as tx:
+            for file in files:
+                new = pending(
+                    tx, source, {"filename": file.filename, "content_type": _CONTENT_TYPE, "bytes": file.size}
+                )
+                await stage(tx, new)
+                uploads.append(new)
+        try:
+            with self.workspaces.folder() as folder:
+                for at, (file, upload) in enumerate(zip(files, uploads, strict=True)):
+                    path = folder / str(at)
+                    await asyncio.to_thread(_write, path, file.content or b"")
+                    await self.objects.put_file(upload.key, path)
+        except BaseException:
+            await self.drop(tenant, uploads)
+            raise
+        return uploads
+
+    async def drop(self, tenant: Tenant, uploads: Sequence[Upload]) -> None:
+        """Forget uploads that no run reads, and free what they hold.
+
+        One that a run has after all stays: a commit may have gone through although its answer was lost.
+        """
+        if not uploads:
+            return
+        async with self.uow.begin(tenant, CONTEXT) as tx:
+            for upload in uploads:
+                stored = await tx.store(Upload).get(upload.id, lock=True)
+                if stored is not None and stored.status == UploadStatus.PENDING:
+                    await tx.store(Upload).remove(upload.id)
+                    await tx.storage.free(upload.key)
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)

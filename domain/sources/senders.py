@@ -1,0 +1,57 @@
+"""Who may send data to a source by mail: addresses, and whole domains (config.inbound.senders)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from domain.kernel.errors import FieldError
+
+LONGEST: Final = 320
+_LOCAL: Final = re.compile(r"[^\s@<>\",;:\\\x00-\x1f\x7f]{1,64}")
+_LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+
+
+def domain_of(text: str) -> str | None:
+    """The domain as the DNS names it (lower case, A-labels); None when it can be none."""
+    name = text.strip().rstrip(".").lower()
+    try:
+        name = name if name.isascii() else name.encode("idna").decode("ascii")
+    except UnicodeError:
+        return None
+    labels = name.split(".")
+    whole = len(name) <= 253 and len(labels) > 1 and all(_LABEL.fullmatch(label) for label in labels)
+    return name if whole else None
+
+
+def address_of(text: str) -> str | None:
+    """The address in one way of writing; None when it can be none. Case does not count."""
+    local, at, rest = text.strip().rpartition("@")
+    domain = domain_of(rest)
+    if not at or domain is None or not _LOCAL.fullmatch(local):
+        return None
+    return f"{local.casefold()}@{domain}"
+
+
+def is_listed(senders: Sequence[str], address: str) -> bool:
+    """Whether the address, or its very domain, is among the senders; a domain's subdomains are not."""
+    sender = address_of(address)
+    if sender is None:
+        return False
+    domain = sender.rpartition("@")[2]
+    return any(_entry(one) in (sender, domain) for one in senders)
+
+
+def faults(config: Mapping[str, Any]) -> tuple[FieldError, ...]:
+    """What of the settings names no sender."""
+    inbound = config.get("inbound")
+    senders = inbound.get("senders", ()) if isinstance(inbound, Mapping) else ()
+    detail = "It is neither an address (orders@vendor.example) nor a domain (vendor.example)."
+    return tuple(
+        FieldError(f"config.inbound.senders.{at}", "invalid_format", detail)
+        for at, one in enumerate(senders)
+        if isinstance(one, str) and _entry(one) is None
+    )
+
+
+def _entry(text: str) -> str | None:
+    return address_of(text) if "@" in text.strip().removeprefix("@") else domain_of(text.strip().removeprefix("@"))

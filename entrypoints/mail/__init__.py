@@ -1,0 +1,1 @@
+"""The process that receives mail for sources."""

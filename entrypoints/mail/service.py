@@ -1,0 +1,126 @@
+"""What the mail listener does: receives messages for sources' addresses until it is told to stop.
+
+Its own adapters are wired here: no other process imports what checks senders and takes messages apart.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from typing import Final
+
+from adapters.dns.records import DnsRecords
+from adapters.mime.reader import ThreadedMessageReader
+from adapters.senders.checks import ThreadedSenderChecks
+from domain.mail.usecases.intake import Intake
+from domain.mail.usecases.staging import Staging
+from entrypoints.container import Container
+from entrypoints.mail.certificate import Certificate
+from entrypoints.mail.peers import Peers
+from entrypoints.mail.session import Desk, MailSession
+from entrypoints.mail.settings import MailSettings
+from entrypoints.settings import Settings, SettingsError
+from entrypoints.stopping import stopping_on_signals
+
+LOG: Final = logging.getLogger("joinery.mail")
+TAKING: Final = 8
+"""Messages that are judged at a time; the others wait, read and held."""
+GRACE: Final = 10.0
+"""Seconds that messages which have come whole get to be answered when the process is told to stop."""
+_RENEW_EVERY: Final = 60.0
+
+
+async def run_mail(container: Container, settings: Settings, mail: MailSettings) -> None:
+    """Receive mail until SIGTERM or SIGINT. Raises SettingsError."""
+    logging.getLogger("mail.log").setLevel(logging.ERROR)  # the library's log has the addresses, which are secrets
+    await asyncio.to_thread(container.workspaces().sweep)
+    reader, checks = ThreadedMessageReader(), ThreadedSenderChecks(DnsRecords(mail.resolver))
+    try:
+        with stopping_on_signals() as stop:
+            listener = Listener(desk_of(container, mail, reader, checks))
+            await listener.start(mail.host, mail.port)
+            renewing = asyncio.create_task(listener.renew_certificate(), name="renewing the certificate")
+            LOG.info("mail for %s is taken on %s:%s", settings.mail_domain, mail.host, mail.port)
+            await stop.wait()
+            renewing.cancel()
+            await listener.stop()
+    finally:
+        reader.close()
+        checks.close()
+
+
+def desk_of(
+    container: Container, mail: MailSettings, reader: ThreadedMessageReader, checks: ThreadedSenderChecks
+) -> Desk:
+    """What the listener's connections share. Raises SettingsError."""
+    given = container.assembled()
+    intake = Intake(
+        given.uow,
+        container.inbound_addresses(),
+        reader,
+        checks,
+        Staging(given.uow, given.objects, given.workspaces),
+    )
+    certificate = Certificate.load(mail.certificate, mail.key) if mail.certificate and mail.key else None
+    return Desk(
+        intake=intake,
+        limits=given.limits,
+        peers=Peers(mail.connections, mail.connections_each, mail.relays),
+        taking=asyncio.Semaphore(TAKING),
+        hostname=mail.hostname or given.settings.mail_domain,
+        each_minute=mail.each_minute,
+        certificate=certificate,
+    )
+
+
+class Listener:
+    """Takes connections; each is a MailSession."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._sessions: set[MailSession] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; answers the port. Raises SettingsError when that is not possible."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(self._session, host, port, backlog=256)
+        except OSError as error:
+            raise SettingsError(
+                f"Mail cannot be taken on {host}:{port} (JOINERY_MAIL_HOST, JOINERY_MAIL_PORT): {error.strerror}."
+            ) from error
+        found: socket.socket = self._server.sockets[0]
+        return int(found.getsockname()[1])
+
+    def _session(self) -> MailSession:
+        self._sessions = {session for session in self._sessions if session.transport is not None}
+        session = MailSession(self._desk)
+        self._sessions.add(session)
+        return session
+
+    async def renew_certificate(self) -> None:
+        """Look every minute whether the certificate was renewed, until cancelled."""
+        certificate = self._desk.certificate
+        while certificate is not None:
+            await asyncio.sleep(_RENEW_EVERY)
+            try:
+                if await asyncio.to_thread(certificate.renew):
+                    LOG.info("the certificate was renewed")
+            except (OSError, ssl.SSLError) as error:
+                LOG.warning("the certificate could not be renewed, the former one serves on: %s", error)
+
+    async def stop(self) -> None:
+        """Take no more; answer the messages that have come whole, and hang up."""
+        if self._server is None:
+            return
+        self._server.close()
+        ends = [session.answered.wait() for session in self._sessions]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GRACE):
+                await asyncio.gather(*ends)
+        for session in self._sessions:
+            if session.transport is not None:
+                session.transport.close()
+        await asyncio.sleep(0)

@@ -1,0 +1,236 @@
+"""One connection of a sending server, on aiosmtpd's dialogue: what is told of addresses, and when a message is answered."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiosmtpd.smtp import SMTP, syntax
+
+from domain.kernel.errors import DomainError, Unavailable
+from domain.mail.model import LARGEST, Envelope
+from domain.mail.usecases.intake import Intake, not_clean, too_large
+from entrypoints.mail import replies
+from entrypoints.mail.certificate import Certificate
+from entrypoints.mail.forwarding import KNOWN, Forwarded, forwarded
+from entrypoints.mail.peers import Peers, plain_address
+from entrypoints.mail.receiving import LONGEST_LINE, Received, Receiving, SmuggledEnd
+from ports.limits import Budget, Limits
+from ports.mail import Recipient
+
+LOG: Final = logging.getLogger("joinery.mail")
+COMMAND_SECONDS: Final = 120.0
+MESSAGE_SECONDS: Final = 600.0
+"""For one message from its DATA to the answer."""
+_COMMANDS: Final = {"*": 200, "RCPT": 400}
+_UNKNOWN: Final = 5
+"""Addresses that nobody has, after which a connection ends."""
+_COMMAND_BYTES: Final = 512
+_NOT_OFFERED: Final = ("AUTH", "HELP", "EXPN", "VRFY")
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What all connections share. `each_minute`: messages for one address; `taking` bounds how many are judged at once."""
+
+    intake: Intake
+    limits: Limits
+    peers: Peers
+    taking: asyncio.Semaphore
+    hostname: str
+    each_minute: int
+    certificate: Certificate | None = None
+
+
+def _storable(text: str) -> str:
+    """The text without bytes that were no UTF-8, and without what nobody can print."""
+    whole = text.encode("utf-8", "replace").decode()
+    return "".join(letter if letter.isprintable() else "?" for letter in whole)
+
+
+class MailSession(SMTP):
+    """One connection. Each message has one recipient: it is one source that takes or refuses it."""
+
+    line_length_limit = LONGEST_LINE
+
+    def __init__(self, desk: Desk) -> None:
+        self.command_size_limits = defaultdict(lambda: _COMMAND_BYTES)
+        super().__init__(
+            self,
+            data_size_limit=LARGEST,
+            enable_SMTPUTF8=True,
+            hostname=desk.hostname,
+            ident="Joinery",
+            tls_context=desk.certificate.context if desk.certificate else None,
+            timeout=COMMAND_SECONDS,
+            command_call_limit=_COMMANDS,
+            loop=asyncio.get_running_loop(),
+        )
+        for command in _NOT_OFFERED:
+            self._smtp_methods.pop(command, None)
+        self._desk = desk
+        self._entered: str | None = None
+        self._recipient: Recipient | None = None
+        self._forwarded = Forwarded()
+        self._unknown = 0
+        self.answered = asyncio.Event()
+        """Whether no message has come whole that is not answered yet."""
+        self.answered.set()
+
+    def connection_made(self, transport: Any) -> None:
+        """A new connection, or its change to TLS."""
+        peer = transport.get_extra_info("peername")
+        address = plain_address(str(peer[0])) if peer else ""
+        if self._entered is None:
+            if refusal := self._desk.peers.enter(address):
+                transport.write(f"421 4.7.0 {self._desk.hostname} {refusal}\r\n".encode())
+                transport.close()
+                return
+            self._entered = address
+        self._forwarded = Forwarded()
+        super().connection_made(transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The connection is gone."""
+        if self._entered is None:
+            return
+        if self.transport is not None:
+            self._desk.peers.leave(self._entered)
+            super().connection_lost(error)
+
+    def data_received(self, data: bytes) -> None:
+        """Nothing is heard of a connection that was not let in."""
+        if self._entered is not None:
+            super().data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """The other side says no more."""
+        return None if self._entered is None else super().eof_received()
+
+    def _set_post_data_state(self) -> None:
+        super()._set_post_data_state()  # type: ignore[no-untyped-call]  # the library's
+        self._recipient = None
+
+    async def handle_EHLO(  # noqa: N802  the library's names for its hooks
+        self, _server: Any, session: Any, _envelope: Any, hostname: str, responses: list[str]
+    ) -> list[str]:
+        """What is offered: no signing in, and to relays of our own XFORWARD."""
+        session.host_name = hostname
+        offered = [line for line in responses if not line[4:].startswith(_NOT_OFFERED)]
+        offered += ["250-PIPELINING", "250-ENHANCEDSTATUSCODES"]
+        if self._is_relay():
+            offered.append(f"250-XFORWARD {' '.join(KNOWN)}")
+        return [*offered[:-1], f"250 {offered[-1][4:]}"]
+
+    async def handle_RCPT(  # noqa: N802  the same
+        self, _server: Any, _session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
+        """Whether somebody takes mail there; what the address is for is not told."""
+        if self._recipient is not None:
+            return replies.ONE_AT_A_TIME
+        try:
+            found = await self._desk.intake.find(address.lower()) if address.isascii() else None
+        except Unavailable:
+            return replies.UNAVAILABLE
+        if found is None:
+            self._unknown += 1
+            if self._unknown >= _UNKNOWN and not self._is_relay():
+                self.loop.call_soon(self._hang_up)
+            return replies.UNKNOWN
+        each = self._desk.each_minute
+        if not (await self._desk.limits.take(Budget(f"mail:{found.source}", each, each / 60))).allowed:
+            return replies.TOO_OFTEN
+        self._recipient = found
+        envelope.rcpt_tos.append(address)
+        envelope.rcpt_options.extend(options)
+        return "250 2.1.5 OK"
+
+    async def handle_exception(self, error: Exception) -> str:
+        """What went wrong is ours to know."""
+        if not isinstance(error, DomainError):
+            LOG.error("in a dialogue", exc_info=error)
+        return replies.UNAVAILABLE
+
+    @syntax("XFORWARD attribute=value…")
+    async def smtp_XFORWARD(self, arg: str | None) -> None:  # noqa: N802  the library finds commands by this
+        """A relay of our own says for whom it passes mail on."""
+        if not self._is_relay():
+            await self.push("550 5.7.1 You may not say so")
+            return
+        found = forwarded(arg or "", self._forwarded)
+        if found is None:
+            await self.push("501 5.5.4 Syntax: XFORWARD attribute=value…")
+            return
+        self._forwarded = found
+        await self.push("250 2.0.0 OK")
+
+    async def smtp_DATA(self, arg: str | None) -> None:  # noqa: N802  the same
+        """A message: read whole, judged, and answered once what came of it is committed."""
+        assert self.envelope is not None
+        assert self.session is not None
+        recipient, sender = self._recipient, self.envelope.mail_from or ""
+        if arg:
+            await self.push("501 5.5.4 Syntax: DATA")
+            return
+        if recipient is None or not self.session.host_name:
+            await self.push("503 5.5.1 Error: need RCPT command")
+            return
+        self._reset_timeout(MESSAGE_SECONDS)
+        await self.push("354 End data with <CR><LF>.<CR><LF>")
+        envelope = self._envelope(sender)
+        receiving = Receiving(self._reader, self._desk.peers)
+        try:
+            reply = await self._answered(recipient, envelope, receiving)
+        finally:
+            receiving.release()
+            self.answered.set()
+        self._set_post_data_state()
+        self._forwarded = Forwarded()
+        self._reset_timeout()
+        await self.push(reply)
+        if reply.startswith("521"):
+            raise asyncio.CancelledError  # ends the dialogue: what has come already is never heard as commands
+
+    async def _answered(self, recipient: Recipient, envelope: Envelope, receiving: Receiving) -> str:
+        intake = self._desk.intake
+        try:
+            received = await receiving.run()
+        except SmuggledEnd as smuggled:
+            try:
+                await intake.refuse(recipient, envelope, smuggled.head, not_clean(str(smuggled)))
+            except Exception:  # whatever becomes of the note, nothing more is heard of this sender
+                LOG.exception("a refusal could not be noted")
+            return f"521 5.5.2 {smuggled} Goodbye"
+        except ConnectionResetError:
+            raise asyncio.CancelledError from None
+        except TimeoutError:
+            return "521 4.4.2 You pause for too long. Goodbye"
+        self.answered.clear()
+        if not received.whole:
+            return await self._incomplete(recipient, envelope, received)
+        async with self._desk.taking:
+            raw = bytes(received.body)
+            received.body.clear()
+            return replies.reply_to(await intake.take(recipient, envelope, raw))
+
+    async def _incomplete(self, recipient: Recipient, envelope: Envelope, received: Received) -> str:
+        if received.no_room:
+            return replies.NO_ROOM
+        refused = too_large() if received.too_large else not_clean(f"A line has more than {LONGEST_LINE} bytes.")
+        return replies.reply_to(await self._desk.intake.refuse(recipient, envelope, bytes(received.body), refused))
+
+    def _envelope(self, sender: str) -> Envelope:
+        assert self.session is not None
+        return Envelope(
+            sender="" if sender in ("<>", "") else _storable(sender),
+            peer=self._forwarded.peer or self._entered or "",
+            helo=_storable(self._forwarded.helo or self.session.host_name or ""),
+        )
+
+    def _is_relay(self) -> bool:
+        return self._entered is not None and self._desk.peers.is_relay(self._entered)
+
+    def _hang_up(self) -> None:
+        if self.transport is not None:
+            self.transport.close()

@@ -1,0 +1,78 @@
+"""What the mail listener is given from outside (variables `JOINERY_MAIL_…`)."""
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from entrypoints.settings import SettingsError, integer
+
+
+@dataclass(frozen=True, slots=True)
+class MailSettings:
+    """`relays` are the operator's own mail servers; `resolver` a name server instead of this machine's."""
+
+    host: str = "127.0.0.1"
+    port: int = 2525
+    hostname: str | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    connections: int = 100
+    connections_each: int = 20
+    each_minute: int = 600
+    relays: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    resolver: str | None = None
+
+
+def mail_settings(env: Mapping[str, str] | None = None) -> MailSettings:
+    """Read them. Raises SettingsError."""
+    env = os.environ if env is None else env
+    certificate, key = env.get("JOINERY_MAIL_TLS_CERTIFICATE"), env.get("JOINERY_MAIL_TLS_KEY")
+    if bool(certificate) != bool(key):
+        raise SettingsError(
+            "JOINERY_MAIL_TLS_CERTIFICATE and JOINERY_MAIL_TLS_KEY go together; one of them is missing."
+        )
+    return MailSettings(
+        host=env.get("JOINERY_MAIL_HOST") or "127.0.0.1",
+        port=integer(env, "JOINERY_MAIL_PORT", 2525),
+        hostname=env.get("JOINERY_MAIL_HOSTNAME") or None,
+        certificate=Path(certificate) if certificate else None,
+        key=Path(key) if key else None,
+        connections=_most(env, "JOINERY_MAIL_CONNECTIONS", 100),
+        connections_each=_most(env, "JOINERY_MAIL_CONNECTIONS_EACH", 20),
+        each_minute=_most(env, "JOINERY_MAIL_EACH_MINUTE", 600),
+        relays=_networks(env, "JOINERY_MAIL_RELAYS"),
+        resolver=_resolver(env, "JOINERY_MAIL_RESOLVER"),
+    )
+
+
+def _most(env: Mapping[str, str], name: str, default: int) -> int:
+    number = integer(env, name, default)
+    if number < 1:
+        raise SettingsError(f"{name} must be at least 1.")
+    return number
+
+
+def _networks(env: Mapping[str, str], name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    parts = [part.strip() for part in env.get(name, "").split(",") if part.strip()]
+    try:
+        return tuple(ipaddress.ip_network(part) for part in parts)
+    except ValueError as error:
+        raise SettingsError(f"{name} must name addresses or networks, with commas between: {error}.") from error
+
+
+def _resolver(env: Mapping[str, str], name: str) -> str | None:
+    """`address`, `address:port` or `[address]:port`."""
+    text = env.get(name, "").strip()
+    if not text:
+        return None
+    host, _, port = text[1:].partition("]") if text.startswith("[") else text.partition(":")
+    try:
+        ipaddress.ip_address(host)
+        number = int(port.removeprefix(":") or 53)
+    except ValueError:
+        raise SettingsError(f"{name} must be an IP address, with `:port` if it is not 53; not {text!r}.") from None
+    if not 0 < number < 65536:
+        raise SettingsError(f"{name} has no such port: {number}.")
+    return text

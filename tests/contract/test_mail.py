@@ -1,0 +1,93 @@
+"""Whose an inbound address is, and the messages that reached it (ports/mail.py, ports/store.py)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from domain.mail.model import (
+    Attachment,
+    Authentication,
+    CheckResult,
+    InboundMessage,
+    MailPolicy,
+    MessageFilter,
+    MessageStatus,
+)
+from domain.kernel.ids import new_id
+from ports.mail import Recipient
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+
+
+def _address() -> str:
+    return f"{new_id('src').lower()}@in.joinery.example"
+
+
+def _message(**changes: object) -> InboundMessage:
+    made = InboundMessage(
+        id=new_id("inm"),
+        source="src_1",
+        sender="feeds@vendor.example",
+        subject="Preise für „Frühling“",
+        received_at=builders.MOMENT,
+        status=MessageStatus.ACCEPTED,
+        fingerprint="f1",
+        attachments=(Attachment("a.csv", 12, run="run_1"), Attachment("b.png", 3, note="not_data")),
+        authentication=Authentication(CheckResult.PASS, CheckResult.NONE, CheckResult.PASS, MailPolicy.REJECT),
+    )
+    return replace(made, **changes)
+
+
+async def test_an_address_is_found_across_tenants(backend: Backend) -> None:
+    address = _address()
+    assert await backend.addresses.find(address) is None
+    for livemode in (True, False):
+        tenant, mine = await backend.tenant(livemode=livemode), _address()
+        source = builders.source(kind="mail", inbound_address=mine)
+        async with backend.uow.begin(tenant, CALL) as tx:
+            await tx.sources.add(source)
+            await tx.sources.add(builders.source())
+        assert await backend.addresses.find(mine) == Recipient(tenant, source.id, mine)
+        assert await backend.addresses.find(mine.upper()) is None
+        async with backend.uow.begin(tenant, CALL) as tx:
+            await tx.sources.save(source.changed(tx.now, inbound_address=address + str(livemode)))
+        assert await backend.addresses.find(mine) is None
+
+
+async def test_what_is_not_committed_is_not_found(backend: Backend) -> None:
+    address = _address()
+    async with backend.uow.begin(await backend.tenant(), CALL) as tx:
+        await tx.sources.add(builders.source(kind="mail", inbound_address=address))
+        assert await backend.addresses.find(address) is None
+
+
+async def test_messages_are_kept_whole(uow: UnitOfWork, tenant: Tenant) -> None:
+    whole = _message(received_at=builders.MOMENT + timedelta(microseconds=7))
+    bare = _message(
+        attachments=(), authentication=None, status=MessageStatus.REFUSED, reason="malformed", detail="Why."
+    )
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.store(InboundMessage).add(whole)
+        await tx.store(InboundMessage).add(bare)
+    async with uow.read(tenant) as tx:
+        assert (await tx.store(InboundMessage).page(PageRequest())).items == (bare, whole)
+    async with uow.read(replace(tenant, livemode=False)) as tx:
+        assert (await tx.store(InboundMessage).page(PageRequest())).items == ()
+
+
+async def test_the_newest_that_is_the_same(uow: UnitOfWork, tenant: Tenant) -> None:
+    first, refused, second = _message(), _message(status=MessageStatus.REFUSED), _message()
+    async with uow.begin(tenant, CALL) as tx:
+        for one in (first, refused, second, _message(source="src_2"), _message(fingerprint="f2")):
+            await tx.store(InboundMessage).add(one)
+    async with uow.read(tenant) as tx:
+        for status, expected in ((MessageStatus.ACCEPTED, second), (MessageStatus.REFUSED, refused)):
+            found = await tx.store(InboundMessage).page(PageRequest(1), MessageFilter("src_1", status, "f1"))
+            assert found.items == (expected,)

@@ -1,0 +1,122 @@
+"""The mail listener as a process of its own: from a message to products, and killed where it hurts."""
+
+import signal
+import smtplib
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.flows.feeds import catalogue
+from tests.flows.stage import Stage, Tenancy, eventually, free_port
+from tests.mail.post import SENDER, Dialogue, Key, message, wire
+from benchmarks.nameserver import nameserver
+
+KEY = Key.new()
+RECORDS = {
+    ("_dmarc.vendor.example", "TXT"): ['"v=DMARC1; p=reject"'],
+    ("vendor.example", "TXT"): ['"v=spf1 -all"'],
+    ("feeds._domainkey.vendor.example", "TXT"): [
+        " ".join(f'"{KEY.record.decode()[at : at + 200]}"' for at in range(0, len(KEY.record), 200))
+    ],
+}
+TRAPPED = """
+import os, signal, sys
+from domain.mail.usecases.intake import Intake
+from domain.mail.usecases.staging import Staging
+from entrypoints.cli.main import main
+
+def trap(kind, name):
+    real = getattr(kind, name)
+    async def dying(*given):
+        await real(*given)
+        os.kill(os.getpid(), signal.SIGKILL)
+    setattr(kind, name, dying)
+
+trap(*{"staged": (Staging, "put"), "committed": (Intake, "_commit")}[sys.argv[1]])
+sys.exit(main(["mail"]))
+"""
+PROGRAM = "import sys; from entrypoints.cli.main import main; sys.exit(main(['mail']))"
+
+
+@contextmanager
+def listening(stage: Stage, resolver: int, place: str | None = None) -> Iterator[int]:
+    """A listener, which dies at the place if one is named; answers its port."""
+    port = free_port()
+    argv = ("-c", TRAPPED, place) if place else ("-c", PROGRAM)
+    settings = {"JOINERY_MAIL_PORT": str(port), "JOINERY_MAIL_RESOLVER": f"127.0.0.1:{resolver}"}
+    process = stage.start("mail", argv, **settings)
+
+    def answers() -> bool:
+        assert process.poll() is None, stage.log("mail").read_text()
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    eventually(answers, "mail is taken")
+    try:
+        yield port
+        if place:
+            assert process.wait(20) == -signal.SIGKILL
+    finally:
+        stage.stop(process)
+
+
+def _source(tenancy: Tenancy) -> tuple[str, str]:
+    source = tenancy.api.source("mail", config={"currency": "usd", "inbound": {"senders": ["vendor.example"]}})
+    return source, tenancy.api.get(f"/v1/sources/{source}")["inbound_address"]
+
+
+def _sent(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
+    with smtplib.SMTP("127.0.0.1", port, timeout=30) as server:
+        server.ehlo("mta.vendor.example")
+        server.mail(SENDER)
+        server.rcpt(address)
+        return server.data(raw)
+
+
+def test_a_signed_message_to_products(stage: Stage, fjord: Tenancy) -> None:
+    source, address = _source(fjord)
+    with nameserver(RECORDS) as names, listening(stage, names) as port:
+        raw = wire(message(("prices.csv", catalogue(12))))
+        assert _sent(port, address, raw)[0] == 550
+        assert _sent(port, address, KEY.signed(raw))[0] == 250
+        told, refused = fjord.api.whole(f"/v1/sources/{source}/inbound-messages")
+        assert (refused["reason"], told["authentication"]["dmarc"]) == ("dmarc_rejected", "pass")
+        run = fjord.api.ended(told["attachments"][0]["run"])
+        assert (run["status"], run["trigger"]) == ("succeeded", "mail")
+        assert len(fjord.api.whole("/v1/products", source=source)) == 12
+
+
+@pytest.mark.parametrize("place", ["staged", "committed"])
+def test_killed_between_the_message_and_the_answer(stage: Stage, fjord: Tenancy, place: str) -> None:
+    """What the sender was not told it sends again; what it sent is read once."""
+    source, address = _source(fjord)
+    raw = KEY.signed(wire(message(("prices.csv", catalogue(3)), message_id=f"<{place}@vendor.example>")))
+    with nameserver(RECORDS) as names:
+        with listening(stage, names, place) as port:
+            with pytest.raises((smtplib.SMTPServerDisconnected, ConnectionError)):
+                _sent(port, address, raw)
+        runs = fjord.api.whole(f"/v1/sources/{source}/runs")
+        assert len(runs) == len(fjord.api.whole(f"/v1/sources/{source}/inbound-messages")) == (place == "committed")
+        with listening(stage, names) as port:
+            code, text = _sent(port, address, raw)
+    assert code == 250 and (b"Taken before" in text) == (place == "committed")
+    [run] = fjord.api.whole(f"/v1/sources/{source}/runs")
+    assert fjord.api.ended(run["id"])["status"] == "succeeded"
+    assert len(fjord.api.whole("/v1/products", source=source)) == 3
+
+
+def test_a_message_in_hand_is_answered_before_it_stops(stage: Stage, fjord: Tenancy) -> None:
+    """One whose answer waits for a name server that is silent, which takes some seconds."""
+    source, address = _source(fjord)
+    slow = RECORDS | {("_dmarc.vendor.example", "TXT"): ["SILENT"]}
+    with nameserver(slow) as names, listening(stage, names) as port:
+        dialogue = Dialogue(port).opened(address)
+        dialogue.tell(KEY.signed(wire(message(("prices.csv", catalogue(2))))) + b".\r\n")
+        time.sleep(0.5)
+        stage.running[-1].send_signal(signal.SIGTERM)
+        assert dialogue.hear().startswith("250")
+        assert stage.running[-1].wait(15) == 0
+    assert len(fjord.api.whole(f"/v1/sources/{source}/runs")) == 1

@@ -1,0 +1,15 @@
+"""A listener beside a real application on PostgreSQL, whose name system is given."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+
+from tests.mail.office import Office, office
+
+
+@pytest_asyncio.fixture
+async def post(tmp_path: Path) -> AsyncIterator[Office]:
+    """An office for a new organisation."""
+    async with office(tmp_path) as made:
+        yield made

@@ -1,0 +1,63 @@
+"""A post office: an organisation's API, a worker that works when it is told to, and a listener on a real socket."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from adapters.memory.names import MemoryNameRecords
+from adapters.mime.reader import ThreadedMessageReader
+from adapters.senders.checks import ThreadedSenderChecks
+from entrypoints.mail.service import Listener, desk_of
+from entrypoints.mail.settings import mail_settings
+from tests.flows.bench import Bench, bench
+from tests.mail.post import SENDER, send
+
+
+@dataclass
+class Office:
+    """`names` is what the name system says."""
+
+    bench: Bench
+    names: MemoryNameRecords
+    listener: Listener
+    port: int
+    sources: dict[str, str] = field(default_factory=dict)
+
+    async def source(self, *senders: str, **fields: Any) -> tuple[str, str]:
+        """A new mail source's id and address."""
+        config = {"currency": "usd", "inbound": {"senders": list(senders) or [SENDER]}}
+        id = await self.bench.source(fields.pop("kind", "mail"), config=config, **fields)
+        return id, (await self.bench.client.get(f"/v1/sources/{id}")).json()["inbound_address"]
+
+    async def send(self, address: str, raw: Any, sender: str = SENDER, **options: Any) -> str:
+        """The reply to a message."""
+        return await send(self.port, address, raw, sender, **options)
+
+    async def messages(self, source: str) -> list[Any]:
+        """What the source's owner sees, newest first."""
+        answer = await self.bench.client.get(f"/v1/sources/{source}/inbound-messages?limit=100")
+        assert answer.status == 200, answer.body
+        return list(answer.json()["data"])
+
+    async def runs(self, source: str) -> list[Any]:
+        """The source's runs, newest first."""
+        return list((await self.bench.client.get(f"/v1/sources/{source}/runs?limit=100")).json()["data"])
+
+
+@asynccontextmanager
+async def office(folder: Path, **env: str) -> AsyncIterator[Office]:
+    """An office for a new organisation; `env` are settings of the listener."""
+    names = MemoryNameRecords()
+    reader, checks = ThreadedMessageReader(), ThreadedSenderChecks(names)
+    async with bench(folder) as made:
+        settings = mail_settings({"JOINERY_MAIL_CONNECTIONS_EACH": "64", "JOINERY_MAIL_EACH_MINUTE": "6000"} | env)
+        listener = Listener(desk_of(made.world.container, settings, reader, checks))
+        port = await listener.start("127.0.0.1", 0)
+        try:
+            yield Office(made, names, listener, port)
+        finally:
+            await listener.stop()
+            reader.close()
+            checks.close()

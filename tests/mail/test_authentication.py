@@ -1,0 +1,220 @@
+"""Senders that are who they say, and those that are not: SPF, DKIM and DMARC with keys and records of our own."""
+
+import asyncio
+import ssl
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import dkim
+import pytest
+
+from tests.mail.office import Office, office
+from tests.mail.post import CSV, SENDER, Dialogue, Key, message, wire
+
+pytestmark = pytest.mark.asyncio
+KEY = Key.new()
+RELAYS = {"JOINERY_MAIL_RELAYS": "127.0.0.0/8"}
+OUTSIDE = "ADDR=192.0.2.10 HELO=mta.vendor.example"
+
+
+def publish(post: Office, policy: str = "reject", spf: str = "v=spf1 ip4:192.0.2.10 -all") -> None:
+    """What vendor.example says of its mail."""
+    post.names.put("vendor.example", "TXT", "some-verification=1", spf)
+    post.names.put("_dmarc.vendor.example", "TXT", f"v=DMARC1; p={policy}")
+    post.names.put("feeds._domainkey.vendor.example", "TXT", KEY.record)
+
+
+async def _told(post: Office, source: str) -> Any:
+    return (await post.messages(source))[0]
+
+
+@pytest.mark.parametrize("canon", [(b"relaxed", b"relaxed"), (b"simple", b"simple")])
+async def test_a_signature_speaks_for_the_author(post: Office, canon: tuple[bytes, bytes]) -> None:
+    publish(post, spf="v=spf1 -all")
+    source, address = await post.source()
+    raw = KEY.signed(wire(message(("a.csv", CSV))), canonicalize=canon)
+    assert (await post.send(address, raw)).startswith("250")
+    assert (await _told(post, source))["authentication"] == {
+        "spf": "fail", "dkim": "pass", "dmarc": "pass", "policy": "reject",
+    }  # fmt: skip
+
+
+async def test_the_server_speaks_for_the_author(tmp_path: Path) -> None:
+    async with office(tmp_path, **RELAYS) as post:
+        publish(post)
+        source, address = await post.source()
+        assert (await post.send(address, message(("a.csv", CSV)), xforward=OUTSIDE)).startswith("250")
+        told = (await _told(post, source))["authentication"]
+        assert (told["spf"], told["dkim"], told["dmarc"]) == ("pass", "none", "pass")
+        reply = await post.send(address, message(("b.csv", CSV)), xforward="ADDR=192.0.2.11 HELO=elsewhere.example")
+        assert reply.startswith("550 5.7.26") and "SPF fail" in reply
+
+
+async def test_mail_that_fails_is_refused_where_the_domain_asks_for_it(post: Office) -> None:
+    publish(post)
+    source, address = await post.source()
+    reply = await post.send(address, message(("a.csv", CSV)))
+    assert reply.startswith("550 5.7.26"), reply
+    told = await _told(post, source)
+    assert (told["status"], told["reason"]) == ("refused", "dmarc_rejected")
+    assert told["authentication"] == {"spf": "fail", "dkim": "none", "dmarc": "fail", "policy": "reject"}
+    assert await post.runs(source) == []
+
+
+@pytest.mark.parametrize("policy", ["quarantine", "none"])
+async def test_milder_policies_are_told(post: Office, policy: str) -> None:
+    publish(post, policy)
+    source, address = await post.source()
+    assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
+    told = await _told(post, source)
+    assert told["authentication"] == {"spf": "fail", "dkim": "none", "dmarc": "fail", "policy": policy}
+
+
+async def test_a_changed_message_is_not_the_signed_one(post: Office) -> None:
+    publish(post)
+    source, address = await post.source()
+    raw = KEY.signed(wire(message(("a.csv", CSV))))
+    for forged in (raw.replace(b"Daily", b"Other"), raw.replace(b"attached inventory", b"Attached inventory")):
+        assert forged != raw
+        assert (await post.send(address, forged)).startswith("550 5.7.26")
+    assert (await _told(post, source))["authentication"]["dkim"] == "fail"
+
+
+async def test_a_signature_over_a_part_counts_for_nothing(post: Office) -> None:
+    """With `l=` anybody may append attachments to a signed message."""
+    publish(post)
+    source, address = await post.source()
+    raw = KEY.signed(wire(message(("a.csv", CSV))), length=True)
+    assert dkim.verify(raw, dnsfunc=lambda *_, **__: KEY.record)
+    assert (await post.send(address, raw)).startswith("550 5.7.26")
+    assert (await _told(post, source))["authentication"]["dkim"] == "policy"
+
+
+@pytest.mark.parametrize(
+    ("domain", "record", "sender", "code"),
+    [
+        ("mail.vendor.example", "v=DMARC1; p=reject", SENDER, "250"),
+        ("mail.vendor.example", "v=DMARC1; p=reject; adkim=s", SENDER, "550"),
+        ("vendor.example", "v=DMARC1; p=reject", "a@eu.vendor.example", "250"),
+        ("elsewhere.example", "v=DMARC1; p=reject", SENDER, "550"),
+        ("notvendor.example", "v=DMARC1; p=reject", SENDER, "550"),
+        ("vendor.example", "v=DMARC1; p=none; sp=reject; adkim=s", "a@eu.vendor.example", "550"),
+        ("elsewhere.example", "v=DMARC1; p=reject; pct=0", SENDER, "250"),
+        ("elsewhere.example", "v=DMARC1; p=reject; t=y", SENDER, "250"),
+    ],
+)
+async def test_whose_signature_counts(post: Office, domain: str, record: str, sender: str, code: str) -> None:
+    post.names.put("_dmarc.vendor.example", "TXT", record)
+    post.names.put(f"feeds._domainkey.{domain}", "TXT", KEY.record)
+    _, address = await post.source(SENDER, "eu.vendor.example")
+    raw = KEY.signed(wire(message(("a.csv", CSV), sender=sender)), domain)
+    assert (await post.send(address, raw, sender="bounces@bulk.example")).startswith(code)
+
+
+async def test_a_name_system_that_does_not_answer(tmp_path: Path) -> None:
+    """From outside the message may come again; on the machine itself there may be no name system at all."""
+    async with office(tmp_path, **RELAYS) as post:
+        publish(post)
+        post.names.down.add("_dmarc.vendor.example")
+        source, address = await post.source()
+        same = message(("a.csv", CSV))
+        assert (await post.send(address, same, xforward=OUTSIDE)).startswith("451 4.7.0")
+        assert ((await _told(post, source))["reason"], await post.runs(source)) == ("not_checked", [])
+        post.names.down.clear()
+        assert (await post.send(address, same, xforward=OUTSIDE)).startswith("250")
+        post.names.down.add("*")
+        assert (await post.send(address, message(("b.csv", CSV)))).startswith("250")
+        assert (await _told(post, source))["authentication"]["dmarc"] == "temperror"
+
+
+async def test_a_key_that_cannot_be_asked_for_is_no_forgery(tmp_path: Path) -> None:
+    async with office(tmp_path, **RELAYS) as post:
+        publish(post, spf="v=spf1 -all")
+        post.names.down.add("feeds._domainkey.vendor.example")
+        source, address = await post.source()
+        raw = KEY.signed(wire(message(("a.csv", CSV))))
+        assert (await post.send(address, raw, xforward=OUTSIDE)).startswith("451 4.7.0")
+
+
+async def test_headers_of_checks_by_others_prove_nothing(post: Office) -> None:
+    publish(post)
+    _, address = await post.source()
+    claims = "mx.joinery.example; spf=pass smtp.mailfrom=vendor.example; dkim=pass; dmarc=pass"
+    reply = await post.send(address, message(("a.csv", CSV), Authentication_Results=claims))
+    assert reply.startswith("550 5.7.26")
+
+
+async def test_spf_is_bounded(post: Office) -> None:
+    """Records that lead on and on, and records of any bytes."""
+    source, address = await post.source()
+    for number in range(30):
+        post.names.put(f"s{number}.vendor.example", "TXT", f"v=spf1 include:s{number + 1}.vendor.example -all")
+    post.names.put("vendor.example", "TXT", "v=spf1 include:s0.vendor.example -all")
+    assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")
+    assert (await _told(post, source))["authentication"]["spf"] == "permerror"
+    assert len([name for name, _ in post.names.asked if name.startswith("s")]) <= 11
+    post.names.put("vendor.example", "TXT", b"v=spf1 \xff\x00%{" + b"(" * 3000)
+    assert (await post.send(address, message(("b.csv", CSV)))).startswith("250")
+    assert (await _told(post, source))["authentication"]["spf"] == "permerror"
+
+
+async def test_signatures_made_to_take_long(post: Office) -> None:
+    publish(post, "none")
+    source, address = await post.source()
+    blanks = (b" " * 900 + b"x\r\n") * 2000
+    raw = KEY.signed(wire(message(("a.csv", CSV)))) + blanks
+    many = b"".join(KEY.signed(b"From: feeds@vendor.example\r\n\r\n").partition(b"From:")[0] for _ in range(40))
+    for hostile in (raw, many + wire(message(("b.csv", CSV)))):
+        async with asyncio.timeout(20):
+            assert (await post.send(address, hostile)).startswith("250")
+    asked = [name for name, _ in post.names.asked if name.startswith("feeds._domainkey")]
+    assert len(asked) <= 10
+
+
+async def test_the_dialogue_goes_on_under_tls(tmp_path: Path) -> None:
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=in.joinery.example", "-days", "1",
+         "-keyout", str(key), "-out", str(chain)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    files = {"JOINERY_MAIL_TLS_CERTIFICATE": str(chain), "JOINERY_MAIL_TLS_KEY": str(key)}
+    async with office(tmp_path, **files) as post:
+        source, address = await post.source()
+        raw = wire(message(("a.csv", CSV)))
+        assert (await asyncio.to_thread(_under_tls, post.port, address, raw))[0] == 250
+        assert (await _told(post, source))["status"] == "accepted"
+        assert await asyncio.to_thread(_injected, post.port) == b""
+
+
+def _under_tls(port: int, address: str, raw: bytes) -> tuple[int, bytes]:
+    import smtplib
+
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with smtplib.SMTP("127.0.0.1", port, timeout=20) as server:
+        server.starttls(context=context)
+        server.ehlo("mta.vendor.example")
+        assert not server.has_extn("auth") and not server.has_extn("starttls")
+        server.mail(SENDER)
+        server.rcpt(address)
+        return server.data(raw)
+
+
+def _injected(port: int) -> bytes:
+    """What a command that was sent in the clear behind STARTTLS is answered under TLS."""
+    dialogue = Dialogue(port)
+    dialogue.hear()
+    dialogue.say("EHLO mta.vendor.example\r\n")
+    assert dialogue.say("STARTTLS\r\nNOOP\r\n").startswith("220")
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    secured = context.wrap_socket(dialogue._socket)
+    secured.settimeout(0.5)
+    try:
+        return secured.recv(100)
+    except TimeoutError:
+        return b""
+    finally:
+        secured.close()

@@ -1,0 +1,223 @@
+"""Mail over a real socket, from the dialogue to products: what is taken, how often, and what is kept of it."""
+
+import asyncio
+import gzip
+import io
+import zipfile
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from domain.kernel.errors import Unavailable
+from tests.mail.office import Office
+from tests.mail.post import CSV, SENDER, Dialogue, message, wire
+from tests.support.postgres import database
+
+pytestmark = pytest.mark.asyncio
+STOCK = b"SKU;Stock\r\nOAK-1;7\r\nOAK-2;1\r\n"
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+async def test_from_a_message_to_products(post: Office) -> None:
+    source, address = await post.source()
+    reply = await post.send(address, message(("Inventory.csv", CSV)))
+    assert reply.startswith("250 2.0.0"), reply
+    [told] = await post.messages(source)
+    assert (told["object"], told["from"], told["subject"], told["status"]) == (
+        "inbound_message", "feeds@vendor.example", "Daily inventory", "accepted",
+    )  # fmt: skip
+    assert told["authentication"] == {"spf": "none", "dkim": "none", "dmarc": "none"}
+    [file] = told["attachments"]
+    assert (file["filename"], file["bytes"]) == ("Inventory.csv", len(CSV))
+    await post.bench.worked(source)
+    [run] = await post.runs(source)
+    assert (run["id"], run["trigger"], run["status"]) == (file["run"], "mail", "succeeded")
+    assert [data["title"] for data in await post.bench.data()] == ["Oak chair", "Oak table"]
+
+
+async def test_a_run_for_each_data_file_one_behind_the_other(post: Office) -> None:
+    source, address = await post.source()
+    other = CSV.replace(b"OAK", b"ASH")
+    files = [
+        ("a.dat", CSV),
+        ("logo.png", b"\x89PNG\r\n\x1a\n123"),
+        ("all.zip", zipped({"b": other, "__MACOSX/._b": b"x"})),
+    ]
+    assert (await post.send(address, message(*files))).startswith("250")
+    assert (await post.send(address, message(("stock.txt", STOCK)))).startswith("250")
+    newest, first = await post.messages(source)
+    assert [(file["filename"], "run" in file, file.get("note")) for file in first["attachments"]] == [
+        ("a.dat", True, None), ("logo.png", False, "not_data"), ("b", True, None),
+    ]  # fmt: skip
+    assert [run["status"] for run in await post.runs(source)] == ["queued"] * 3
+    assert [file["bytes"] for file in newest["attachments"]] == [len(STOCK)]
+    await post.bench.worked(source)
+    runs = await post.runs(source)
+    assert [run["status"] for run in runs] == ["succeeded"] * 3, runs
+    assert runs[0]["id"] == newest["attachments"][0]["run"] and runs[0]["stream"] == "stock"
+
+
+async def test_the_same_message_twice_is_taken_once(post: Office) -> None:
+    source, address = await post.source()
+    same = message(("a.csv", CSV), message_id="<daily-1@vendor.example>")
+    replies = await asyncio.gather(*(post.send(address, same) for _ in range(4)))
+    assert all(reply.startswith("250") for reply in replies)
+    assert sum("Taken before" in reply for reply in replies) == 3
+    assert len(await post.runs(source)) == 1
+    told = await post.messages(source)
+    assert sorted(entry.get("reason", "") for entry in told) == ["", "duplicate", "duplicate", "duplicate"]
+    assert {entry["attachments"][0]["run"] for entry in told} == {(await post.runs(source))[0]["id"]}
+    waiting = await post.bench.rows(
+        "SELECT count(*) FROM stored_objects WHERE org = %s AND run IS NULL AND NOT freed", post.bench.tenant.org
+    )
+    assert waiting == [(0,)], "what the others had put aside is free again"
+    changed = message(("a.csv", CSV + b"OAK-3,Stool,20,1\r\n"), message_id="<daily-1@vendor.example>")
+    assert "Taken before" not in await post.send(address, changed)
+    assert len(await post.runs(source)) == 2
+
+
+async def test_without_an_id_the_same_bytes_are_the_same_message(post: Office) -> None:
+    source, address = await post.source()
+    made = message(("a.csv", CSV))
+    del made["Message-ID"]
+    assert "Taken before" not in await post.send(address, made)
+    assert "Taken before" in await post.send(address, made)
+    made.replace_header("Subject", "Another day")
+    assert "Taken before" not in await post.send(address, made)
+
+
+async def test_a_week_later_it_is_another_message(post: Office) -> None:
+    source, address = await post.source()
+    same = message(("a.csv", CSV), message_id="<daily-1@vendor.example>")
+    await post.send(address, same)
+    async with await psycopg.AsyncConnection.connect(await database(), autocommit=True) as owner:
+        await owner.execute(
+            "UPDATE inbound_messages SET received_at = received_at - %s WHERE source = %s", (timedelta(days=7), source)
+        )
+    assert "Taken before" not in await post.send(address, same)
+
+
+async def test_a_message_without_data_is_taken_and_starts_nothing(post: Office) -> None:
+    source, address = await post.source()
+    reply = await post.send(address, message(subject="Out of office", Auto_Submitted="auto-replied"))
+    assert reply.startswith("250") and "No data file" in reply
+    [told] = await post.messages(source)
+    assert (told["status"], told["reason"], told["attachments"]) == ("accepted", "no_data", [])
+    assert await post.runs(source) == []
+
+
+async def test_a_file_source_takes_mail_as_well(post: Office) -> None:
+    source, address = await post.source(kind="file")
+    packed = gzip.compress(CSV)
+    assert (await post.send(address, message(("feed.csv.gz", packed)))).startswith("250")
+    await post.bench.worked(source)
+    [run] = await post.runs(source)
+    assert (run["trigger"], run["status"]) == ("mail", "succeeded")
+    [told] = await post.messages(source)
+    assert told["attachments"][0]["filename"] == "feed.csv"
+
+
+async def test_what_was_acknowledged_is_there(post: Office) -> None:
+    """The run's bytes are whole in the object store, and counted, by the time of the answer."""
+    source, address = await post.source()
+    await post.send(address, message(("a.csv", CSV)))
+    [run] = await post.runs(source)
+    [(key, bytes)] = await post.bench.rows("SELECT key, bytes FROM stored_objects WHERE run = %s", run["id"])
+    objects = post.bench.world.container.objects()
+    assert b"".join([chunk async for chunk in objects.read(key)]) == CSV and bytes == len(CSV)
+    audited = await post.bench.rows(
+        "SELECT target FROM audit_entries WHERE org = %s AND action = 'mail.take' ORDER BY id",
+        post.bench.tenant.org,
+    )
+    assert {kind for (kind,) in audited} == {"upload", "run"}
+
+
+async def test_a_store_that_fails_takes_nothing(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, address = await post.source()
+    objects = post.bench.world.container.objects()
+    put = type(objects).put_file
+
+    async def broken(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(objects), "put_file", broken)
+    same = message(("a.csv", CSV))
+    assert (await post.send(address, same)).startswith("451")
+    assert await post.messages(source) == [] and await post.runs(source) == []
+    assert await post.bench.rows("SELECT 1 FROM uploads WHERE source = %s", source) == []
+    monkeypatch.setattr(type(objects), "put_file", put)
+    assert (await post.send(address, same)).startswith("250")
+
+
+async def test_a_database_that_is_away_puts_the_sender_off(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, address = await post.source()
+    intake = post.listener._desk.intake
+
+    async def away(_: str) -> Any:
+        raise Unavailable
+
+    monkeypatch.setattr(intake.addresses, "find", away)
+    assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
+    monkeypatch.undo()
+
+    async def lost(*_: Any) -> Any:
+        raise Unavailable
+
+    monkeypatch.setattr(type(intake), "_commit", lost)
+    assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
+    assert await post.bench.rows("SELECT 1 FROM uploads WHERE source = %s", source) == []
+
+
+async def test_a_sender_that_hangs_up_before_the_answer_may_send_again(post: Office) -> None:
+    source, address = await post.source()
+    same = message(("a.csv", CSV), message_id="<once@vendor.example>")
+
+    def hang_up() -> None:
+        dialogue = Dialogue(post.port).opened(address)
+        dialogue.tell(wire(same) + b".\r\n")
+        dialogue.close()
+
+    await asyncio.to_thread(hang_up)
+    await asyncio.sleep(0.3)
+    assert (await post.send(address, same)).startswith("250")
+    assert len(await post.runs(source)) == 1
+
+
+async def test_several_messages_in_one_connection_pipelined(post: Office) -> None:
+    source, address = await post.source()
+
+    def talk() -> list[str]:
+        dialogue = Dialogue(post.port)
+        dialogue.hear()
+        dialogue.say("EHLO mta.vendor.example\r\n")
+        heard = []
+        for number in range(3):
+            dialogue.tell(f"MAIL FROM:<{SENDER}> BODY=8BITMIME SMTPUTF8\r\nRCPT TO:<{address}>\r\nDATA\r\n")
+            heard += [dialogue.hear() for _ in range(3)]
+            raw = wire(message((f"{number}.csv", CSV.replace(b"OAK", b"OAK%d" % number))))
+            dialogue.tell(raw + b".\r\n" + (b"QUIT\r\n" if number == 2 else b"NOOP\r\n"))
+            heard += [dialogue.hear(), dialogue.hear()]
+        dialogue.close()
+        return heard
+
+    heard = await asyncio.to_thread(talk)
+    assert [line[:3] for line in heard] == ["250", "250", "354", "250", "250"] * 2 + ["250", "250", "354", "250", "221"]
+    assert len(await post.runs(source)) == 3
+
+
+async def test_data_is_named_before_pictures_when_there_are_many(post: Office) -> None:
+    source, address = await post.source()
+    pictures = [(f"{number}.png", b"\x89PNG\r\n\x1a\n%d" % number) for number in range(120)]
+    assert (await post.send(address, message(*pictures, ("a.csv", CSV)))).startswith("250")
+    [told] = await post.messages(source)
+    assert len(told["attachments"]) == 100 and told["detail"] == "21 further attachments are not named."
+    assert told["attachments"][0]["filename"] == "a.csv" and "reason" not in told

@@ -1,0 +1,64 @@
+"""Whose policy counts, and who speaks for a domain."""
+
+import pytest
+
+from domain.mail.dmarc import Policy, names_to_walk, organisation_of, policy_for, record_of
+from domain.mail.model import MailPolicy
+
+
+def record(text: str) -> Policy:
+    found = record_of([text.encode()])
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("texts", "policy"),
+    [
+        (["v=DMARC1; p=reject"], "reject"),
+        (["V=DMARC1 ;P=Quarantine;rua=mailto:a@b.example"], "quarantine"),
+        (["v=spf1 -all", "v=DMARC1;p=none;"], "none"),
+        (["v=DMARC1; p=nonsense; rua=mailto:a@b.example"], "none"),
+        (["v=DMARC1; p=reject; t=y"], "quarantine"),
+        (["v=DMARC1; p=quarantine; pct=0"], "none"),
+        (["v=DMARC1; p=reject; pct=50"], "reject"),
+        (["v=DMARC1; p=nonsense"], None),
+        (["v=DMARC1"], None),
+        (["v=DMARC1; p=reject", "v=DMARC1; p=none"], None),
+        (["v=DMARC2; p=reject"], None),
+        ([], None),
+    ],
+)
+def test_records(texts: list[str], policy: str | None) -> None:
+    found = record_of(text.encode() for text in texts)
+    assert (found.policy if found else None) == policy
+
+
+def test_the_walk_is_bounded() -> None:
+    assert names_to_walk("a.b.example") == ("a.b.example", "b.example", "example")
+    deep = ".".join("abcdefghijkl") + ".example"
+    assert names_to_walk(deep) == (deep, *(".".join("ghijkl"[at:]) + ".example" for at in range(6)), "example")
+
+
+@pytest.mark.parametrize(
+    ("domain", "records", "organisation"),
+    [
+        ("a.vendor.example", {"vendor.example": "p=none"}, "vendor.example"),
+        ("a.vendor.example", {"a.vendor.example": "p=none", "vendor.example": "p=none"}, "vendor.example"),
+        ("a.vendor.example", {}, "a.vendor.example"),
+        ("a.b.example", {"a.b.example": "p=none; psd=n", "b.example": "p=none"}, "a.b.example"),
+        ("x.vendor.co.example", {"co.example": "p=none; psd=y"}, "vendor.co.example"),
+        ("co.example", {"co.example": "p=none; psd=y"}, "co.example"),
+    ],
+)
+def test_organisations(domain: str, records: dict[str, str], organisation: str) -> None:
+    assert (
+        organisation_of(domain, {name: record(f"v=DMARC1; {text}") for name, text in records.items()}) == organisation
+    )
+
+
+def test_subdomains_follow_the_domain_above() -> None:
+    above = {"vendor.example": record("v=DMARC1; p=reject; sp=quarantine")}
+    assert policy_for("a.vendor.example", above) == (above["vendor.example"], MailPolicy.QUARANTINE)
+    assert policy_for("vendor.example", above) == (above["vendor.example"], MailPolicy.REJECT)
+    assert policy_for("other.example", {}) is None

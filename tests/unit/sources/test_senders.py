@@ -1,0 +1,42 @@
+"""Which senders a source's settings name."""
+
+import pytest
+
+from domain.sources.senders import faults, is_listed
+
+
+@pytest.mark.parametrize(
+    ("listed", "address", "may"),
+    [
+        ("orders@vendor.example", "orders@vendor.example", True),
+        ("Orders@Vendor.Example", "ORDERS@vendor.example", True),
+        ("vendor.example", "anybody@vendor.example", True),
+        ("@vendor.example", "anybody@vendor.example", True),
+        ("vendor.example", "anybody@mail.vendor.example", False),
+        ("vendor.example", "anybody@notvendor.example", False),
+        ("orders@vendor.example", "sales@vendor.example", False),
+        ("orders@vendor.example", "vendor.example@orders", False),
+        ("möbel.example", "a@xn--mbel-5qa.example", True),
+        ("a@xn--mbel-5qa.example", "a@MÖBEL.example", True),
+        ("vendor.example", "no address", False),
+    ],
+)
+def test_listed(listed: str, address: str, may: bool) -> None:
+    assert is_listed([listed], address) is may
+
+
+def test_nobody_is_listed_by_nothing() -> None:
+    assert not is_listed([], "orders@vendor.example")
+
+
+@pytest.mark.parametrize(
+    "entry", ["", "vendor", "a@", "a b@c.example", "<a@b.example>", "a@b@c.example", "*", "a..b", "x" * 300]
+)
+def test_what_names_no_sender_is_told(entry: str) -> None:
+    [fault] = faults({"inbound": {"senders": ["ok.example", entry]}})
+    assert (fault.field, fault.code) == ("config.inbound.senders.1", "invalid_format")
+
+
+def test_good_senders() -> None:
+    assert faults({"inbound": {"senders": ["a@b.example", "b.example", "@b.example", "ü@ü.example"]}}) == ()
+    assert faults({}) == ()
