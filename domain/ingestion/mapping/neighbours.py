@@ -20,6 +20,8 @@ _SIDES: Final = {
     "weight": "weight",
 }
 _PRESENT: Final = 60
+_SHOPIFY: Final = frozenset(("handle", "title", "option1 value", "variant price"))
+_SHOPIFY_TYPE: Final = (Sense("category_path", 90, listed=True),)
 _RUG_SIZE: Final = re.compile(
     r"^\s*\d[\d.\x27\" -]{0,12}(?:ft\.?\s*)?[x×]\s*\d|^\s*\d[\d.\x27\"]{0,6}\s*(?:r|rd|rnd|round|sq)\b", re.I
 )
@@ -38,6 +40,14 @@ def among_neighbours(
 ) -> list[tuple[Sense, ...]]:
     """`known` with the senses that only the columns around can tell."""
     return _shapes(headers, columns, _packages(headers, _letters(headers, _feet_and_inches(headers, columns, known))))
+
+
+def of_platforms(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
+    """`known` where the header set is a platform's own: there a plain word means what the platform says."""
+    words = [plain_words(header) for header in headers]
+    if not _SHOPIFY <= set(words):
+        return list(known)
+    return [_SHOPIFY_TYPE if word == "type" else options for word, options in zip(words, known, strict=True)]
 
 
 def _best(options: tuple[Sense, ...]) -> str:

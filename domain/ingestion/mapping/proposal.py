@@ -9,7 +9,7 @@ from typing import Any, Final
 from domain.ingestion.mapping.completeness import may_repeat, missing
 from domain.ingestion.mapping.confidence import confidence_of
 from domain.ingestion.mapping.evidence import CONTRADICTED, by_evidence
-from domain.ingestion.mapping.neighbours import among_neighbours
+from domain.ingestion.mapping.neighbours import among_neighbours, of_platforms
 from domain.ingestion.mapping.samples import by_samples, with_evidence
 from domain.ingestion.mapping.surmise import by_likeness
 from domain.ingestion.mapping.warehouses import located
@@ -101,7 +101,7 @@ def _candidates(
         by_samples(header, by_likeness(header, senses(header)), samples)
         for header, samples in zip(headers, columns, strict=True)
     ]
-    known = _blank_last(known, columns)
+    known = of_platforms(headers, _blank_last(known, columns))
     known = [by_evidence(options, samples) for options, samples in zip(known, columns, strict=True)]
     known = among_neighbours(headers, columns, known)
     known = located(headers, columns, known, settings)

@@ -147,7 +147,8 @@ RULES: Final = (
     _outside("map + status"),
     _rule("map:92", "map", "price retail sale tax currency"),
     _rule("compare_at:88", "old + price|msrp", "retail sale list tax currency value", loose=True),
-    _rule("msrp:92", "msrp", "price retail list tax maker supplier currency trade value brand", loose=True),
+    _rule("msrp:90", "advised + price", "retail list tax maker supplier currency brand item", loose=True),
+    _rule("msrp:92", "msrp", "advised price retail list tax maker supplier currency trade value brand", loose=True),
     _rule("compare_at:70", "ref + price", "retail tax currency value"),
     _rule("sale_price:85", "sale + price", "retail tax currency value"),
     _rule("msrp:70 price:60", "list + price", "supplier maker tax currency retail value trade"),
@@ -260,7 +261,6 @@ RULES: Final = (
     # Looks and stuff.
     _outside("color|finish|material|fabric + parent|type + code"),
     _outside("fabric|leather|material + group|parent"),
-    _rule("features:50", "features + color|material", "*"),
     _rule("", "color + arm", ""),
     _rule(
         "finish:75 colour:70",

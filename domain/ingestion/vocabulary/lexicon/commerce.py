@@ -25,10 +25,14 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("net", "нетто|net|netto|nett|neto"),
     (
         "msrp",
-        "msrp|mrp|rrp|srp|uvp|pvpr|ppc|pvc|pvp|adviesprijs|consumentenadviesprijs|vejledende|vejl|veil|veiledende|suositus|rekommenderat|rek"
-        "|rekpris|cirkapris|ca-pris|ohjehinta|ovh|рц|ррц|мрц|рекоменд*|recommended|suggested|unverbindlich*|unverb|preisempf*|moc|empfohlen*"
-        "|conseillé|conseille|recommandé|advies|recomendado|sugerido|consigliato|suggerito|rekomendowan*|sugerowan*"
-        "|katalogow*|doporučen*|sugg",
+        "msrp|mrp|rrp|srp|uvp|pvpr|ppc|pvc|pvp|adviesprijs|consumentenadviesprijs|vejl|veil|rekpris|cirkapris|ohjehinta|ovh"
+        "|рц|ррц|мрц|preisempf*|moc",
+    ),
+    (
+        "advised",
+        "recommended|suggested|sugg|unverbindlich*|unverb|empfohlen*|conseillé|recommandé|advies|recomendado|sugerido"
+        "|consigliato|suggerito|vejledende|veiledende|suositus|rekommenderat|rek|rekomendowan*|sugerowan*|katalogow*"
+        "|doporučen*|рекоменд*",
     ),
     ("map", "map|imap|umap|emap|mapp|miap|minimum advertised"),
     (

@@ -45,7 +45,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "item",
-        "trade item|merchandise|предмет*|item|items|product|products|prod|article|articles|goods|artikel|artikels|produkt|produkte|ware|waren|produit"
+        "spezifikationen|spécifications|especificaciones|specificaties|specifiche|trade item|merchandise|предмет*|item|items|product|products|prod|article|articles|goods|artikel|artikels|produkt|produkte|ware|waren|produit"
         "|produits|producten|producto|productos|artículo|articulo|produto|artigo|prodotto|prodotti|articolo|articoli|vara"
         "|varor|vare|varer|tuote|tuotteen|produkt*|towar*|artykuł*|zboží|výrobek|товар*|издели*|продукт*|позици*|piece|listing"
         "|furniture|möbel|moebel|meuble|meubles|meubel|meubels|mueble|muebles|mobile|mobili|mebel*|mebl*|nábytek|oferta|oferty|offre|angebot|мебел*",
@@ -165,7 +165,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|eigenschaften|merkmale|besonderheiten|besonderheit|stichpunkte|artikelfakten|produkteigenschaften|fakten"
         "|caractéristique|caractéristiques|points forts|avantages|kenmerken|eigenschappen|característica|características"
         "|caracteristicas|caratteristica|caratteristiche|egenskaper|egenskaber|fördelar|ominaisuudet|cech*|zalety|vlastnosti"
-        "|особенност*|преимуществ*|характеристик*|properties|property|specifications|specs|specification",
+        "|особенност*|преимуществ*|характеристик*|properties|property|especificaciones|specificaties|specifications|specs|specification",
     ),
     (
         "discontinued",
