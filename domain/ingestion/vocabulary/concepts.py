@@ -16,7 +16,9 @@ _LINKS: Final = ("", "s", "n", "e", "es", "en", "er")
 _SHORTEST_PART: Final = 3
 _SHORTEST_COMPOUND: Final = 6
 _SHORTEST_MISSPELT: Final = 5
-_LONGEST_WORD: Final = 60
+_LONGEST_WORD: Final = 40
+_PART_ENDING: Final = 3
+_MOST_PARTS: Final = 4
 _ENDING: Final = 8
 _LONGEST_PHRASE: Final = 3
 _NO_PARTS: Final = frozenset(
@@ -62,6 +64,7 @@ def _index() -> tuple[dict[str, Concepts], dict[str, Concepts]]:
 
 _WORDS, _STEMS = _index()
 _SHORTEST_STEM: Final = min(map(len, _STEMS))
+_LONGEST_PART: Final = max(map(len, _WORDS))
 
 
 @lru_cache(maxsize=16384)
@@ -75,28 +78,34 @@ def known(word: str) -> Concepts:
     return found
 
 
-def _part(word: str) -> Concepts:
-    return _NONE if len(word) < _SHORTEST_PART or word in _NO_PARTS else known(word)
+def _is_part(word: str) -> bool:
+    """Whether a compound may have this part: a known word, or a stem with an ending that is short."""
+    if word in _NO_PARTS:
+        return False
+    return word in _WORDS or any(word[: len(word) - end] in _STEMS for end in range(_PART_ENDING + 1))
 
 
 def _parts(word: str) -> tuple[str, ...] | None:
-    """The known words that a compound consists of, the longest last part first; None when it is none.
+    """The known words that a compound consists of, as few as possible; None when it is none, or has more than four.
 
-    At most four parts; a word is cut at every place once for each, so the time is bounded by its length, which is.
+    From the end on: `after` has, for each place where a part may end, the parts that follow it. Of most words there is no
+    such place but the end, so a word costs little more than its length.
     """
-    best: list[tuple[str, ...] | None] = [None] * (len(word) + 1)
-    best[len(word)] = ()
+    after: dict[int, tuple[str, ...]] = {len(word): ()}
+    whole: tuple[str, ...] | None = None
     for start in range(len(word) - _SHORTEST_PART, -1, -1):
-        options = [
-            (word[start:end], *rest)
-            for end in range(start + _SHORTEST_PART, len(word) + 1)
-            if _part(word[start:end])
-            for link in _LINKS
-            if word.startswith(link, end) and (rest := best[end + len(link)]) is not None and (rest or not link)
-        ]
-        best[start] = min(options, key=len, default=None)
-    found = best[0]
-    return found if found and 1 < len(found) <= 4 else None
+        best: tuple[str, ...] | None = None
+        for end, rest in after.items():
+            if _SHORTEST_PART <= end - start <= _LONGEST_PART and (best is None or len(rest) < len(best)):
+                best = (word[start:end], *rest) if _is_part(word[start:end]) else best
+        if best is None:
+            continue
+        whole = best if start == 0 else whole
+        for link in _LINKS:
+            end = start - len(link)
+            if end > 0 and word.startswith(link, end) and len(best) < len(after.get(end, best + best)):
+                after[end] = best
+    return whole if whole and 1 < len(whole) <= _MOST_PARTS else None
 
 
 @cache
