@@ -22,7 +22,8 @@ class ReadingOrder:
     """A snapshot to be read: the file's path, the connector that reads it with its settings, and the stream.
 
     `folder` is where rows may be put aside, by `buckets`, `room` bytes at most; `settings` say how values are read. `pushed`: the snapshot
-    holds records. `may_be_stock`: a file that states stock alone raises StockSheet.
+    holds records, which are to be merged unless they are the source's `whole` catalogue. `may_be_stock`: a file that states
+    stock alone raises StockSheet. `limit`: no more rows are read than that.
     """
 
     snapshot: str
@@ -35,6 +36,8 @@ class ReadingOrder:
     room: int = 1 << 30
     pushed: bool = False
     may_be_stock: bool = False
+    whole: bool = True
+    limit: int | None = None
 
 
 Told = Callable[[int], Awaitable[None]]

@@ -66,6 +66,8 @@ class ReaderChild:
                 room=order.room,
                 pushed=order.pushed,
                 may_be_stock=order.may_be_stock,
+                whole=order.whole,
+                limit=order.limit,
             )
         )
 

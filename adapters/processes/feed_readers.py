@@ -87,6 +87,8 @@ class ProcessFeedReader:
                 room=order.room,
                 pushed=order.pushed,
                 may_be_stock=order.may_be_stock,
+                whole=order.whole,
+                limit=order.limit,
                 cpu=self._limits.cpu,
             )
         )
@@ -258,7 +260,9 @@ def _product(plain: Mapping[str, Any]) -> ProductStatement:
             variant["key"],
             variant["data"],
             [OfferStatement(offer["location"], offer["data"]) for offer in variant["offers"]],
+            variant["restated"],
         )
         for variant in plain["variants"]
     ]
-    return ProductStatement(plain["key"], plain["data"], variants, plain["discontinued"])
+    marks = plain["discontinued"], plain["restated"], plain["alone"]
+    return ProductStatement(plain["key"], plain["data"], variants, *marks)

@@ -29,6 +29,8 @@ class Order(msgspec.Struct, tag=True, frozen=True):
     room: int
     pushed: bool
     may_be_stock: bool
+    whole: bool
+    limit: int | None
     cpu: int
 
 

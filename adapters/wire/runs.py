@@ -27,11 +27,12 @@ PROBLEM: Final = record(
         "sheet": text("Prices"),
         "line": integer(17, least=1),
         "column": text("Width"),
+        "external_id": text("LM-1001", longest=2000, description="The source's own key of the item."),
         "field": text("variant.dimensions.width"),
         "problem": enum(*ProblemKind),
         "detail": text("The text `approx. 80` is no measure.", longest=2000),
     },
-    optional=("sheet", "line", "column"),
+    optional=("sheet", "line", "column", "external_id"),
 )
 WAITING: Final = record(
     None,

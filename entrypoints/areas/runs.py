@@ -30,6 +30,7 @@ def _push(body: Any) -> Push:
         complete=body.get("complete", False),
         batch=body.get("batch"),
         more=body.get("more", False),
+        accept_shrink=body.get("accept_shrink", False),
     )
 
 

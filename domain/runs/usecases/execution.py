@@ -220,7 +220,9 @@ class RunExecution:
                 run = replace(run, served_by=snapshot.served_by, fetched=fetched, checkpoint=None)
             stats = {**run.stats, "bytes": snapshot.size} | ({"unchanged_feed": 1} if unchanged else {})
             run = replace(run, snapshot=key, stats=stats, stage=RunStage.DONE if unchanged else RunStage.PARSE)
-            if unchanged and run.trigger not in REREADING:
+            if unchanged and run.trigger not in REREADING and good is not None:
+                told = {"problems": good.stats["problems"]} if good.stats.get("problems") else {}
+                run = replace(run, problems=good.problems, stats={**stats, **told})
                 await outcome.succeed(tx, attempt.job, run, changed=False)
                 return None
             await tx.runs.save(run)
@@ -297,4 +299,5 @@ def _order(attempt: Attempt, path: Path) -> ReadingOrder:
         room=spool_room(size, packed=packed),
         pushed=isinstance(run.input, PushInput),
         may_be_stock=run.may_be_stock and source.catalogue_at is not None,
+        whole=run.complete,
     )

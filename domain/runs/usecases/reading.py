@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -66,7 +66,7 @@ class SnapshotReading:
         self._spool = self._open.enter_context(self._spools.open(self._order.buckets))
         spooler = RowSpooler(self._codec, self._spool, self._order.settings, self._feed)
         if self._order.pushed:
-            spooler.records(self._parts())
+            spooler.records(self._parts(), whole=self._order.whole)
         else:
             spooler.tables(self._tables(), may_be_stock=self._order.may_be_stock)
         return self._feed.spooled()
@@ -100,13 +100,18 @@ class SnapshotReading:
         return Gathered(fingerprints, lines, rows)
 
     def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
-        """What the feed states under these keys, one by one. A statement's key is the fingerprint's."""
+        """What the feed states under these keys, one by one. A statement's key is the fingerprint's.
+
+        Records of one key follow each other, each as a statement of its own, in their order.
+        """
         wanted = frozenset(keys)
         for key, lines in self._gathered(buckets).lines.items():
-            if key in wanted:
-                statement = self._statement(key, lines, problems)
-                if statement is not None:
-                    yield statement
+            if key not in wanted:
+                continue
+            if lines[0][0] == PUSHED:
+                yield from self._records(key, lines, problems)
+            elif (statement := self._statement(key, lines, problems)) is not None:
+                yield statement
 
     def _tables(self) -> Iterator[FeedTable]:
         order = self._order
@@ -138,7 +143,7 @@ class SnapshotReading:
         return chunk
 
     def _thin(self, by_key: dict[str, list[Line]]) -> None:
-        """Leave out the rows that are too many for one product; of records, which replace each other, the earlier ones."""
+        """Leave out the rows that are too many for one product; of records, the earlier ones."""
         for key, lines in by_key.items():
             pushed = lines[0][0] == PUSHED
             kept, weight = 0, 0
@@ -147,13 +152,21 @@ class SnapshotReading:
                 if weight > ROWS and kept:
                     break
                 kept += 1
-            if pushed:
+            if pushed and kept < len(lines):
+                self._feed.crowding.thinned(key, (len(lines) - kept, lines[0][1], None))
                 del lines[:-kept]
-                continue
-            if kept < len(lines):
+            elif kept < len(lines):
                 table, line, _ = lines[kept]
                 self._feed.crowding.thinned(key, (len(lines) - kept, line, self._feed.sheets[table].name))
                 del lines[kept:]
+
+    def _records(self, key: str, lines: Sequence[Line], problems: list[Problem]) -> Iterator[ProductStatement]:
+        for _, line, cells in lines:
+            statement, found = from_record(self._codec.decode(cells), self._order.settings, line)
+            problems += found
+            if statement is not None:
+                yield statement
+        problems += [replace(problem, external_id=key) for problem in self._feed.crowding.problems(key)]
 
     def _statement(self, key: str, lines: Sequence[Line], problems: list[Problem]) -> ProductStatement | None:
         """One key's statement; what several sheets say of it is laid together."""
@@ -161,19 +174,15 @@ class SnapshotReading:
         for table in dict.fromkeys(entry[0] for entry in lines):
             rows = [(line, self._codec.decode(cells)) for number, line, cells in lines if number == table]
             part, found = self._read(table, key, rows)
-            problems += found
+            problems += [replace(problem, external_id=key) for problem in found]
             if part is not None:
                 whole = part if whole is None else together(whole, part)
         if whole is not None:
             whole.key = key
-            problems += self._feed.crowding.problems(key)
+            problems += [replace(problem, external_id=key) for problem in self._feed.crowding.problems(key)]
         return whole
 
     def _read(self, table: int, key: str, rows: list[tuple[int, Any]]) -> tuple[ProductStatement | None, list[Problem]]:
-        if table == PUSHED:
-            line, record = rows[-1]
-            statement, found = from_record(record, self._order.settings, line)
-            return statement, found
         sheet = self._feed.sheets[table]
         assert sheet.plan is not None
         return normalise(Group(key, rows, sheet.name), sheet.plan)

@@ -20,7 +20,7 @@ class Push:
     """One call's records: `records` is a JSON array in UTF-8, `count` how many there are.
 
     `batch` names the run that several calls fill; `more` keeps it open for the next one; `complete` says that with the
-    last one the source's whole catalogue is there.
+    last one the source's whole catalogue is there. `accept_shrink`: the batch may withdraw as much as it finds gone.
     """
 
     records: bytes
@@ -28,6 +28,7 @@ class Push:
     complete: bool = False
     batch: str | None = None
     more: bool = False
+    accept_shrink: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class RunService:
         assert isinstance(run.input, PushInput)
         part = run.input.parts
         filled = run.input.with_part(push.count, batch=push.batch, more=push.more, complete=push.complete)
-        run = replace(run, input=filled)
+        run = replace(run, input=filled, accept_shrink=run.accept_shrink or push.accept_shrink)
         await tx.runs.save(run)
         await _keep_part(tx, run, part, push)
         if not push.more:

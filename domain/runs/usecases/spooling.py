@@ -34,6 +34,11 @@ class ProblemLog:
     kept: list[Problem] = field(default_factory=list)
     total: int = 0
 
+    @property
+    def room(self) -> int:
+        """How many more are kept word by word."""
+        return max(0, KEPT_PROBLEMS - len(self.kept))
+
     def add(self, problem: Problem) -> None:
         """Note one."""
         self.total += 1
@@ -115,9 +120,10 @@ class RowSpooler:
                 + (" with a price or quantity." if self._feed.stream == Stream.STOCK else ".")
             )
 
-    def records(self, parts: Iterator[Sequence[Mapping[str, Any]]]) -> None:
-        """Pushed records."""
-        self._feed.sheets.append(Sheet(None, None, salt_of(None, self._context)))
+    def records(self, parts: Iterator[Sequence[Mapping[str, Any]]], *, whole: bool) -> None:
+        """Pushed records; the same ones mean something else where they state everything."""
+        salt = salt_of(None, self._context) + (b"" if whole else b" merged")
+        self._feed.sheets.append(Sheet(None, None, salt))
         for part in parts:
             for record in part:
                 self._feed.rows += 1
