@@ -9,7 +9,10 @@ Records = list[dict[str, Any]]
 
 def lay(held: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """Null removes, objects merge by their parts, everything else is replaced."""
-    new = held | {name: lay(held.get(name, {}), value) if name in PARTS and value is not None else value for name, value in said.items()}
+    new = held | {
+        name: lay(held.get(name, {}), value) if name in PARTS and value is not None else value
+        for name, value in said.items()
+    }
     return {name: value for name, value in new.items() if value not in (None, {}, [])}
 
 
@@ -20,16 +23,25 @@ def lay_offer(held: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     kept = {n: v for n, v in held.items() if n not in ("cost", "price", "currency") or currency == held.get("currency")}
     minor = {name: price and round(price["amount"] * 100) for name, price in prices.items()}
     new = lay(kept, {n: v for n, v in said.items() if n in STOCK} | minor | {"currency": currency})
-    if "quantity" in said and "availability" not in said and new.get("availability") not in ("preorder", "backorder", "discontinued"):
+    if (
+        "quantity" in said
+        and "availability" not in said
+        and new.get("availability") not in ("preorder", "backorder", "discontinued")
+    ):
         new.pop("availability", None)
     if "quantity" in new:
-        new.setdefault("availability", "out_of_stock" if not new["quantity"] else "low_stock" if new["quantity"] < 6 else "in_stock")
+        new.setdefault(
+            "availability",
+            "out_of_stock" if not new["quantity"] else "low_stock" if new["quantity"] < 6 else "in_stock",
+        )
     return new if {"cost", "price"} & new.keys() else {n: v for n, v in new.items() if n != "currency"}
 
 
 def alone(record: dict[str, Any]) -> bool:
     """Whether it names offers and nothing else."""
-    return record["product"].keys() == {"external_id"} and all(v.keys() <= {"external_id", "offers"} for v in record["variants"] or [])
+    return record["product"].keys() == {"external_id"} and all(
+        v.keys() <= {"external_id", "offers"} for v in record["variants"] or []
+    )
 
 
 class Model:
@@ -42,14 +54,23 @@ class Model:
         """One run."""
         named: set[tuple[str, ...]] = set()
         full = {(r["product"]["external_id"],) for r in records if complete and not alone(r)}
-        full |= {(*_key(r), v["external_id"]) for r in records if complete and not alone(r) for v in r["variants"] or []}
+        full |= {
+            (*_key(r), v["external_id"]) for r in records if complete and not alone(r) for v in r["variants"] or []
+        }
         before = {key: (product["gone"], _all_gone(product)) for key, product in self.products.items()}
         for record in records:
             self._record(record, full, named)
         for (key,) in [name for name in named if len(name) == 1]:
-            product, said = self.products[key], [r["product"]["discontinued"] for r in records if _key(r) == (key,) and "discontinued" in r["product"]]
+            product, said = (
+                self.products[key],
+                [r["product"]["discontinued"] for r in records if _key(r) == (key,) and "discontinued" in r["product"]],
+            )
             stated = {n: v for n, v in product["variants"].items() if (key,) not in full or (key, n) in named}
-            was = (key,) not in full and before.get(key, (False, False)) == (True, False) and not product.pop("absent", False)
+            was = (
+                (key,) not in full
+                and before.get(key, (False, False)) == (True, False)
+                and not product.pop("absent", False)
+            )
             product["gone"] = (said and said[-1] is True) or _all_gone({"variants": stated}) or (not said and was)
             product.pop("absent", None)
         for key, product in self.products.items() if complete else ():
@@ -92,7 +113,11 @@ class Model:
         for offer in [one for one in said.get("offers") or [] if one.keys() - {"location"}]:
             place = offer.get("location", "default")
             old = held["offers"].get(place)
-            base = {} if old is None or old.get("forgotten") else {n: v for n, v in old.items() if n not in STOCK or "withdrawn" not in old}
+            base = (
+                {}
+                if old is None or old.get("forgotten")
+                else {n: v for n, v in old.items() if n not in STOCK or "withdrawn" not in old}
+            )
             new = lay_offer({n: v for n, v in base.items() if n != "withdrawn"}, offer)
             if new or (old is not None and "forgotten" not in old):
                 held["offers"][place] = new
@@ -116,7 +141,9 @@ class Model:
                 "variants": {
                     name: {
                         "data": variant["data"],
-                        "offers": {place: {"availability": "unknown"} | offer for place, offer in variant["offers"].items()},
+                        "offers": {
+                            place: {"availability": "unknown"} | offer for place, offer in variant["offers"].items()
+                        },
                     }
                     for name, variant in product["variants"].items()
                 },

@@ -25,7 +25,12 @@ def _offer(dice: random.Random) -> dict[str, Any]:
         dice, quantity=[0, 3, 40, None], availability=words, cost=[*money[::2], None], lead_time_days=[7, None],
         incoming=[[{"quantity": 5}], [], None],
     )  # fmt: skip
-    offer |= _some(dice, price=[one for one in money if one["currency"] == offer.get("cost", one)["currency"]] if offer.get("cost") else [*money, None])
+    offer |= _some(
+        dice,
+        price=[one for one in money if one["currency"] == offer.get("cost", one)["currency"]]
+        if offer.get("cost")
+        else [*money, None],
+    )
     return offer | _some(dice, location=["east"])
 
 
@@ -51,11 +56,13 @@ def _record(dice: random.Random, only: bool) -> dict[str, Any]:
         discontinued=[True, False, None],
     )  # fmt: skip
     numbers = dice.sample((1, 2, 3), dice.choice((0, 1, 1, 2)))
-    variants = None if only and dice.random() < 0.15 else [_variant(dice, key, number, stock, only) for number in numbers]
+    variants = (
+        None if only and dice.random() < 0.15 else [_variant(dice, key, number, stock, only) for number in numbers]
+    )
     return {"product": {"external_id": key, **said}, "variants": variants}
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 async def test_any_sequence_of_pushes_comes_to_what_the_model_says(backend: Backend, tenant: Tenant, seed: int) -> None:
     dice, model, desk = random.Random(seed), Model(), await push_desk(backend, tenant)
     for number in range(14):

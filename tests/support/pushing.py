@@ -36,7 +36,13 @@ class PushDesk:
         """The handler of runs, as a worker makes it."""
         connectors = FakeConnectors()
         return RunExecution(
-            self.backend.uow, connectors, self.objects, None, in_process(connectors), FileWorkspaces(), lease=LEASE  # type: ignore[arg-type]
+            self.backend.uow,
+            connectors,
+            self.objects,
+            None,
+            in_process(connectors),
+            FileWorkspaces(),
+            lease=LEASE,  # type: ignore[arg-type]
         )
 
     async def call(self, records: Sequence[Any], **options: Any) -> Run:
