@@ -70,6 +70,18 @@ RUN: Final = Resource[Run](
     },
     path="/v1/runs/{id}",
 )
+OUTCOME: Final = {
+    "outcome": record(
+        None,
+        {
+            "stats": map_of({"type": "integer"}, {"rows": 3, "offers_changed": 2, "problems": 1}),
+            "changes": integer(2, least=0, description="How many changes there would be; the first 100 are told."),
+            "told": integer(2, least=0),
+        },
+        description="What the run would count.",
+    )
+}
+"""What `explain` tells of a push or a file beside changes, events and warnings."""
 START: Final = Body(
     strict_object(
         {

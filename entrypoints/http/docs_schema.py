@@ -27,7 +27,7 @@ def type_of(schema: Schema) -> str:
         return " or ".join(dict.fromkeys(type_of(part) for part in alternatives))
     kind = schema.get("type", "any")
     if isinstance(kind, list):
-        return " or ".join(type_of(schema | {"type": part}) for part in kind)
+        return " or ".join(type_of({**schema, "type": part}) for part in kind)
     if kind == "array":
         return f"array of {type_of(schema.get('items', {}))}"
     name = schema.get("title") or schema.get("format") or kind

@@ -232,7 +232,7 @@ class RunExecution:
     async def _work_through(self, attempt: Attempt, path: Path) -> None:
         """The pipeline from the snapshot on: parse and map, compare, guard, normalise, store."""
         run = attempt.run
-        async with self._readers.open(_order(attempt, path)) as reader:
+        async with self._readers.open(order_of(attempt.run, attempt.source, path)) as reader:
 
             async def told(rows: int) -> None:
                 await self._save(attempt, replace(run, stats={**run.stats, "rows": rows}))
@@ -285,8 +285,8 @@ def _size(path: Path) -> tuple[int, bool]:
     return path.stat().st_size, head.startswith(_PACKED)
 
 
-def _order(attempt: Attempt, path: Path) -> ReadingOrder:
-    run, source = attempt.run, attempt.source
+def order_of(run: Run, source: Source, path: Path, limit: int | None = None) -> ReadingOrder:
+    """How the run's snapshot is to be read; no further than `limit` rows, when one is given."""
     size, packed = _size(path)
     return ReadingOrder(
         snapshot=str(path),
@@ -300,4 +300,5 @@ def _order(attempt: Attempt, path: Path) -> ReadingOrder:
         pushed=isinstance(run.input, PushInput),
         may_be_stock=run.may_be_stock and source.catalogue_at is not None,
         whole=run.complete,
+        limit=limit,
     )

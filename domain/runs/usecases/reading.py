@@ -64,7 +64,7 @@ class SnapshotReading:
     def spool(self) -> SpooledRows:
         """Every row under its key. Raises ParseFailed, NeedsMapping, StockSheet."""
         self._spool = self._open.enter_context(self._spools.open(self._order.buckets))
-        spooler = RowSpooler(self._codec, self._spool, self._order.settings, self._feed)
+        spooler = RowSpooler(self._codec, self._spool, self._order.settings, self._feed, self._order.limit)
         if self._order.pushed:
             spooler.records(self._parts(), whole=self._order.whole)
         else:

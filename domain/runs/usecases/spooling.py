@@ -88,7 +88,10 @@ class Spooling:
 class RowSpooler:
     """Puts the rows of tables aside in a spool, in the calling thread."""
 
-    def __init__(self, codec: Codec, spool: Spool, context: FeedSettings, feed: Spooling) -> None:
+    def __init__(
+        self, codec: Codec, spool: Spool, context: FeedSettings, feed: Spooling, limit: int | None = None
+    ) -> None:
+        self._limit = limit
         self._last_slot = -1
         self._codec = codec
         self._spool = spool
@@ -114,6 +117,8 @@ class RowSpooler:
             sheet = Sheet(table.sheet, plan, salt_of(mapping, self._context), places_of(mapping, plan))
             self._feed.sheets.append(sheet)
             self._rows(len(self._feed.sheets) - 1, plan, chain(head, table.rows))
+            if self._left() == 0:
+                break
         if missing and not self._feed.sheets:
             raise NeedsMapping(
                 f"No column of {', '.join(missing)} could be read as the item's SKU, key, GTIN or MPN"
@@ -128,6 +133,10 @@ class RowSpooler:
             for record in part:
                 self._feed.rows += 1
                 self._keep(PUSHED, str(record["product"]["external_id"]), self._feed.rows, record)
+
+    def _left(self) -> int | None:
+        """How many rows may still be read; None when all."""
+        return None if self._limit is None else max(0, self._limit - self._feed.rows)
 
     def _mapping(self, table: FeedTable, head: Sequence[Row]) -> HeaderMapping:
         if table.given is not None:
@@ -144,7 +153,7 @@ class RowSpooler:
         feed, name = self._feed, self._feed.sheets[index].name
         key_of: Callable[[Sequence[Any]], str | None]
         key_of = plan.product_key if self._feed.stream == Stream.CATALOGUE else plan.variant_key
-        for line, cells in rows:
+        for line, cells in islice(rows, self._left()):
             feed.rows += 1
             key = key_of(cells)
             if key is None:

@@ -1,16 +1,16 @@
 """What a feed or a push states, applied to the catalogue product by product, and a fingerprint for each."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from domain.catalogue.batch import RowFingerprint
-from domain.catalogue.model import Product
+from domain.catalogue.model import Product, Variant
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.merging import RecordMerger
-from domain.kernel.problems import Problem
+from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.chunks import slot_of
 from domain.runs.model import PushInput, Run
 from domain.runs.usecases.chunking import ComparedChunk
@@ -40,6 +40,29 @@ class Stating:
             moved = sorted(self.reconciler.moved_from)
             outdated = [RowFingerprint(slot_of(key, self.run.stream), key, b"") for key in moved]
             self.reconciler.batch.outdated.extend(outdated)
+
+    def apply_stock(
+        self,
+        found: Mapping[str, tuple[Product, Variant]],
+        statements: Sequence[ProductStatement],
+        problems: Iterable[Problem],
+    ) -> None:
+        """The same of a stock sheet, whose keys name the variants that were `found`; others are told."""
+        reconciler, troubles = self.reconciler, Counter(problem.external_id for problem in problems)
+        chunk = self.compared.chunk
+        for statement in statements:
+            key = statement.key
+            if key not in found:
+                detail = f"The catalogue has no item {key}, or more than one; its stock was left out."
+                told = Problem("sku", ProblemKind.MISSING, detail, line=chunk.lines[key], external_id=key)
+                reconciler.problems.append(told)
+                continue
+            product, variant = found[key]
+            for stated in statement.variants:
+                stated.key = variant.key
+                reconciler.stock(product, stated)
+            mark = replace(chunk.fingerprints[key], product=product.id, problems=troubles[key])
+            reconciler.batch.fingerprints.append(mark)
 
     def _state(self, statement: ProductStatement, troubles: "Counter[str | None]", told: int) -> None:
         reconciler, key = self.reconciler, statement.key

@@ -1,7 +1,6 @@
 """Writing a run chunk by chunk: what is unchanged costs a look, what changed is written, mostly a chunk a transaction."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -14,7 +13,7 @@ from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
 from domain.events.model import Event
 from domain.jobs.model import ClaimedJob
-from domain.kernel.problems import Problem, ProblemKind
+from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import CHUNK_ROWS, portions_of, shape_of
 from domain.runs.model import Checkpoint, Run, RunStage
@@ -224,25 +223,12 @@ class ChunkWriter:
 
     async def _reconcile_stock(self, tx: Tx, normalised: NormalisedPortion) -> CatalogueReconciler:
         portion, statements = normalised.portion, normalised.statements
-        chunk, absent = portion.compared.chunk, portion.absent
-        keys = [statement.key for statement in statements] + list(absent)
+        keys = [statement.key for statement in statements] + list(portion.absent)
         found = await tx.catalogue.load_by_variant(self.source.id, keys)
-        troubles = Counter(problem.external_id for problem in normalised.problems)
         reconciler = self._reconciler(tx, {product.key: product for product, _ in found.values()})
-        for statement in statements:
-            if statement.key not in found:
-                detail = f"The catalogue has no item {statement.key}, or more than one; its stock was left out."
-                line = chunk.lines[statement.key]
-                told = Problem("sku", ProblemKind.MISSING, detail, line=line, external_id=statement.key)
-                reconciler.problems.append(told)
-                continue
-            product, variant = found[statement.key]
-            for stated in statement.variants:
-                stated.key = variant.key
-                reconciler.stock(product, stated)
-            mark = replace(chunk.fingerprints[statement.key], product=product.id, problems=troubles[statement.key])
-            reconciler.batch.fingerprints.append(mark)
-        for key in absent:
+        stating = Stating(reconciler, portion.compared, self.run, self._feed.problems.room)
+        stating.apply_stock(found, statements, normalised.problems)
+        for key in portion.absent:
             if key in found:
                 product, variant = found[key]
                 reconciler.withdraw(product, variant.offers)
