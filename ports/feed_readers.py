@@ -3,13 +3,14 @@
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
 from domain.kernel.problems import Problem
 
+ReadingSettings: TypeAlias = FeedSettings
 DEFAULTS: Final = FeedSettings()
 
 

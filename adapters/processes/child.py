@@ -107,7 +107,8 @@ class ReaderChild:
                 return Statements([self._codec.encode(statement) for statement in statements], problems)
             case Draw(count):
                 sample = reader.sample(count)
-                return Drawn(self._codec.encode(sample.records), sample.failure)
+                records = self._codec.encode(sample.records)
+                return Drawn(records, sample.failure, sample.mapping, list(sample.problems))
 
     def _spooled(self, reader: SnapshotReader) -> Spooled:
         over = threading.Event()

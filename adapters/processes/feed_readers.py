@@ -113,7 +113,7 @@ class ProcessFeedReader:
 
     async def sample(self, count: int) -> Sample:
         got = await self._asked(Draw(count), Drawn, self._limits.sample)
-        return Sample(self._codec.decode(got.records), got.failure)
+        return Sample(self._codec.decode(got.records), got.failure, got.mapping, got.problems)
 
     def close(self) -> None:
         """Kill it, whatever it does."""

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from domain.catalogue.batch import RowFingerprint
-from domain.ingestion.model import FeedSettings
+from domain.ingestion.model import FeedSettings, HeaderMapping
 from domain.kernel.problems import Problem
 
 LENGTH = 8
@@ -96,6 +96,8 @@ class Drawn(msgspec.Struct, tag=True, frozen=True):
 
     records: bytes
     failure: str | None
+    mapping: HeaderMapping | None
+    problems: list[Problem]
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):

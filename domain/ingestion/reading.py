@@ -6,6 +6,7 @@ from typing import Any
 
 from domain.catalogue.batch import RowFingerprint
 from domain.catalogue.statements import ProductStatement
+from domain.ingestion.model import HeaderMapping
 from domain.kernel.problems import Problem
 
 
@@ -53,7 +54,12 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The first records of a snapshot, by column; `failure` tells why there are not more."""
+    """The first records of a snapshot, by column; `failure` tells why there are not more.
+
+    `mapping` is what the first table's columns mean, `problems` what could not be read of the first rows.
+    """
 
     records: Sequence[Mapping[str, Any]]
     failure: str | None = None
+    mapping: HeaderMapping | None = None
+    problems: Sequence[Problem] = ()

@@ -12,7 +12,7 @@ from domain.runs import chunks
 from domain.runs.queueing import lane
 from domain.runs.usecases import writing
 from tests.support.backend import Backend
-from tests.support.pushing import PushDesk, push_desk
+from tests.support.pushing import LEASE, PushDesk, push_desk
 
 pytestmark = pytest.mark.asyncio
 PRICE = {"amount": 499, "currency": "usd"}
@@ -207,7 +207,7 @@ async def test_an_attempt_that_ends_between_chunks_is_taken_over(
     with pytest.raises(KeyboardInterrupt):
         await _attempt(desk)
     monkeypatch.setattr(writing.ChunkWriter, "_written", written)
-    await backend.pass_time(timedelta(seconds=60))
+    await backend.pass_time(2 * LEASE)
     await desk.work()
     ended = await desk.run(run.id)
     assert (ended.status, ended.stats["products_changed"], ended.stats["offers_changed"]) == ("succeeded", 6, 6)

@@ -82,3 +82,29 @@ async def test_uploads(tmp_path: Path) -> None:
         await desk.worked(source)
         ended = await desk.newest(source)
         assert (ended["status"], ended["stats"]["withdrawn"]) == ("succeeded", 116)
+
+
+async def test_what_was_handed_in_is_tested(tmp_path: Path) -> None:
+    async with bench(tmp_path) as desk:
+        files = await desk.source("file", config={"currency": "usd"})
+        nothing = await desk.client.post(f"/v1/sources/{files}/test")
+        assert (nothing.status, nothing.code) == (422, "unprocessable")
+        rows = [("T-1", "Table", "12", "ca. 95 cm", "x"), ("T-2", "Chair", "about ten", "40 cm", "y")]
+        await desk.read(table(("SKU", "Title", "Price", "Width", "Zorbs"), list(rows)), files)
+        before = await desk.kept()
+        told = (await desk.client.post(f"/v1/sources/{files}/test")).json()
+        assert (told["ok"], len(told["sample"])) == (True, 2)
+        assert {"column": "Zorbs", "reason": "unknown"} in told["mapping"]["unmapped"]
+        assert {"sku", "title", "price"} <= {column["field"] for column in told["mapping"]["columns"]}
+        assert [(problem["external_id"], problem["line"]) for problem in told["problems"]] == [("T-2", 3)]
+        pushes = await desk.source("push", config={"currency": "usd"})
+        await desk.client.post(f"/v1/sources/{pushes}/records", {"records": [record("A", price="many"), record("B")]})
+        for _ in range(2):
+            told = (await desk.client.post(f"/v1/sources/{pushes}/test")).json()
+            assert (told["ok"], [one["product"]["external_id"] for one in told["sample"]]) == (True, ["A", "B"])
+            assert [(problem["external_id"], problem["problem"]) for problem in told["problems"]] == [
+                ("A", "unreadable")
+            ]
+            await desk.worked(pushes)
+        assert "mapping" not in told
+        assert [row for row in before if row not in await desk.kept()] == []

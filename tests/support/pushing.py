@@ -20,7 +20,8 @@ from tests.support.backend import Backend
 from tests.support.connectors import FakeConnectors
 from tests.support.readers import in_process
 
-LEASE = timedelta(seconds=30)
+LEASE = timedelta(seconds=1)
+"""Short, so that an attempt which ends without a word is soon taken over."""
 
 
 @dataclass

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import weight_of
+from domain.runs.usecases.sampling import sample_of_records, sample_of_tables
 from domain.runs.usecases.spooling import PUSHED, RowSpooler, Spooling
 from ports.codec import Codec
-from ports.connectors import Connectors, Job, ParseFailed
+from ports.connectors import Connectors, Job
 from ports.feed_readers import ReadingOrder
 from ports.spool import Spool, Spools
 
@@ -72,18 +73,10 @@ class SnapshotReading:
         return self._feed.spooled()
 
     def sample(self, count: int) -> Sample:
-        """The first records, by column."""
-        sample: list[Mapping[str, Any]] = []
-        try:
-            for table in self._tables():
-                for _, cells in islice(table.rows, count - len(sample)):
-                    named = zip(table.headers, cells, strict=False)
-                    sample.append({header: cell for header, cell in named if cell is not None})
-                if len(sample) == count:
-                    break
-        except ParseFailed as failure:
-            return Sample(sample, str(failure))
-        return Sample(sample)
+        """The first records, by column, and what could not be read of the first rows."""
+        if self._order.pushed:
+            return sample_of_records(chain.from_iterable(self._parts()), count, self._order.settings)
+        return sample_of_tables(self._tables(), count, self._order.settings)
 
     def gather(self, buckets: range) -> Gathered:
         """The buckets' keys with their fingerprints."""

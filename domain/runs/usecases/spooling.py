@@ -85,6 +85,14 @@ class Spooling:
         return SpooledRows(self.rows, self.held, slots, self.places(), problems.kept, problems.total)
 
 
+def mapping_of(table: FeedTable, head: Sequence[Row], settings: FeedSettings) -> HeaderMapping:
+    """What the table's columns mean, by the first rows, or as its connector says."""
+    if table.given is not None:
+        return from_given(table.headers, table.given)
+    samples = [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
+    return propose(table.headers, samples, settings)
+
+
 class RowSpooler:
     """Puts the rows of tables aside in a spool, in the calling thread."""
 
@@ -106,7 +114,7 @@ class RowSpooler:
         missing: list[str] = []
         for table in tables:
             head = list(islice(table.rows, SAMPLES))
-            mapping = self._mapping(table, head)
+            mapping = mapping_of(table, head, self._context)
             if mapping.missing:
                 missing.append(table.sheet or "the file")
                 self._without_key(table, mapping)
@@ -137,12 +145,6 @@ class RowSpooler:
     def _left(self) -> int | None:
         """How many rows may still be read; None when all."""
         return None if self._limit is None else max(0, self._limit - self._feed.rows)
-
-    def _mapping(self, table: FeedTable, head: Sequence[Row]) -> HeaderMapping:
-        if table.given is not None:
-            return from_given(table.headers, table.given)
-        samples = [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
-        return propose(table.headers, samples, self._context)
 
     def _without_key(self, table: FeedTable, mapping: HeaderMapping) -> None:
         detail = "No column could be read as the item's key; the sheet was left out."
