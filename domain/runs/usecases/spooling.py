@@ -135,7 +135,7 @@ class RowSpooler:
 
     def records(self, parts: Iterator[Sequence[Mapping[str, Any]]], *, whole: bool) -> None:
         """Pushed records; the same ones mean something else where they state everything."""
-        salt = salt_of(None, self._context) + (b"" if whole else b" merged")
+        salt = salt_of(None, self._context) + (b" whole" if whole else b"")
         self._feed.sheets.append(Sheet(None, None, salt))
         for part in parts:
             for record in part:
