@@ -115,7 +115,7 @@ def _measured(
     given = value.get("given") if isinstance(value, Mapping) and "given" in value else value
     if not isinstance(given, Mapping) or (amount := number(given.get("value"))) is None:
         example = '{"value": 95, "unit": "cm"}' if key == "hundredths_in" else '{"value": 12.5, "unit": "kg"}'
-        return unreadable(str(value), f"is no measure; send a number with its unit, such as {example}")
+        return unreadable(_shown(given, "value"), f"is no measure; send a number with its unit, such as {example}")
     unit = named(str(given.get("unit", "")))
     if unit is None:
         known = "in, ft, mm, cm, m" if key == "hundredths_in" else "lb, oz, g, kg"
@@ -130,6 +130,11 @@ def _measured(
         if 0 < found[key] <= most
         else refused(ProblemKind.OUT_OF_RANGE, str(amount), "is out of all proportion")
     )
+
+
+def _shown(value: Any, name: str) -> str:
+    """What a sentence quotes: the member that is no number, or the whole."""
+    return str(value[name] if isinstance(value, Mapping) and name in value else value)
 
 
 def currency(value: Any) -> Parsed[str]:
@@ -150,7 +155,7 @@ def money(beside: str | None) -> Check:
         if isinstance(value, int) and not isinstance(value, bool):
             return _in_minor_units(value, beside)
         if not isinstance(value, Mapping) or (amount := number(value.get("amount"))) is None:
-            return unreadable(str(value), f"is no money; send {_MONEY}")
+            return unreadable(_shown(value, "amount"), f"is no money; send {_MONEY}")
         found = currency(value.get("currency", ""))
         if found.value is None:
             return Parsed(None, found.faults) if found.faults else unreadable(str(value), f"is no money; send {_MONEY}")

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from domain.audit.model import Change
-from domain.catalogue.model import Stream
+from domain.catalogue.model import Product, Stream, Variant
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.events.model import Event
 from domain.ingestion.reading import NeedsMapping, StockSheet
@@ -38,6 +38,10 @@ BYTES: Final = 64 << 20
 SECONDS: Final = 20.0
 TOLD: Final = 100
 """So many changes, events and problems are told one by one; all are counted."""
+
+
+class _Released(Exception):
+    """Lets go of the locks on what was loaded, so that nobody who writes waits for a dry run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +175,16 @@ class _Try:
             self.outcome.warnings.append(f"{len(diff.absent) - len(absent):,} further items would be withdrawn.")
         keys = [*dict.fromkeys(statement.key for statement in statements), *absent]
         stock = run.stream == Stream.STOCK
-        if stock:
-            found = await tx.catalogue.load_by_variant(run.source, keys)
-            products = {product.key: product for product, _ in found.values()}
-        else:
-            variants = [variant.key for statement in statements for variant in statement.variants]
-            products = dict(await tx.catalogue.load(run.source, keys, variants))
+        found: Mapping[str, tuple[Product, Variant]] = {}
+        with suppress(_Released):
+            async with tx.savepoint():
+                if stock:
+                    found = await tx.catalogue.load_by_variant(run.source, keys)
+                    products = {product.key: product for product, _ in found.values()}
+                else:
+                    variants = [variant.key for statement in statements for variant in statement.variants]
+                    products = dict(await tx.catalogue.load(run.source, keys, variants))
+                raise _Released
         places = chunks.feed.places if stock else None
         reconciler = CatalogueReconciler(
             self.source, run.id, run.stream, tx.now, complete, products, chunks.feed.has, places
