@@ -54,6 +54,8 @@ async def test_pushes(tmp_path: Path) -> None:
         assert first.status == 202
         both = await _explained(desk, path, {"records": [record("Y")], "batch": "b"})
         assert both["outcome"]["stats"]["products_created"] == 2
+        more = await _explained(desk, path, {"records": [record("Y")], "batch": "b", "more": True})
+        assert more["outcome"] == both["outcome"] and any("stays open" in warning for warning in more["warnings"])
         assert await desk.kept() == before
         assert len((await desk.client.get(f"/v1/sources/{source}/runs")).json()["data"]) == 2
 

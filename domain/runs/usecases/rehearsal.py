@@ -16,7 +16,7 @@ from domain.ingestion.reading import NeedsMapping, StockSheet
 from domain.kernel.plain import plain
 from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.runs.model import Run
+from domain.runs.model import PushInput, Run
 from domain.runs.shrink import ShrinkRefused
 from domain.runs.usecases.chunking import ComparedChunk, FeedChunks, feed_of
 from domain.runs.usecases.execution import order_of
@@ -79,6 +79,8 @@ class Rehearsal:
     async def push(self, tx: Tx, source: Source, run: Run, parts: AsyncIterator[bytes], left_out: int) -> Run:
         """The run as these parts of it would end it; `left_out` counts records that came before them."""
         outcome = _Outcome()
+        if isinstance(run.input, PushInput) and run.input.open:
+            outcome.warnings.append("The batch stays open; this is what would come of it if it ended here.")
         if left_out:
             outcome.warnings.append(
                 f"{left_out:,} records of the batch that came before are not read in a dry run, so what the batch would "
