@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from domain.catalogue.statements import ProductStatement
 from domain.ingestion.mapping.learned import KnownMapping
@@ -11,6 +11,7 @@ from domain.ingestion.model import FeedSettings
 from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
 from domain.kernel.problems import Problem
 
+ReadingSettings: TypeAlias = FeedSettings
 DEFAULTS: Final = FeedSettings()
 
 
@@ -23,8 +24,9 @@ class ReadingOrder:
     """A snapshot to be read: the file's path, the connector that reads it with its settings, and the stream.
 
     `folder` is where rows may be put aside, by `buckets`, `room` bytes at most; `settings` say how values are read. `pushed`: the snapshot
-    holds records. `may_be_stock`: a file that states stock alone raises StockSheet. `known` is what people have confirmed of
-    headers (ingestion.mapping.learned.bounded), the source's own first.
+    holds records, which are to be merged unless they are the source's `whole` catalogue. `may_be_stock`: a file that states
+    stock alone raises StockSheet. `known` is what people have confirmed of headers (ingestion.mapping.learned.bounded), the source's
+    own first. `limit`: no more rows are read than that.
     """
 
     snapshot: str
@@ -38,6 +40,8 @@ class ReadingOrder:
     pushed: bool = False
     may_be_stock: bool = False
     known: tuple[KnownMapping, ...] = ()
+    whole: bool = True
+    limit: int | None = None
 
 
 Told = Callable[[int], Awaitable[None]]

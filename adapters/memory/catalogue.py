@@ -76,7 +76,7 @@ class MemoryCatalogue:
         return self._fingerprints.compare(key_range, fingerprints)
 
     async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
-        await self._transaction.lock()
+        await self._transaction.hold()
         sought, owned = set(keys), set(variant_keys)
         found = (
             product
@@ -86,7 +86,7 @@ class MemoryCatalogue:
         return {product.key: copied(product) for product in found}
 
     async def load_by_variant(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
-        await self._transaction.lock()
+        await self._transaction.hold()
         keyed: dict[str, tuple[str, int]] = {}
         coded: dict[str, list[tuple[str, int]]] = {}
         for product in self._of(source):

@@ -36,18 +36,23 @@ class MemoryFingerprints:
         self._rows = transaction.rows(FINGERPRINTS)
 
     def compare(self, key_range: KeyRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
-        changed, returned = set(), set()
+        changed, returned, resumed, troubled = set(), set(), set(), {}
         for sent in fingerprints:
             stored = self._rows.get(_key(StoredFingerprint(key_range.source, key_range.stream, sent)))
             if stored is None or stored.fingerprint.fingerprint != sent.fingerprint:
                 changed.add(sent.key)
+                if stored is not None and stored.absent_since is not None:
+                    resumed.add(sent.key)
             elif stored.absent_since is not None:
                 returned.add(sent.key)
+            elif stored.fingerprint.problems:
+                troubled[sent.key] = stored.fingerprint.problems
         gone = self._gone(key_range, {row.key for row in fingerprints})
         unchanged = len(fingerprints) - len(changed) - len(returned)
         absent = frozenset(row.fingerprint.key for row in gone if row.absent_since is None)
         lingering = frozenset(row.fingerprint.key for row in gone if row.absent_since is not None)
-        return FingerprintDiff(frozenset(changed), frozenset(returned), absent, lingering, unchanged)
+        sets = frozenset(changed), frozenset(returned), absent, lingering
+        return FingerprintDiff(*sets, unchanged, troubled, frozenset(resumed))
 
     def _gone(self, key_range: KeyRange, present: set[str]) -> list[StoredFingerprint]:
         return self._rows.where(
@@ -62,6 +67,10 @@ class MemoryFingerprints:
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         for fingerprint in batch.fingerprints:
             await self._rows.put(StoredFingerprint(key_range.source, key_range.stream, fingerprint))
+        for outdated in batch.outdated:
+            row = self._rows.get(_key(StoredFingerprint(key_range.source, key_range.stream, outdated)))
+            if row is not None:
+                await self._rows.put(replace(row, fingerprint=replace(row.fingerprint, fingerprint=b"")))
         absent = set(batch.absent)
         for row in self._gone(key_range, set()):
             if row.fingerprint.key in absent:

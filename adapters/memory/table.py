@@ -148,6 +148,11 @@ class Transaction:
         if self.store.writer is not self:
             await self.store.acquire(self)
 
+    async def hold(self) -> None:
+        """Lock what is read until the end; where each statement stands by itself, that is at once over."""
+        if not self._read_only:
+            await self.lock()
+
     def savepoint(self) -> Savepoint:
         return {place: dict(rows) for place, rows in self.changes.items()}, self.recorded.lengths()
 

@@ -101,14 +101,18 @@ class PostgresCatalogueStore:
             high=key_range.high,
             missed_runs=MISSED_RUNS,
         )
-        moved = [(key, same) for key, _, same, _ in found if key is not None]
-        gone = [(key, newly) for read, key, _, newly in found if read is None]
+        moved = [
+            (key, same, present) for key, _, same, present, _ in found if key is not None and not (same and present)
+        ]
+        gone = [(key, newly) for read, key, _, newly, _ in found if read is None]
         return FingerprintDiff(
-            changed=frozenset(key for key, same in moved if not same),
-            returned=frozenset(key for key, same in moved if same),
+            changed=frozenset(key for key, same, _ in moved if not same),
+            returned=frozenset(key for key, same, _ in moved if same),
             absent=frozenset(key for key, newly in gone if newly),
             lingering=frozenset(key for key, newly in gone if not newly),
             unchanged=len(fingerprints) - len(moved),
+            troubled={key: number for key, _, same, present, number in found if key is not None and same and present},
+            resumed=frozenset(key for key, same, present in moved if not same and present is False),
         )
 
     async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:

@@ -15,7 +15,7 @@ from domain.catalogue.model import Offer, Product, Variant
 from ports.catalogue import Rendering
 
 SQL = statements("catalogue_batch")
-_FINGERPRINTS = ("int4", "text", "bytea", "text")
+_FINGERPRINTS = ("int4", "text", "bytea", "text", "int4")
 _DOCUMENTS = ("text", "bytea", "text")
 _TERMS = ("text", "text")
 
@@ -44,7 +44,7 @@ async def stage_fingerprints(session: Session, fingerprints: Iterable[RowFingerp
     await stage(
         session,
         "fingerprints",
-        ((row.slot, row.key, row.fingerprint, row.product) for row in fingerprints),
+        ((row.slot, row.key, row.fingerprint, row.product, row.problems) for row in fingerprints),
         _FINGERPRINTS,
     )
 
@@ -118,6 +118,9 @@ class BatchWriter:
         if batch.fingerprints:
             await stage_fingerprints(self._session, batch.fingerprints)
             await self._session.run(SQL["save_fingerprints"], **where)
+        if batch.outdated:
+            keys, slots = texts(row.key for row in batch.outdated), texts(str(row.slot) for row in batch.outdated)
+            await self._session.run(SQL["outdate_fingerprints"], **where, keys=keys, slots=slots)
         if batch.absent:
             await self._session.run(
                 SQL["save_absent"],

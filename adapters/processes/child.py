@@ -67,6 +67,8 @@ class ReaderChild:
                 pushed=order.pushed,
                 may_be_stock=order.may_be_stock,
                 known=order.known,
+                whole=order.whole,
+                limit=order.limit,
             )
         )
 
@@ -106,7 +108,8 @@ class ReaderChild:
                 return Statements([self._codec.encode(statement) for statement in statements], problems)
             case Draw(count):
                 sample = reader.sample(count)
-                return Drawn(self._codec.encode(sample.records), sample.failure)
+                records = self._codec.encode(sample.records)
+                return Drawn(records, sample.failure, sample.mapping, list(sample.problems))
 
     def _spooled(self, reader: SnapshotReader) -> Spooled:
         over = threading.Event()

@@ -88,6 +88,8 @@ class ProcessFeedReader:
                 pushed=order.pushed,
                 may_be_stock=order.may_be_stock,
                 known=order.known,
+                whole=order.whole,
+                limit=order.limit,
                 cpu=self._limits.cpu,
             )
         )
@@ -112,7 +114,7 @@ class ProcessFeedReader:
 
     async def sample(self, count: int) -> Sample:
         got = await self._asked(Draw(count), Drawn, self._limits.sample)
-        return Sample(self._codec.decode(got.records), got.failure)
+        return Sample(self._codec.decode(got.records), got.failure, got.mapping, got.problems)
 
     def close(self) -> None:
         """Kill it, whatever it does."""
@@ -259,7 +261,9 @@ def _product(plain: Mapping[str, Any]) -> ProductStatement:
             variant["key"],
             variant["data"],
             [OfferStatement(offer["location"], offer["data"]) for offer in variant["offers"]],
+            variant["restated"],
         )
         for variant in plain["variants"]
     ]
-    return ProductStatement(plain["key"], plain["data"], variants, plain["discontinued"])
+    marks = plain["discontinued"], plain["restated"], plain["alone"]
+    return ProductStatement(plain["key"], plain["data"], variants, *marks)

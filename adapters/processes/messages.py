@@ -10,7 +10,7 @@ import msgspec
 
 from domain.catalogue.batch import RowFingerprint
 from domain.ingestion.mapping.learned import KnownMapping
-from domain.ingestion.model import FeedSettings
+from domain.ingestion.model import FeedSettings, HeaderMapping
 from domain.ingestion.reading import ReadTables
 from domain.kernel.problems import Problem
 
@@ -32,6 +32,8 @@ class Order(msgspec.Struct, tag=True, frozen=True):
     pushed: bool
     may_be_stock: bool
     known: tuple[KnownMapping, ...]
+    whole: bool
+    limit: int | None
     cpu: int
 
 
@@ -98,6 +100,8 @@ class Drawn(msgspec.Struct, tag=True, frozen=True):
 
     records: bytes
     failure: str | None
+    mapping: HeaderMapping | None
+    problems: list[Problem]
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):

@@ -1,18 +1,33 @@
 """The JSON of pushed records: products, variants and offers with plain measures and money (docs/conventions.md#pushed-records).
 
-The shape is checked here; what the values say is judged by the run, which names bad ones in its problems.
+The shape is checked here; what the values say is judged by the run, which names bad ones in its problems. So a text may stand
+where a number belongs, and null wherever there is something to remove.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from adapters.wire.schema import Schema, array, boolean, date, integer, map_of, strict_object, text
+from adapters.wire.schema import Schema, array, boolean, date, map_of, strict_object, text
 
 BODY_LIMIT: Final = 5 * 1024 * 1024
 MOST_RECORDS: Final = 1000
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
+
+
+def _or_null(schema: Schema, *kinds: str) -> Schema:
+    """The schema, of further kinds, or null, which removes what was there."""
+    given = schema["type"]
+    own = [given] if isinstance(given, str) else given
+    return schema | {"type": list(dict.fromkeys([*own, *kinds, "null"]))}
+
+
+def _object(properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
+    """An object whose members may be null, but for those that are required."""
+    open_to_null = {name: schema if name in required else _or_null(schema) for name, schema in properties.items()}
+    return strict_object(open_to_null, required)
+
 
 AMOUNT: Final[Schema] = {
     "type": ["number", "string"],
@@ -21,29 +36,57 @@ AMOUNT: Final[Schema] = {
     "examples": [31.5],
 }
 EXTERNAL_ID: Final = text("LM-1001", longest=255, description="Your own key; the same key is the same thing next time.")
-MEASURE: Final = strict_object({"value": AMOUNT, "unit": text("in", longest=40)}, ("value", "unit"))
-WEIGHT: Final = strict_object(
-    {"value": AMOUNT | {"examples": [42]}, "unit": text("lb", longest=40)}, ("value", "unit"), "A weight with its unit."
-)
-MONEY: Final = strict_object(
-    {"amount": AMOUNT | {"examples": [499]}, "currency": text("usd", longest=40)}, ("amount", "currency")
-)
+GIVEN: Final = {"value": AMOUNT, "unit": text("in", longest=40)}
+
+
+def _measure(key: str, example: Mapping[str, Any], description: str) -> Schema:
+    """A measure as one gives it, or as it is answered."""
+    answered = {key: AMOUNT, "given": _object(GIVEN)}
+    return _or_null(_object({**GIVEN, **answered}), "string") | {
+        "maxLength": 500,
+        "examples": [dict(example)],
+        "description": f"{description}: `value` and `unit`, or `{key}` with `given` as answers have it.",
+    }
+
+
+MEASURE: Final = _measure("hundredths_in", {"value": 31.5, "unit": "in"}, "A length")
+WEIGHT: Final = _measure("hundredths_lb", {"value": 42, "unit": "lb"}, "A weight")
+MONEY: Final = _or_null(
+    strict_object(
+        {"amount": AMOUNT | {"examples": [499]}, "currency": text("usd", longest=40)}, ("amount", "currency")
+    ),
+    "integer",
+    "string",
+) | {
+    "maxLength": 500,
+    "examples": [{"amount": 499, "currency": "usd"}],
+    "description": "Money in major units with its currency, or minor units as answers have them, `currency` beside them.",
+}
+
+
+def _count(example: int) -> Schema:
+    """A whole number, or a text where one belongs, which the run tells of."""
+    return {"type": ["integer", "string", "number"], "maxLength": 500, "examples": [example]}
+
+
 TEXTS: Final = array(text("oak"), most=200)
-MEDIA: Final = strict_object(
+MEDIA: Final = _object(
     {
         "url": text("https://vendor.example/images/lm-1001.jpg", longest=2048),
         "role": text("hero", longest=40),
         "alt": text("Oak dining table"),
-        "position": integer(0, least=0),
+        "position": _count(0),
+        "id": text("img_01J8ZQ5T3V7XK2M9RB4CDW", longest=200, description="As answered; it changes nothing."),
+        "stored_url": text("https://images.example/1", longest=2048, description="As answered; it changes nothing."),
     },
     ("url",),
 )
-DIMENSIONS: Final = strict_object(
+DIMENSIONS: Final = _object(
     dict.fromkeys(
         ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance"), MEASURE
     )
 )
-COMPLIANCE: Final = strict_object(
+COMPLIANCE: Final = _object(
     {
         "tsca_title_vi": boolean(),
         "sturdy_act": boolean(),
@@ -54,13 +97,14 @@ COMPLIANCE: Final = strict_object(
         "country_of_origin": text("SE"),
     }
 )
-PRODUCT: Final = strict_object(
+PRODUCT: Final = _object(
     {
         "external_id": EXTERNAL_ID,
         "title": text("Oak dining table", longest=2000),
         "brand": text("Lindgren"),
         "collection": text("Skog"),
         "description": text("A table of solid oak.", longest=100_000, shortest=0),
+        "category": text("furniture.tables", longest=200, description="A category of the taxonomy, by its id."),
         "category_path": TEXTS | {"examples": [["Dining room", "Tables"]]},
         "tags": TEXTS | {"examples": [["scandinavian"]]},
         "gpc_brick": text("10002106"),
@@ -71,19 +115,17 @@ PRODUCT: Final = strict_object(
     },
     ("external_id",),
 )
-COMPONENT: Final = strict_object(
+COMPONENT: Final = _object(
     {
         "name": text("Leg"),
         "sku": text("LM-1001-L"),
-        "quantity": integer(4),
+        "quantity": _count(4),
         "dimensions": DIMENSIONS,
         "weight": WEIGHT,
     }
 )
-CARTON: Final = strict_object(
-    {"width": MEASURE, "depth": MEASURE, "height": MEASURE, "weight": WEIGHT, "count": integer(1)}
-)
-RUG: Final = strict_object(
+CARTON: Final = _object({"width": MEASURE, "depth": MEASURE, "height": MEASURE, "weight": WEIGHT, "count": _count(1)})
+RUG: Final = _object(
     {
         "shape": text("rectangle", longest=40),
         "size_text": text("5' x 8'"),
@@ -93,29 +135,30 @@ RUG: Final = strict_object(
         "indoor_outdoor": text("indoor", longest=40),
     }
 )
-OFFER: Final = strict_object(
+OFFER: Final = _object(
     {
         "external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK@main"]},
         "location": text("main", longest=200),
+        "currency": text("usd", longest=40, description="The currency of prices in minor units."),
         "cost": MONEY,
         "msrp": MONEY,
         "map": MONEY,
         "price": MONEY,
         "compare_at": MONEY,
-        "quantity": integer(12),
-        "incoming": array(strict_object({"quantity": integer(20), "eta": date()}, ("quantity",)), most=100),
+        "quantity": _count(12),
+        "incoming": array(_object({"quantity": _count(20), "eta": date()}, ("quantity",)), most=100),
         "availability": text("in_stock", longest=40),
-        "lead_time_days": integer(14),
+        "lead_time_days": _count(14),
     }
 )
-VARIANT: Final = strict_object(
+VARIANT: Final = _object(
     {
         "external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK"]},
         "sku": text("LM-1001-OAK"),
         "gtin": text("7350053850019", longest=40),
         "mpn": text("1001-OAK"),
         "title": text("Oak, oiled", longest=2000),
-        "axes": map_of({"type": "string", "maxLength": 500}, {"finish": "oiled"})
+        "axes": map_of({"type": ["string", "null"], "maxLength": 500}, {"finish": "oiled"})
         | {"maxProperties": 100, "propertyNames": {"maxLength": 200}},
         "colour": text("natural"),
         "finish": text("oiled"),
@@ -135,7 +178,7 @@ VARIANT: Final = strict_object(
     },
     ("external_id",),
 )
-RECORD: Final = strict_object({"product": PRODUCT, "variants": array(VARIANT, most=1000)}, ("product",))
+RECORD: Final = _object({"product": PRODUCT, "variants": array(VARIANT, most=1000)}, ("product",))
 PUSH: Final = strict_object(
     {
         "records": array(RECORD, least=1, most=MOST_RECORDS),
@@ -144,6 +187,7 @@ PUSH: Final = strict_object(
         ),
         "batch": text("2026-11-20", longest=255, description="Calls of one open batch fill one run."),
         "more": boolean(False, "More of the batch follows."),
+        "accept_shrink": boolean(False, "Let a complete batch withdraw as much as it finds gone."),
     },
     ("records",),
 )

@@ -28,11 +28,12 @@ PROBLEM: Final = record(
         "sheet": text("Prices"),
         "line": integer(17, least=1),
         "column": text("Width"),
+        "external_id": text("LM-1001", longest=2000, description="The source's own key of the item."),
         "field": text("variant.dimensions.width"),
         "problem": enum(*ProblemKind),
         "detail": text("The text `approx. 80` is no measure.", longest=2000),
     },
-    optional=("sheet", "line", "column"),
+    optional=("sheet", "line", "column", "external_id"),
 )
 COLUMNS: Final = computed(
     array(
@@ -93,6 +94,18 @@ RUN: Final = Resource[Run](
     },
     path="/v1/runs/{id}",
 )
+OUTCOME: Final = {
+    "outcome": record(
+        None,
+        {
+            "stats": map_of({"type": "integer"}, {"rows": 3, "offers_changed": 2, "problems": 1}),
+            "changes": integer(2, least=0, description="How many changes there would be; the first 100 are told."),
+            "told": integer(2, least=0),
+        },
+        description="What the run would count.",
+    )
+}
+"""What `explain` tells of a push or a file beside changes, events and warnings."""
 START: Final = Body(
     strict_object(
         {

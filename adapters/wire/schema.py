@@ -156,8 +156,9 @@ def example(schema: Schema) -> Any:
         return schema["examples"][0]
     if "anyOf" in schema:
         return example(schema["anyOf"][0])
-    if schema.get("type") == "array":
+    kinds = schema.get("type", ())
+    if "array" in kinds:
         return [example(schema["items"])]
-    if schema.get("type") == "object":
+    if "object" in kinds:
         return {name: example(part) for name, part in schema.get("properties", {}).items()}
     return None

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from adapters.wire.resource import Body, Resource, View, changeable, computed, fixed, optional, settable
+from adapters.wire.runs import PROBLEM
 from adapters.wire.schema import (
     Schema,
     array,
@@ -21,6 +22,7 @@ from adapters.wire.schema import (
     timestamp,
     url,
 )
+from domain.ingestion.model import MappingTier, UnmappedReason
 from domain.sources.model import (
     LicenceBasis,
     Source,
@@ -164,6 +166,23 @@ SOURCE_TEST: Final = Resource[SourceTest](
             ),
             lambda test, _: [_cell(entry) for entry in test.sample],
         ),
+        "mapping": optional(
+            computed(
+                record(
+                    None,
+                    {
+                        "columns": array(
+                            record(None, {"column": text("SKU"), "field": text("sku"), "tier": enum(*MappingTier)})
+                        ),
+                        "unmapped": array(record(None, {"column": text("Memo"), "reason": enum(*UnmappedReason)})),
+                        "missing": array(text("sku"), description="What a run cannot do without."),
+                    },
+                    description="What the first table's columns mean; not of pushed records.",
+                ),
+                lambda test, _: test.mapping,
+            )
+        ),
+        "problems": array(PROBLEM, description="What could not be read of the first fifty rows, up to a hundred."),
         "duration_ms": integer(412, least=0),
         "failure": optional(
             record(

@@ -2,10 +2,22 @@
 
 from typing import Any, Final
 
-from adapters.wire.resource import Resource, computed, fixed, optional
-from adapters.wire.schema import constant, enum, id_of, integer, map_of, record, text, timestamp, url
+from adapters.wire.resource import Body, Resource, computed, fixed, into, optional
+from adapters.wire.schema import (
+    boolean,
+    constant,
+    enum,
+    id_of,
+    integer,
+    map_of,
+    record,
+    strict_object,
+    text,
+    timestamp,
+    url,
+)
 from domain.kernel.plain import plain
-from domain.uploads.model import Upload, UploadStatus
+from domain.uploads.model import CompleteUpload, Upload, UploadStatus
 from ports.objects import SignedPut
 
 FILENAME: Final = text("spring-price-list.csv", longest=255) | {"pattern": r"^[^/\\\u0000-\u001f\u007f]+$"}
@@ -38,6 +50,12 @@ UPLOAD: Final = Resource[Upload](
         "completed_at": optional(timestamp()),
     },
     path="/v1/uploads/{id}",
+)
+
+COMPLETE: Final = Body(
+    strict_object({"accept_shrink": boolean(False, "Let the run withdraw as much as it finds gone.")}),
+    into(CompleteUpload),
+    required=False,
 )
 
 

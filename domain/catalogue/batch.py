@@ -1,5 +1,6 @@
 """What one chunk of a run compares and writes: fingerprints, ranges of keys, and the batch of changes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from domain.catalogue.model import Offer, Product, Stream, Variant
@@ -13,12 +14,14 @@ class RowFingerprint:
     """What a source last stated under a key of a stream: a fingerprint, so that the unchanged is known unread.
 
     `slot` (0 to 2³¹−1) is a hash of the key: ranges of slots divide the keys into chunks. `product` is what it became.
+    `problems` counts what could not be read of it. An empty fingerprint is unlike any other.
     """
 
     slot: int
     key: str
     fingerprint: bytes
     product: str = ""
+    problems: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,8 @@ class FingerprintDiff:
 
     `changed`: keys that are new or whose fingerprint differs. `returned`: keys that were absent and are back with the
     same fingerprint. `absent`: keys stored as present and not among them. `lingering`: keys that are absent still,
-    for fewer than MISSED_RUNS complete runs. `unchanged` counts the rest of them.
+    for fewer than MISSED_RUNS complete runs. `unchanged` counts the rest of them; `troubled` are those of them that have
+    problems, and how many. `resumed` are the changed keys that were absent.
     """
 
     changed: frozenset[str]
@@ -45,6 +49,8 @@ class FingerprintDiff:
     absent: frozenset[str]
     lingering: frozenset[str]
     unchanged: int
+    troubled: Mapping[str, int] = field(default_factory=dict)
+    resumed: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -52,6 +58,7 @@ class Batch:
     """What one chunk of a run changes; every list may be empty. Products in `touched` get new documents.
 
     `availabilities`: those of the offers of each product that is only touched and whose offers' availabilities changed.
+    `outdated`: fingerprints of keys whose rows, should they come again, must not pass for unchanged.
     """
 
     new_products: list[Product] = field(default_factory=list)
@@ -63,4 +70,5 @@ class Batch:
     touched: dict[str, Product] = field(default_factory=dict)
     availabilities: dict[str, frozenset[str]] = field(default_factory=dict)
     fingerprints: list[RowFingerprint] = field(default_factory=list)
+    outdated: list[RowFingerprint] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)

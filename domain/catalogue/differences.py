@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from domain.catalogue.model import Availability
 from domain.events.model import Changed, FieldChange
 
 NESTED: Final = frozenset({"dimensions", "rug", "axes", "compliance"})
@@ -50,3 +51,17 @@ def facets(changes: list[Changed]) -> list[str]:
     if "availability" in paths:
         found.append("availability")
     return found
+
+
+def merged(old: Mapping[str, Any], stated: Mapping[str, Any], *, shared: bool) -> dict[str, Any]:
+    """An offer's facts after a stream states some of them.
+
+    Prices and stock are two groups. A statement that names anything of a group replaces the group; a group it does not
+    name stays when another stream states the offer too, and goes when none does.
+    """
+    data: dict[str, Any] = {}
+    for group in (PRICE_FIELDS, (*STOCK_FIELDS, "availability")):
+        names = stated if any(name in stated for name in group) or not shared else old
+        data |= {name: names[name] for name in group if name in names}
+    data.setdefault("availability", Availability.UNKNOWN)
+    return data

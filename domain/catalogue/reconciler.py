@@ -48,6 +48,7 @@ class CatalogueReconciler:
     events: list[Event] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    moved_from: set[str] = field(default_factory=set)
     _owners: dict[str, Product] = field(default_factory=dict)
     _loaded: dict[str, frozenset[str]] = field(default_factory=dict)
     _provenance: Provenance | None = None
@@ -83,10 +84,18 @@ class CatalogueReconciler:
             self._keep_apart(product, stated)
             unstated.pop(stated.key, None)
             self._variant(product, stated)
-        if self.complete:
+        if self.complete or statement.restated:
             for variant in unstated.values():
                 self.withdraw(product, variant.offers)
         return product
+
+    def held(self, key: str, product: str) -> Variant | None:
+        """What is stored as the variant of that key for the product of that key: kept apart, its own, or to be moved to it."""
+        for own in (f"{key} / {product}", key):
+            owner = self._owners.get(own)
+            if owner is not None and (owner.key == product or (own == key and not self.present(owner.key))):
+                return next(variant for variant in owner.variants if variant.key == own)
+        return None
 
     def _keep_apart(self, product: Product, stated: VariantStatement) -> None:
         """An item that another product of the feed states as well becomes one of its own, under a longer key."""
@@ -198,7 +207,7 @@ class CatalogueReconciler:
             self._no_room(product, "variants")
             return
         self._offers(product, variant, stated.offers)
-        if self.complete:
+        if self.complete or stated.restated:
             places = {offer.location for offer in stated.offers}
             self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
 
@@ -260,6 +269,7 @@ class CatalogueReconciler:
 
     def _move(self, variant: Variant, owner: Product, product: Product) -> None:
         """The source files an item it had under one product under another now; its offers go with it."""
+        self.moved_from.add(owner.key)
         owner.variants.remove(variant)
         product.variants.append(variant)
         variant.product = product.id
@@ -303,7 +313,7 @@ class CatalogueReconciler:
 
     def _update_offer(self, product: Product, offer: Offer, statement: OfferStatement) -> None:
         bit = STREAM_BITS[self.stream]
-        data = merged(offer.data, statement.data, shared=bool(offer.stated & ~bit))
+        data = differences.merged(offer.data, statement.data, shared=bool(offer.stated & ~bit))
         if "incoming" in data and not self._room.arrivals(product, offer.data, data):
             self._no_room(product, "incoming")
             del data["incoming"]
@@ -370,17 +380,3 @@ class CatalogueReconciler:
 
 def _status(discontinued: bool | None) -> ProductStatus:
     return ProductStatus.DISCONTINUED if discontinued else ProductStatus.ACTIVE
-
-
-def merged(old: Mapping[str, Any], stated: Mapping[str, Any], *, shared: bool) -> dict[str, Any]:
-    """An offer's facts after a stream states some of them.
-
-    Prices and stock are two groups. A statement that names anything of a group replaces the group; a group it does not
-    name stays when another stream states the offer too, and goes when none does.
-    """
-    data: dict[str, Any] = {}
-    for group in (differences.PRICE_FIELDS, (*differences.STOCK_FIELDS, "availability")):
-        names = stated if any(name in stated for name in group) or not shared else old
-        data |= {name: names[name] for name in group if name in names}
-    data.setdefault("availability", Availability.UNKNOWN)
-    return data

@@ -15,21 +15,32 @@ class OfferStatement:
 
 @dataclass(slots=True)
 class VariantStatement:
-    """A source's statement of one variant; `key` is the source's own key for it, unique within the source."""
+    """A source's statement of one variant; `key` is the source's own key for it, unique within the source.
+
+    `restated`: its offers are all there are, so that others are withdrawn, whatever kind of run this is.
+    """
 
     key: str
     data: VariantData
     offers: list[OfferStatement] = field(default_factory=list)
+    restated: bool = False
 
 
 @dataclass(slots=True)
 class ProductStatement:
-    """A source's statement of one product; `key` is the source's own key for it."""
+    """A source's statement of one product; `key` is the source's own key for it.
+
+    `restated`: its variants are all there are. Of a pushed record, which is merged before it is applied
+    (domain/ingestion/merging.py), data may hold None for what is to be removed, `discontinued` is None where it does not
+    say, and `alone` marks one that names offers and nothing else.
+    """
 
     key: str
     data: ProductData
     variants: list[VariantStatement] = field(default_factory=list)
-    discontinued: bool = False
+    discontinued: bool | None = False
+    restated: bool = False
+    alone: bool = False
 
 
 def together(first: ProductStatement, second: ProductStatement) -> ProductStatement:

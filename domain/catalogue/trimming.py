@@ -35,7 +35,7 @@ def trim_product(data: dict[str, Any]) -> Sequence[Excess]:
             _trim(data, name, PRODUCT_LIST_BYTES, found)
     if (media := data.get("media")) and len(media) > _MANY:
         _trim(data, "media", PRODUCT_LIST_BYTES, found)
-    if (compliance := data.get("compliance")) and "prop65_chemicals" in compliance:
+    if (compliance := data.get("compliance")) and compliance.get("prop65_chemicals"):
         data["compliance"] = parts = dict(compliance)
         _trim(parts, "prop65_chemicals", VARIANT_LIST_BYTES, found)
     return found
@@ -45,7 +45,7 @@ def trim_variant(data: dict[str, Any]) -> Sequence[Excess]:
     """Leave out of a variant's data what is too much, in place; answers what that was."""
     found: list[Excess] = []
     if (axes := data.get("axes")) and (
-        len(axes) > _FEW or len("".join(axes)) + len("".join(axes.values())) > ITEM_CHARS
+        len(axes) > _FEW or len("".join(axes)) + len("".join(filter(None, axes.values()))) > ITEM_CHARS
     ):
         _trim(data, "axes", VARIANT_LIST_BYTES, found)
     if (texts := data.get("materials")) and (len(texts) > ITEMS or len("".join(texts)) > ITEM_CHARS):
@@ -56,7 +56,7 @@ def trim_variant(data: dict[str, Any]) -> Sequence[Excess]:
         _trim(data, "cartons", VARIANT_LIST_BYTES, found)
     if (media := data.get("media")) and len(media) > _FEW:
         _trim(data, "media", VARIANT_LIST_BYTES, found)
-    if (rug := data.get("rug")) and len(text := rug.get("size_text", "")) > ITEM_CHARS:
+    if (rug := data.get("rug")) and len(text := rug.get("size_text") or "") > ITEM_CHARS:
         data["rug"] = {name: value for name, value in rug.items() if name != "size_text"}
         found.append(Excess("rug.size_text", 1, text))
     return found

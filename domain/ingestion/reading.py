@@ -85,7 +85,12 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The first records of a snapshot, by column; `failure` tells why there are not more."""
+    """The first records of a snapshot, by column; `failure` tells why there are not more.
+
+    `mapping` is what the first table's columns mean, `problems` what could not be read of the first rows.
+    """
 
     records: Sequence[Mapping[str, Any]]
     failure: str | None = None
+    mapping: HeaderMapping | None = None
+    problems: Sequence[Problem] = ()

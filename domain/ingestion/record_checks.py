@@ -23,6 +23,9 @@ from domain.kernel.problems import ProblemKind
 Check = Callable[[Any], Parsed[Any]]
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,18})?")
 _MOST: Final = 2_000_000_000
+_MOST_MINOR: Final = 10**17
+_MONEY: Final = 'an exact number with its currency, such as {"amount": 49.5, "currency": "usd"}'
+_NO_CURRENCY: Final = "is no currency code of ISO 4217"
 
 
 def line(value: Any) -> Parsed[str]:
@@ -97,23 +100,26 @@ def number(value: Any) -> Decimal | None:
 
 
 def length(value: Any) -> Parsed[Any]:
-    """A length `{value, unit}`. Problems: unreadable, unknown_unit, out_of_range."""
+    """A length `{value, unit}`, or as it is answered. Problems: unreadable, unknown_unit, out_of_range."""
     return _measured(value, lengths.unit_named, lengths.length, lengths.MAX_HUNDREDTHS, "hundredths_in")
 
 
 def weight(value: Any) -> Parsed[Any]:
-    """A weight `{value, unit}`. Problems: unreadable, unknown_unit, out_of_range."""
+    """A weight `{value, unit}`, or as it is answered. Problems: unreadable, unknown_unit, out_of_range."""
     return _measured(value, weights.weight_unit_named, weights.weight, weights.MAX_HUNDREDTHS, "hundredths_lb")
 
 
 def _measured(
     value: Any, named: Callable[[str], str | None], made: Callable[[Decimal, str], Any], most: int, key: str
 ) -> Parsed[Any]:
-    if not isinstance(value, Mapping) or (amount := number(value.get("value"))) is None:
-        return unreadable(str(value), "is no measure of the form {value, unit}")
-    unit = named(str(value.get("unit", "")))
+    given = value.get("given") if isinstance(value, Mapping) and "given" in value else value
+    if not isinstance(given, Mapping) or (amount := number(given.get("value"))) is None:
+        example = '{"value": 95, "unit": "cm"}' if key == "hundredths_in" else '{"value": 12.5, "unit": "kg"}'
+        return unreadable(_shown(given, "value"), f"is no measure; send a number with its unit, such as {example}")
+    unit = named(str(given.get("unit", "")))
     if unit is None:
-        return refused(ProblemKind.UNKNOWN_UNIT, str(value.get("unit", "")), "is no unit that is known")
+        known = "in, ft, mm, cm, m" if key == "hundredths_in" else "lb, oz, g, kg"
+        return refused(ProblemKind.UNKNOWN_UNIT, str(given.get("unit", "")), f"is no unit that is known ({known})")
     if amount < 0:
         return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is below zero")
     if amount == 0:
@@ -126,16 +132,47 @@ def _measured(
     )
 
 
-def money(value: Any) -> Parsed[tuple[int, str]]:
-    """Minor units and currency of `{amount, currency}`. Problems: unreadable, unknown_currency, out_of_range."""
-    if not isinstance(value, Mapping) or (amount := number(value.get("amount"))) is None:
-        return unreadable(str(value), "is no money of the form {amount, currency}")
-    currency = str(value.get("currency", "")).lower()
-    if currency not in EXPONENTS:
-        return refused(ProblemKind.UNKNOWN_CURRENCY, str(value.get("currency", "")), "is no currency code")
-    if amount < 0:
-        return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is below zero")
-    return Parsed((minor_units(amount, currency), currency)) if amount else NOTHING
+def _shown(value: Any, name: str) -> str:
+    """What a sentence quotes: the member that is no number, or the whole."""
+    return str(value[name] if isinstance(value, Mapping) and name in value else value)
+
+
+def currency(value: Any) -> Parsed[str]:
+    """A currency's code, in whatever case; nothing for null."""
+    if value is None:
+        return NOTHING
+    found = value.strip().lower() if isinstance(value, str) else ""
+    return Parsed(found) if found in EXPONENTS else refused(ProblemKind.UNKNOWN_CURRENCY, str(value), _NO_CURRENCY)
+
+
+def money(beside: str | None) -> Check:
+    """A check for money: `{amount, currency}`, or minor units as a whole number where a currency stands beside it.
+
+    It gives minor units and currency. Problems: unreadable, unknown_currency, out_of_range.
+    """
+
+    def check(value: Any) -> Parsed[tuple[int, str]]:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return _in_minor_units(value, beside)
+        if not isinstance(value, Mapping) or (amount := number(value.get("amount"))) is None:
+            return unreadable(_shown(value, "amount"), f"is no money; send {_MONEY}")
+        found = currency(value.get("currency", ""))
+        if found.value is None:
+            return Parsed(None, found.faults) if found.faults else unreadable(str(value), f"is no money; send {_MONEY}")
+        if amount < 0:
+            return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is below zero")
+        return Parsed((minor_units(amount, found.value), found.value)) if amount else NOTHING
+
+    return check
+
+
+def _in_minor_units(value: int, beside: str | None) -> Parsed[tuple[int, str]]:
+    if beside is None:
+        detail = f"has no currency beside it, as minor units must; send {_MONEY}"
+        return refused(ProblemKind.UNKNOWN_CURRENCY, str(value), detail)
+    if not 0 <= value <= _MOST_MINOR:
+        return refused(ProblemKind.OUT_OF_RANGE, str(value), "is below zero or out of all proportion")
+    return Parsed((value, beside)) if value else NOTHING
 
 
 def count(least: int) -> Check:
@@ -144,18 +181,12 @@ def count(least: int) -> Check:
     def check(value: Any) -> Parsed[int]:
         found = number(value)
         if found is None or found != found.to_integral_value():
-            return unreadable(str(value), "is no whole number")
+            return unreadable(str(value), "is no whole number; send one such as 12")
         if not least <= found <= _MOST:
-            return refused(ProblemKind.OUT_OF_RANGE, str(value), f"is not between {least} and {_MOST}")
+            return refused(ProblemKind.OUT_OF_RANGE, str(value), f"is not between {least} and {_MOST:,}")
         return Parsed(int(found))
 
     return check
-
-
-def stock_level(value: Any) -> Parsed[int]:
-    """A quantity; one below zero is oversold and means 0."""
-    found = number(value)
-    return Parsed(0) if found is not None and found < 0 else count(0)(value)
 
 
 def one_of(values: frozenset[str]) -> Check:
@@ -193,15 +224,17 @@ def freight_class(value: Any) -> Parsed[str]:
     return parse_freight_class(str(value))
 
 
-def axes(value: Any) -> Parsed[dict[str, str]]:
-    """A map of axis to value."""
-    if not isinstance(value, Mapping) or not all(isinstance(item, str) for pair in value.items() for item in pair):
+def axes(value: Any) -> Parsed[dict[str, str | None]]:
+    """A map of axis to value, None for one that is to be removed."""
+    if not isinstance(value, Mapping):
         return unreadable(str(value), "is no map of texts")
-    if len(value) > ITEMS or any(len(item) > MAX_TITLE for pair in value.items() for item in pair):
+    texts: list[Any] = [text for pair in value.items() for text in pair if text is not None]
+    if not all(isinstance(text, str) for text in texts):
+        return unreadable(str(value), "is no map of texts")
+    if len(value) > ITEMS or any(len(text) > MAX_TITLE for text in texts):
         detail = f"The map has more than {ITEMS} entries, or a text longer than {MAX_TITLE} characters."
         return Parsed(None, (Fault(ProblemKind.TOO_LONG, detail),))
-    found = {name: kept for name, item in value.items() if (kept := stated(item)) and name.strip()}
-    return Parsed(found or None)
+    return Parsed({name: stated(item or "") for name, item in value.items() if name.strip()})
 
 
 def media(value: Any) -> Parsed[list[dict[str, Any]]]:

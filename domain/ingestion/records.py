@@ -1,6 +1,7 @@
 """Statements from pushed records: `{product, variants}` in the shape of the catalogue's own data."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
@@ -11,7 +12,6 @@ from domain.ingestion.model import FeedSettings
 from domain.ingestion.record_checks import Check
 from domain.ingestion.values.parsed import Parsed, refused, unreadable
 from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
-from domain.ingestion.values.stock import availability_of
 from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS, PRICES
 from domain.kernel.bounds import ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
@@ -22,10 +22,11 @@ class _Checker:
 
     def __init__(self, line: int | None) -> None:
         self.line = line
+        self.key: str | None = None
         self.problems: list[Problem] = []
 
     def report(self, field: str, problem: ProblemKind, detail: str) -> None:
-        self.problems.append(Problem(field, problem, detail, self.line))
+        self.problems.append(Problem(field, problem, detail, self.line, external_id=self.key))
 
     def taken(self, field: str, parsed: Parsed[Any]) -> Any:
         for fault in parsed.faults:
@@ -39,13 +40,23 @@ class _Checker:
         out: dict[str, Any] = {}
         for name, item in value.items():
             field = f"{path}.{name}"
-            if item is None or name in known:
+            if name in known:
                 continue
             if name not in checks:
                 self.report(field, ProblemKind.UNREADABLE, f"{name} is no field that a record may have here.")
-            elif (found := self.taken(field, checks[name](item))) is not None:
-                out[name] = found
+            elif item is None:
+                out[name] = None
+            else:
+                parsed = checks[name](item)
+                found = self.taken(field, parsed)
+                if found is not None or not (parsed.faults or self._told(field)):
+                    out[name] = found  # a value that says nothing is as good as null
         return out
+
+    def _told(self, field: str) -> bool:
+        """Whether something at or below the field was just reported."""
+        last = self.problems[-1].field if self.problems else ""
+        return last == field or last.startswith(f"{field}.")
 
     def nested(self, checks: Mapping[str, Check], path: str) -> Check:
         """A check for an object with checks of its own; what is wrong inside is reported with its path."""
@@ -53,7 +64,8 @@ class _Checker:
         def check(value: Any) -> Parsed[Any]:
             if not isinstance(value, Mapping):
                 return unreadable(str(value), "is no object")
-            return Parsed(self.members(value, checks, path) or None)
+            found = self.members(value, checks, path)
+            return Parsed(found if found or not value else None)
 
         return check
 
@@ -68,12 +80,18 @@ class _Checker:
             found = []
             for place, item in enumerate(value):
                 if isinstance(item, Mapping):
-                    found.append(self.members(item, checks, f"{path}.{place}"))
+                    found.append(_without_gaps(self.members(item, checks, f"{path}.{place}")))
                 else:
                     self.report(f"{path}.{place}", ProblemKind.UNREADABLE, "This entry is no object.")
             return Parsed([item for item in found if item] or None)
 
         return check
+
+
+def _without_gaps(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of a list, which replaces the list as a whole: what it removes was never there."""
+    whole = {name: _without_gaps(value) if isinstance(value, dict) else value for name, value in entry.items()}
+    return {name: value for name, value in whole.items() if value is not None and value != {}}
 
 
 def _product_checks(checker: _Checker) -> dict[str, Check]:
@@ -126,16 +144,19 @@ def _variant_checks(checker: _Checker, path: str) -> dict[str, Check]:
 
 
 def _offer(checker: _Checker, given: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """What an offer says: prices in minor units of its one currency; None for what is to be removed."""
+    beside = values.currency(given.get("currency"))
+    checker.taken(f"{path}.currency", beside)
     checks: dict[str, Check] = {
-        **dict.fromkeys(PRICES, values.money),
-        "quantity": values.stock_level,
+        **dict.fromkeys(PRICES, values.money(beside.value)),
+        "quantity": values.count(0),
         "availability": values.availability,
         "lead_time_days": values.count(0),
         "incoming": checker.listed({"quantity": values.count(1), "eta": values.eta}, f"{path}.incoming"),
     }
     found = checker.members(given, checks, path, frozenset(("external_id", "location", "currency")))
     for name in PRICES:
-        if name not in found:
+        if found.get(name) is None:
             continue
         minor, currency = found[name]
         if found.setdefault("currency", currency) == currency:
@@ -147,8 +168,6 @@ def _offer(checker: _Checker, given: Mapping[str, Any], path: str) -> dict[str, 
                 ProblemKind.CONFLICT,
                 f"One offer has one currency; {currency} is not {found['currency']}.",
             )
-    if "quantity" in found:
-        found.setdefault("availability", availability_of(found["quantity"]))
     return found
 
 
@@ -198,23 +217,25 @@ def _variant(
     taken.add(key)
     data = checker.members(given, _variant_checks(checker, path), path, frozenset(("external_id", "offers")))
     offers = _offers(checker, given.get("offers"), settings, f"{path}.offers")
-    return VariantStatement(key, data, offers)  # type: ignore[arg-type]
+    emptied = "offers" in given and given["offers"] is None
+    return VariantStatement(key, data, offers, restated=emptied)  # type: ignore[arg-type]
 
 
 def from_record(
     record: Mapping[str, Any], settings: FeedSettings, line: int | None = None
 ) -> tuple[ProductStatement | None, list[Problem]]:
-    """The statement that one pushed record makes, and what is wrong with it; None when nothing of it can be kept.
+    """What one pushed record says, to be merged (domain/ingestion/merging.py), and what is wrong with it.
 
-    `line` is the record's place in its batch, from 1. Measures are `{value, unit}`, money `{amount, currency}` in major
-    units. A product without `external_id` cannot be kept; a bad value loses only itself.
+    None when nothing of it can be kept. `line` is the record's place in its batch, from 1. Measures are `{value, unit}`, money
+    `{amount, currency}` in major units; both may also be as the API answers them. A product without `external_id` cannot
+    be kept; a bad value loses only itself, and what was there stays.
     """
     checker = _Checker(line)
     product = record.get("product") if isinstance(record, Mapping) else None
     if not isinstance(product, Mapping):
         checker.report("product", ProblemKind.MISSING, "A record needs a product.")
         return None, checker.problems
-    key = values.code_text(product.get("external_id", "")).value
+    key = checker.key = values.code_text(product.get("external_id", "")).value
     if key is None:
         checker.report("product.external_id", ProblemKind.MISSING, "A product needs an external_id.")
         return None, checker.problems
@@ -224,19 +245,33 @@ def from_record(
     data = checker.members(
         product, _product_checks(checker), "product", frozenset(("external_id", "discontinued", "status"))
     )
-    given = record.get("variants", [])
+    variants = _variants(checker, record.get("variants", []), settings)
+    gone = _discontinued(checker, product)
+    checker.problems += _trimmed(data, variants, line, key)
+    emptied = "variants" in record and record["variants"] is None
+    statement = ProductStatement(key, data, variants, gone, emptied, _alone(product, record))  # type: ignore[arg-type]
+    return statement, checker.problems
+
+
+def _variants(checker: _Checker, given: Any, settings: FeedSettings) -> list[VariantStatement]:
+    if given is None:
+        return []
     if not isinstance(given, list):
         checker.report("variants", ProblemKind.UNREADABLE, "Variants are a list of objects.")
-        given = []
+        return []
     taken: set[str] = set()
     found = [_variant(checker, item, settings, place, taken) for place, item in enumerate(given)]
-    variants = [variant for variant in found if variant is not None]
-    gone = _discontinued(checker, product, variants)
-    checker.problems += _trimmed(data, variants, line)
-    return ProductStatement(key, data, variants, gone), checker.problems  # type: ignore[arg-type]
+    return [variant for variant in found if variant is not None]
 
 
-def _trimmed(data: dict[str, Any], variants: list[VariantStatement], line: int | None) -> list[Problem]:
+def _alone(product: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether the record names offers, prices and stock, and nothing else of the product."""
+    variants = record.get("variants")
+    parts = [item for item in variants if isinstance(item, Mapping)] if isinstance(variants, list) else []
+    return len(product) == 1 and all(item.keys() <= {"external_id", "offers"} for item in parts)
+
+
+def _trimmed(data: dict[str, Any], variants: list[VariantStatement], line: int | None, key: str) -> list[Problem]:
     """What is too much for one product (domain/kernel/bounds.py) leaves the record; one problem for each field."""
     left_out = LeftOut()
     left_out.add_all(trim_product(data), "product.", line)
@@ -245,13 +280,14 @@ def _trimmed(data: dict[str, Any], variants: list[VariantStatement], line: int |
         del variants[VARIANTS:]
     for variant in variants:
         left_out.add_all(trim_variant(variant.data), "variants.", line)  # type: ignore[arg-type]
-    return left_out.problems()
+    return [replace(problem, external_id=key) for problem in left_out.problems()]
 
 
-def _discontinued(checker: _Checker, product: Mapping[str, Any], variants: list[VariantStatement]) -> bool:
-    """Whether the product says that it is discontinued, or all its variants do."""
+def _discontinued(checker: _Checker, product: Mapping[str, Any]) -> bool | None:
+    """Whether the product says that it is discontinued; None when it says nothing of that, False for null."""
     if product.get("discontinued") is not None:
-        return bool(checker.taken("product.discontinued", values.flag(product["discontinued"])))
+        said: bool | None = checker.taken("product.discontinued", values.flag(product["discontinued"]))
+        return said
     if product.get("status") is not None:
         return str(product["status"]).lower() == "discontinued"
-    return bool(variants) and all(variant.data.get("discontinued") is True for variant in variants)
+    return False if "discontinued" in product or "status" in product else None

@@ -22,7 +22,7 @@ class ProblemKind(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What could not be read, and where."""
+    """What could not be read, and where; `external_id` is the source's own key of the item that it belongs to."""
 
     field: str
     problem: ProblemKind
@@ -30,3 +30,4 @@ class Problem:
     line: int | None = None
     column: str | None = None
     sheet: str | None = None
+    external_id: str | None = None

@@ -4,10 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from domain.kernel.problems import Problem
+
 BYTES: Final = 2 * 1024 * 1024
 """How much of the feed a test reads."""
+HANDED_IN_BYTES: Final = 64 * 1024 * 1024
+"""How much is read of what was handed in: a workbook cannot be read in part."""
 RECORDS: Final = 5
 """How many records a test shows."""
+PROBLEMS: Final = 100
+"""How many problems a test tells."""
 SECONDS: Final = 30
 """How long a test takes at most."""
 
@@ -22,7 +28,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class SourceTest:
-    """How reaching a source went; `status` is HTTP's, `sample` the first records as the feed names their columns."""
+    """How reaching a source went; `status` is HTTP's, `sample` the first records as the feed names their columns.
+
+    `mapping` tells what each column of the first table means, and which have no field; `problems` what could not be read of
+    the first fifty rows.
+    """
 
     ok: bool
     duration_ms: int
@@ -32,4 +42,6 @@ class SourceTest:
     final_url: str | None = None
     content_type: str | None = None
     sample: Sequence[Mapping[str, Any]] = ()
+    mapping: Mapping[str, Any] | None = None
+    problems: Sequence[Problem] = ()
     failure: Failure | None = None

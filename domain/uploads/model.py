@@ -10,6 +10,13 @@ from domain.kernel.enums import StoredEnum
 TARGET_LIFETIME: Final = timedelta(minutes=15)
 
 
+@dataclass(frozen=True, slots=True)
+class CompleteUpload:
+    """The bytes are there; `accept_shrink` lets the run withdraw as much as it finds gone."""
+
+    accept_shrink: bool = False
+
+
 class UploadStatus(StoredEnum):
     """Where an upload is."""
 

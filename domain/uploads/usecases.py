@@ -1,17 +1,18 @@
 """What people do with uploads: announce a file, look at it, say that its bytes are there."""
 
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from domain.catalogue.model import Stream
 from domain.kernel import retention
 from domain.kernel.errors import Conflict, NotFound, Unprocessable
 from domain.kernel.ids import new_id
-from domain.runs.model import SNAPSHOT_LIMIT, RunTrigger, UploadInput
+from domain.runs.model import SNAPSHOT_LIMIT, Run, RunTrigger, UploadInput
 from domain.runs.queueing import execution, queued, started
 from domain.sources.model import Source
 from domain.storage.keeping import no_room
 from domain.storage.model import OPEN_UPLOADS, StoredKind, StoredObject, upload_key
-from domain.uploads.model import AUDITED, TARGET_LIFETIME, NewUpload, Upload, UploadStatus
+from domain.uploads.model import AUDITED, TARGET_LIFETIME, CompleteUpload, NewUpload, Upload, UploadStatus
 from ports.objects import ObjectMissing, Objects, SignedPut
 from ports.unit_of_work import Tx
 
@@ -24,12 +25,17 @@ class Announced:
     target: SignedPut | None
 
 
+Rehearse = Callable[[Tx, Source, Run, AsyncIterator[bytes], int], Awaitable[Run]]
+"""Puts down in a dry run what a run over these bytes, so many, would come to."""
+
+
 @dataclass(frozen=True, slots=True)
 class UploadService:
-    """`limit` is the largest file in bytes."""
+    """`limit` is the largest file in bytes. With `rehearse`, a dry run tells what would come of a file."""
 
     objects: Objects
     limit: int = SNAPSHOT_LIMIT
+    rehearse: Rehearse | None = None
 
     async def announce(self, tx: Tx, source: str, new: NewUpload) -> Announced:
         """Stage a file for a file source; its bytes may be PUT to the target for 15 minutes.
@@ -51,23 +57,28 @@ class UploadService:
         """One upload as it stands now. Raises NotFound."""
         return await self._with_target((await _upload(tx, id)).at(tx.now))
 
-    async def complete(self, tx: Tx, id: str) -> Upload:
+    async def complete(self, tx: Tx, id: str, asked: CompleteUpload | None = None) -> Upload:
         """The bytes are there: start the run that reads them. A completed upload is answered again.
 
         Raises NotFound; Conflict when the bytes are missing, the upload has expired, the source is not active or a run
         of it is open; Unprocessable when there are more or fewer bytes than announced.
         """
-        upload = (await _upload(tx, id, lock=True)).at(tx.now)
+        upload = (await _upload(tx, id, lock=not tx.dry)).at(tx.now)
         if upload.status == UploadStatus.COMPLETED:
+            tx.recorded.forecasts["outcome"] = {"stats": {}, "changes": 0, "told": 0}
             return upload
         if upload.status != UploadStatus.PENDING:
             raise Conflict(f"The upload is {upload.status}; announce the file again.")
         await self._refuse_wrong_bytes(upload)
-        found = await _source(tx, upload.source, lock=True)
+        found = await _source(tx, upload.source, lock=not tx.dry)
         found.refuse_unless_runnable()
         if open_run := await tx.runs.open(upload.source, Stream.CATALOGUE):
             raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; complete when it has ended.")
-        return await start_run(tx, upload, RunTrigger.UPLOAD)
+        shrinking = asked is not None and asked.accept_shrink
+        run = run_of(tx, upload, RunTrigger.UPLOAD, accept_shrink=shrinking)
+        if tx.dry and self.rehearse is not None:
+            await self.rehearse(tx, found, run, self.objects.read(upload.key), upload.bytes)
+        return await start_run(tx, upload, run)
 
     async def refuse_bytes(self, tx: Tx, id: str) -> None:
         """Whether a PUT may still hand in the upload's bytes. Raises Conflict once they are awaited no more."""
@@ -121,9 +132,14 @@ def pending(tx: Tx, source: str, new: NewUpload) -> Upload:
     )
 
 
-async def start_run(tx: Tx, upload: Upload, trigger: RunTrigger) -> Upload:
+def run_of(tx: Tx, upload: Upload, trigger: RunTrigger, *, accept_shrink: bool = False) -> Run:
+    """The run that reads what was handed in."""
+    file = UploadInput(upload.id, upload.key)
+    return queued(upload.source, trigger, tx.now, input=file, accept_shrink=accept_shrink)
+
+
+async def start_run(tx: Tx, upload: Upload, run: Run) -> Upload:
     """The bytes are there: queue the run that reads them."""
-    run = queued(upload.source, trigger, tx.now, input=UploadInput(upload.id, upload.key))
     await tx.runs.add(run)
     await tx.jobs.add(execution(run, tx.tenant))
     completed = upload.completed(run.id, tx.now)

@@ -10,6 +10,7 @@ from domain.jobs.usecases.ticks import Tick
 from domain.runs.queueing import EXECUTE
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.expiry import BatchExpiry
+from domain.runs.usecases.rehearsal import Rehearsal
 from domain.runs.usecases.scheduling import RunScheduler
 from domain.runs.usecases.service import Push, RunService
 from domain.runs.usecases.slots import FairSlots
@@ -30,6 +31,7 @@ def _push(body: Any) -> Push:
         complete=body.get("complete", False),
         batch=body.get("batch"),
         more=body.get("more", False),
+        accept_shrink=body.get("accept_shrink", False),
     )
 
 
@@ -143,10 +145,13 @@ OPERATIONS: Final = (
         description="For sources of kind push. Calls that name the same open `batch` fill one run: it is carried out "
         "once a call comes without `more`. With `complete` on that last call, what the batch does not state is "
         "withdrawn. Runs of one source follow each other in order. Bad records are told in the run's problems; good "
-        "ones are stored. A batch that no part comes for is given up after 24 hours; further ones are refused: 409.",
+        "ones are stored. A batch that no part comes for is given up after 24 hours; further ones are refused: 409. "
+        "A record merges: what it leaves out stays, null removes; a complete batch states everything. One that names offers "
+        "alone makes nothing. A dry run reads the records for real and, with `explain`, tells what would come of them.",
         handler=push,
         scope="sources:write",
         body=PUSH,
+        preview=wire.OUTCOME,
         reply=wire.RUN.schema,
         status=202,
         errors=("not_found", "conflict", "unprocessable", "payload_too_large", "quota_exceeded"),
@@ -168,7 +173,9 @@ AREA: Final = Area(
     name="runs",
     title="Runs",
     description="One pull, upload or push of a source, from fetching to matching.",
-    service=lambda dependencies: RunService(dependencies.connectors),
+    service=lambda dependencies: RunService(
+        dependencies.connectors, Rehearsal(dependencies.feed_readers, dependencies.workspaces)
+    ),
     operations=OPERATIONS,
     jobs=lambda dependencies: {EXECUTE: _execution(dependencies)},
     ticks=lambda dependencies: [_due_pulls(dependencies), _open_batches(dependencies)],

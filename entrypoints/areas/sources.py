@@ -4,6 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from adapters.wire import sources as wire
+from domain.catalogue.model import Stream
+from domain.runs.sheets import context_of
+from domain.runs.usecases.handed_in import HandedIn
 from domain.sources.model import NewSource, SourceChanges
 from domain.sources.testing import SourceTest
 from domain.sources.usecases.service import SourceService
@@ -74,6 +77,8 @@ def _service(dependencies: Dependencies) -> SourceService:
         dependencies.workspaces,
         settings.mail_domain,
         settings.allow_private_hosts,
+        HandedIn(dependencies.objects),
+        lambda source: context_of(source, Stream.CATALOGUE),
     )
 
 
@@ -179,7 +184,8 @@ OPERATIONS: Final = (
         ids={"id": "src"},
         summary="Try a source out",
         description="Reaches the source once as a run would, reads its first records, and stores nothing. What goes "
-        "wrong on the way is told in `failure`. Kinds that are not pulled answer 422.",
+        "wrong on the way is told in `failure`. Of a kind that is not pulled, what was last handed in is read (422 before "
+        "anything was). `mapping` tells what the first table's columns mean, `problems` what of the first rows could not be read.",
         handler=test,
         scope="sources:write",
         reply=wire.SOURCE_TEST.schema,

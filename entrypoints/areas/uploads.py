@@ -3,6 +3,8 @@
 from typing import Final, TypeAlias
 
 from adapters.wire import uploads as wire
+from adapters.wire.runs import OUTCOME
+from domain.runs.usecases.rehearsal import Rehearsal
 from domain.uploads.model import NewUpload
 from domain.uploads.usecases import UploadService
 from entrypoints.areas.area import Area
@@ -28,7 +30,7 @@ async def read(call: Reading) -> Reply:
 
 async def complete(call: Writing) -> Reply:
     """Start the run that reads the file."""
-    return call.one(wire.UPLOAD, await call.service.complete(call.tx, call.ids["id"]))
+    return call.one(wire.UPLOAD, await call.service.complete(call.tx, call.ids["id"], call.command))
 
 
 OPERATIONS: Final = (
@@ -68,9 +70,12 @@ OPERATIONS: Final = (
         summary="Complete an upload",
         description="Tells that the bytes are there and starts the run that reads them. Completing again answers the "
         "same upload. Bytes that are not there yet, an expired upload, an inactive source or an open run: 409; another "
-        "size than announced: 422.",
+        "size than announced: 422. `accept_shrink` lets the run withdraw as much as it finds gone. A dry run with "
+        "`explain` reads the first rows and tells what would come of them.",
         handler=complete,
         scope="sources:write",
+        body=wire.COMPLETE,
+        preview=OUTCOME,
         reply=wire.UPLOAD.schema,
         rate="expensive",
         errors=("not_found", "conflict", "unprocessable"),
@@ -81,6 +86,8 @@ AREA: Final = Area(
     name="uploads",
     title="Uploads",
     description="Files staged for a file source.",
-    service=lambda dependencies: UploadService(dependencies.objects),
+    service=lambda dependencies: UploadService(
+        dependencies.objects, rehearse=Rehearsal(dependencies.feed_readers, dependencies.workspaces).file
+    ),
     operations=OPERATIONS,
 )

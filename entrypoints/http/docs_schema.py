@@ -26,6 +26,8 @@ def type_of(schema: Schema) -> str:
     if alternatives := schema.get("anyOf") or schema.get("oneOf"):
         return " or ".join(dict.fromkeys(type_of(part) for part in alternatives))
     kind = schema.get("type", "any")
+    if isinstance(kind, list):
+        return " or ".join(type_of({**schema, "type": part}) for part in kind)
     if kind == "array":
         return f"array of {type_of(schema.get('items', {}))}"
     name = schema.get("title") or schema.get("format") or kind
@@ -40,12 +42,13 @@ def bounds_of(schema: Schema) -> str:
 
 def _inner(schema: Schema) -> Schema | None:
     """The object inside a schema whose fields are worth listing."""
-    if schema.get("type") == "object":
+    kinds = schema.get("type", ())
+    if "object" in kinds:
         if schema.get("properties"):
             return schema
         values = schema.get("additionalProperties")
         return _inner(values) if isinstance(values, Mapping) else None
-    if schema.get("type") == "array":
+    if "array" in kinds:
         return _inner(schema.get("items", {}))
     return next((found for part in schema.get("anyOf", ()) if (found := _inner(part)) is not None), None)
 

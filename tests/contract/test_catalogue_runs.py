@@ -1,6 +1,7 @@
 """Products, variants and offers: what runs read and write, chunk by chunk (ports/catalogue.py, CatalogueStore)."""
 
 import copy
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -78,6 +79,21 @@ async def test_what_is_absent_long_enough_lingers_no_more(uow: UnitOfWork, tenan
         await store(uow, tenant, Batch(absent=["a"]), key_range)
     assert await _compare(uow, tenant, key_range) == _said()
     assert await _compare(uow, tenant, key_range, ("a", b"1")) == _said(returned={"a"})
+
+
+async def test_fingerprints_know_of_problems_and_may_be_emptied(uow: UnitOfWork, tenant: Tenant) -> None:
+    key_range, good, bad = whole(SOURCE), row_fingerprint("good"), replace(row_fingerprint("bad"), problems=3)
+    await store(uow, tenant, Batch(fingerprints=[good, bad]), key_range)
+    assert (await _compare(uow, tenant, key_range, ("good", b"1"), ("bad", b"1"))).troubled == {"bad": 3}
+    changed = await _compare(uow, tenant, key_range, ("good", b"1"), ("bad", b"2"))
+    assert (changed.troubled, changed.changed, changed.resumed) == ({}, {"bad"}, set())
+    await store(uow, tenant, Batch(absent=["good"]), key_range)
+    assert (await _compare(uow, tenant, key_range, ("good", b"2"), ("bad", b"1"))).resumed == {"good"}
+    await store(uow, tenant, Batch(outdated=[bad, row_fingerprint("unknown")]), whole(OTHER))
+    assert (await _compare(uow, tenant, key_range, ("bad", b"1"))).troubled == {"bad": 3}
+    await store(uow, tenant, Batch(outdated=[bad, row_fingerprint("unknown")]), key_range)
+    found = await _compare(uow, tenant, key_range, ("bad", b"1"))
+    assert (found.changed, found.troubled) == ({"bad"}, {})
 
 
 async def test_fingerprints_are_of_one_source_stream_and_key_range(uow: UnitOfWork, tenant: Tenant) -> None:

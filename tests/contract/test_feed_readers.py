@@ -124,7 +124,8 @@ async def test_pushed_records(readers: FeedReaders, tmp_path: Path) -> None:
     record = b'[{"product":{"external_id":"P","title":"T"},"variants":[{"external_id":"V","weight":{"value":1.10,"unit":"lb"}}]}]\n'
     async with _reading(readers, tmp_path, record * 2, pushed=True, buckets=1) as reader:
         assert (await reader.spool(_nobody)).rows == 2
-        [statement] = (await reader.states(range(1), ["P"])).statements
+        statement, again = (await reader.states(range(1), ["P"])).statements
+        assert again == statement and not statement.alone
     assert statement.variants[0].data["weight"]["given"] == {"value": Decimal("1.10"), "unit": "lb"}
 
 

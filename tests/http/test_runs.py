@@ -298,3 +298,23 @@ async def test_ended_runs_stay_readable(shop: Shop) -> None:
         await tx.runs.save(replace(found.started(tx.now), stage="store").ended("cancelled", tx.now))
     told = (await shop.client.get(f"/v1/runs/{run['id']}")).json()
     assert (told["status"], told["stage"]) == ("cancelled", "store")
+
+
+async def test_values_are_judged_by_the_run_and_null_is_a_value(shop: Shop) -> None:
+    source = await shop.create(**PUSH_SOURCE)
+    offer = {"location": "main", "currency": "USD", "price": 49900, "cost": None, "quantity": ">50", "incoming": None}
+    variant = {
+        "external_id": "v", "colour": None, "weight": {"hundredths_lb": 100, "given": {"value": 1, "unit": "lb"}},
+        "dimensions": {"width": "ca. 95 cm", "height": None}, "axes": {"Size": None}, "offers": [offer, {"price": "#N/A"}],
+    }  # fmt: skip
+    given = [
+        {"product": {"external_id": "p", "title": None, "tags": None, "compliance": {"sturdy_act": None}}, "variants": [variant]},
+        {"product": {"external_id": "q", "media": [{"url": "https://a.example/1.jpg", "alt": None}]}, "variants": None},
+    ]  # fmt: skip
+    run = await _push(shop, source, records=given, accept_shrink=True)
+    assert await _parts(shop, run) == [given]
+    async with shop.world.uow.read(shop.tenant) as tx:
+        stored = await tx.runs.get(run["id"])
+    assert stored is not None and stored.accept_shrink
+    unnamed = await _push(shop, source, status=400, records=[{"product": {"external_id": None}}])
+    assert unnamed["code"] == "invalid_request"

@@ -4,7 +4,7 @@
 
 -- staging --
 CREATE TEMPORARY TABLE IF NOT EXISTS new_fingerprints (slot integer, key text COLLATE "C", fingerprint bytea,
-    product text COLLATE "C") ON COMMIT DELETE ROWS;
+    product text COLLATE "C", problems integer) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_products (id text COLLATE "C", catalogue text, key text COLLATE "C", status text,
     version integer, visibility text, brand_key text COLLATE "C", data bytea, created_at timestamptz)
     ON COMMIT DELETE ROWS;
@@ -18,7 +18,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS new_documents (product text COLLATE "C", bo
 CREATE TEMPORARY TABLE IF NOT EXISTS new_terms (product text COLLATE "C", term text COLLATE "C") ON COMMIT DELETE ROWS
 
 -- copy_fingerprints --
-COPY new_fingerprints (slot, key, fingerprint, product) FROM STDIN (FORMAT binary)
+COPY new_fingerprints (slot, key, fingerprint, product, problems) FROM STDIN (FORMAT binary)
 
 -- copy_products --
 COPY new_products (id, catalogue, key, status, version, visibility, brand_key, data, created_at) FROM STDIN (FORMAT binary)
@@ -37,23 +37,29 @@ COPY new_documents (product, body, etag) FROM STDIN (FORMAT binary)
 COPY new_terms (product, term) FROM STDIN (FORMAT binary)
 
 -- compared --
-SELECT n.key, m.key, m.fingerprint = n.fingerprint, m.absent_since IS NULL FROM new_fingerprints n
+SELECT n.key, m.key, m.fingerprint = n.fingerprint, m.absent_since IS NULL, m.problems FROM new_fingerprints n
 FULL JOIN (
-    SELECT slot, key, fingerprint, absent_since, absent_runs FROM row_fingerprints
+    SELECT slot, key, fingerprint, absent_since, absent_runs, problems FROM row_fingerprints
     WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stream = %(stream)s
         AND slot >= %(low)s AND slot < %(high)s
 ) m ON n.slot = m.slot AND n.key = m.key
 WHERE CASE
     WHEN n.key IS NULL THEN m.absent_runs < %(missed_runs)s
     WHEN m.key IS NULL THEN true
-    ELSE m.fingerprint <> n.fingerprint OR m.absent_since IS NOT NULL
+    ELSE m.fingerprint <> n.fingerprint OR m.absent_since IS NOT NULL OR m.problems > 0
 END
 
 -- save_fingerprints --
-INSERT INTO row_fingerprints (org, livemode, source, stream, slot, key, fingerprint, product)
-SELECT %(org)s, %(livemode)s, %(source)s, %(stream)s, slot, key, fingerprint, product FROM new_fingerprints
-ON CONFLICT (org, livemode, source, stream, slot, key) DO UPDATE
-SET fingerprint = excluded.fingerprint, product = excluded.product, absent_since = NULL, absent_runs = 0
+INSERT INTO row_fingerprints (org, livemode, source, stream, slot, key, fingerprint, product, problems)
+SELECT %(org)s, %(livemode)s, %(source)s, %(stream)s, slot, key, fingerprint, product, problems FROM new_fingerprints
+ON CONFLICT (org, livemode, source, stream, slot, key) DO UPDATE SET fingerprint = excluded.fingerprint,
+    product = excluded.product, problems = excluded.problems, absent_since = NULL, absent_runs = 0
+
+-- outdate_fingerprints --
+UPDATE row_fingerprints SET fingerprint = ''
+WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stream = %(stream)s
+    AND slot = ANY(ARRAY(SELECT value::integer FROM jsonb_array_elements_text(%(slots)s)))
+    AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 
 -- save_absent --
 UPDATE row_fingerprints SET absent_since = coalesce(absent_since, %(now)s), absent_runs = absent_runs + 1

@@ -35,7 +35,7 @@ from domain.runs.model import RunTrigger
 from domain.sources.model import Source, SourceStatus
 from domain.sources.senders import is_listed
 from domain.uploads.model import Upload
-from domain.uploads.usecases import start_run
+from domain.uploads.usecases import run_of, start_run
 from ports.mail import InboundAddresses, MessageReader, Recipient, SenderChecks
 from ports.unit_of_work import Tx, UnitOfWork
 
@@ -125,7 +125,7 @@ class Intake:
             elif message.data and not uploads:
                 raise Conflict("The message that this one repeated is gone.")
             else:
-                completed = [await start_run(tx, upload, RunTrigger.MAIL) for upload in uploads]
+                completed = [await start_run(tx, upload, run_of(tx, upload, RunTrigger.MAIL)) for upload in uploads]
                 taken = seen.message(MessageStatus.ACCEPTED, tx.now, message.files, completed)
                 await tx.store(InboundMessage).add(taken)
                 unread = []

@@ -233,7 +233,9 @@ class RunExecution:
                 run = replace(run, served_by=snapshot.served_by, fetched=fetched, checkpoint=None)
             stats = {**run.stats, "bytes": snapshot.size} | ({"unchanged_feed": 1} if unchanged else {})
             run = replace(run, snapshot=key, stats=stats, stage=RunStage.DONE if unchanged else RunStage.PARSE)
-            if unchanged and run.trigger not in REREADING:
+            if unchanged and run.trigger not in REREADING and good is not None:
+                told = {"problems": good.stats["problems"]} if good.stats.get("problems") else {}
+                run = replace(run, problems=good.problems, stats={**stats, **told})
                 await outcome.succeed(tx, attempt.job, run, changed=False)
                 return None
             await tx.runs.save(run)
@@ -243,7 +245,7 @@ class RunExecution:
     async def _work_through(self, attempt: Attempt, path: Path) -> None:
         """The pipeline from the snapshot on: parse and map, compare, guard, normalise, store."""
         run = attempt.run
-        async with self._readers.open(_order(attempt, path, await self._known(attempt))) as reader:
+        async with self._readers.open(order_of(run, attempt.source, path, await self._known(attempt))) as reader:
 
             async def told(rows: int) -> None:
                 await self._save(attempt, replace(run, stats={**run.stats, "rows": rows}))
@@ -268,11 +270,8 @@ class RunExecution:
             await outcome.succeed(tx, attempt.job, run, changed=outcome.changed_anything(stats))
 
     async def _known(self, attempt: Attempt) -> tuple[KnownMapping, ...]:
-        """What people have confirmed of headers; records have none."""
-        if isinstance(attempt.run.input, PushInput):
-            return ()
         async with self._uow.read(attempt.job.tenant) as tx:
-            return bounded(await tx.mappings.confirmed(attempt.run.source, KNOWN))
+            return await known_to(tx, attempt.run)
 
     async def _save(self, attempt: Attempt, run: Run) -> None:
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
@@ -308,8 +307,17 @@ def _size(path: Path) -> tuple[int, bool]:
     return path.stat().st_size, head.startswith(_PACKED)
 
 
-def _order(attempt: Attempt, path: Path, known: tuple[KnownMapping, ...]) -> ReadingOrder:
-    run, source = attempt.run, attempt.source
+async def known_to(tx: Tx, run: Run) -> tuple[KnownMapping, ...]:
+    """What people have confirmed of the headers that the run may meet; records have none."""
+    if isinstance(run.input, PushInput):
+        return ()
+    return bounded(await tx.mappings.confirmed(run.source, KNOWN))
+
+
+def order_of(
+    run: Run, source: Source, path: Path, known: tuple[KnownMapping, ...], limit: int | None = None
+) -> ReadingOrder:
+    """How the run's snapshot is to be read; no further than `limit` rows, when one is given."""
     handed_in = run.stream == Stream.CATALOGUE and source.kind in HANDED_IN_KINDS
     size, packed = _size(path)
     return ReadingOrder(
@@ -324,4 +332,6 @@ def _order(attempt: Attempt, path: Path, known: tuple[KnownMapping, ...]) -> Rea
         pushed=isinstance(run.input, PushInput),
         may_be_stock=handed_in and source.catalogue_at is not None,
         known=known,
+        whole=run.complete,
+        limit=limit,
     )

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from domain.catalogue.batch import RowFingerprint
 from domain.catalogue.model import Stream
 from domain.catalogue.statements import ProductStatement, together
 from domain.ingestion.mapping.learned import Knowledge
-from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedTable, Group, HeaderMapping
 from domain.ingestion.normalise import normalise
 from domain.ingestion.reading import Gathered, Sample, SpooledRows
@@ -23,9 +22,10 @@ from domain.kernel.problems import Problem
 from domain.runs.chunks import slot_of
 from domain.runs.crowding import weight_of
 from domain.runs.usecases.relating import relate
-from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, samples_of
+from domain.runs.usecases.sampling import sample_of_records, sample_of_tables
+from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, Spooling, mapping_of
 from ports.codec import Codec
-from ports.connectors import Connectors, Job, ParseFailed
+from ports.connectors import Connectors, Job
 from ports.feed_readers import ReadingOrder
 from ports.spool import Spool, Spools
 
@@ -67,10 +67,10 @@ class SnapshotReading:
     def spool(self) -> SpooledRows:
         """Every row under its key. Raises ParseFailed, NeedsMapping, StockSheet."""
         self._spool = self._open.enter_context(self._spools.open(self._order.buckets))
-        knowledge = Knowledge(self._order.known)
-        spooler = RowSpooler(self._codec, self._spool, self._order.settings, self._feed, knowledge)
+        knowledge, limit = Knowledge(self._order.known), self._order.limit
+        spooler = RowSpooler(self._codec, self._spool, self._order.settings, self._feed, knowledge, limit)
         if self._order.pushed:
-            spooler.records(self._parts())
+            spooler.records(self._parts(), whole=self._order.whole)
         else:
             spooler.tables(self._tables(), may_be_stock=self._order.may_be_stock)
             relate(self._feed, self._spool, self._codec)
@@ -79,25 +79,13 @@ class SnapshotReading:
     def mappings(self) -> Iterator[tuple[str | None, HeaderMapping]]:
         """Each table's name and what its columns mean, from its first rows. Raises ParseFailed."""
         for table in self._tables():
-            head = list(islice(table.rows, SAMPLES))
-            if table.given is not None:
-                yield table.sheet, from_given(table.headers, table.given)
-            else:
-                yield table.sheet, propose(table.headers, samples_of(head), self._order.settings)
+            yield table.sheet, mapping_of(table, list(islice(table.rows, SAMPLES)), self._order.settings)
 
     def sample(self, count: int) -> Sample:
-        """The first records, by column."""
-        sample: list[Mapping[str, Any]] = []
-        try:
-            for table in self._tables():
-                for _, cells in islice(table.rows, count - len(sample)):
-                    named = zip(table.headers, cells, strict=False)
-                    sample.append({header: cell for header, cell in named if cell is not None})
-                if len(sample) == count:
-                    break
-        except ParseFailed as failure:
-            return Sample(sample, str(failure))
-        return Sample(sample)
+        """The first records, by column, and what could not be read of the first rows."""
+        if self._order.pushed:
+            return sample_of_records(chain.from_iterable(self._parts()), count, self._order.settings)
+        return sample_of_tables(self._tables(), count, self._order.settings)
 
     def gather(self, buckets: range) -> Gathered:
         """The buckets' keys with their fingerprints."""
@@ -117,13 +105,18 @@ class SnapshotReading:
         return Gathered(fingerprints, lines, rows)
 
     def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
-        """What the feed states under these keys, one by one. A statement's key is the fingerprint's."""
+        """What the feed states under these keys, one by one. A statement's key is the fingerprint's.
+
+        Records of one key follow each other, each as a statement of its own, in their order.
+        """
         wanted = frozenset(keys)
         for key, lines in self._gathered(buckets).lines.items():
-            if key in wanted:
-                statement = self._statement(key, lines, problems)
-                if statement is not None:
-                    yield statement
+            if key not in wanted:
+                continue
+            if lines[0][0] == PUSHED:
+                yield from self._records(key, lines, problems)
+            elif (statement := self._statement(key, lines, problems)) is not None:
+                yield statement
 
     def _tables(self) -> Iterator[FeedTable]:
         order = self._order
@@ -157,7 +150,7 @@ class SnapshotReading:
         return chunk
 
     def _thin(self, by_key: dict[str, list[Line]]) -> None:
-        """Leave out the rows that are too many for one product; of records, which replace each other, the earlier ones."""
+        """Leave out the rows that are too many for one product; of records, the earlier ones."""
         for key, lines in by_key.items():
             pushed = lines[0][0] == PUSHED
             kept, weight = 0, 0
@@ -166,13 +159,21 @@ class SnapshotReading:
                 if weight > ROWS and kept:
                     break
                 kept += 1
-            if pushed:
+            if pushed and kept < len(lines):
+                self._feed.crowding.thinned(key, (len(lines) - kept, lines[0][1], None))
                 del lines[:-kept]
-                continue
-            if kept < len(lines):
+            elif kept < len(lines):
                 table, line, _ = lines[kept]
                 self._feed.crowding.thinned(key, (len(lines) - kept, line, self._feed.sheets[table].name))
                 del lines[kept:]
+
+    def _records(self, key: str, lines: Sequence[Line], problems: list[Problem]) -> Iterator[ProductStatement]:
+        for _, line, cells in lines:
+            statement, found = from_record(self._codec.decode(cells), self._order.settings, line)
+            problems += found
+            if statement is not None:
+                yield statement
+        problems += [replace(problem, external_id=key) for problem in self._feed.crowding.problems(key)]
 
     def _statement(self, key: str, lines: Sequence[Line], problems: list[Problem]) -> ProductStatement | None:
         """One key's statement; what several sheets say of it is laid together."""
@@ -180,19 +181,15 @@ class SnapshotReading:
         for table in dict.fromkeys(entry[0] for entry in lines):
             rows = [(line, self._codec.decode(cells)) for number, line, cells in lines if number == table]
             part, found = self._read(table, key, rows)
-            problems += found
+            problems += [replace(problem, external_id=key) for problem in found]
             if part is not None:
                 whole = part if whole is None else together(whole, part)
         if whole is not None:
             whole.key = key
-            problems += self._feed.crowding.problems(key)
+            problems += [replace(problem, external_id=key) for problem in self._feed.crowding.problems(key)]
         return whole
 
     def _read(self, table: int, key: str, rows: list[tuple[int, Any]]) -> tuple[ProductStatement | None, list[Problem]]:
-        if table == PUSHED:
-            line, record = rows[-1]
-            statement, found = from_record(record, self._order.settings, line)
-            return statement, found
         sheet = self._feed.sheets[table]
         assert sheet.plan is not None
         statement, found = normalise(Group(key, rows, sheet.name, family=key in self._feed.kin.families), sheet.plan)

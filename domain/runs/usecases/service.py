@@ -1,5 +1,6 @@
 """What people do with runs: look at them, start one, push records into one."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 from domain.catalogue.model import Stream
@@ -9,6 +10,7 @@ from domain.kernel.paging import Page, PageRequest
 from domain.runs.batches import refuse_expired
 from domain.runs.model import PushInput, Run, RunFilter, RunTrigger, StartRun
 from domain.runs.queueing import execution, queued, started
+from domain.runs.usecases.rehearsal import RECORDS, Rehearsal
 from domain.runs.usecases.replaying import Replayer
 from domain.sources.model import FETCHED_KINDS, Source
 from domain.storage.keeping import no_room
@@ -21,7 +23,7 @@ class Push:
     """One call's records: `records` is a JSON array in UTF-8, `count` how many there are.
 
     `batch` names the run that several calls fill; `more` keeps it open for the next one; `complete` says that with the
-    last one the source's whole catalogue is there.
+    last one the source's whole catalogue is there. `accept_shrink`: the batch may withdraw as much as it finds gone.
     """
 
     records: bytes
@@ -29,13 +31,15 @@ class Push:
     complete: bool = False
     batch: str | None = None
     more: bool = False
+    accept_shrink: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RunService:
-    """Starting is all that happens here; workers carry runs out."""
+    """Starting is all that happens here; workers carry runs out. With a `rehearsal`, a dry run tells what would come of it."""
 
     connectors: Connectors
+    rehearsal: Rehearsal | None = None
 
     async def list_runs(self, tx: Tx, source: str, page_request: PageRequest) -> Page[Run]:
         """A source's runs, newest first. Raises NotFound for an unknown source."""
@@ -84,7 +88,7 @@ class RunService:
         if push.more and push.batch is None:
             fault = FieldError("batch", "required", "A batch that stays open needs a name.")
             raise InvalidRequest(fault.detail, fields=(fault,))
-        found = await _source(tx, source, lock=True)
+        found = await _source(tx, source, lock=not tx.dry)
         if found.kind != "push":
             raise Unprocessable(f"A source of kind {found.kind} takes no records; only sources of kind push do.")
         found.refuse_unless_runnable()
@@ -92,11 +96,15 @@ class RunService:
         assert isinstance(run.input, PushInput)
         part = run.input.parts
         filled = run.input.with_part(push.count, batch=push.batch, more=push.more, complete=push.complete)
-        run = replace(run, input=filled)
+        run = replace(run, input=filled, accept_shrink=run.accept_shrink or push.accept_shrink)
         await tx.runs.save(run)
         await _keep_part(tx, run, part, push)
         if not push.more:
             await tx.jobs.add(execution(run, tx.tenant))
+        if tx.dry and self.rehearsal is not None:
+            first = 0 if filled.records <= RECORDS else part
+            left_out = filled.records - push.count if first else 0
+            return await self.rehearsal.push(tx, found, run, _parts(tx, run.id, range(first, filled.parts)), left_out)
         return run
 
     async def _collecting(self, tx: Tx, source: str, push: Push) -> Run:
@@ -128,6 +136,12 @@ async def _keep_part(tx: Tx, run: Run, part: int, push: Push) -> None:
     bytes = len(push.records) + 1
     if not await tx.storage.make_room(bytes) or not await tx.pushes.add_part(run.id, part, push.records, expires):
         raise no_room(bytes, tx.now)
+
+
+async def _parts(tx: Tx, run: str, sequences: range) -> AsyncIterator[bytes]:
+    for sequence in sequences:
+        if (records := await tx.pushes.part(run, sequence)) is not None:
+            yield records.replace(b"\n", b" ") + b"\n"
 
 
 async def _source(tx: Tx, id: str, *, lock: bool = False) -> Source:

@@ -40,6 +40,11 @@ class ProblemLog:
     kept: list[Problem] = field(default_factory=list)
     total: int = 0
 
+    @property
+    def room(self) -> int:
+        """How many more are kept word by word."""
+        return max(0, KEPT_PROBLEMS - len(self.kept))
+
     def add(self, problem: Problem) -> None:
         """Note one."""
         self.total += 1
@@ -101,12 +106,26 @@ def samples_of(head: Sequence[Row]) -> list[list[str]]:
     return [["" if cell is None else str(cell) for cell in cells] for _, cells in head]
 
 
+def mapping_of(table: FeedTable, head: Sequence[Row], settings: FeedSettings) -> HeaderMapping:
+    """What the table's columns mean, by the first rows, or as its connector says."""
+    if table.given is not None:
+        return from_given(table.headers, table.given)
+    return propose(table.headers, samples_of(head), settings)
+
+
 class RowSpooler:
     """Puts the rows of tables aside in a spool, in the calling thread."""
 
     def __init__(
-        self, codec: Codec, spool: Spool, context: FeedSettings, feed: Spooling, knowledge: Knowledge | None = None
+        self,
+        codec: Codec,
+        spool: Spool,
+        context: FeedSettings,
+        feed: Spooling,
+        knowledge: Knowledge | None = None,
+        limit: int | None = None,
     ) -> None:
+        self._limit = limit
         self._last_slot = -1
         self._knowledge = knowledge or Knowledge()
         self._codec = codec
@@ -133,13 +152,16 @@ class RowSpooler:
             sheet = Sheet(table.sheet, plan, salt_of(mapping, self._context), places_of(mapping, plan))
             self._feed.sheets.append(sheet)
             self._rows(len(self._feed.sheets) - 1, plan, chain(head, table.rows))
+            if self._left() == 0:
+                break
         if missing and not self._feed.sheets:
             read = self._feed.tables.tables()
             raise NeedsMapping(unkeyed(read.first, self._feed.stream), read)
 
-    def records(self, parts: Iterator[Sequence[Mapping[str, Any]]]) -> None:
-        """Pushed records."""
-        self._feed.sheets.append(Sheet(None, None, salt_of(None, self._context)))
+    def records(self, parts: Iterator[Sequence[Mapping[str, Any]]], *, whole: bool) -> None:
+        """Pushed records; the same ones mean something else where they state everything."""
+        salt = salt_of(None, self._context) + (b" whole" if whole else b"")
+        self._feed.sheets.append(Sheet(None, None, salt))
         for part in parts:
             for record in part:
                 self._feed.rows += 1
@@ -157,6 +179,10 @@ class RowSpooler:
         self._feed.tables.add(table.sheet, mapping, samples, given=False)
         return mapping
 
+    def _left(self) -> int | None:
+        """How many rows may still be read; None when all."""
+        return None if self._limit is None else max(0, self._limit - self._feed.rows)
+
     def _without_key(self, table: FeedTable, mapping: HeaderMapping) -> None:
         detail = "No column could be read as the item's key; the sheet was left out."
         self._feed.problems.add(Problem("sku", ProblemKind.MISSING, detail, sheet=table.sheet))
@@ -169,7 +195,7 @@ class RowSpooler:
         key_of = plan.product_key if catalogue else plan.variant_key
         note = feed.kits.noting(plan) if catalogue else None
         number = feed.kin.noting(plan) if catalogue else None
-        for line, cells in rows:
+        for line, cells in islice(rows, self._left()):
             feed.rows += 1
             key = key_of(cells)
             if key is None:

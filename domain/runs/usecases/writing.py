@@ -13,12 +13,13 @@ from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
 from domain.events.model import Event
 from domain.jobs.model import ClaimedJob
-from domain.kernel.problems import Problem, ProblemKind
+from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import CHUNK_ROWS, portions_of, shape_of
 from domain.runs.model import Checkpoint, Run, RunStage
 from domain.runs.usecases.chunking import ComparedChunk, Feed, FeedChunks
 from domain.runs.usecases.spooling import ProblemLog
+from domain.runs.usecases.stating import Stating
 from domain.sources.model import Source
 from ports.unit_of_work import Tx, UnitOfWork
 
@@ -39,11 +40,16 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class NormalisedPortion:
-    """A portion of a chunk, and what the feed states under the keys that changed."""
+    """A portion of a chunk, and what the feed states under the keys that changed.
+
+    `problems` are also those of rows that did not change; of more of these than are kept word by word, `untold` counts the
+    others.
+    """
 
     portion: Portion
     statements: Sequence[ProductStatement]
     problems: Sequence[Problem]
+    untold: int = 0
 
     @property
     def is_idle(self) -> bool:
@@ -140,24 +146,26 @@ class ChunkWriter:
             yield Portion(compared, frozenset(keys).difference(gone), gone, number + last, last)
 
     async def _normalise(self, portion: Portion) -> NormalisedPortion:
-        stated = await self.chunks.states(portion.compared.chunk, portion.changed)
-        return NormalisedPortion(portion, stated.statements, stated.problems)
+        chunk, troubled = portion.compared.chunk, portion.compared.diff.troubled if portion.last else {}
+        stated = await self.chunks.states(chunk, portion.changed)
+        again = list(troubled)[: self._feed.problems.room]
+        known = (await self.chunks.states(chunk, again)).problems if again else ()
+        untold = sum(troubled.values()) - sum(troubled[key] for key in again)
+        return NormalisedPortion(portion, stated.statements, (*stated.problems, *known), untold)
 
     async def _reconciled(self, normalised: NormalisedPortion) -> ReconciledPortion:
         """The chunk's statements are used up by it."""
         portion, statements = normalised.portion, normalised.statements
-        chunk, absent = portion.compared.chunk, portion.absent
-        keys = [statement.key for statement in statements] + list(absent)
+        absent = portion.absent
+        keys = list(dict.fromkeys(statement.key for statement in statements)) + list(absent)
         variants = [variant.key for statement in statements for variant in statement.variants]
         async with self.uow.read(self.job.tenant) as tx:
             reconciler = self._reconciler(tx, dict(await tx.catalogue.load(self.source.id, keys, variants)))
         touches = {f"p {key}" for key in reconciler.products} | {f"v {key}" for key in variants}
+        stating = Stating(reconciler, portion.compared, self.run, self._feed.problems.room)
 
         def apply() -> None:
-            for statement in statements:
-                reconciler.line = chunk.lines[statement.key]
-                product = reconciler.product(statement)
-                reconciler.batch.fingerprints.append(replace(chunk.fingerprints[statement.key], product=product.id))
+            stating.apply(statements, normalised.problems)
             for key in absent:
                 if key in reconciler.products:
                     reconciler.absent(reconciler.products[key])
@@ -196,7 +204,7 @@ class ChunkWriter:
             self._count("unchanged", diff.unchanged)
             if self.run.complete and self.run.stream == Stream.CATALOGUE:
                 lingering = sorted(diff.lingering)
-        if normalised.is_idle and not portion.changed and not lingering:
+        if normalised.is_idle and not (portion.changed or lingering or normalised.problems or normalised.untold):
             return ()
         if isinstance(prepared, ReconciledPortion):
             reconciler = prepared.reconciler
@@ -206,6 +214,7 @@ class ChunkWriter:
             reconciler = await self._reconcile_stock(tx, normalised)
         for problem in (*normalised.problems, *reconciler.problems):
             self._feed.problems.add(problem)
+        self._feed.problems.total += normalised.untold
         for name, number in reconciler.counts.items():
             self._count(name, number)
         batch = reconciler.finished([*portion.absent, *lingering])
@@ -214,22 +223,12 @@ class ChunkWriter:
 
     async def _reconcile_stock(self, tx: Tx, normalised: NormalisedPortion) -> CatalogueReconciler:
         portion, statements = normalised.portion, normalised.statements
-        chunk, absent = portion.compared.chunk, portion.absent
-        keys = [statement.key for statement in statements] + list(absent)
+        keys = [statement.key for statement in statements] + list(portion.absent)
         found = await tx.catalogue.load_by_variant(self.source.id, keys)
         reconciler = self._reconciler(tx, {product.key: product for product, _ in found.values()})
-        for statement in statements:
-            if statement.key not in found:
-                detail = f"The catalogue has no item {statement.key}, or more than one; its stock was left out."
-                line = chunk.lines[statement.key]
-                reconciler.problems.append(Problem("sku", ProblemKind.MISSING, detail, line=line))
-                continue
-            product, variant = found[statement.key]
-            for stated in statement.variants:
-                stated.key = variant.key
-                reconciler.stock(product, stated)
-            reconciler.batch.fingerprints.append(replace(chunk.fingerprints[statement.key], product=product.id))
-        for key in absent:
+        stating = Stating(reconciler, portion.compared, self.run, self._feed.problems.room)
+        stating.apply_stock(found, statements, normalised.problems)
+        for key in portion.absent:
             if key in found:
                 product, variant = found[key]
                 reconciler.withdraw(product, variant.offers)

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -28,7 +28,7 @@ from domain.sources.testing import Failure, SourceTest
 from domain.sources.usecases.quota import refuse_more
 from domain.sources.usecases.trial import Trial
 from ports.connectors import ConnectorInfo, Connectors, Job
-from ports.feed_readers import FeedReaders
+from ports.feed_readers import DEFAULTS, FeedReaders, ReadingSettings
 from ports.schemas import Schemas
 from ports.secrets import Vault
 from ports.unit_of_work import Tx
@@ -42,6 +42,9 @@ _FORGOTTEN: Final = (
 )
 
 
+FindsHandedIn = Callable[[Tx, Source], Awaitable[Callable[[], AsyncIterator[bytes]] | None]]
+
+
 @dataclass(frozen=True, slots=True)
 class SourceService:
     """`mail_domain` is where inbound addresses live; `allowed_hosts` (`host`, `host:port`) may be private ones."""
@@ -53,6 +56,9 @@ class SourceService:
     workspaces: Workspaces
     mail_domain: str
     allowed_hosts: frozenset[str] = frozenset()
+    handed_in: FindsHandedIn | None = None
+    """Finds what was last handed in of a source that is not pulled."""
+    settings_of: Callable[[Source], ReadingSettings] = lambda _: DEFAULTS
 
     async def list_sources(self, tx: Tx, page_request: PageRequest) -> Page[Source]:
         """The tenant's sources, newest first."""
@@ -170,10 +176,12 @@ class SourceService:
     async def test(self, tx: Tx, id: str) -> Trial | SourceTest:
         """A trial of the source, to be run when the transaction is over, or how it ended already. A dry run calls nobody.
 
-        Raises NotFound, Unprocessable for kinds that are not pulled.
+        Of a kind that is not pulled, what was last handed in is read. Raises NotFound, Unprocessable where that is nothing.
         """
         source = _found(await tx.sources.get(id))
         info = self.connectors.info(source.connector)
+        if source.kind not in FETCHED_KINDS and self.handed_in is not None:
+            return await self._trial_of_handed_in(tx, source, self.handed_in)
         if source.kind not in FETCHED_KINDS or info is None or not info.fetches:
             raise Unprocessable(f"A source of kind {source.kind} is not pulled, so there is nothing to reach.")
         if tx.dry:
@@ -187,7 +195,19 @@ class SourceService:
                 SourceFault.CREDENTIALS_REFUSED, "The stored credentials cannot be opened; store them again."
             )
         job = Job(source.config, credentials, "catalogue")
-        return Trial(self.connectors, self.readers, self.workspaces, source.connector, job)
+        return self._trial(source, job)
+
+    def _trial(
+        self, source: Source, job: Job, read: Callable[[], AsyncIterator[bytes]] | None = None, *, pushed: bool = False
+    ) -> Trial:
+        settings = self.settings_of(source)
+        return Trial(self.connectors, self.readers, self.workspaces, source.connector, job, settings, read, pushed)
+
+    async def _trial_of_handed_in(self, tx: Tx, source: Source, find: FindsHandedIn) -> Trial:
+        read = await find(tx, source)
+        if read is None:
+            raise Unprocessable(f"A source of kind {source.kind} is not pulled, and nothing was handed in yet.")
+        return self._trial(source, Job(source.config, None, "catalogue"), read, pushed=source.kind == "push")
 
     def _destination(self, source: Source) -> str | None:
         """Where its credentials may go; None for a connector that is not loaded, which sends nothing."""

@@ -1,15 +1,16 @@
 """Trying a source out: it is reached once as a run would, its first records are read, and nothing is stored."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from domain.sources.testing import BYTES, RECORDS, SECONDS, Failure, SourceTest
+from domain.sources.testing import BYTES, HANDED_IN_BYTES, PROBLEMS, RECORDS, SECONDS, Failure, SourceTest
 from ports.connectors import Answer, Connectors, FetchFailed, Job, ParseFailed
-from ports.feed_readers import FeedReaders, ReaderDied, ReadingOrder
+from ports.feed_readers import DEFAULTS, FeedReaders, ReaderDied, ReadingOrder, ReadingSettings
 from ports.workspaces import Workspaces
 
 
@@ -22,6 +23,10 @@ class Trial:
     workspaces: Workspaces
     connector: str
     job: Job
+    settings: ReadingSettings = DEFAULTS
+    handed_in: Callable[[], AsyncIterator[bytes]] | None = None
+    """The bytes that were handed in, where nothing is fetched."""
+    pushed: bool = False
 
     async def run(self) -> SourceTest:
         """Reach the source."""
@@ -29,12 +34,10 @@ class Trial:
         with self.workspaces.folder() as folder:
             path = folder / "snapshot"
             try:
-                async with asyncio.timeout(SECONDS), self.connectors.fetch(self.connector, self.job) as answer:
-                    seen = _answered(answer)
-                    read, whole = await _read(answer.chunks, path)
+                async with asyncio.timeout(SECONDS), self._opened() as (seen, chunks):
+                    read, whole = await _read(chunks, path, HANDED_IN_BYTES if self.handed_in else BYTES)
                 seen = replace(seen, bytes_read=read)
-                sample = await self._sample(path, whole)
-                seen = replace(seen, ok=True, sample=sample)
+                seen = replace(seen, ok=True, **await self._sample(path, whole))
             except FetchFailed as error:
                 seen = replace(seen, failure=Failure(error.code, str(error)))
             except (ParseFailed, ReaderDied) as error:
@@ -43,14 +46,37 @@ class Trial:
                 seen = replace(seen, failure=Failure("fetch_failed", f"It took longer than {SECONDS} seconds."))
         return replace(seen, duration_ms=round((monotonic() - started) * 1000))
 
-    async def _sample(self, path: Path, whole: bool) -> list[dict[str, Any]]:
-        """The first records of the snapshot; one that was cut short may end in the middle of one."""
-        order = ReadingOrder(str(path), str(path.parent), self.connector, self.job.config, self.job.stream)
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[tuple[SourceTest, AsyncIterator[bytes]]]:
+        """How the answer begins, and its bytes."""
+        if self.handed_in is not None:
+            yield SourceTest(ok=False, duration_ms=0), self.handed_in()
+            return
+        async with self.connectors.fetch(self.connector, self.job) as answer:
+            yield _answered(answer), answer.chunks
+
+    async def _sample(self, path: Path, whole: bool) -> dict[str, Any]:
+        """What is seen of the first records; one that was cut short may end in the middle of one."""
+        job = self.job
+        order = ReadingOrder(
+            str(path), str(path.parent), self.connector, job.config, job.stream, self.settings, pushed=self.pushed
+        )
         async with self.readers.open(order) as reader:
             sample = await reader.sample(RECORDS)
         if sample.failure is not None and whole:
             raise ParseFailed(sample.failure)
-        return [dict(record) for record in sample.records]
+        return {
+            "sample": [dict(record) for record in sample.records],
+            "mapping": _mapping(sample.mapping) if sample.mapping else None,
+            "problems": tuple(sample.problems[:PROBLEMS]),
+        }
+
+
+def _mapping(mapping: Any) -> dict[str, Any]:
+    """A HeaderMapping as it is answered."""
+    columns = [{"column": one.column, "field": one.field, "tier": one.tier} for one in mapping.columns]
+    unmapped = [{"column": one.column, "reason": one.reason} for one in mapping.unmapped]
+    return {"columns": columns, "unmapped": unmapped, "missing": list(mapping.missing)}
 
 
 def _answered(answer: Answer) -> SourceTest:
@@ -64,13 +90,13 @@ def _answered(answer: Answer) -> SourceTest:
     )
 
 
-async def _read(chunks: AsyncIterator[bytes], path: Path) -> tuple[int, bool]:
-    """Keep the first BYTES of the feed; answers how many bytes that were and whether it was the whole."""
+async def _read(chunks: AsyncIterator[bytes], path: Path, most: int) -> tuple[int, bool]:
+    """Keep the first `most` bytes of the feed; answers how many bytes that were and whether it was the whole."""
     read = 0
     with path.open("wb") as file:
         async for chunk in chunks:
-            file.write(chunk[: BYTES - read])
-            read += min(len(chunk), BYTES - read)
-            if read == BYTES:
+            file.write(chunk[: most - read])
+            read += min(len(chunk), most - read)
+            if read == most:
                 return read, False
     return read, True

@@ -13,6 +13,8 @@ from domain.ingestion.columns.plan import compile_plan
 from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, Group
 from domain.ingestion.normalise import normalise
+from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
+from domain.ingestion.merging import RecordMerger
 from domain.ingestion.records import from_record
 from domain.ingestion.values import (
     cartons,
@@ -162,6 +164,21 @@ VARIANT = st.fixed_dictionaries(
 def test_records_of_anything_are_judged(record: Any) -> None:
     statement, problems = from_record(record, FeedSettings())
     assert statement is not None or problems
+    if statement is not None:
+        once = RecordMerger(None, lambda _: None).merged([statement])
+        twice = RecordMerger(None, lambda _: None).merged([statement, statement])
+        assert once == twice, "applied again, a record changes nothing"
+        assert once is None or _holds_no_null(once)
+
+
+def _holds_no_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_holds_no_null(item) for item in value.values())
+    if isinstance(value, list):
+        return all(map(_holds_no_null, value))
+    if isinstance(value, ProductStatement | VariantStatement | OfferStatement):
+        return all(_holds_no_null(getattr(value, name)) for name in value.__slots__)
+    return value is not None
 
 
 def test_numbers_as_cells_are_plain_text() -> None:

@@ -48,7 +48,7 @@ def test_a_record_becomes_a_statement() -> None:
     assert variant.data["weight"]["given"]["value"] == Decimal("38.2")
     assert variant.data["cartons"][0]["count"] == 2
     assert [(offer.location, offer.data) for offer in variant.offers] == [
-        ("NJ", {"price": 1250, "currency": "usd", "quantity": 3, "availability": "low_stock"}),
+        ("NJ", {"price": 1250, "currency": "usd", "quantity": 3}),
         ("Main", {"cost": 700, "currency": "usd", "incoming": [{"quantity": 5, "eta": "2027-01-05"}]}),
     ]
 
@@ -111,4 +111,64 @@ def test_discontinued_records() -> None:
     )
     assert gone is not None
     assert parts is not None
-    assert (gone.discontinued, parts.discontinued) == (True, True)
+    assert (gone.discontinued, parts.discontinued) == (True, None)
+
+
+def _offer(**facts: Any) -> tuple[Any, list[Any]]:
+    variant = {"external_id": "V", "offers": [facts]}
+    statement, problems = from_record({"product": {"external_id": "P"}, "variants": [variant]}, FeedSettings(), 4)
+    assert statement is not None
+    offers = statement.variants[0].offers
+    return offers[0].data if offers else None, [(one.field.rpartition(".")[2], one.problem) for one in problems]
+
+
+def test_money_as_one_sends_it_and_as_it_is_answered() -> None:
+    assert _offer(price={"amount": "49.5", "currency": "EUR"}) == ({"price": 4950, "currency": "eur"}, [])
+    assert _offer(price=4950, cost=100, currency="eur") == ({"price": 4950, "cost": 100, "currency": "eur"}, [])
+    assert _offer(price=4950) == (None, [("price", "unknown_currency")])
+    assert _offer(price=-1, currency="usd") == (None, [("price", "out_of_range")])
+    assert _offer(price="49.50", currency="usd") == (None, [("price", "unreadable")])
+    assert _offer(price=1, currency="xqx")[1] == [("currency", "unknown_currency"), ("price", "unknown_currency")]
+
+
+def test_what_stands_where_a_number_belongs_is_told_with_what_would_do() -> None:
+    assert _offer(quantity=-3) == (None, [("quantity", "out_of_range")])
+    for text in ("#N/A", ">50", "ca. 5", "1,5"):
+        assert _offer(quantity=text) == (None, [("quantity", "unreadable")])
+    assert _offer(quantity="50") == ({"quantity": 50}, [])
+    record = {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "dimensions": {"width": "ca. 95 cm"}}]}
+    statement, [problem] = from_record(record, FeedSettings(), 4)
+    assert statement is not None and statement.variants[0].data == {}
+    assert (problem.external_id, problem.line, problem.field) == ("P", 4, "variants.0.dimensions.width")
+    assert '{"value": 95, "unit": "cm"}' in problem.detail
+
+
+def test_null_and_what_says_nothing_remove() -> None:
+    product = {"external_id": "P", "title": None, "brand": "N/A", "tags": [], "compliance": {"sturdy_act": None}}
+    variant = {"external_id": "V", "axes": {"Size": None}, "rug": {}, "weight": {"value": 0, "unit": "kg"}}
+    statement, problems = from_record({"product": product, "variants": [variant]}, FeedSettings())
+    assert (problems, statement is not None) == ([], True)
+    assert statement.data == {"title": None, "brand": None, "tags": None, "compliance": {"sturdy_act": None}}
+    assert statement.variants[0].data == {"axes": {"Size": None}, "rug": {}, "weight": None}
+    assert _offer(price={"amount": 0, "currency": "usd"}, quantity=None) == ({"price": None, "quantity": None}, [])
+
+
+def test_what_a_list_leaves_out_was_never_there() -> None:
+    parts = [{"name": "Leg", "sku": None, "dimensions": {"width": None}}, {"name": None}]
+    record = {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "components": parts, "offers": None}]}
+    statement, _ = from_record(record, FeedSettings())
+    assert statement is not None and statement.variants[0].data == {"components": [{"name": "Leg"}]}
+    assert statement.variants[0].restated and not statement.alone
+
+
+def test_offers_alone() -> None:
+    alone = [
+        {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "offers": []}]},
+        {"product": {"external_id": "P"}},
+    ]
+    more = [
+        {"product": {"external_id": "P", "title": 4}},
+        {"product": {"external_id": "P"}, "variants": [{"external_id": "V", "sku": 1}]},
+    ]
+    marks = [statement.alone for one in alone + more if (statement := from_record(one, FeedSettings())[0])]
+    assert marks == [True, True, False, False]

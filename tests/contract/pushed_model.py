@@ -1,0 +1,161 @@
+"""What any sequence of pushes comes to, said as plainly as can be: the rules of docs/push.md and nothing else."""
+
+from typing import Any
+
+PARTS = ("compliance", "axes", "dimensions", "rug")
+STOCK = ("quantity", "availability", "incoming", "lead_time_days")
+Records = list[dict[str, Any]]
+
+
+def lay(held: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """Null removes, objects merge by their parts, everything else is replaced."""
+    new = held | {
+        name: lay(held.get(name, {}), value) if name in PARTS and value is not None else value
+        for name, value in said.items()
+    }
+    return {name: value for name, value in new.items() if value not in (None, {}, [])}
+
+
+def lay_offer(held: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """Money as minor units; another currency drops what was in the old one; a quantity says anew what can be had."""
+    prices = {name: said[name] for name in ("cost", "price") if name in said}
+    currency = next((price["currency"].lower() for price in prices.values() if price), held.get("currency"))
+    kept = {n: v for n, v in held.items() if n not in ("cost", "price", "currency") or currency == held.get("currency")}
+    minor = {name: price and round(price["amount"] * 100) for name, price in prices.items()}
+    new = lay(kept, {n: v for n, v in said.items() if n in STOCK} | minor | {"currency": currency})
+    if (
+        "quantity" in said
+        and "availability" not in said
+        and new.get("availability") not in ("preorder", "backorder", "discontinued")
+    ):
+        new.pop("availability", None)
+    if "quantity" in new:
+        new.setdefault(
+            "availability",
+            "out_of_stock" if not new["quantity"] else "low_stock" if new["quantity"] < 6 else "in_stock",
+        )
+    return new if {"cost", "price"} & new.keys() else {n: v for n, v in new.items() if n != "currency"}
+
+
+def alone(record: dict[str, Any]) -> bool:
+    """Whether it names offers and nothing else."""
+    return record["product"].keys() == {"external_id"} and all(
+        v.keys() <= {"external_id", "offers"} for v in record["variants"] or []
+    )
+
+
+class Model:
+    """What the source states: products, their variants, and offers that are stated or withdrawn."""
+
+    def __init__(self) -> None:
+        self.products: dict[str, Any] = {}
+
+    def push(self, records: Records, complete: bool) -> None:
+        """One run."""
+        named: set[tuple[str, ...]] = set()
+        full = {(r["product"]["external_id"],) for r in records if complete and not alone(r)}
+        full |= {
+            (*_key(r), v["external_id"]) for r in records if complete and not alone(r) for v in r["variants"] or []
+        }
+        before = {key: (product["gone"], _all_gone(product)) for key, product in self.products.items()}
+        for record in records:
+            self._record(record, full, named)
+        for (key,) in [name for name in named if len(name) == 1]:
+            product, said = (
+                self.products[key],
+                [r["product"]["discontinued"] for r in records if _key(r) == (key,) and "discontinued" in r["product"]],
+            )
+            stated = {n: v for n, v in product["variants"].items() if (key,) not in full or (key, n) in named}
+            was = (
+                (key,) not in full
+                and before.get(key, (False, False)) == (True, False)
+                and not product.pop("absent", False)
+            )
+            product["gone"] = (said and said[-1] is True) or _all_gone({"variants": stated}) or (not said and was)
+            product.pop("absent", None)
+        for key, product in self.products.items() if complete else ():
+            if (key,) not in named:
+                product["absent"] = True
+            self._withdraw(key, product, named)
+
+    def _record(self, record: dict[str, Any], full: set[tuple[str, ...]], named: set[tuple[str, ...]]) -> None:
+        key = record["product"]["external_id"]
+        if alone(record) and key not in self.products:
+            return
+        product = self.products.setdefault(key, {"data": {}, "gone": False, "variants": {}})
+        said = {name: value for name, value in record["product"].items() if name not in ("external_id", "discontinued")}
+        if (key,) in full - named:
+            product["data"] = {}
+        named.add((key,))
+        product["data"] = lay(product["data"], said)
+        if "variants" in record and record["variants"] is None:
+            self._withdraw(key, product, set())
+            named -= {name for name in named if len(name) > 2 and name[0] == key}
+        for variant in record["variants"] or []:
+            self._variant(key, product, variant, full, alone(record), named)
+
+    def _variant(
+        self, key: str, product: Any, said: Any, full: set[tuple[str, ...]], alone: bool, named: set[tuple[str, ...]]
+    ) -> None:
+        name = said["external_id"]
+        if alone and name not in product["variants"]:
+            return
+        held = product["variants"].setdefault(name, {"data": {}, "offers": {}})
+        if (key, name) in full - named:
+            held["data"] = {}
+            for offer in held["offers"].values():
+                offer["forgotten"] = True
+        named.add((key, name))
+        held["data"] = lay(held["data"], {n: v for n, v in said.items() if n not in ("external_id", "offers")})
+        if "offers" in said and said["offers"] is None:
+            self._withdraw(key, {"variants": {name: held}}, set())
+            named -= {one for one in named if one[:2] == (key, name) and len(one) > 2}
+        for offer in [one for one in said.get("offers") or [] if one.keys() - {"location"}]:
+            place = offer.get("location", "default")
+            old = held["offers"].get(place)
+            base = (
+                {}
+                if old is None or old.get("forgotten")
+                else {n: v for n, v in old.items() if n not in STOCK or "withdrawn" not in old}
+            )
+            new = lay_offer({n: v for n, v in base.items() if n != "withdrawn"}, offer)
+            if new or (old is not None and "forgotten" not in old):
+                held["offers"][place] = new
+                named.add((key, name, place))
+
+    @staticmethod
+    def _withdraw(key: str, product: Any, named: set[tuple[str, ...]]) -> None:
+        for name, variant in product["variants"].items():
+            for place, offer in variant["offers"].items():
+                offer.pop("forgotten", None)
+                if (key, name, place) not in named and "withdrawn" not in offer:
+                    offer.pop("incoming", None)
+                    offer |= {"quantity": 0, "availability": "out_of_stock", "withdrawn": True}
+
+    def held(self) -> dict[str, Any]:
+        """As PushDesk.held."""
+        return {
+            key: {
+                "data": product["data"],
+                "gone": product["gone"],
+                "variants": {
+                    name: {
+                        "data": variant["data"],
+                        "offers": {
+                            place: {"availability": "unknown"} | offer for place, offer in variant["offers"].items()
+                        },
+                    }
+                    for name, variant in product["variants"].items()
+                },
+            }
+            for key, product in self.products.items()
+        }
+
+
+def _all_gone(product: Any) -> bool:
+    ends = [variant["data"].get("discontinued") is True for variant in product["variants"].values()]
+    return bool(ends) and all(ends)
+
+
+def _key(record: dict[str, Any]) -> tuple[str]:
+    return (record["product"]["external_id"],)

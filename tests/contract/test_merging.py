@@ -1,0 +1,80 @@
+"""Pushed records merge: any sequence of pushes comes to what the model says, on every store (docs/push.md)."""
+
+import random
+from typing import Any
+
+import pytest
+
+from domain.kernel.tenancy import Tenant
+from tests.contract.pushed_model import Model
+from tests.support.backend import Backend
+from tests.support.pushing import push_desk
+
+pytestmark = pytest.mark.asyncio
+
+
+def _some(dice: random.Random, **choices: Any) -> dict[str, Any]:
+    """Some of the fields, each with one of its values."""
+    return {name: dice.choice(values) for name, values in choices.items() if dice.random() < 0.4}
+
+
+def _offer(dice: random.Random) -> dict[str, Any]:
+    money = [{"amount": amount, "currency": currency} for amount in (1, 9.5) for currency in ("usd", "EUR")]
+    words = ["in_stock", "preorder", "discontinued", "out_of_stock", None]
+    offer = _some(
+        dice, quantity=[0, 3, 40, None], availability=words, cost=[*money[::2], None], lead_time_days=[7, None],
+        incoming=[[{"quantity": 5}], [], None],
+    )  # fmt: skip
+    offer |= _some(
+        dice,
+        price=[one for one in money if one["currency"] == offer.get("cost", one)["currency"]]
+        if offer.get("cost")
+        else [*money, None],
+    )
+    return offer | _some(dice, location=["east"])
+
+
+def _variant(dice: random.Random, key: str, number: int, stock: bool, only: bool) -> dict[str, Any]:
+    said = {} if stock else _some(
+        dice, sku=["S1", "S2", None], colour=["oak", "ash", None], materials=[["oak"], ["ash", "elm"], [], None],
+        axes=[{"Size": "L"}, {"Size": None, "Seat": "2"}, {}, None], rug=[{"shape": "round"}, {"nominal": "5x8", "shape": None}],
+        discontinued=[True, False, None],
+    )  # fmt: skip
+    offers: dict[str, dict[str, Any]] = {}
+    for _ in range(dice.choice((0, 1, 1, 2))):
+        offer = _offer(dice)
+        offers[offer.get("location", "default")] = offer
+    given: dict[str, Any] = {"offers": None} if only and dice.random() < 0.2 else {"offers": list(offers.values())}
+    return {"external_id": f"{key}-{number}", **said, **given}
+
+
+def _record(dice: random.Random, only: bool) -> dict[str, Any]:
+    key, stock = dice.choice("ABC"), dice.random() < 0.3
+    said = {} if stock else _some(
+        dice, title=["Chair", "Table", None], tags=[["a"], ["b", "c"], [], None],
+        compliance=[{"sturdy_act": True}, {"sturdy_act": None, "country_of_origin": "SE"}, None],
+        discontinued=[True, False, None],
+    )  # fmt: skip
+    numbers = dice.sample((1, 2, 3), dice.choice((0, 1, 1, 2)))
+    variants = (
+        None if only and dice.random() < 0.15 else [_variant(dice, key, number, stock, only) for number in numbers]
+    )
+    return {"product": {"external_id": key, **said}, "variants": variants}
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_any_sequence_of_pushes_comes_to_what_the_model_says(backend: Backend, tenant: Tenant, seed: int) -> None:
+    dice, model, desk = random.Random(seed), Model(), await push_desk(backend, tenant)
+    for number in range(14):
+        sizes = dice.choice(((1,), (1,), (2,), (4,), (2, 2), (1, 3)))
+        parts = [[_record(dice, sizes == (1,)) for _ in range(size)] for size in sizes]
+        complete = dice.random() < 0.25
+        for part in parts[:-1]:
+            await desk.call(part, batch=str(number), more=True)
+        run = await desk.push(parts[-1], batch=str(number), complete=complete)
+        assert run.status == "succeeded", run
+        records = [record for part in parts for record in part]
+        model.push(records, complete)
+        held, expected = await desk.held("A", "B", "C"), model.held()
+        for key in expected.keys() | held.keys():
+            assert held.get(key) == expected.get(key), (number, complete, key, records)

@@ -1,0 +1,247 @@
+"""Pushes on every store: offers alone, moves, what is told again, and attempts that end in between (docs/push.md)."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.catalogue.model import Stream
+from domain.kernel.tenancy import Tenant
+from domain.runs import chunks
+from domain.runs.queueing import lane
+from domain.runs.usecases import writing
+from tests.support.backend import Backend
+from tests.support.pushing import LEASE, PushDesk, push_desk
+
+pytestmark = pytest.mark.asyncio
+PRICE = {"amount": 499, "currency": "usd"}
+
+
+def _chair(key: str = "A", **data: Any) -> dict[str, Any]:
+    offer = {"location": "main", "price": PRICE, "quantity": 12}
+    variant = {"external_id": f"{key}-1", "sku": f"{key}-1", "colour": "oak", "offers": [offer]}
+    return {"product": {"external_id": key, "title": "Chair", **data}, "variants": [variant]}
+
+
+def _stock(key: str = "A", quantity: Any = 2, **offer: Any) -> dict[str, Any]:
+    offers = [{"location": "main", "quantity": quantity, **offer}]
+    return {"product": {"external_id": key}, "variants": [{"external_id": f"{key}-1", "offers": offers}]}
+
+
+def _told(run: Any) -> set[tuple[str, str, str | None, int | None]]:
+    return {(one.field, one.problem, one.external_id, one.line) for one in run.problems}
+
+
+async def test_stock_alone_leaves_all_else_as_it_is(backend: Backend, tenant: Tenant) -> None:
+    desk = await push_desk(backend, tenant)
+    await desk.push([_chair()])
+    run = await desk.push([_stock(quantity=2)])
+    assert (run.stats["offers_changed"], run.problems) == (1, ())
+    held = (await desk.held("A"))["A"]
+    assert (held["data"], held["variants"]["A-1"]["data"]) == ({"title": "Chair"}, {"sku": "A-1", "colour": "oak"})
+    offer = {"price": 49900, "currency": "usd", "quantity": 2, "availability": "low_stock"}
+    assert held["variants"]["A-1"]["offers"] == {"main": offer}
+    again = await desk.push([_stock(quantity=2)])
+    assert again.stats["unchanged"] == 1 and "offers_changed" not in again.stats
+
+
+async def test_stock_of_what_nobody_knows_is_told_each_time_and_makes_nothing(backend: Backend, tenant: Tenant) -> None:
+    desk = await push_desk(backend, tenant)
+    await desk.push([_chair()])
+    unknown = {"product": {"external_id": "A"}, "variants": [{"external_id": "A-9", "offers": [{"quantity": 1}]}]}
+    for _ in range(2):
+        run = await desk.push([_stock("B"), unknown])
+        assert _told(run) == {("product.external_id", "missing", "B", 1), ("variants.external_id", "missing", "A", 2)}
+        assert run.stats["problems"] == 2
+    assert set((await desk.held("A", "B"))["A"]["variants"]) == {"A-1"}
+    assert "B" not in await desk.held("A", "B")
+
+
+async def test_the_same_records_mean_something_else_where_they_state_everything(
+    backend: Backend, tenant: Tenant
+) -> None:
+    desk = await push_desk(backend, tenant)
+    await desk.push([_chair(brand="Lindgren", tags=["oak"])])
+    await desk.push([_chair()])
+    assert (await desk.held("A"))["A"]["data"] == {"title": "Chair", "brand": "Lindgren", "tags": ["oak"]}
+    await desk.push([_chair()], complete=True)
+    assert (await desk.held("A"))["A"]["data"] == {"title": "Chair"}
+    kept = await desk.push([_stock()], complete=True)
+    assert "withdrawn" not in kept.stats and (await desk.held("A"))["A"]["data"] == {"title": "Chair"}
+
+
+async def test_an_item_that_moved_comes_back_by_the_same_record(backend: Backend, tenant: Tenant) -> None:
+    desk = await push_desk(backend, tenant)
+    taking = {"product": {"external_id": "B", "title": "Set"}, "variants": [{"external_id": "A-1", "finish": "oiled"}]}
+    await desk.push([_chair()])
+    await desk.push([taking])
+    held = await desk.held("A", "B")
+    assert held["A"]["variants"] == {}
+    assert held["B"]["variants"]["A-1"]["data"] == {"sku": "A-1", "colour": "oak", "finish": "oiled"}
+    await desk.push([_chair()])
+    held = await desk.held("A", "B")
+    assert (set(held["A"]["variants"]), held["B"]["variants"]) == ({"A-1"}, {})
+
+
+async def test_what_is_wrong_with_a_record_is_told_as_long_as_it_comes(backend: Backend, tenant: Tenant) -> None:
+    desk = await push_desk(backend, tenant)
+    bad = [
+        _chair("A", title=["no text"]),
+        _stock("A", "#N/A"),
+        _chair("B"),
+        _stock("B", -3, price={"amount": ">50", "currency": "usd"}),
+    ]
+    for place, record in enumerate(bad):
+        record["variants"][0]["offers"][0]["location"] = f"place {place}"
+    expected = {
+        ("product.title", "unreadable", "A", 1), ("variants.0.offers.0.quantity", "unreadable", "A", 2),
+        ("variants.0.offers.0.quantity", "out_of_range", "B", 4), ("variants.0.offers.0.price", "unreadable", "B", 4),
+    }  # fmt: skip
+    for number in range(3):
+        run = await desk.push([*bad, _chair("C", title=str(number))])
+        assert (_told(run), run.stats["problems"]) == (expected, 4)
+    assert run.stats["unchanged"] == 2
+    other = await desk.push([_chair("D")])
+    assert other.problems == ()
+    back = await desk.push(bad)
+    assert _told(back) == expected
+    mended = await desk.push([_chair("A"), *bad[2:]])
+    assert {key for _, _, key, _ in _told(mended)} == {"B"}
+
+
+async def test_of_more_problems_than_are_kept_all_are_counted(
+    backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from domain.runs.usecases import spooling
+
+    monkeypatch.setattr(spooling, "KEPT_PROBLEMS", 3)
+    desk = await push_desk(backend, tenant)
+    records = [_chair(f"K{number}", title=7) for number in range(8)]
+    for quantity in (1, 2):
+        run = await desk.push([*records, _chair("GOOD", title=str(quantity))])
+        assert (len(run.problems), run.stats["problems"]) == (3, 8)
+
+
+async def test_an_unchanged_push_repeats_what_was_told(backend: Backend, tenant: Tenant) -> None:
+    desk = await push_desk(backend, tenant)
+    runs = [await desk.push([_chair(title=3)], complete=True) for _ in range(2)]
+    assert runs[1].stats["unchanged_feed"] == 1
+    assert _told(runs[1]) == _told(runs[0]) != set() and runs[1].stats["problems"] == 1
+
+
+async def test_a_currency_in_any_case_and_prices_in_another_one(backend: Backend, tenant: Tenant) -> None:
+    desk = await push_desk(backend, tenant)
+    await desk.push([_chair()])
+    run = await desk.push([_stock("A", 5, cost={"amount": "9.50", "currency": "EUR"})])
+    assert _told(run) == {("variants.offers", "conflict", "A", 1)}
+    offer = (await desk.held("A"))["A"]["variants"]["A-1"]["offers"]["main"]
+    assert offer == {"cost": 950, "currency": "eur", "quantity": 5, "availability": "low_stock"}
+
+
+async def test_what_is_stored_can_be_pushed_back(backend: Backend, tenant: Tenant) -> None:
+    desk = await push_desk(backend, tenant)
+    record = _chair(
+        compliance={"stability_rating": 1.5, "country_of_origin": "SE"}, media=[{"url": "https://a.example/1.jpg"}]
+    )
+    record["variants"][0] |= {
+        "dimensions": {"width": {"value": 80.5, "unit": "CM"}}, "weight": {"value": 7, "unit": "kg"},
+        "cartons": [{"width": {"value": 90, "unit": "cm"}, "count": 2}], "axes": {"Size": "L"},
+    }  # fmt: skip
+    run = await desk.push([record])
+    assert run.problems == ()
+    held = (await desk.held("A"))["A"]
+    variant = held["variants"]["A-1"]
+    back = {
+        "product": {"external_id": "A", **held["data"]},
+        "variants": [
+            {
+                "external_id": "A-1",
+                **variant["data"],
+                "offers": [{"location": k, **v} for k, v in variant["offers"].items()],
+            }
+        ],
+    }
+    run = await desk.push([_plain(back)], complete=True)
+    assert (run.problems, run.stats.get("products_changed"), run.stats.get("offers_changed")) == ((), None, None)
+    assert (await desk.held("A"))["A"] == held
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return (
+        [_plain(item) for item in value]
+        if isinstance(value, list)
+        else value
+        if isinstance(value, str | int)
+        else float(value)
+    )
+
+
+async def _attempt(desk: PushDesk) -> None:
+    [job, *_] = await desk.backend.dispatch.claim(lane(desk.source.id), 1, timedelta(milliseconds=1))
+    await desk.execution()(job, asyncio.Event())
+
+
+async def test_an_attempt_that_ends_between_chunks_is_taken_over(
+    backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The merge rests on what is stored, so that what was merged already is not merged otherwise."""
+    monkeypatch.setattr(chunks, "BUCKET_BYTES", 64)
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", {Stream.CATALOGUE: 1, Stream.STOCK: 1})
+    desk = await push_desk(backend, tenant)
+    keys = [f"K{number}" for number in range(6)]
+    await desk.push([_chair(key, tags=["old"]) for key in keys])
+    run = await desk.call([_chair(key, tags=None, brand="B") for key in keys], batch="b", more=True)
+    await desk.call([_stock(key, 1) for key in keys] + [_stock(key, 3, price=None) for key in keys], batch="b")
+    written, left = writing.ChunkWriter._written, [2]
+
+    async def dying(self: Any, prepared: Any) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        await written(self, prepared)
+
+    monkeypatch.setattr(writing.ChunkWriter, "_written", dying)
+    with pytest.raises(KeyboardInterrupt):
+        await _attempt(desk)
+    monkeypatch.setattr(writing.ChunkWriter, "_written", written)
+    await backend.pass_time(2 * LEASE)
+    await desk.work()
+    ended = await desk.run(run.id)
+    assert (ended.status, ended.stats["products_changed"], ended.stats["offers_changed"]) == ("succeeded", 6, 6)
+    held = await desk.held(*keys)
+    for key in keys:
+        assert held[key]["data"] == {"title": "Chair", "brand": "B"}
+        assert held[key]["variants"][f"{key}-1"]["offers"]["main"] == {"quantity": 3, "availability": "low_stock"}
+
+
+async def test_two_pushes_of_one_product_at_once_are_both_kept(backend: Backend, tenant: Tenant) -> None:
+    desk = await push_desk(backend, tenant)
+    await desk.push([_chair()])
+    await asyncio.gather(
+        desk.call([_stock(quantity=1)]), desk.call([_chair(brand="Lindgren")]), desk.call([_chair(tags=["a"])])
+    )
+    await asyncio.gather(desk.work(), desk.work())
+    held = (await desk.held("A"))["A"]
+    assert held["data"] == {"title": "Chair", "brand": "Lindgren", "tags": ["a"]}
+
+
+async def test_a_complete_batch_may_be_let_withdraw_everything(backend: Backend, tenant: Tenant) -> None:
+    desk = await push_desk(backend, tenant)
+    await desk.push([_chair(f"K{number}") for number in range(60)], complete=True)
+    refused = await desk.push([_chair("K0")], complete=True)
+    assert refused.error is not None and refused.error.code == "shrink_refused"
+    await desk.push([_chair("K1")])
+    assert (await desk.push([_chair("K0", brand="B")], complete=True, accept_shrink=True)).stats["withdrawn"] == 59
+
+
+async def test_another_tenants_source_is_merged_by_itself(backend: Backend, tenant: Tenant) -> None:
+    desk, other = await push_desk(backend, tenant), await push_desk(backend, await backend.tenant())
+    await desk.push([_chair(brand="Lindgren")])
+    await other.push([_chair()])
+    run = await other.push([_stock("A", 1)])
+    assert run.problems == ()
+    assert (await other.held("A"))["A"]["data"] == {"title": "Chair"}
+    assert (await desk.held("A"))["A"]["variants"]["A-1"]["offers"]["main"]["quantity"] == 12

@@ -1,0 +1,51 @@
+"""What is wrong with a row stays told, with the line where it stands now, for as long as the row comes as it is."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flows.bench import bench
+from tests.flows.feeds import table
+
+pytestmark = pytest.mark.asyncio
+HEADERS = ("SKU", "Title", "Price", "Qty")
+
+
+def _told(run: Any) -> list[tuple[Any, ...]]:
+    return [(problem["external_id"], problem["line"], problem["column"]) for problem in run["problems"]]
+
+
+async def test_problems_of_rows_that_did_not_change(tmp_path: Path) -> None:
+    rows = [
+        ("A-1", "Oak chair", "499.00", 4),
+        ("A-2", "Ash chair", "a few", 4),
+        ("A-3", "Elm chair", "99.00", "lots of it"),
+    ]
+    async with bench(tmp_path) as desk:
+        first = await desk.read(table(HEADERS, list(rows)))
+        source = first["source"]
+        expected = [("A-2", 3, "Price"), ("A-3", 4, "Qty")]
+        assert sorted(_told(first)) == expected
+        again = await desk.read(table(HEADERS, list(rows)), source)
+        assert (again["stats"]["unchanged_feed"], again["stats"]["problems"]) == (1, 2)
+        assert sorted(_told(again)) == expected
+        moved = await desk.read(table(HEADERS, [("A-0", "Teak chair", "7.00", 1), *rows]), source)
+        assert (moved["stats"]["unchanged"], moved["stats"]["problems"]) == (3, 2)
+        assert sorted(_told(moved)) == [("A-2", 4, "Price"), ("A-3", 5, "Qty")]
+        mended = await desk.read(table(HEADERS, [rows[0], ("A-2", "Ash chair", "5.00", 4), rows[2]]), source)
+        assert _told(mended) == [("A-3", 4, "Qty")]
+
+
+async def test_problems_of_a_stock_sheet(tmp_path: Path) -> None:
+    async with bench(tmp_path) as desk:
+        run = await desk.read(table(HEADERS, [(f"A-{n}", f"Chair {n}", "4.00", 1) for n in range(3)]))
+        source = run["source"]
+        sheet: list[tuple[object, ...]] = [("A-0", 5), ("A-1", "who knows"), ("A-9", 2)]
+        for last in (7, 8):
+            run = await desk.read(table(("SKU", "Available Quantity"), [*sheet, ("A-2", last)]), source)
+            assert run["stream"] == "stock" and run["stats"]["problems"] == 2
+            assert {(problem["external_id"], problem["line"]) for problem in run["problems"]} == {
+                ("A-1", 3),
+                ("A-9", 4),
+            }

@@ -1,0 +1,103 @@
+"""A push source on any backend, with a worker beside it: records go in, what the catalogue holds comes out."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from adapters.files.workspaces import FileWorkspaces
+from adapters.memory.objects import MemoryObjects
+from domain.jobs.usecases.draining import Drain
+from domain.kernel.tenancy import Tenant
+from domain.runs.model import Run
+from domain.runs.queueing import EXECUTE, lane
+from domain.runs.usecases.execution import RunExecution
+from domain.runs.usecases.service import Push, RunService
+from domain.sources.model import Source
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.connectors import FakeConnectors
+from tests.support.readers import in_process
+
+LEASE = timedelta(seconds=1)
+"""Short, so that an attempt which ends without a word is soon taken over."""
+
+
+@dataclass
+class PushDesk:
+    """One source of kind push of one tenant."""
+
+    backend: Backend
+    tenant: Tenant
+    source: Source
+    objects: MemoryObjects
+
+    def execution(self) -> RunExecution:
+        """The handler of runs, as a worker makes it."""
+        connectors = FakeConnectors()
+        return RunExecution(
+            self.backend.uow,
+            connectors,
+            self.objects,
+            None,
+            in_process(connectors),
+            FileWorkspaces(),
+            lease=LEASE,  # type: ignore[arg-type]
+        )
+
+    async def call(self, records: Sequence[Any], **options: Any) -> Run:
+        """One call of the API."""
+        async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
+            push = Push(json.dumps(records).encode(), len(records), **options)
+            return await RunService(FakeConnectors()).push(tx, self.source.id, push)
+
+    async def work(self) -> None:
+        """Carry out what waits."""
+        await Drain(self.backend.dispatch, {EXECUTE: self.execution()}, lease=LEASE).drain(lane(self.source.id))
+
+    async def push(self, records: Sequence[Any], **options: Any) -> Run:
+        """One call, carried out; the run as it ended."""
+        run = await self.call(records, **options)
+        await self.work()
+        return await self.run(run.id)
+
+    async def run(self, id: str) -> Run:
+        """The run as it is now."""
+        async with self.backend.uow.read(self.tenant) as tx:
+            run = await tx.runs.get(id)
+        assert run is not None
+        return run
+
+    async def held(self, *keys: str) -> Mapping[str, Any]:
+        """What is stored, as `{product: {data, gone, variants: {variant: {data, offers: {location: facts}}}}}`."""
+        async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
+            products = await tx.catalogue.load(self.source.id, keys)
+        return {
+            key: {
+                "data": dict(product.data),
+                "gone": product.status == "discontinued",
+                "variants": {
+                    variant.key: {
+                        "data": dict(variant.data),
+                        "offers": {
+                            offer.location: {**offer.data, **({"withdrawn": True} if offer.withdrawn_at else {})}
+                            for offer in variant.offers
+                        },
+                    }
+                    for variant in product.variants
+                },
+            }
+            for key, product in products.items()
+        }
+
+
+async def push_desk(backend: Backend, tenant: Tenant) -> PushDesk:
+    """A desk with a new source."""
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        org = await tx.orgs.own()
+        source = builders.source(
+            catalogue=org.catalogue(tenant.livemode), kind="push", connector="push", config={"currency": "usd"}
+        )
+        await tx.sources.add(source)
+    return PushDesk(backend, tenant, source, MemoryObjects())
