@@ -35,4 +35,10 @@ class MemoryRuns(TableStore[Run]):
         return self._newest(lambda run: (run.source, run.stream, run.status) == sought and run.snapshot is not None)
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        return self._newest(lambda run: (run.source, run.stream) == (source, stream) and run.status in CONCLUDED)
+        return self._newest(
+            lambda run: (
+                (run.source, run.stream) == (source, stream)
+                and run.status in CONCLUDED
+                and run.trigger != RunTrigger.CATEGORY_RULES
+            )
+        )

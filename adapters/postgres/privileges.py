@@ -30,6 +30,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "sources": _ALL,
     "runs": _ALL,
     "uploads": _ALL,
+    "category_rules": _ALL,
     "webhook_endpoints": _ALL,
     "webhook_deliveries": _ALL,
     # what was written down stays as it was; maintenance drops it by age

@@ -35,5 +35,5 @@ class PostgresRunStore(TableStore[Run]):
         return await self.first(statement, source=source, stream=stream, statuses=[RunStatus.SUCCEEDED])
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        statement = rendered(SQL["newest"], frozenset({"stream"}))
+        statement = rendered(SQL["newest"], frozenset({"stream", "read"}))
         return await self.first(statement, source=source, stream=stream, statuses=sorted(CONCLUDED))

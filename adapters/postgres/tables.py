@@ -9,6 +9,7 @@ from adapters.postgres.table import Table
 _DECLARED: Final = (
     "sources.SOURCES",
     "runs.RUNS",
+    "catalogue.CATEGORY_RULES",
     "uploads.UPLOADS",
     "webhooks.ENDPOINTS",
     "webhooks.DELIVERIES",

@@ -52,6 +52,7 @@ EXPECTED = {
     "storage_usage": "SIU",
     "stored_objects": "SIUD",
     "uploads": "SIUD",
+    "category_rules": "SIUD",
     "variants": "SIU",
     "webhook_deliveries": "SIUD",
     "webhook_endpoints": "SIUD",

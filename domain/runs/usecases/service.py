@@ -1,6 +1,6 @@
 """What people do with runs: look at them, start one, push records into one."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from domain.catalogue.model import Stream
 from domain.kernel import retention
@@ -9,6 +9,7 @@ from domain.kernel.paging import Page, PageRequest
 from domain.runs.batches import refuse_expired
 from domain.runs.model import PushInput, Run, RunFilter, RunTrigger, StartRun
 from domain.runs.queueing import execution, queued, started
+from domain.runs.usecases.category_rules import CategoryRuleService
 from domain.sources.model import FETCHED_KINDS, Source
 from domain.storage.keeping import no_room
 from ports.connectors import Connectors
@@ -35,6 +36,7 @@ class RunService:
     """Starting is all that happens here; workers carry runs out."""
 
     connectors: Connectors
+    category_rules: CategoryRuleService = field(default_factory=CategoryRuleService)
 
     async def list_runs(self, tx: Tx, source: str, page_request: PageRequest) -> Page[Run]:
         """A source's runs, newest first. Raises NotFound for an unknown source."""
