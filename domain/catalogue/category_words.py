@@ -84,7 +84,7 @@ outdoor-sofas | outdoor sofa, outdoor loveseat, gartensofa, loungesofa outdoor, 
 outdoor-sectionals | outdoor sectional, outdoor sectional sofa
 outdoor-chairs | outdoor chair, adirondack chair, outdoor dining chair, outdoor lounge chair, gartenstuhl, gartenstuhle, chaise de jardin, silla de jardin, sedia da giardino, tuinstoel, tuinstoelen, garden chair
 outdoor-benches | outdoor bench, garden bench, gartenbank, gartenbanke, banc de jardin, tuinbank
-loungers | sun lounger, lounger, outdoor chaise lounge, sonnenliege, sonnenliegen, bain de soleil, tumbona, lettino, ligbed
+loungers | sun lounger, lounger, outdoor chaise lounge, sonnenliege, sonnenliegen, tumbona, lettino, ligbed
 outdoor-tables | outdoor table, outdoor dining table, outdoor coffee table, outdoor side table, garden table, gartentisch, gartentische, table de jardin, mesa de jardin, tavolo da giardino, tuintafel, tuintafels
 outdoor-sets | outdoor set, outdoor dining set, outdoor furniture set, gartenset
 outdoor-ottomans | outdoor ottoman
