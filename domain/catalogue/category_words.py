@@ -132,7 +132,7 @@ NEUTRAL: Final = frozenset(
     and et und y e en of for the a de da di la le les des der die das del du fur mit with in d l al con
     home house living room dining kitchen entryway entry hallway hall furniture mobel meuble mueble mobili mobile meubel meubelen
     wohnen wohnzimmer esszimmer kuche flur salon salle sejour sala comedor cocina soggiorno cucina pranzo woonkamer eetkamer indoor
-    interior product all shop category collection new set sale best seller catalog catalogue item type department other
+    interior product all shop category collection new sale best seller catalog catalogue item type department other
     modern classic contemporary traditional rustic vintage industrial farmhouse coastal scandinavian mid century transitional
     wood wooden oak walnut teak ash pine mango acacia metal steel iron brass glass marble stone rattan wicker leather velvet linen
     boucle fabric upholstered upholstery tufted swivel slipcovered massivholz holz leder samt stoff bois cuir madera cuero legno pelle hout leer

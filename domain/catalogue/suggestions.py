@@ -12,8 +12,10 @@ from domain.catalogue.category_rules import CategoryPath, CategoryRules
 from domain.catalogue.category_words import NAMES, NEUTRAL
 from domain.catalogue.search import fold, split
 
-_LONGEST: Final = 1_000
+_LONGEST: Final = 300
 """Characters of a path that are looked at; a longer one is no name."""
+_MOST_WORDS: Final = 16
+"""Words of such a path."""
 _PLACES: Final = ("outdoor", "kids", "bathroom")
 """What makes another thing of a chair: named in the path, it must be part of the category's own name."""
 _ANYWHERE: Final = ("rugs", "lighting", "decor")
@@ -53,7 +55,7 @@ def suggest(path: Sequence[str]) -> str | None:
         return None
     above = [word for level in path[:-1] for word in words_of(level)]
     level = words_of(path[-1])
-    if not _known().issuperset((*above, *level)):
+    if len(above) + len(level) > _MOST_WORDS or not _known().issuperset((*above, *level)):
         return None
     found = [_whole()[level]] if level in _whole() else _joined(above, level)
     common = _common(found) if found else None

@@ -1,5 +1,6 @@
 """What people do with the rules that file a source's products: look at its paths, and set rules, which files everything anew."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -97,10 +98,14 @@ async def _keep(tx: Tx, source: str, changes: Iterable[RuleChange]) -> None:
 async def _told(tx: Tx, source: str, run: Run | None) -> SourceCategories:
     rules = await tx.store(CategoryRules).get(source)
     filing = Filing(rules.rules if rules else ())
-    found, left_out = listed(await tx.catalogue.category_paths(source, MOST_PATHS), filing, rules)
-    learned = Learned(await _others(tx, source))
-    told = [replace(one, suggestion=_suggestion(one, learned)) for one in found]
-    return SourceCategories(told, left_out, run)
+    paths, others = await tx.catalogue.category_paths(source, MOST_PATHS), await _others(tx, source)
+
+    def tell() -> SourceCategories:
+        found, left_out = listed(paths, filing, rules)
+        learned = Learned(others)
+        return SourceCategories([replace(one, suggestion=_suggestion(one, learned)) for one in found], left_out, run)
+
+    return await asyncio.to_thread(tell)  # thousands of paths take a while
 
 
 def _suggestion(one: SourceCategory, learned: Learned) -> str | None:

@@ -65,7 +65,7 @@ def test_paths_as_vendors_write_them(path: tuple[str, ...], slug: str) -> None:
     "path",
     [
         (), ("",), ("Sofa Covers",), ("Chair Legs",), ("Pets", "Beds"), ("Doll Furniture", "Chairs"), ("Lamp Tables",),
-        ("Table Runners",), ("Chaises",), ("Sofas & Beds",), ("Storage Beds",), ("Kids", "Beds"), ("Living Room",),
+        ("Table Runners",), ("Table Set",), ("Sectional Sets",), ("Chaises",), ("Sofas & Beds",), ("Storage Beds",), ("Kids", "Beds"), ("Living Room",),
         ("Bank",), ("Bathroom", "Chairs"), ("Home", "New"), ("42",), ("x" * 2_000,), ("Sofa " * 1_000,),
     ],
 )  # fmt: skip
