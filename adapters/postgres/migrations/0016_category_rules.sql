@@ -12,10 +12,11 @@ CREATE TABLE category_rules (
 );
 SELECT protect_tenant_table('category_rules');
 
--- Until now every category was one that its source stated.
+-- Until now every category was one that its source stated. CASE keeps what is no JSON object from being read as one.
 ALTER TABLE products ADD COLUMN stated_category text COLLATE "C";
-UPDATE products SET stated_category = convert_from(data, 'UTF8')::json ->> 'category'
-WHERE convert_from(data, 'UTF8')::json ->> 'category' IS NOT NULL;
+UPDATE products
+SET stated_category = CASE WHEN substr(data, 1, 1) = '\x7b' THEN convert_from(data, 'UTF8')::json ->> 'category' END
+WHERE CASE WHEN substr(data, 1, 1) = '\x7b' THEN convert_from(data, 'UTF8')::json ->> 'category' END IS NOT NULL;
 
 -- As domain/catalogue/search.py has it.
 INSERT INTO product_terms (org, livemode, term, product)
@@ -23,7 +24,8 @@ SELECT p.org, p.livemode,
     'p:' || p.source || ':' || left(encode(sha256(convert_to(string_agg(l.level, chr(31) ORDER BY l.number), 'UTF8')), 'hex'), 32),
     p.id
 FROM products p
-CROSS JOIN LATERAL json_array_elements_text(convert_from(p.data, 'UTF8')::json -> 'category_path')
-    WITH ORDINALITY AS l (level, number)
+CROSS JOIN LATERAL json_array_elements_text(
+    CASE WHEN substr(p.data, 1, 1) = '\x7b' THEN convert_from(p.data, 'UTF8')::json -> 'category_path' END
+) WITH ORDINALITY AS l (level, number)
 GROUP BY p.org, p.livemode, p.source, p.id
 ON CONFLICT DO NOTHING;
