@@ -35,6 +35,14 @@ def _health(api: Api, source: str) -> Any:
     return found["status"], found["version"], found["freshness"]["catalogue"]["observed_at"]
 
 
+def _heard(api: Api, category: str) -> int:
+    """How many products' events an endpoint that is narrowed to the category would have got."""
+    types = ["product.created", "product.updated"]
+    body = {"url": "https://receiver.example/", "event_types": types, "filters": {"categories": [category]}}
+    answer = api.call("POST", "/v1/webhook-endpoints", body, Service_Dry_Run="explain")
+    return int(answer.json()["forecast"]["events"])
+
+
 def _file(*rows: tuple[str, str, str]) -> bytes:
     return table(HEADERS, [(name, f"Oak seat {name}", "10.00", path, google) for name, path, google in rows])
 
@@ -94,6 +102,7 @@ def test_filing_is_told_as_changes_of_products(stage: Stage) -> None:
     assert (event["type"], event["correlation_id"], event["data"]["version"]) == ("product.updated", run["id"], 2)
     [field] = event["data"]["fields"]
     assert (field["path"], field["old"], field["new"]) == ("data.category", None, CHAIRS)
+    assert (_heard(api, SEATING), _heard(api, SOFAS)) == (2, 0)  # product.created, and now product.updated
 
 
 def test_a_rule_of_another_source_is_suggested_first(stage: Stage) -> None:
