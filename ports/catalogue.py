@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from domain.catalogue.absence import Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
+from domain.catalogue.category_rules import CategoryPaths, Filed
 from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, Stream, Variant
 from domain.kernel.paging import Page, PageRequest
 
@@ -64,6 +65,14 @@ class CatalogueStore(CatalogueReads, Protocol):
 
     async def absences(self, source: str, since: datetime) -> Sequence[Absence]:
         """Products, not discontinued, that MISSED_RUNS complete catalogue runs did not list, absent since then or longer."""
+        ...
+
+    async def category_paths(self, source: str, limit: int) -> CategoryPaths:
+        """The category paths of the source's products: at most so many, those of most products."""
+        ...
+
+    async def filings(self, source: str, after: str, limit: int) -> Sequence[Filed]:
+        """How the source's products are filed: at most so many, by id, those behind the id `after`."""
         ...
 
 

@@ -27,5 +27,5 @@ class RunStore(Store[Run], Protocol):
         ...
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        """The newest run of the stream that ended, well or not (CONCLUDED)."""
+        """The newest run of the stream that ended, well or not (CONCLUDED), those that file by category rules apart."""
         ...

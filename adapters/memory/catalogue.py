@@ -1,5 +1,6 @@
 """Products, variants and offers in memory: whole products as rows, their documents beside them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -12,6 +13,7 @@ from adapters.memory.table import EVERYWHERE, Table, Transaction, page_of
 from domain.catalogue import search
 from domain.catalogue.absence import Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
+from domain.catalogue.category_rules import CategoryPaths, Filed, most
 from domain.catalogue.model import (
     STREAM_BITS,
     Document,
@@ -135,6 +137,19 @@ class MemoryCatalogue:
             Absence(fingerprint.key, found.status, absent_since)
             for fingerprint, absent_since in self._fingerprints.absent(source, since)
             if (found := self._products.get(fingerprint.product)) and found.status != ProductStatus.DISCONTINUED
+        ]
+
+    async def category_paths(self, source: str, limit: int) -> CategoryPaths:
+        paths = [tuple(path) for product in self._of(source) if (path := product.data.get("category_path"))]
+        return most(Counter(paths), limit)
+
+    async def filings(self, source: str, after: str, limit: int) -> Sequence[Filed]:
+        behind = sorted((product for product in self._of(source) if product.id > after), key=lambda one: one.id)
+        return [
+            Filed(
+                one.id, one.key, tuple(one.data.get("category_path", ())), one.data.get("category"), one.stated_category
+            )
+            for one in behind[:limit]
         ]
 
     def _of(self, source: str) -> list[Product]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from adapters.memory.table import Table, TableStore, Transaction
 from domain.catalogue.model import Stream
-from domain.runs.model import CONCLUDED, OPEN, QUEUEING, Run, RunStatus, newest_first
+from domain.runs.model import CONCLUDED, OPEN, QUEUEING, Run, RunStatus, RunTrigger, newest_first
 
 
 def _claim(run: Run) -> tuple[str, str] | None:
@@ -41,4 +41,10 @@ class MemoryRuns(TableStore[Run]):
         return newest_first(asking, good)
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        return self._newest(lambda run: (run.source, run.stream) == (source, stream) and run.status in CONCLUDED)
+        return self._newest(
+            lambda run: (
+                (run.source, run.stream) == (source, stream)
+                and run.status in CONCLUDED
+                and run.trigger != RunTrigger.CATEGORY_RULES
+            )
+        )

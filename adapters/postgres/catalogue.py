@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
@@ -11,9 +11,11 @@ from adapters.postgres.catalogue_batch import BatchWriter, stage_fingerprints
 from adapters.postgres.catalogue_query import SQL, ListQuery, offers_query, products_query, walked_along
 from adapters.postgres.listing import page_of
 from adapters.postgres.session import Fetched, Session, texts
+from adapters.postgres.table import Table
 from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS, Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
+from domain.catalogue.category_rules import CategoryPaths, CategoryRules, Filed
 from domain.catalogue.model import (
     STREAM_BITS,
     Document,
@@ -28,6 +30,8 @@ from domain.catalogue.model import (
 from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.paging import Page, PageRequest
 from ports.catalogue import Rendering
+
+CATEGORY_RULES: Final = Table(CategoryRules, "category_rules")
 
 
 class PostgresCatalogueStore:
@@ -176,6 +180,15 @@ class PostgresCatalogueStore:
             named |= {id_: codes[code] for code, id_ in by_code if id_ not in named}
         found = await self._session.all(BATCH["stated_by_variant"], source=source, ids=texts(named), bit=bit)
         return frozenset((named[variant], location) for variant, location in found)
+
+    async def category_paths(self, source: str, limit: int) -> CategoryPaths:
+        low, high = search.path_terms(source)
+        found = await self._session.all(BATCH["category_paths"], low=low, high=high, most=limit)
+        return CategoryPaths({tuple(path): n for path, n, _ in found}, max(0, found[0][2] - limit) if found else 0)
+
+    async def filings(self, source: str, after: str, limit: int) -> Sequence[Filed]:
+        found = await self._session.all(BATCH["filings"], source=source, after=after, most=limit)
+        return [Filed(id, key, tuple(path or ()), category, stated) for id, key, path, category, stated in found]
 
     async def absences(self, source: str, since: datetime) -> Sequence[Absence]:
         found = await self._session.all(

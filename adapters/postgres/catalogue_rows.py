@@ -12,7 +12,7 @@ from domain.catalogue.model import Availability, Offer, Product, ProductStatus, 
 _DECODE = msgspec.json.Decoder(float_hook=Decimal).decode
 _ENCODE = msgspec.json.Encoder().encode
 
-PRODUCT_TYPES = ("text", "text", "text", "text", "int4", "text", "text", "bytea", "timestamptz")
+PRODUCT_TYPES = ("text", "text", "text", "text", "int4", "text", "text", "bytea", "timestamptz", "text")
 VARIANT_TYPES = ("text", "text", "text", "text", "text", "text", "int4", "bytea")
 OFFER_TYPES = (
     "text", "text", "text", "text", "text", "int8", "int8", "int8", "int8", "int8", "int8", "bytea", "text", "int4",
@@ -36,10 +36,12 @@ def packed(data: bytes) -> msgspec.Raw:
 
 
 def product_of(row: Fetched, read: Any) -> Product:
-    """A product from id, catalogue, source, key, status, version, visibility, data, created_at, updated_at."""
-    id_, catalogue, source, key, status, version, visibility, data, created_at, updated_at = row
+    """A product from id, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated_category."""
+    id_, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated = row
     status, visibility = _STATUSES[status], _VISIBILITIES[visibility]
-    return Product(id_, catalogue, source, key, status, version, visibility, read(data), created_at, updated_at)
+    return Product(
+        id_, catalogue, source, key, status, version, visibility, read(data), created_at, updated_at, [], stated
+    )
 
 
 def variant_of(row: Fetched, read: Any) -> Variant:
@@ -61,7 +63,7 @@ def product_row(product: Product, packed: bytes) -> tuple[Any, ...]:
     brand = product.data.get("brand")
     return (
         product.id, product.catalogue, product.key, product.status, product.version, product.visibility,
-        search.brand_key(brand) if brand else None, packed, product.created_at,
+        search.brand_key(brand) if brand else None, packed, product.created_at, product.stated_category,
     )  # fmt: skip
 
 

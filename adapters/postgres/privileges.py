@@ -33,6 +33,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "uploads": _ALL,
     "source_probes": _ALL,
     "inbound_messages": _ALL,
+    "category_rules": _ALL,
     "webhook_endpoints": _ALL,
     "webhook_deliveries": _ALL,
     # what was written down stays as it was; maintenance drops it by age

@@ -41,5 +41,5 @@ class PostgresRunStore(TableStore[Run]):
         return newest_first(asking, await self.last_good(source, stream))
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        statement = rendered(SQL["newest"], frozenset({"stream"}))
+        statement = rendered(SQL["newest"], frozenset({"stream", "read"}))
         return await self.first(statement, source=source, stream=stream, statuses=sorted(CONCLUDED))

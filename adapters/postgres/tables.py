@@ -10,6 +10,7 @@ _DECLARED: Final = (
     "sources.SOURCES",
     "runs.RUNS",
     "mappings.MAPPINGS",
+    "catalogue.CATEGORY_RULES",
     "uploads.UPLOADS",
     "probes.PROBES",
     "mail.INBOUND_MESSAGES",

@@ -88,6 +88,7 @@ class Variant:
 class Product:
     """A master product made from one source record (`source`, `key`); `data` is a ProductData, plain or packed.
 
+    `stated_category` is the category that the source itself states; `data` holds where rules file the product.
     `updated_at` moves with any change to the product, a variant or an offer.
     """
 
@@ -102,6 +103,7 @@ class Product:
     created_at: datetime
     updated_at: datetime
     variants: list[Variant] = field(default_factory=list)
+    stated_category: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

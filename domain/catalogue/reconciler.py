@@ -7,6 +7,7 @@ from typing import Any
 
 from domain.catalogue import differences
 from domain.catalogue.batch import Batch
+from domain.catalogue.category_rules import Filing
 from domain.catalogue.model import (
     STREAM_BITS,
     Availability,
@@ -32,7 +33,7 @@ class CatalogueReconciler:
 
     `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
     `present` answers whether the feed that is being read names a product key; `line` is where the present statement starts.
-    `places` are the locations that a stock sheet can speak of, None where its rows name them.
+    `places` are the locations that a stock sheet can speak of, None where its rows name them. `filing` files products.
     """
 
     source: Source
@@ -43,6 +44,7 @@ class CatalogueReconciler:
     products: dict[str, Product]
     present: Callable[[str], bool]
     places: frozenset[str] | None = None
+    filing: Filing = field(default_factory=Filing)
     line: int | None = None
     batch: Batch = field(default_factory=Batch)
     events: list[Event] = field(default_factory=list)
@@ -74,11 +76,11 @@ class CatalogueReconciler:
 
     def product(self, statement: ProductStatement) -> Product:
         """The catalogue stream states a product: it is made, or brought to what the source says now."""
-        product = self.products.get(statement.key)
+        product, stated_category = self.products.get(statement.key), self.filing.file(statement.data)
         if product is None:
-            product = self._new_product(statement)
+            product = self._new_product(statement, stated_category)
         else:
-            self._update_product(product, statement)
+            self._update_product(product, statement, stated_category)
         unstated = {variant.key: variant for variant in product.variants}
         for stated in statement.variants:
             self._keep_apart(product, stated)
@@ -163,7 +165,14 @@ class CatalogueReconciler:
         kind = "product.discontinued" if status == ProductStatus.DISCONTINUED else "product.updated"
         self._product_changed(product, [change], kind)
 
-    def _new_product(self, statement: ProductStatement) -> Product:
+    def refile(self, product: Product) -> None:
+        """File a stored product, whose data is plain, by the rules of now."""
+        data = self.filing.refiled(product.data, product.stated_category)
+        if changes := differences.changed(product.data, data):
+            product.data = data
+            self._product_changed(product, changes, "product.updated")
+
+    def _new_product(self, statement: ProductStatement, stated_category: str | None) -> Product:
         product = Product(
             id=new_id("prod"),
             catalogue=self.source.catalogue,
@@ -175,6 +184,7 @@ class CatalogueReconciler:
             data=statement.data,
             created_at=self.now,
             updated_at=self.now,
+            stated_category=stated_category,
         )
         self.products[statement.key] = product
         self.batch.new_products.append(product)
@@ -185,8 +195,12 @@ class CatalogueReconciler:
         )
         return product
 
-    def _update_product(self, product: Product, statement: ProductStatement) -> None:
+    def _update_product(self, product: Product, statement: ProductStatement, stated_category: str | None) -> None:
         changes = differences.changed(product.data, statement.data)
+        if product.stated_category != stated_category:  # kept even where a rule hides it
+            product.stated_category = stated_category
+            self.batch.changed_products.append(product)
+            self._touch(product)
         product.data = statement.data
         wanted = _status(statement.discontinued)
         if product.status != wanted:

@@ -55,7 +55,7 @@ class RecordMerger:
         stating = (
             {one.key for record in records if not record.alone for one in record.variants} if self.whole else set()
         )
-        data, said, made = dict(base.data) if base else {}, None, self.product is not None
+        data, said, made = _stated_before(base) if base else {}, None, self.product is not None
         for record in records:
             if record.alone and not made:
                 self._unknown("product.external_id", f"The source has no product {record.key}", record.key)
@@ -141,6 +141,13 @@ class RecordMerger:
             variants.append(VariantStatement(name, merged.data, offers, merged.restated))  # type: ignore[arg-type]
         self.problems += left_out.problems()
         return ProductStatement(key, data, variants, discontinued, self._restated)  # type: ignore[arg-type]
+
+
+def _stated_before(product: Product) -> dict[str, Any]:
+    """What the source stated of a product: its own category, not the one that a rule files it under."""
+    data: dict[str, Any] = dict(product.data)
+    data.pop("category", None)
+    return data if product.stated_category is None else {**data, "category": product.stated_category}
 
 
 def _every(ends: Iterable[bool]) -> bool:

@@ -86,7 +86,7 @@ CONCLUDED: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED})
 """Ended by what the feed held, well or not."""
 REPLAYABLE: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
 """Of each stream, the newest run that ended so may be worked through again from its snapshot."""
-REREADING: Final = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING, RunTrigger.CATEGORY_RULES})
+REREADING: Final = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING})
 """Triggers that have a feed worked through again although it is the very one of the last good run."""
 QUEUEING: Final = frozenset({RunTrigger.PUSH, RunTrigger.MAIL})
 """Triggers whose runs wait behind open ones of the same stream: who hands the data in cannot be asked to come back."""

@@ -15,6 +15,9 @@ from domain.sources.model import Source
 EXECUTE: Final = "runs.execute"
 """The kind of job that carries out a run; its `args` are `{"run": id}`."""
 
+REFILE: Final = "runs.refile"
+"""The kind of job that files a source's products by its category rules; with the same `args`."""
+
 
 def queued(
     source: str,
@@ -58,7 +61,8 @@ def lane(source: str) -> str:
 
 def execution(run: Run, tenant: Tenant) -> NewJob:
     """The job that carries out the run."""
-    return NewJob(EXECUTE, lane(run.source), tenant, {"run": run.id}, key=run.id)
+    kind = REFILE if run.trigger == RunTrigger.CATEGORY_RULES else EXECUTE
+    return NewJob(kind, lane(run.source), tenant, {"run": run.id}, key=run.id)
 
 
 def started(run: Run) -> Change:

@@ -1,15 +1,17 @@
-"""GET, POST /v1/sources/{id}/runs; POST …/replay, …/records; GET /v1/runs/{id}."""
+"""GET, POST /v1/sources/{id}/runs and /categories; POST …/replay, …/records; GET /v1/runs/{id}."""
 
 from typing import Any, Final, TypeAlias
 
+from adapters.wire import category_rules as wire_rules
 from adapters.wire import records as wire_records
 from adapters.wire import runs as wire
 from adapters.wire.resource import Body
 from domain.jobs.usecases.draining import Handler
 from domain.jobs.usecases.ticks import Tick
-from domain.runs.queueing import EXECUTE
+from domain.runs.queueing import EXECUTE, REFILE
 from domain.runs.usecases.execution import RunExecution
 from domain.runs.usecases.expiry import BatchExpiry
+from domain.runs.usecases.refiling import Refiling
 from domain.runs.usecases.rehearsal import Rehearsal
 from domain.runs.usecases.scheduling import RunScheduler
 from domain.runs.usecases.service import Push, RunService
@@ -61,6 +63,17 @@ async def push(call: Writing) -> Reply:
 async def read(call: Reading) -> Reply:
     """One run."""
     return call.one(wire.RUN, await call.service.get(call.tx, call.ids["id"]))
+
+
+async def list_categories(call: Reading) -> Reply:
+    """A source's category paths."""
+    return call.one(wire_rules.CATEGORY_RULES, await call.service.category_rules.read(call.tx, call.ids["id"]))
+
+
+async def set_categories(call: Writing) -> Reply:
+    """Set category rules."""
+    changed = await call.service.category_rules.change(call.tx, call.ids["id"], call.command)
+    return call.one(wire_rules.CATEGORY_RULES, changed)
 
 
 def _execution(dependencies: Dependencies) -> Handler:
@@ -157,6 +170,35 @@ OPERATIONS: Final = (
         errors=("not_found", "conflict", "unprocessable", "payload_too_large", "quota_exceeded"),
     ),
     Read(
+        id="runs.list_categories",
+        path="/v1/sources/{id}/categories",
+        ids={"id": "src"},
+        summary="Read a source's category rules",
+        description="Every category path that the source's products have and every path above, with its rule, the rule "
+        "that it inherits, and a suggestion. A rule covers its path and every path below it, until one with a longer path.",
+        handler=list_categories,
+        scope="sources:read",
+        reply=wire_rules.CATEGORY_RULES.schema,
+        errors=("not_found",),
+    ),
+    Write(
+        id="runs.set_categories",
+        method="POST",
+        path="/v1/sources/{id}/categories",
+        ids={"id": "src"},
+        summary="Set a source's category rules",
+        description="Sets the rules given, removes those given with null; others stay. `run` files the source's products "
+        "by them anew, without fetching anything. Unknown categories, and more than 5,000 rules: 422. While a run of the "
+        "source is open, or the source is not active: 409, and nothing is kept.",
+        handler=set_categories,
+        scope="sources:write",
+        body=wire_rules.CHANGES,
+        reply=wire_rules.CATEGORY_RULES.schema,
+        rate="expensive",
+        errors=("not_found", "conflict", "unprocessable"),
+        agent=Tool(approval=True),
+    ),
+    Read(
         id="runs.read",
         path="/v1/runs/{id}",
         ids={"id": "run"},
@@ -177,6 +219,6 @@ AREA: Final = Area(
         dependencies.connectors, Rehearsal(dependencies.feed_readers, dependencies.workspaces)
     ),
     operations=OPERATIONS,
-    jobs=lambda dependencies: {EXECUTE: _execution(dependencies)},
+    jobs=lambda dependencies: {EXECUTE: _execution(dependencies), REFILE: Refiling(dependencies.uow)},
     ticks=lambda dependencies: [_due_pulls(dependencies), _open_batches(dependencies)],
 )

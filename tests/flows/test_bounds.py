@@ -107,8 +107,16 @@ def test_hostile_rows_are_bounded_and_told(stage: Stage, fjord: Tenancy) -> None
     sizes = "SELECT max(octet_length(body)) FROM events WHERE org = %(org)s"
     assert stage.value(sizes, org=fjord.tenant.org) <= EVENT_BYTES
     told = sorted((problem["field"], problem.get("column")) for problem in second["problems"])
-    expected = [("axes", None), ("tags", "tags"), ("media", "images"), ("variants", None), *[("features", "features")] * 101]
-    assert told == sorted(expected, key=str), "that there are too many variants, and that they cannot be told apart, is told of unchanged rows, too"
+    expected = [
+        ("axes", None),
+        ("tags", "tags"),
+        ("media", "images"),
+        ("variants", None),
+        *[("features", "features")] * 101,
+    ]
+    assert told == sorted(expected, key=str), (
+        "that there are too many variants, and that they cannot be told apart, is told of unchanged rows, too"
+    )
     assert "variants" in {problem["field"] for problem in first["problems"]}
     products = api.whole("/v1/products")
     assert len({one["id"] for one in products}) == len(products) == 102

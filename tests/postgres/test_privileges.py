@@ -55,6 +55,7 @@ EXPECTED = {
     "stored_objects": "SIUD",
     "uploads": "SIUD",
     "source_probes": "SIUD",
+    "category_rules": "SIUD",
     "variants": "SIU",
     "webhook_deliveries": "SIUD",
     "webhook_endpoints": "SIUD",

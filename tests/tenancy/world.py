@@ -11,6 +11,7 @@ from domain.uploads.model import Upload
 from adapters.wire import schema
 from domain.access.model import ApiKey
 from domain.access.usecases import KeyRequest
+from domain.catalogue import categories
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
@@ -30,6 +31,7 @@ UNKNOWN_BODY = "0" * 22
 RECORD = {"product": {"external_id": "A1", "title": "Chair"}, "variants": [{"external_id": "A1-1"}]}
 BODIES: dict[str, Any] = {
     "runs.push": {"records": [RECORD]},
+    "runs.set_categories": {"rules": [{"path": ["Tables"], "category": next(iter(categories.everything()))}]},
     "sources.create": {"name": "Pushed", "kind": "push"},
     "sources.put_credentials": {"credentials": {"token": "a-secret-token"}},
     "sources.update": {"name": "Renamed"},

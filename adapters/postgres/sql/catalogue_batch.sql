@@ -6,8 +6,8 @@
 CREATE TEMPORARY TABLE IF NOT EXISTS new_fingerprints (slot integer, key text COLLATE "C", fingerprint bytea,
     product text COLLATE "C", problems integer) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_products (id text COLLATE "C", catalogue text, key text COLLATE "C", status text,
-    version integer, visibility text, brand_key text COLLATE "C", data bytea, created_at timestamptz)
-    ON COMMIT DELETE ROWS;
+    version integer, visibility text, brand_key text COLLATE "C", data bytea, created_at timestamptz,
+    stated_category text COLLATE "C") ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_variants (id text COLLATE "C", product text COLLATE "C", key text COLLATE "C",
     sku_code text COLLATE "C", mpn_code text COLLATE "C", status text, version integer, data bytea) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_offers (id text COLLATE "C", variant text COLLATE "C", product text COLLATE "C",
@@ -21,7 +21,8 @@ CREATE TEMPORARY TABLE IF NOT EXISTS new_terms (product text COLLATE "C", term t
 COPY new_fingerprints (slot, key, fingerprint, product, problems) FROM STDIN (FORMAT binary)
 
 -- copy_products --
-COPY new_products (id, catalogue, key, status, version, visibility, brand_key, data, created_at) FROM STDIN (FORMAT binary)
+COPY new_products (id, catalogue, key, status, version, visibility, brand_key, data, created_at, stated_category)
+FROM STDIN (FORMAT binary)
 
 -- copy_variants --
 COPY new_variants (id, product, key, sku_code, mpn_code, status, version, data) FROM STDIN (FORMAT binary)
@@ -69,11 +70,12 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stre
 
 -- save_products --
 INSERT INTO products (org, livemode, id, catalogue, source, key, status, version, visibility, brand_key, data, created_at,
-    updated_at)
+    updated_at, stated_category)
 SELECT %(org)s, %(livemode)s, id, catalogue, %(source)s, key, status, version, visibility, brand_key, data, created_at,
-    %(now)s FROM new_products
+    %(now)s, stated_category FROM new_products
 ON CONFLICT (org, livemode, id) DO UPDATE SET status = excluded.status, version = excluded.version,
-    visibility = excluded.visibility, brand_key = excluded.brand_key, data = excluded.data, updated_at = excluded.updated_at
+    visibility = excluded.visibility, brand_key = excluded.brand_key, data = excluded.data, updated_at = excluded.updated_at,
+    stated_category = excluded.stated_category
 
 -- touch_products --
 UPDATE products SET updated_at = %(now)s
@@ -121,7 +123,7 @@ SELECT %(org)s, %(livemode)s, term, product FROM new_terms
 ON CONFLICT DO NOTHING
 
 -- products_by_key --
-SELECT id, catalogue, source, key, status, version, visibility, data, created_at, updated_at FROM products
+SELECT id, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated_category FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 ORDER BY id FOR NO KEY UPDATE
 
@@ -137,7 +139,7 @@ CROSS JOIN LATERAL (
 ) v WHERE v.source = %(source)s
 
 -- products_by_id --
-SELECT id, catalogue, source, key, status, version, visibility, data, created_at, updated_at FROM products
+SELECT id, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated_category FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY id FOR NO KEY UPDATE
 
@@ -184,3 +186,20 @@ SELECT m.key, p.status, m.absent_since FROM row_fingerprints m
 JOIN products p ON p.org = m.org AND p.livemode = m.livemode AND p.id = m.product
 WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AND m.stream = %(stream)s
     AND m.absent_since <= %(since)s AND m.absent_runs >= %(missed_runs)s AND p.status <> %(discontinued)s
+
+-- category_paths --
+-- The paths by their terms alone; then one product of each, for its words.
+SELECT convert_from(p.data, 'UTF8')::json -> 'category_path', found.products, found.paths FROM (
+    SELECT min(product) AS product, count(*) AS products, count(*) OVER () AS paths FROM product_terms
+    WHERE org = %(org)s AND livemode = %(livemode)s AND term >= %(low)s AND term < %(high)s
+    GROUP BY term ORDER BY count(*) DESC, term LIMIT %(most)s
+) found
+JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = found.product
+
+-- filings --
+SELECT p.id, p.key, d.category_path, d.category, p.stated_category FROM (
+    SELECT id, key, data, stated_category FROM products
+    WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND id > %(after)s
+    ORDER BY id LIMIT %(most)s
+) p CROSS JOIN LATERAL json_to_record(convert_from(p.data, 'UTF8')::json) AS d (category_path json, category text)
+ORDER BY p.id

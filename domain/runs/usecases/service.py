@@ -1,7 +1,7 @@
 """What people do with runs: look at them, start one, push records into one."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from domain.catalogue.model import Stream
 from domain.kernel import retention
@@ -10,6 +10,7 @@ from domain.kernel.paging import Page, PageRequest
 from domain.runs.batches import refuse_expired
 from domain.runs.model import PushInput, Run, RunFilter, RunTrigger, StartRun
 from domain.runs.queueing import execution, queued, started
+from domain.runs.usecases.category_rules import CategoryRuleService
 from domain.runs.usecases.rehearsal import RECORDS, Rehearsal
 from domain.runs.usecases.replaying import Replayer
 from domain.sources.model import FETCHED_KINDS, Source
@@ -40,6 +41,7 @@ class RunService:
 
     connectors: Connectors
     rehearsal: Rehearsal | None = None
+    category_rules: CategoryRuleService = field(default_factory=CategoryRuleService)
 
     async def list_runs(self, tx: Tx, source: str, page_request: PageRequest) -> Page[Run]:
         """A source's runs, newest first. Raises NotFound for an unknown source."""

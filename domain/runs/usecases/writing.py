@@ -17,6 +17,7 @@ from domain.kernel.problems import Problem
 from domain.kernel.tenancy import AuditContext
 from domain.runs.chunks import CHUNK_ROWS, portions_of, shape_of
 from domain.runs.model import Checkpoint, Run, RunStage
+from domain.runs.usecases.category_rules import filing_of
 from domain.runs.usecases.chunking import ComparedChunk, Feed, FeedChunks
 from domain.runs.usecases.spooling import ProblemLog
 from domain.runs.usecases.stating import Stating
@@ -161,6 +162,7 @@ class ChunkWriter:
         variants = [variant.key for statement in statements for variant in statement.variants]
         async with self.uow.read(self.job.tenant) as tx:
             reconciler = self._reconciler(tx, dict(await tx.catalogue.load(self.source.id, keys, variants)))
+            reconciler.filing = await filing_of(tx, self.source.id)
         touches = {f"p {key}" for key in reconciler.products} | {f"v {key}" for key in variants}
         stating = Stating(reconciler, portion.compared, self.run, self._feed.problems.room)
 

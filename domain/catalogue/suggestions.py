@@ -1,0 +1,178 @@
+"""Which category a source's category path most likely means: nothing rather than a wrong one."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Final, TypeAlias
+
+from domain.catalogue import categories
+from domain.catalogue.categories import Category
+from domain.catalogue.category_rules import CategoryPath, CategoryRules
+from domain.catalogue.category_words import NAMES, NEUTRAL
+from domain.catalogue.search import fold, split
+
+_LONGEST: Final = 300
+"""Characters of a path that are looked at; a longer one is no name."""
+_MOST_WORDS: Final = 16
+"""Words of such a path."""
+_PLACES: Final = ("outdoor", "kids", "bathroom")
+"""What makes another thing of a chair: named in the path, it must be part of the category's own name."""
+_ANYWHERE: Final = ("rugs", "lighting", "decor")
+"""What stays what it is in such a place."""
+_JOINING: Final = frozenset("and und et y e".split())
+_SIGNS: Final = re.compile(r"[&+,/|;]")
+
+Phrase: TypeAlias = tuple[str, ...]
+
+
+class Learned:
+    """What rules of other sources say of the same path, in whatever case and accents."""
+
+    def __init__(self, others: Iterable[CategoryRules]) -> None:
+        self._found: dict[CategoryPath, Counter[str]] = {}
+        for rules in others:
+            for rule in rules.rules:
+                self._found.setdefault(_key(rule.path), Counter())[rule.category] += 1
+
+    def category(self, path: CategoryPath) -> str | None:
+        """The category that most sources have at the path; None where as many have another."""
+        found = self._found.get(_key(path), Counter()).most_common(2)
+        return found[0][0] if found and (len(found) == 1 or found[0][1] > found[1][1]) else None
+
+
+def _key(path: CategoryPath) -> CategoryPath:
+    return tuple(map(fold, path))
+
+
+def suggest(path: Sequence[str]) -> str | None:
+    """The category whose name the path's last level is, in the light of those above.
+
+    Every word of the path must be known, and each of the last level explained by a name found in it. Where it names
+    several things, it is the nearest category above them all.
+    """
+    if not path or sum(map(len, path)) > _LONGEST:
+        return None
+    above = [word for level in path[:-1] for word in words_of(level)]
+    level = words_of(path[-1])
+    if len(above) + len(level) > _MOST_WORDS or not _known().issuperset((*above, *level)):
+        return None
+    found = [_whole()[level]] if level in _whole() else _joined(above, level)
+    common = _common(found) if found else None
+    return common.id if common and _in_place(common, {*above, *level}) else None
+
+
+def words_of(text: str) -> Phrase:
+    """The words of a name in their order, folded, each in one form for singular and plural."""
+    words = split(_SIGNS.sub(" and ", text))
+    return tuple(_singular(word) for word in words if not word.isdecimal())
+
+
+def _singular(word: str) -> str:
+    if word == "patio":
+        return "outdoor"
+    if len(word) < 4 or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes")):
+        return word[:-2]
+    return word.removesuffix("s")
+
+
+def _joined(above: Sequence[str], level: Phrase) -> list[Category]:
+    """What the parts of a level mean, such as `Accent & Arm Chairs`; nothing when one of them means nothing."""
+    parts: list[list[str]] = [[]]
+    for word in level:
+        parts.append([]) if word in _JOINING else parts[-1].append(word)
+    found: list[Category] = []
+    for part in filter(None, parts):
+        meant = _meant(above, part) or (_meant(above, [*part, level[-1]]) if part[-1] != level[-1] else [])
+        if not meant:
+            return []
+        found += meant
+    return found
+
+
+def _meant(above: Sequence[str], part: Sequence[str]) -> list[Category]:
+    """The categories whose names the part's words make, their first words perhaps standing above it."""
+    words = (*above, *part)
+    possible = {phrase for word in part for phrase in _by_last().get(word, ()) if _ends_in(phrase, words, len(above))}
+    names = {phrase for phrase in possible if not _place_words().issuperset(phrase)} or possible
+    longest = [one for one in names if not any(set(one) < set(other) for other in names)]
+    explained = {word for phrase in longest for word in phrase} | _place_words()
+    asked = set(part) - NEUTRAL or set(part)
+    return [_phrases()[one] for one in longest] if asked <= explained else []
+
+
+def _ends_in(phrase: Phrase, words: Phrase, start: int) -> bool:
+    """Whether the phrase's words stand among the words in its order, the last one at `start` or behind."""
+    place = len(words)
+    for number, word in enumerate(reversed(phrase)):
+        place = next((at for at in range(place - 1, -1, -1) if words[at] == word), -1)
+        if place < (start if number == 0 else 0):
+            return False
+    return True
+
+
+def _common(found: Iterable[Category]) -> Category | None:
+    """The category above them all, which may be one of them."""
+    lines = [(*category.ancestors, category.id) for category in found]
+    shared = [ids[0] for ids in zip(*lines, strict=False) if len(set(ids)) == 1]
+    return categories.everything()[shared[-1]] if shared else None
+
+
+def _in_place(category: Category, words: set[str]) -> bool:
+    top = categories.everything()[(*category.ancestors, category.id)[0]].slug
+    named = {place for place in _PLACES if words & _naming(place)}
+    return top in _ANYWHERE or named <= {top}
+
+
+@cache
+def _names() -> dict[Phrase, Category]:
+    """Every name by its words; one that two categories have means neither."""
+    by_slug = {category.slug: category for category in categories.everything().values()}
+    found: dict[Phrase, set[str]] = {}
+    for line in NAMES.splitlines():
+        slug, names = line.split(" | ")
+        for name in names.split(", "):
+            found.setdefault(words_of(name), set()).add(slug)
+    return {phrase: by_slug[slugs.pop()] for phrase, slugs in found.items() if len(slugs) == 1}
+
+
+@cache
+def _whole() -> dict[Phrase, Category]:
+    """Names of several things, which are known as a whole level alone."""
+    return {phrase: category for phrase, category in _names().items() if _JOINING.intersection(phrase)}
+
+
+@cache
+def _phrases() -> dict[Phrase, Category]:
+    """Names that may stand among other words."""
+    return {phrase: category for phrase, category in _names().items() if not _JOINING.intersection(phrase)}
+
+
+@cache
+def _by_last() -> dict[str, list[Phrase]]:
+    found: dict[str, list[Phrase]] = {}
+    for phrase in _phrases():
+        found.setdefault(phrase[-1], []).append(phrase)
+    return found
+
+
+@cache
+def _known() -> frozenset[str]:
+    """Every word that is part of a name, or beside one."""
+    return NEUTRAL.union(*_names())
+
+
+@cache
+def _naming(place: str) -> frozenset[str]:
+    """The words that name a place alone."""
+    return frozenset(word for one, found in _phrases().items() if found.slug == place for word in one) - NEUTRAL
+
+
+@cache
+def _place_words() -> frozenset[str]:
+    """Words that name a place or a room, and so may stand beside what is there."""
+    return frozenset[str]().union(*map(_naming, (*_PLACES, "bedroom", "office")))

@@ -1,0 +1,145 @@
+"""How a source's products are filed: their paths counted, their places listed, and refiling on every store."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.catalogue import categories
+from domain.catalogue.category_rules import CategoryRules, Filed, RuleChange
+from domain.catalogue.model import Product, ProductFilter
+from domain.jobs.model import ClaimedJob
+from domain.kernel.errors import LeaseLost
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from domain.runs.model import Run, RunStatus, RunTrigger
+from domain.runs.queueing import REFILE, execution, queued
+from domain.runs.usecases import refiling
+from domain.runs.usecases.refiling import Refiling
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.catalogues import add
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+CHAIRS, SOFAS = (
+    next(entry.id for entry in categories.everything().values() if entry.slug == slug) for slug in ("chairs", "sofas")
+)
+SOURCE, OTHER = "src_0000000000000000000001", "src_0000000000000000000002"
+
+
+def _product(key: str, *path: str, source: str = SOURCE, stated: str | None = None, **data: Any) -> Product:
+    data = {"title": key, **({"category_path": list(path)} if path else {}), **data}
+    return builders.product(source, "cat_1", key, data=data, stated_category=stated)
+
+
+async def test_paths_are_counted_for_each_source_those_of_most_products_first(uow: UnitOfWork, tenant: Tenant) -> None:
+    await add(uow, tenant, _product("1", "A", "B"), _product("2", "A", "B"), _product("3", "Ä\tß"), _product("4"))
+    await add(uow, tenant, _product("1", "A", source=OTHER))
+    async with uow.read(tenant) as tx:
+        found = await tx.catalogue.category_paths(SOURCE, 10)
+        assert (found.products, found.left_out) == ({("A", "B"): 2, ("Ä\tß",): 1}, 0)
+        few = await tx.catalogue.category_paths(SOURCE, 1)
+        assert (few.products, few.left_out) == ({("A", "B"): 2}, 1)
+        assert (await tx.catalogue.category_paths("src_3", 1)).products == {}
+    async with uow.read(Tenant(tenant.org, not tenant.livemode)) as tx:
+        assert (await tx.catalogue.category_paths(SOURCE, 10)).products == {}
+
+
+async def test_places_are_listed_by_id(uow: UnitOfWork, tenant: Tenant) -> None:
+    first, second = _product("1", "A", category=CHAIRS, stated=SOFAS), _product("2")
+    await add(uow, tenant, first, second)
+    await add(uow, tenant, _product("1", "A", source=OTHER))
+    expected = sorted([Filed(first.id, "1", ("A",), CHAIRS, SOFAS), Filed(second.id, "2", (), None, None)])
+    async with uow.read(tenant) as tx:
+        assert await tx.catalogue.filings(SOURCE, "", 10) == expected
+        assert await tx.catalogue.filings(SOURCE, "", 1) == expected[:1]
+        assert await tx.catalogue.filings(SOURCE, expected[0].id, 10) == expected[1:]
+    async with uow.begin(tenant, CALL) as tx:
+        assert (await tx.catalogue.load(SOURCE, ["1"]))["1"].stated_category == SOFAS
+
+
+async def _queued(uow: UnitOfWork, tenant: Tenant, *changes: RuleChange) -> Run:
+    """A source with those rules, and the run that files its products."""
+    source = builders.source(id=SOURCE)
+    async with uow.begin(tenant, CALL) as tx:
+        if await tx.sources.get(SOURCE) is None:
+            await tx.sources.add(source)
+            await tx.store(CategoryRules).add(CategoryRules(SOURCE, tx.now, tx.now))
+        rules = await tx.store(CategoryRules).get(SOURCE, lock=True)
+        assert rules is not None
+        await tx.store(CategoryRules).save(rules.changed(tx.now, changes))
+        run = queued(SOURCE, RunTrigger.CATEGORY_RULES, tx.now)
+        await tx.runs.add(run)
+        await tx.jobs.add(execution(run, tenant))
+    return run
+
+
+async def _claimed(backend: Backend, tenant: Tenant) -> ClaimedJob:
+    [job] = await backend.dispatch.claim(f"{tenant.org}/source:{SOURCE}", 1, timedelta(seconds=30))
+    assert job.kind == REFILE
+    return job
+
+
+async def _refiled(backend: Backend, tenant: Tenant, run: Run) -> Run:
+    await Refiling(backend.uow)(await _claimed(backend, tenant), asyncio.Event())
+    async with backend.uow.read(tenant) as tx:
+        return await tx.runs.get(run.id) or run
+
+
+async def test_refiling_writes_what_moves_alone_some_at_a_time(
+    backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refiling, "LOOKED_AT", 4)
+    monkeypatch.setattr(refiling, "WRITTEN", 2)
+    uow = backend.uow
+    await add(uow, tenant, *(_product(str(number), "A", "B") for number in range(7)), _product("other", "C"))
+    run = await _refiled(backend, tenant, await _queued(uow, tenant, RuleChange(("A",), CHAIRS)))
+    assert (run.status, run.stats, run.snapshot) == (RunStatus.SUCCEEDED, {"products_changed": 7}, None)
+    async with uow.read(tenant) as tx:
+        loaded = await tx.catalogue.filings(SOURCE, "", 100)
+        assert [one.category for one in loaded if one.path == ("A", "B")] == [CHAIRS] * 7
+        page = await tx.catalogue.products(ProductFilter(category=CHAIRS), PageRequest(100))
+        assert len(page.items) == 7 and all(CHAIRS.encode() in document.body for document in page.items)
+    again = await _refiled(backend, tenant, await _queued(uow, tenant))
+    assert again.stats == {"products_changed": 0}
+    gone = await _refiled(backend, tenant, await _queued(uow, tenant, RuleChange(("A",), None)))
+    assert gone.stats == {"products_changed": 7}
+    async with uow.read(tenant) as tx:
+        assert not (await tx.catalogue.products(ProductFilter(category=CHAIRS), PageRequest(100))).items
+
+
+async def test_whoever_lost_the_job_writes_nothing_more(backend: Backend, tenant: Tenant) -> None:
+    await add(backend.uow, tenant, _product("1", "A"))
+    await _queued(backend.uow, tenant, RuleChange(("A",), CHAIRS))
+    job = await _claimed(backend, tenant)
+    with pytest.raises(LeaseLost):
+        await Refiling(backend.uow)(replace(job, attempt=job.attempt - 1), asyncio.Event())
+    async with backend.uow.read(tenant) as tx:
+        assert [one.category for one in await tx.catalogue.filings(SOURCE, "", 10)] == [None]
+
+
+async def test_a_run_that_fails_over_and_over_ends(
+    backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(backend.uow, tenant, _product("1", "A"))
+    run = await _queued(backend.uow, tenant, RuleChange(("A",), CHAIRS))
+    job = await _claimed(backend, tenant)
+    monkeypatch.setattr(refiling, "LOOKED_AT", "many")  # something that nobody has foreseen
+    with pytest.raises(Exception):  # noqa: B017, PT011  whatever the store says to that
+        await Refiling(backend.uow)(job, asyncio.Event())
+    monkeypatch.setattr(refiling, "TRIES", job.attempt)
+    await Refiling(backend.uow)(job, asyncio.Event())
+    async with backend.uow.read(tenant) as tx:
+        ended = await tx.runs.get(run.id)
+        assert ended and ended.error and (ended.status, ended.error.code) == ("failed", "internal_error")
+        assert await tx.runs.last_ended(SOURCE, ended.stream) is None
+
+
+async def test_rules_are_each_tenants_own(uow: UnitOfWork, tenant: Tenant) -> None:
+    await _queued(uow, tenant, RuleChange(("A",), CHAIRS))
+    async with uow.read(Tenant(tenant.org, not tenant.livemode)) as tx:
+        assert await tx.store(CategoryRules).get(SOURCE) is None

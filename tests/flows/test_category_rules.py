@@ -1,0 +1,117 @@
+"""A source's products filed by rules: those stored, those to come, and what hears of it."""
+
+from typing import Any
+
+import pytest
+
+from domain.catalogue import categories
+from tests.flows.api import Api
+from tests.flows.feeds import catalogue, table
+from tests.flows.stage import Stage
+
+BY_SLUG = {entry.slug: entry.id for entry in categories.everything().values()}
+CHAIRS, SOFAS, SEATING = BY_SLUG["chairs"], BY_SLUG["sofas"], BY_SLUG["seating"]
+HEADERS = ("SKU", "Title", "Price", "Category", "Google product category")
+PATH = ["Living Room", "Chairs"]
+
+
+def _rules(api: Api, source: str, *rules: tuple[list[str], str | None]) -> Any:
+    """Set rules, and wait until the products are filed by them."""
+    body = {"rules": [{"path": path, "category": category} for path, category in rules]}
+    answer = api.post(f"/v1/sources/{source}/categories", body, 200)
+    assert answer["run"]["trigger"] == "category_rules" and answer["run"]["status"] == "queued"
+    run = api.ended(answer["run"]["id"])
+    assert run["status"] == "succeeded", run
+    return answer | {"run": run}
+
+
+def _filed(api: Api) -> dict[str, str | None]:
+    found = api.whole("/v1/products")
+    return {product["data"]["title"][-1]: product["data"].get("category") for product in found}
+
+
+def _health(api: Api, source: str) -> Any:
+    found = api.get(f"/v1/sources/{source}")
+    return found["status"], found["version"], found["freshness"]["catalogue"]["observed_at"]
+
+
+def _heard(api: Api, category: str) -> int:
+    """How many products' events an endpoint that is narrowed to the category would have got."""
+    types = ["product.created", "product.updated"]
+    body = {"url": "https://receiver.example/", "event_types": types, "filters": {"categories": [category]}}
+    answer = api.call("POST", "/v1/webhook-endpoints", body, Service_Dry_Run="explain")
+    return int(answer.json()["forecast"]["events"])
+
+
+def _file(*rows: tuple[str, str, str]) -> bytes:
+    return table(HEADERS, [(name, f"Oak seat {name}", "10.00", path, google) for name, path, google in rows])
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_products_are_filed_now_and_later(stage: Stage, again: bool) -> None:
+    api = stage.organisation().api
+    source = api.source("file", config={"currency": "usd"})
+    assert api.upload(source, catalogue(4))["status"] == "succeeded"
+    health = _health(api, source)
+    assert _rules(api, source, (PATH, CHAIRS))["run"]["stats"] == {"products_changed": 4}
+    assert set(_filed(api).values()) == {CHAIRS}
+    assert {product["version"] for product in api.whole("/v1/products")} == {2}
+    assert len(api.whole("/v1/products", category=SEATING)) == 4
+    if again:
+        assert _rules(api, source, (PATH, CHAIRS))["run"]["stats"] == {"products_changed": 0}
+    assert _health(api, source) == health  # the source was not asked
+    run = api.upload(source, catalogue(6))
+    assert run["stats"]["products_created"] == 2 and "products_changed" not in run["stats"]
+    assert len(api.whole("/v1/products", category=CHAIRS)) == 6
+    _rules(api, source, (PATH, None))
+    assert set(_filed(api).values()) == {None} and api.whole("/v1/products", category=SEATING) == []
+
+
+def test_a_rule_wins_over_the_source_and_gives_way_to_a_longer_path(stage: Stage) -> None:
+    api = stage.organisation().api
+    source = api.source("file", config={"currency": "usd"})
+    rows = (("a", "Home > Seats", "443"), ("b", "Home > Seats", ""), ("c", "Home > Other", ""), ("d", "", "460"))
+    assert api.upload(source, _file(*rows))["status"] == "succeeded"
+    assert _filed(api) == {"a": CHAIRS, "b": None, "c": None, "d": SOFAS}
+    answer = _rules(api, source, (["Home"], SEATING), (["Home", "Seats"], SOFAS))
+    assert _filed(api) == {"a": SOFAS, "b": SOFAS, "c": SEATING, "d": SOFAS}
+    told = {tuple(one["path"]): one for one in answer["categories"]}
+    assert {path: one["products"] for path, one in told.items()} == {
+        ("Home",): 3, ("Home", "Other"): 1, ("Home", "Seats"): 2
+    }  # fmt: skip
+    assert (
+        told["Home", "Other"]["inherited"] == {"id": SEATING, "path": ["Seating"]}
+        and "rule" not in told["Home", "Other"]
+    )
+    assert told["Home", "Seats"]["rule"]["id"] == SOFAS and told["Home", "Seats"]["inherited"]["id"] == SEATING
+    # what the source states is known still, though it changed while a rule hid it
+    changed = (("a", "Home > Seats", "460"), ("b", "Home > Seats", "443"), rows[2], rows[3])
+    assert api.upload(source, _file(*changed))["status"] == "succeeded"
+    assert _filed(api) == {"a": SOFAS, "b": SOFAS, "c": SEATING, "d": SOFAS}
+    _rules(api, source, (["Home"], None), (["Home", "Seats"], None))
+    assert _filed(api) == {"a": SOFAS, "b": CHAIRS, "c": None, "d": SOFAS}
+
+
+def test_filing_is_told_as_changes_of_products(stage: Stage) -> None:
+    api = stage.organisation().api
+    source = api.source("file", config={"currency": "usd"})
+    api.upload(source, catalogue(1))
+    cursor = api.get("/v1/changes", cursor="now")["next_cursor"]
+    run = _rules(api, source, (PATH, CHAIRS))["run"]
+    [event] = api.get("/v1/changes", cursor=cursor)["data"]
+    assert (event["type"], event["correlation_id"], event["data"]["version"]) == ("product.updated", run["id"], 2)
+    [field] = event["data"]["fields"]
+    assert (field["path"], field["old"], field["new"]) == ("data.category", None, CHAIRS)
+    assert (_heard(api, SEATING), _heard(api, SOFAS)) == (2, 0)  # product.created, and now product.updated
+
+
+def test_a_rule_of_another_source_is_suggested_first(stage: Stage) -> None:
+    api = stage.organisation().api
+    first, second = (api.source("file", name=name, config={"currency": "usd"}) for name in ("One", "Two"))
+    for source in (first, second):
+        api.upload(source, catalogue(1))
+    [_, below] = api.get(f"/v1/sources/{second}/categories")["categories"]
+    assert (below["path"], below["suggestion"]["id"]) == (PATH, CHAIRS)
+    _rules(api, first, (PATH, SOFAS))
+    answer = api.get(f"/v1/sources/{second}/categories")
+    assert answer["categories"][1]["suggestion"]["id"] == SOFAS and "run" not in answer

@@ -1,0 +1,79 @@
+"""Rules of category paths: the nearest one counts, a rule wins over the source, and the list loses no path untold."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.catalogue.category_rules import (
+    MOST_PATHS,
+    CategoryPaths,
+    CategoryRule,
+    CategoryRules,
+    Filing,
+    RuleChange,
+    audited,
+    listed,
+)
+from tests.support.builders import MOMENT
+
+PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(tuple)
+RULES = st.dictionaries(PATHS, st.sampled_from(["ctg_1", "ctg_2"]), max_size=6)
+NONE = CategoryRules("src_1", MOMENT, MOMENT)
+
+
+def _filing(rules: dict[tuple[str, ...], str]) -> Filing:
+    return Filing(CategoryRule(path, category) for path, category in rules.items())
+
+
+@given(RULES, PATHS, st.sampled_from([None, "ctg_9"]))
+def test_the_nearest_rule_at_or_above_counts_and_wins_over_the_source(
+    rules: dict[tuple[str, ...], str], path: tuple[str, ...], stated: str | None
+) -> None:
+    covering = [above for above in rules if path[: len(above)] == above]
+    expected = rules[max(covering, key=len)] if covering else stated
+    filing = _filing(rules)
+    assert filing.category(path, stated) == (filing.own(path) or filing.inherited(path) or stated) == expected
+    assert Filing().category(path, stated) == stated
+
+
+@given(RULES, PATHS | st.just(()), st.sampled_from([None, "ctg_9"]), RULES)
+def test_filing_anew_is_as_if_it_had_been_filed_so_at_first(
+    before: dict[tuple[str, ...], str], path: tuple[str, ...], stated: str | None, after: dict[tuple[str, ...], str]
+) -> None:
+    given_ = {
+        "title": "Chair",
+        **({"category_path": list(path)} if path else {}),
+        **({"category": stated} if stated else {}),
+    }
+    at_first, expected = dict(given_), dict(given_)
+    assert _filing(before).file(at_first) == _filing(after).file(expected) == stated
+    assert _filing(after).refiled(at_first, stated) == expected
+
+
+def test_rules_are_set_removed_and_kept() -> None:
+    first = NONE.changed(MOMENT, [RuleChange(("b",), "ctg_1"), RuleChange(("a",), "ctg_1")])
+    after = first.changed(MOMENT, [RuleChange(("a",), None), RuleChange(("c",), "ctg_2"), RuleChange(("x",), None)])
+    assert after.rules == (CategoryRule(("b",), "ctg_1"), CategoryRule(("c",), "ctg_2")) and after.version == 3
+    change = audited(first, after)
+    assert change.before == {"rules": [{"path": ["a"], "category": "ctg_1"}]}
+    assert change.after == {"rules": [{"path": ["c"], "category": "ctg_2"}]}
+
+
+@given(st.dictionaries(PATHS, st.integers(1, 9), max_size=8), RULES)
+def test_every_path_and_every_path_above_is_listed_with_what_it_covers(
+    products: dict[tuple[str, ...], int], rules: dict[tuple[str, ...], str]
+) -> None:
+    held = NONE.changed(MOMENT, [RuleChange(path, category) for path, category in rules.items()])
+    found, left_out = listed(CategoryPaths(products, 0), Filing(held.rules), held)
+    assert left_out == 0
+    assert [one.path for one in found] == sorted(
+        {path[:length] for path in products for length in range(1, len(path) + 1)} | rules.keys()
+    )
+    for one in found:
+        assert one.products == sum(n for path, n in products.items() if path[: len(one.path)] == one.path)
+        assert one.rule == rules.get(one.path)
+
+
+def test_what_there_is_no_room_for_is_told() -> None:
+    products = {("top", str(number)): 1 for number in range(MOST_PATHS + 10)}
+    found, left_out = listed(CategoryPaths(products, 5), Filing(), None)
+    assert len(found) == MOST_PATHS and left_out == 5 + 11

@@ -1,0 +1,108 @@
+"""Suggested categories: the taxonomy's own names are found, and nothing is said where a word is not understood."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.catalogue import categories
+from domain.catalogue.category_rules import CategoryRule, CategoryRules
+from domain.catalogue.category_words import NAMES, NEUTRAL
+from domain.catalogue.suggestions import Learned, suggest
+from tests.support.builders import MOMENT
+
+TREE = list(categories.everything().values())
+BY_SLUG = {entry.slug: entry for entry in TREE}
+SEVERAL_MEANINGS = {"chaises", "runners"}
+"""Slugs whose bare name says something else elsewhere: chairs in French, cloths on tables."""
+NAMED = [
+    (slug, name) for slug, names in (line.split(" | ") for line in NAMES.splitlines()) for name in names.split(", ")
+]
+
+
+def _slug(*path: str) -> str | None:
+    found = suggest(path)
+    return categories.everything()[found].slug if found else None
+
+
+@pytest.mark.parametrize("category", TREE, ids=lambda entry: entry.slug)
+def test_the_taxonomys_own_path_is_its_category(category: categories.Category) -> None:
+    if category.slug != "chaises":
+        assert suggest(category.path) == category.id
+    if category.slug not in SEVERAL_MEANINGS:
+        assert suggest((category.name,)) == suggest((category.name.upper(),)) == category.id
+
+
+def test_every_name_is_of_a_category_and_means_it_alone() -> None:
+    assert {slug for slug, _ in NAMED} == BY_SLUG.keys()
+    for slug, name in NAMED:
+        assert _slug(name) == slug, name
+
+
+@pytest.mark.parametrize(
+    ("path", "slug"),
+    [
+        (("Furniture", "Living Room", "Sofas & Loveseats"), "sofas"),
+        (("Outdoor", "Chairs"), "outdoor-chairs"),
+        (("Patio", "Dining", "Tables"), "outdoor-tables"),
+        (("Office", "Chairs"), "office-chairs"),
+        (("Bar & Counter Stools",), "stools"),
+        (("3-Seater Sofas",), "sofas"),
+        (("Möbel", "Esszimmer", "Stühle"), "chairs"),
+        (("Meubles", "Canapés"), "sofas"),
+        (("Lámparas de mesa",), "table-lamps"),
+        (("Muebles", "Sillas de comedor"), "dining-chairs"),
+        (("Eetkamerstoelen",), "dining-chairs"),
+        (("Beds & Dressers",), "bedroom"),
+        (("Outdoor", "Rugs"), "outdoor-rugs"),
+        (("Bathroom", "Mirrors"), "mirrors"),
+    ],
+)
+def test_paths_as_vendors_write_them(path: tuple[str, ...], slug: str) -> None:
+    assert _slug(*path) == slug
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        (), ("",), ("Sofa Covers",), ("Chair Legs",), ("Pets", "Beds"), ("Doll Furniture", "Chairs"), ("Lamp Tables",),
+        ("Table Runners",), ("Table Set",), ("Sectional Sets",), ("Chaises",), ("Sofas & Beds",), ("Storage Beds",), ("Kids", "Beds"), ("Living Room",),
+        ("Bank",), ("Bathroom", "Chairs"), ("Home", "New"), ("42",), ("x" * 2_000,), ("Sofa " * 1_000,),
+    ],
+)  # fmt: skip
+def test_nothing_rather_than_a_wrong_one(path: tuple[str, ...]) -> None:
+    assert suggest(path) is None
+
+
+_NAME = st.sampled_from([name for _, name in NAMED])
+_LEVEL = st.lists(st.sampled_from(sorted(NEUTRAL)) | _NAME, max_size=4).map(" ".join)
+
+
+@given(st.lists(_LEVEL | st.text(max_size=20), max_size=4))
+def test_any_path_is_a_category_or_nothing_and_a_word_unknown_makes_it_nothing(path: list[str]) -> None:
+    found = suggest(path)
+    assert found is None or found in categories.everything()
+    assert suggest([*path, "Qwrtx"]) is None and suggest(["Qwrtx", *path]) is None
+    if path:
+        assert suggest([*path[:-1], path[-1] + " qwrtx"]) is None
+
+
+@given(_NAME, st.sampled_from(["", "  ", "\t"]), st.booleans())
+def test_case_blanks_and_generic_levels_above_make_no_difference(name: str, blank: str, upper: bool) -> None:
+    spelt = f"{blank}{name.upper() if upper else name.title()}{blank}"
+    assert suggest([spelt]) == suggest(["Furniture", spelt]) == suggest([name])
+
+
+def _rules(*rules: tuple[tuple[str, ...], str]) -> CategoryRules:
+    return CategoryRules("src_1", MOMENT, MOMENT, tuple(CategoryRule(path, BY_SLUG[slug].id) for path, slug in rules))
+
+
+def test_what_most_other_sources_have_at_the_path_is_learned() -> None:
+    learned = Learned(
+        [
+            _rules((("Séating", "Odd"), "chairs")),
+            _rules((("seating", "ODD"), "chairs"), (("A",), "sofas")),
+            _rules((("A",), "beds")),
+        ]
+    )
+    assert learned.category(("SEATING", "odd")) == BY_SLUG["chairs"].id
+    assert learned.category(("A",)) is None and learned.category(("Seating",)) is None
