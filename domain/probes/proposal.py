@@ -10,6 +10,8 @@ from domain.probes.model import PlatformFeed
 DAILY: Final = 1_440
 """Minutes between pulls."""
 _FILES: Final = "csv"
+_SIGNING_IN: Final = frozenset(("woocommerce",))
+"""Platforms whose connector needs credentials, which are stored once the source is there."""
 
 
 def for_feed(feed: PlatformFeed, currency: str | None) -> dict[str, Any]:
@@ -31,7 +33,7 @@ def _source(url: str, connector: str, config: dict[str, Any], currency: str | No
         config["currency"] = currency
     return {
         "name": host_of(url)[:200],
-        "kind": "url",
+        "kind": "api" if connector in _SIGNING_IN else "url",
         "connector": connector,
         "config": config,
         "schedule": {"interval_minutes": DAILY},

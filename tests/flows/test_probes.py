@@ -148,7 +148,8 @@ async def test_a_woocommerce_shop(desk: Bench, vendor: FeedServer) -> None:
     probe = await probed(desk, vendor.url("/"))
     report = probe["report"]
     assert (report["platform"], report["feed"]["total"]) == ("woocommerce", 77)
-    assert ("proposal" in probe) == ("woocommerce" in {info.name for info in desk.world.container.connectors().infos()})
+    assert (probe["proposal"]["kind"], probe["proposal"]["connector"]) == ("api", "woocommerce")
+    assert (await desk.client.post("/v1/sources", probe["proposal"])).status == 201
 
 
 async def test_a_magento_shop(desk: Bench, vendor: FeedServer) -> None:
