@@ -19,6 +19,7 @@ from ports.catalogue import CatalogueStore
 from ports.events import EventLog
 from ports.idempotency import IdempotencyStore
 from ports.jobs import JobStore
+from ports.media import MediaStore
 from ports.orgs import OrgStore
 from ports.pushes import PushStore
 from ports.request_logs import RequestLogStore
@@ -99,6 +100,9 @@ class Tx(Protocol):
 
     @property
     def catalogue(self) -> CatalogueStore: ...
+
+    @property
+    def media(self) -> MediaStore: ...
 
     @property
     def events(self) -> EventLog: ...

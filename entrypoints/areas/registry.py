@@ -11,6 +11,7 @@ _MODULES: Final = (
     "uploads",
     "changes",
     "catalogue",
+    "media",
     "webhooks",
     "request_logs",
     "orgs",

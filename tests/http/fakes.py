@@ -219,6 +219,8 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "delivery_log": nothing,
         "delivery_places": nothing,
         "sender": nothing,
+        "image_fetcher": nothing,
+        "image_converter": nothing,
         "waiting": lambda: world.waiting,
     }
     return Dependencies(**made | changes)
