@@ -31,7 +31,9 @@ class MemoryMedia:
         changed = self._products.where(lambda one: one.source == source and one.updated_at >= since and one.id > after)
         page = sorted(changed, key=lambda product: product.id)[:limit]
         return [
-            NamedMedia(one.id, (*_items(one.data), *(pair for variant in one.variants for pair in _items(variant.data))))
+            NamedMedia(
+                one.id, (*_items(one.data), *(pair for variant in one.variants for pair in _items(variant.data)))
+            )
             for one in page
         ]
 

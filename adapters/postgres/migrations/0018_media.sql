@@ -27,7 +27,7 @@ CREATE TABLE image_addresses (
     last_modified text,
     failure text,
     due_at timestamptz,
-    checked_at timestamptz,
+    checked_at timestamptz NOT NULL,
     PRIMARY KEY (org, livemode, address)
 ) WITH (fillfactor = 80);
 CREATE INDEX image_addresses_due ON image_addresses (org, livemode, host, due_at) WHERE due_at IS NOT NULL;

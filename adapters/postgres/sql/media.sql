@@ -16,11 +16,12 @@ ORDER BY id
 
 -- add_addresses --
 -- A row that is there is locked, also when nothing of it changes: what is found meanwhile waits, and finds the new uses.
-INSERT INTO image_addresses AS a (org, livemode, address, url, host, run, due_at)
-SELECT %(org)s, %(livemode)s, r.address, r.url, r.host, %(run)s, %(now)s
+-- One that is new counts as looked at so long ago that it is looked at now.
+INSERT INTO image_addresses AS a (org, livemode, address, url, host, run, due_at, checked_at)
+SELECT %(org)s, %(livemode)s, r.address, r.url, r.host, %(run)s, %(now)s, %(stale)s
 FROM jsonb_to_recordset(%(rows)s) AS r (address text, url text, host text) ORDER BY r.address
 ON CONFLICT (org, livemode, address) DO UPDATE SET due_at = excluded.due_at, tries = 0, run = excluded.run
-WHERE a.due_at IS NULL AND a.checked_at < %(stale)s
+WHERE a.due_at IS NULL AND a.checked_at < excluded.checked_at
 
 -- drop_uses --
 DELETE FROM image_uses u
@@ -107,7 +108,10 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 
 -- postpone --
 UPDATE image_addresses SET due_at = %(until)s
-WHERE org = %(org)s AND livemode = %(livemode)s AND host = %(host)s AND due_at < %(until)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND address = ANY(ARRAY(
+    SELECT l.address FROM image_addresses l
+    WHERE l.org = %(org)s AND l.livemode = %(livemode)s AND l.host = %(host)s AND l.due_at < %(until)s
+    ORDER BY l.address FOR UPDATE))
 
 -- stale --
 SELECT DISTINCT product FROM image_uses
