@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test check soak fuzz bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
-  bench-cluster bench-simulation
+  bench-cluster bench-simulation bench-images
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -44,7 +44,7 @@ soak: install ## the long tests
 fuzz: install ## files and requests of any kind at random, ten minutes each (SECONDS=600, ARGS)
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
-bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation: bench-%: install
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-images: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 bench-read: ## how fast lists and products are read
 bench-ingest: ## how fast feeds are taken in
@@ -54,3 +54,4 @@ bench-feed: ## what the event log costs, and whether readers miss anything
 bench-webhooks: ## how fast events are delivered
 bench-cluster: ## what a cluster costs beside one PostgreSQL
 bench-simulation: ## what a cluster of many tenants comes to, reckoned
+bench-images: ## how fast images are decoded and made WebP
