@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 from PIL import Image
 
+from adapters.postgres.dump import snapshot
 from domain.jobs.model import ClaimedJob, lane_of
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.errors import LeaseLost
@@ -27,6 +28,7 @@ from tests.flows.bench import Bench, bench
 from tests.flows.feeds import FeedServer, feed_server, table
 from tests.flows.stage import FEEDS
 from tests.support import images
+from tests.support.postgres import database
 
 pytestmark = pytest.mark.asyncio
 HEADERS = ("Handle", "Title", "SKU", "Price", "Image URL")
@@ -86,8 +88,11 @@ class Gallery:
             "SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %s AND kind = 'image' AND NOT freed",
             self.desk.tenant.org,
         )
-        found = (self.folder / "objects" / "images").rglob("*") if (self.folder / "objects" / "images").exists() else ()
-        return int(rows[0][0]), sum(path.stat().st_size for path in found if path.is_file())
+        return int(rows[0][0]), sum(path.stat().st_size for path in self.files())
+
+    def files(self) -> list[Path]:
+        """The images' objects."""
+        return [path for path in (self.folder / "objects" / "images").rglob("*") if path.is_file()]
 
     async def sweep(self) -> None:
         parts = self.desk.world.container
@@ -129,6 +134,10 @@ async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
     await gallery.sweep()
     counted, lying = await gallery.stored()
     assert counted == lying > 0
+    async with snapshot(await database()) as dump:
+        named = await dump.objects()
+    kept = {f"images/{path.parent.parent.name}/{path.parent.name}/{path.name.rstrip('~')}" for path in gallery.files()}
+    assert len(kept) == 2 and all(named.get(key) for key in kept), "backups hold them"
     await gallery.pull(one, same, two, server.url("/moved.jpg"), price=12)
     assert [item["id"] for item in await gallery.media()] == [first["id"], first["id"], third["id"], third["id"]]
     await gallery.work()
