@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test check soak fuzz bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
-  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail
+  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -44,7 +44,7 @@ soak: install ## the long tests
 fuzz: install ## files and requests of any kind at random, ten minutes each (SECONDS=600, ARGS)
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
-bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail: bench-%: install
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 accuracy: install ## how often labelled headers and measures are read right (ARGS=FOLDER)
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
@@ -61,3 +61,4 @@ bench-cluster: ## what a cluster costs beside one PostgreSQL
 bench-normalise: ## what reading cells costs, over a folder of files (ARGS=folder)
 bench-mail: ## how fast mail is taken, and what the API notices of it
 bench-simulation: ## what a cluster of many tenants comes to, reckoned
+bench-images: ## how fast images are decoded and made WebP

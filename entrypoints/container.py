@@ -17,6 +17,7 @@ from adapters.aesgcm.vault import AesGcmVault
 from adapters.files.objects import FileObjects
 from adapters.files.workspaces import FileWorkspaces
 from adapters.http.client import GuardedClient
+from adapters.http.images import HttpImages
 from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
@@ -43,6 +44,7 @@ from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
+from adapters.processes.images import ProcessImages
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
 from adapters.wire.catalogue import WireRendering
@@ -106,6 +108,12 @@ def feed_readers_of(settings: Settings, codec: Codec, limits: FileLimits = FILE_
     return ProcessFeedReaders(command, codec, most=settings.worker_readers, limits=bounds)
 
 
+def image_converter_of(settings: Settings) -> ProcessImages:
+    """Processes that decode images, each as bounded as a reader of feeds."""
+    command = [sys.executable, "-P", "-m", "entrypoints.imager", str(os.getpid()), str(settings.reader_memory)]
+    return ProcessImages(command, most=max(1, settings.worker_readers // 2))
+
+
 def waiting_of(pool: Pool) -> Callable[[], int]:
     """How many requests wait for a connection."""
     return lambda: pool.waiting
@@ -133,7 +141,7 @@ class Container(containers.DeclarativeContainer):
     key_rings = providers.Singleton(PostgresKeyRings, pool)
     keyring = providers.Singleton(Keyring, key_rings, vault, keys, clock)
     sealed_values = providers.Singleton(PostgresSealedValues, pool)
-    rendering = providers.Singleton(WireRendering)
+    rendering = providers.Singleton(WireRendering, settings.provided.base_url)
     codec = providers.Singleton(JsonCodec)
     event_rendering = providers.Singleton(WireEventRendering)
     uow = providers.Singleton(PostgresUnitOfWork, pool, clock, rendering, event_rendering)
@@ -163,6 +171,8 @@ class Container(containers.DeclarativeContainer):
     feed_readers = providers.Singleton(feed_readers_of, settings, codec)
     workspaces = providers.Singleton(FileWorkspaces, settings.provided.work_dir)
     feed_cursors = providers.Singleton(FeedCursors, keys.provided.cursors)
+    image_fetcher = providers.Singleton(HttpImages, http)
+    image_converter = providers.Singleton(image_converter_of, settings)
     sender = providers.Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
     shards = providers.Singleton(PostgresShards, pool, SHARDS)
     delivery_log = providers.Singleton(PostgresDeliveryLog, pool, shards, clock)
@@ -209,6 +219,8 @@ class Container(containers.DeclarativeContainer):
         sender=sender,
         web=providers.Singleton(HttpWeb, http),
         documents=providers.Singleton(MarkupDocuments),
+        image_fetcher=image_fetcher,
+        image_converter=image_converter,
         waiting=providers.Singleton(waiting_of, pool),
         readiness=providers.Singleton(readiness_of, pool),
     )
@@ -227,6 +239,7 @@ async def opened(settings: Settings) -> AsyncIterator[Container]:
         stack.push_async_callback(container.sender().close)
         stack.callback(lambda: container.workspaces().close())
         stack.push_async_callback(lambda: container.feed_readers().close())
+        stack.push_async_callback(lambda: container.image_converter().close())
         try:
             await container.keyring().load()
         except SecretUnknown:

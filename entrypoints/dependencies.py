@@ -15,6 +15,7 @@ from ports.connectors import Connectors
 from ports.events import EventReader, EventRendering
 from ports.feed_readers import FeedReaders
 from ports.idempotency import IdempotencyMaintenance
+from ports.images import ImageConverter, ImageFetcher
 from ports.jobs import Dispatch
 from ports.limits import Limits
 from ports.maintenance import Maintenance
@@ -78,5 +79,7 @@ class Dependencies:
     sender: Sender
     web: Web
     documents: Documents
+    image_fetcher: ImageFetcher
+    image_converter: ImageConverter
     waiting: Callable[[], int] = nobody_waits
     readiness: Mapping[str, Readiness] = field(default_factory=dict)

@@ -86,3 +86,7 @@ class Rendering(Protocol):
     def product(self, product: Product, packed: Mapping[str, Any]) -> bytes:
         """The product's document; `packed` holds data that is packed already, by the id of its product or variant."""
         ...
+
+    def with_images(self, document: bytes, images: Mapping[str, str]) -> bytes:
+        """A product's document with the stored images of its media, by their address, and no others."""
+        ...

@@ -43,6 +43,10 @@ class StorageLedger(Protocol):
         """That run reads the bytes: while it is open they stay."""
         ...
 
+    async def settle(self, key: str) -> bool:
+        """The bytes stay until they are freed, whatever their age; False when they were freed already."""
+        ...
+
     async def free(self, key: str) -> None:
         """The bytes count no more and are deleted soon; an unknown key is no error."""
         ...

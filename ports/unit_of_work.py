@@ -21,6 +21,7 @@ from ports.events import EventLog
 from ports.idempotency import IdempotencyStore
 from ports.jobs import JobStore
 from ports.mappings import MappingStore
+from ports.media import MediaStore
 from ports.orgs import OrgStore
 from ports.pushes import PushStore
 from ports.request_logs import RequestLogStore
@@ -110,6 +111,9 @@ class Tx(Protocol):
 
     @property
     def catalogue(self) -> CatalogueStore: ...
+
+    @property
+    def media(self) -> MediaStore: ...
 
     @property
     def events(self) -> EventLog: ...

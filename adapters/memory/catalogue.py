@@ -7,6 +7,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Final
 
+from adapters.memory.image_uses import images_of
 from adapters.memory.orgs import ORGS
 from adapters.memory.row_fingerprints import MemoryFingerprints
 from adapters.memory.table import EVERYWHERE, Table, Transaction, page_of
@@ -114,6 +115,8 @@ class MemoryCatalogue:
         if self._rendering is None:
             raise RuntimeError("The unit of work was made without a Rendering, which products' documents need.")
         body = self._rendering.product(product, {})
+        if images := images_of(self._transaction, product.id):
+            body = self._rendering.with_images(body, images)
         return Document(product.id, body, blake2b(body, digest_size=12).hexdigest())
 
     async def stated_offers(self, source: str, stream: Stream) -> int:

@@ -138,6 +138,13 @@ class MemoryStorageLedger:
         plan = self._plans.get(org.plan.code) or org.plan if org else None
         return plan.included(METER) if plan else None
 
+    async def settle(self, key: str) -> bool:
+        entry = self._rows.get(key)
+        if entry is None or entry.freed:
+            return False
+        await self._rows.put(replace(entry, stored=replace(entry.stored, free_after=retention.UNTIL_FREED)))
+        return True
+
     async def free(self, key: str) -> None:
         await self._transaction.lock()
         entry = self._rows.get(key)

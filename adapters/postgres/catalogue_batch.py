@@ -6,6 +6,7 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from adapters.postgres import catalogue_rows as rows
+from adapters.postgres.images import images_of
 from adapters.postgres.session import Session, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
@@ -105,12 +106,18 @@ class BatchWriter:
 
     async def _documents(self, batch: Batch) -> None:
         if batch.touched:
-            await stage(self._session, "documents", self._bodies(batch.touched.values()), _DOCUMENTS)
+            new = {product.id for product in batch.new_products}
+            images = await images_of(self._session, [id_ for id_ in batch.touched if id_ not in new])
+            await stage(self._session, "documents", self._bodies(batch.touched.values(), images), _DOCUMENTS)
             await self._session.run(SQL["save_documents"])
 
-    def _bodies(self, products: Iterable[Product]) -> Iterator[tuple[Any, ...]]:
+    def _bodies(
+        self, products: Iterable[Product], images: Mapping[str, Mapping[str, str]]
+    ) -> Iterator[tuple[Any, ...]]:
         for product in products:
             body = self._rendering.product(product, self._packed)
+            if product.id in images:
+                body = self._rendering.with_images(body, images[product.id])
             yield product.id, body, etag_of(body)
 
     async def _fingerprints(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:

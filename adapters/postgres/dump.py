@@ -19,7 +19,9 @@ from adapters.postgres.nodes.epochs import BEGIN_EPOCHS
 from adapters.postgres.nodes.placement import is_distributed
 from adapters.postgres.partitions import attachment, days_of
 from adapters.postgres.privileges import grant
+from domain.kernel import retention
 from domain.runs.model import OPEN, REPLAYABLE
+from domain.storage.model import StoredKind
 
 _TABLES: Final = """
 SELECT c.relname, c.relkind = 'p', array_agg(a.attname::text ORDER BY a.attnum), (
@@ -39,6 +41,10 @@ SELECT key, bool_or(needed) FROM (
     UNION ALL SELECT input ->> 'key', true FROM runs
         WHERE input ->> 'key' IS NOT NULL AND snapshot IS NULL AND status = ANY(%(open)s)
 ) AS named GROUP BY key ORDER BY key
+"""
+_KEEPS_IMAGES: Final = "SELECT to_regclass('images') IS NOT NULL"
+_IMAGES: Final = """
+SELECT key, free_after >= %(until_freed)s FROM stored_objects WHERE kind = %(image)s AND NOT freed ORDER BY key
 """
 _CLAIMED: Final = """
 SELECT c.relname FROM pg_class c
@@ -122,7 +128,11 @@ class Snapshot:
     async def objects(self) -> dict[str, bool]:
         """Keys of the object store that rows name, and whether there must be an object (an upload may yet come)."""
         given = {"open": sorted(OPEN), "replayable": sorted(REPLAYABLE)}
-        return dict(await (await self._connection.execute(_OBJECTS, given)).fetchall())
+        named: dict[str, bool] = dict(await (await self._connection.execute(_OBJECTS, given)).fetchall())
+        if await (await self._connection.execute(_KEEPS_IMAGES)).fetchone() == (True,):  # not so in an earlier schema
+            images = {"image": StoredKind.IMAGE, "until_freed": retention.UNTIL_FREED}
+            named |= dict(await (await self._connection.execute(_IMAGES, images)).fetchall())
+        return named
 
 
 @asynccontextmanager

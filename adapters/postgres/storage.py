@@ -96,6 +96,9 @@ class PostgresStorageLedger:
     async def assign(self, key: str, run: str) -> None:
         await self._session.run(SQL["assign"], key=key, run=run)
 
+    async def settle(self, key: str) -> bool:
+        return await self._session.run(SQL["settle"], key=key, free_after=retention.UNTIL_FREED) == 1
+
     async def free(self, key: str) -> None:
         await self._account()
         await self._freed("free", key=key)

@@ -61,7 +61,10 @@ class ForkServer:
 
     def _obey(self) -> bool:
         """Carry out one order; False when the parent is gone."""
-        order, descriptors, _, _ = socket.recv_fds(self._control, ORDER.size, 1)
+        try:
+            order, descriptors, _, _ = socket.recv_fds(self._control, ORDER.size, 1)
+        except ConnectionResetError:  # it went with reports unread
+            return False
         if len(order) < ORDER.size:
             return False
         what, number = ORDER.unpack(order)

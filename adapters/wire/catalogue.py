@@ -1,7 +1,7 @@
 """Products, variants and offers as JSON (docs/conventions.md#products-variants-and-offers): rendered once, answered as bytes."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -74,8 +74,45 @@ def product(product: Product, packed: Mapping[str, Any]) -> bytes:
     )
 
 
+_TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_DATA: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_MEDIA: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_VARIANTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_URL: Final = msgspec.json.Decoder(str)
+
+
+def with_images(document: bytes, images: Mapping[str, str], base_url: str) -> bytes:
+    """The document with `id` and `stored_url` at media whose address has an image, and at no others.
+
+    Only what leads to the media is taken apart: numbers and texts stay the bytes they were.
+    """
+    top = _TOP.decode(document)
+    variants = _VARIANTS.decode(top["variants"])
+    for part in (top, *variants):
+        data = _DATA.decode(part["data"])
+        if "media" in data:
+            items = [_pictured(item, images, base_url) for item in _MEDIA.decode(data["media"])]
+            data["media"] = msgspec.Raw(_encode(items))
+            part["data"] = msgspec.Raw(_encode(data))
+    top["variants"] = msgspec.Raw(_encode(variants))
+    return _encode(top)
+
+
+def _pictured(item: dict[str, msgspec.Raw], images: Mapping[str, str], base_url: str) -> dict[str, Any]:
+    kept = {name: value for name, value in item.items() if name not in ("id", "stored_url")}
+    image = images.get(_URL.decode(item["url"])) if "url" in item else None
+    return kept if image is None else kept | {"id": image, "stored_url": f"{base_url}/v1/media/{image}"}
+
+
 class WireRendering:
-    """The port's face of this module."""
+    """The port's face of this module; `base_url` is where the API answers."""
+
+    def __init__(self, base_url: str = "http://127.0.0.1:8080") -> None:
+        self._base_url = base_url.rstrip("/")
+
+    def with_images(self, document: bytes, images: Mapping[str, str]) -> bytes:
+        """The document with its stored images."""
+        return with_images(document, images, self._base_url)
 
     def pack(self, data: Mapping[str, Any]) -> Any:
         """The data encoded once."""

@@ -1,6 +1,6 @@
 """How long things are kept that end by age alone. Plans may keep request logs and deliveries for less long."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 EVENTS: Final = timedelta(days=30)
@@ -19,3 +19,5 @@ OPEN_BATCHES: Final = timedelta(hours=24)
 """A pushed batch that waits for more, from its last part."""
 ORPHANS: Final = timedelta(days=1)
 """Objects, temporary files and parts of uploads that belong to nothing, from when they were written."""
+UNTIL_FREED: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""The age at which what stays until it is freed may go."""

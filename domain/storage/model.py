@@ -9,7 +9,7 @@ from domain.kernel.tenancy import Tenant
 
 METER: Final = "stored_bytes"
 """The plan's meter: how many bytes may lie there at once, in each mode by itself."""
-KEPT_IN_OBJECTS: Final = ("snapshots", "uploads")
+KEPT_IN_OBJECTS: Final = ("snapshots", "uploads", "images")
 """What the keys of objects begin with; pushed records are rows."""
 RECENT: Final = timedelta(minutes=10)
 """A snapshot that was fetched so lately is not freed to make room: the run that fetched it may still be writing it."""
@@ -23,6 +23,7 @@ class StoredKind(StoredEnum):
     SNAPSHOT = "snapshot"
     UPLOAD = "upload"
     PUSH = "push"
+    IMAGE = "image"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,11 @@ def snapshot_key(tenant: Tenant, content: str, once: str) -> str:
 def upload_key(tenant: Tenant, upload: str) -> str:
     """Where an upload's bytes are PUT."""
     return f"uploads/{owner(tenant)}/{upload}"
+
+
+def image_key(tenant: Tenant, content: str, once: str) -> str:
+    """A new key for a stored image of that content; `once` was never used before."""
+    return f"images/{owner(tenant)}/{once}-{content}"
 
 
 def push_key(tenant: Tenant, run: str) -> str:

@@ -14,6 +14,7 @@ _MODULES: Final = (
     "mail",
     "changes",
     "catalogue",
+    "media",
     "webhooks",
     "request_logs",
     "orgs",

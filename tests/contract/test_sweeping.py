@@ -20,7 +20,7 @@ from domain.runs.model import PushInput, Run, RunErrorCode
 from domain.runs.usecases.expiry import BatchExpiry
 from domain.runs.usecases.service import Push, RunService
 from domain.storage.keeping import new_snapshot
-from domain.storage.model import snapshot_key, upload_key
+from domain.storage.model import KEPT_IN_OBJECTS, snapshot_key, upload_key
 from domain.storage.usecases.sweeping import StorageSweeper
 from ports.objects import ObjectInfo, ObjectMissing
 from ports.unit_of_work import UnitOfWork
@@ -212,7 +212,7 @@ async def test_only_one_page_of_objects_is_held_at_a_time(backend: Backend, tena
 
     upkeep = Counting(MemoryDatabase())
     found = await StorageSweeper(backend.uow, upkeep, Pages(), _clock(backend)).orphans()
-    assert (found.count, upkeep.asked) == (2 * 20 * 500, 500)
+    assert (found.count, upkeep.asked) == (len(KEPT_IN_OBJECTS) * 20 * 500, 500)
 
 
 async def _open_batch(uow: UnitOfWork, tenant: Tenant, *, ago: timedelta, **changes: Any) -> Run:

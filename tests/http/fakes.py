@@ -221,6 +221,8 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "sender": nothing,
         "web": nothing,
         "documents": nothing,
+        "image_fetcher": nothing,
+        "image_converter": nothing,
         "waiting": lambda: world.waiting,
     }
     return Dependencies(**made | changes)

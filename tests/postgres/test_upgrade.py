@@ -102,7 +102,9 @@ async def test_an_open_batch_is_filled_and_carried_out(upgraded: Upgraded) -> No
     await _work(upgraded.world, push)
     ended = (await upgraded.client.get(f"/v1/runs/{run['id']}")).json()
     assert (ended["status"], ended["stats"]["rows"], ended["stats"]["products_created"]) == ("succeeded", 2, 1)
-    assert not ended["stats"].get("products_changed"), "what the earlier release stored is read anew, and found the same"
+    assert not ended["stats"].get("products_changed"), (
+        "what the earlier release stored is read anew, and found the same"
+    )
 
 
 async def test_a_queued_upload_is_read(upgraded: Upgraded) -> None:

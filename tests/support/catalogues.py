@@ -7,7 +7,9 @@ from datetime import datetime
 from domain.catalogue import categories
 from domain.catalogue.batch import SLOTS, Batch, RowFingerprint, KeyRange
 from domain.catalogue.model import Availability, OfferFilter, Product, ProductFilter, ProductStatus, Stream
+from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from domain.media.model import Image, addresses_of
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 
@@ -51,6 +53,17 @@ async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime
             for offer in variant.offers:
                 offer.updated_at = now
     return copies
+
+
+async def pictured(uow: UnitOfWork, tenant: Tenant, product: str, url: str = "https://a.example/1.jpg") -> Image:
+    """A stored image that the product names."""
+    [address] = addresses_of([url], "run_1")
+    async with uow.begin(tenant, builders.CALL) as tx:
+        image = Image(new_id("img"), "aa", f"images/{tenant.org}/live/1-aa", 148_213, 1600, 1200, tx.now)
+        await tx.media.register({product: [address.address]}, [address], tx.now)
+        assert await tx.media.add(image)
+        await tx.media.found(address, image.id)
+    return image
 
 
 def row_fingerprint(key: str, fingerprint: bytes = b"1", product: str = "", slot: int | None = None) -> RowFingerprint:

@@ -111,10 +111,11 @@ class World:
             await tx.webhooks.add_delivery(delivery)
         await catalogues.add(self.container.uow(), tenant, product)
         await self.container.request_log_sink().write([log])
+        image = await catalogues.pictured(self.container.uow(), tenant, product.id)
         made.ids = {
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
-            "whe": endpoint.id, "dlv": delivery.id,
+            "whe": endpoint.id, "dlv": delivery.id, "img": image.id,
         }  # fmt: skip
         await self._create_others(made)
         return made

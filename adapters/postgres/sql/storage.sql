@@ -48,6 +48,10 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND kind = %(kind)s AND run IS N
 -- assign --
 UPDATE stored_objects SET run = %(run)s WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
 
+-- settle --
+UPDATE stored_objects SET free_after = %(free_after)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
+
 -- free --
 UPDATE stored_objects SET freed = true
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed

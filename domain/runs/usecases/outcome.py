@@ -7,6 +7,7 @@ from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.jobs.model import ClaimedJob
+from domain.media.queueing import collecting
 from domain.runs.model import PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput, WaitingReason
 from domain.runs.queueing import rescheduled
 from domain.sources.health import outcome_events
@@ -81,6 +82,8 @@ async def _close(tx: Tx, job: ClaimedJob, run: Run) -> None:
         await tx.pushes.forget(run.id)
     elif isinstance(run.input, UploadInput):
         await tx.storage.free(run.input.key)
+    if run.stream == Stream.CATALOGUE and changed_anything(run.stats):
+        await tx.jobs.add(collecting(tx.tenant, run.source, run.id, run.created_at))
     await tx.jobs.finish(job)
 
 

@@ -18,6 +18,7 @@ from ports.unit_of_work import UnitOfWork
 _LOG: Final = logging.getLogger("joinery.storage")
 _CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "storage.sweep")
 _BATCH: Final = 200
+_SWEPT: Final = frozenset({StoredKind.SNAPSHOT, StoredKind.UPLOAD, StoredKind.IMAGE})
 _AGAIN: Final = timedelta(days=1)
 """When an entry is looked at again that is old enough to go and still needed."""
 
@@ -42,7 +43,7 @@ class StorageSweeper:
     async def free(self) -> int:
         """Free what is due, then delete the objects of all that was freed; answers how many bytes were due."""
         freed = 0
-        while due := await self.upkeep.due({StoredKind.SNAPSHOT, StoredKind.UPLOAD}, self.clock.now(), _BATCH):
+        while due := await self.upkeep.due(_SWEPT, self.clock.now(), _BATCH):
             for tenant, keys in _by_tenant(due).items():
                 async with self.uow.begin(tenant, _CONTEXT) as tx:
                     freed += await tx.storage.free_due(keys, tx.now + _AGAIN)

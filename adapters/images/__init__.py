@@ -1,0 +1,1 @@
+"""Pillow: images decoded and made WebP, inside a bounded process only."""

@@ -1,0 +1,137 @@
+"""Images in PostgreSQL: set by set, and documents made anew under their products' locks."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from adapters.postgres.catalogue_batch import etag_of
+from adapters.postgres.images import images_of
+from adapters.postgres.session import Session, jsonb, texts
+from adapters.postgres.sqlfile import statements
+from domain.kernel.plain import plain
+from domain.media.model import Address, Image, NamedMedia
+from ports.catalogue import Rendering
+
+SQL: Final = statements("media")
+
+
+class _Item(msgspec.Struct):
+    url: str | None = None
+    role: str | None = None
+
+
+class _Data(msgspec.Struct):
+    media: list[_Item] = []
+
+
+_MEDIA: Final = msgspec.json.Decoder(_Data)
+
+
+class PostgresMediaStore:
+    """MediaStore."""
+
+    def __init__(self, session: Session, rendering: Rendering) -> None:
+        self._session, self._rendering = session, rendering
+
+    async def image(self, id: str) -> Image | None:
+        row = await self._session.one(SQL["image"], id=id)
+        return Image(*row) if row else None
+
+    async def named(self, source: str, since: datetime, after: str, limit: int) -> Sequence[NamedMedia]:
+        values = {"source": source, "since": since, "after": after, "limit": limit}
+        page = await self._session.all(SQL["changed_products"], **values)
+        found = {product: _items(data) for product, data in page}
+        for product, data in await self._session.all(SQL["data_of_variants"], ids=texts(found)):
+            found[product] += _items(data)
+        return [NamedMedia(product, tuple(items)) for product, items in found.items()]
+
+    async def register(
+        self, uses: Mapping[str, Collection[str]], addresses: Sequence[Address], stale: datetime
+    ) -> Sequence[str]:
+        session, now = self._session, self._session.now
+        pairs = jsonb([{"product": product, "address": one} for product, own in uses.items() for one in own])
+        if addresses:
+            rows = jsonb([{"address": one.address, "url": one.url, "host": one.host} for one in addresses])
+            await session.run(SQL["add_addresses"], rows=rows, run=addresses[0].run, now=now, stale=stale)
+        there = await session.all(SQL["found_of"], addresses=texts(one.address for one in addresses))
+        dropped = await session.all(SQL["drop_uses"], products=texts(uses), uses=pairs)
+        await session.run(SQL["add_uses"], uses=pairs, found=texts(address for (address,) in there))
+        return await self._forget({address for (address,) in dropped})
+
+    async def _forget(self, addresses: Collection[str]) -> Sequence[str]:
+        """Those of the addresses that no product uses; each lock is a statement of its own, so that what follows sees all."""
+        if not addresses:
+            return ()
+        these = texts(sorted(addresses))
+        await self._session.all(SQL["lock_addresses"], addresses=these)
+        led = await self._session.all(SQL["drop_addresses"], addresses=these)
+        return await self._unneeded({image for (image,) in led if image is not None})
+
+    async def _unneeded(self, images: Collection[str]) -> Sequence[str]:
+        """Those of the images that no address leads to are forgotten; the keys of their objects."""
+        if not images:
+            return ()
+        these = texts(sorted(images))
+        await self._session.all(SQL["lock_images"], images=these)
+        return [key for (key,) in await self._session.all(SQL["drop_images"], images=these)]
+
+    async def due(self, host: str, limit: int) -> Sequence[Address]:
+        rows = await self._session.all(SQL["due"], host=host, limit=limit, now=self._session.now)
+        return [Address(*row) for row in rows]
+
+    async def next_due(self, host: str) -> datetime | None:
+        row = await self._session.one(SQL["next_due"], host=host)
+        return row[0] if row else None
+
+    async def by_content(self, content: str) -> Image | None:
+        row = await self._session.one(SQL["by_content"], content=content)
+        return Image(*row) if row else None
+
+    async def add(self, image: Image) -> bool:
+        return await self._session.run(SQL["add"], **plain(image) | {"created_at": image.created_at}) == 1
+
+    async def found(self, address: Address, image: str) -> Sequence[str]:
+        before = await self._session.one(SQL["knows"], address=address.address)
+        if before is None:
+            return await self._unneeded({image})
+        values = {"etag": address.etag, "last_modified": address.last_modified, "now": self._session.now}
+        await self._session.run(SQL["found"], address=address.address, image=image, **values)
+        if before[0] != image:
+            await self._session.run(SQL["outdate"], address=address.address)
+        return await self._unneeded({before[0]} - {None, image})
+
+    async def knows(self, address: str) -> bool:
+        return await self._session.one(SQL["knows"], address=address) is not None
+
+    async def unchanged(self, address: str) -> None:
+        await self._session.run(SQL["unchanged"], address=address, now=self._session.now)
+
+    async def failed(self, address: str, tries: int, failure: str, again: datetime | None) -> None:
+        values = {"tries": tries, "failure": failure, "again": again, "now": self._session.now}
+        await self._session.run(SQL["failed"], address=address, **values)
+
+    async def postpone(self, host: str, until: datetime) -> None:
+        await self._session.run(SQL["postpone"], host=host, until=until)
+
+    async def show(self, limit: int) -> int:
+        session = self._session
+        stale = [product for (product,) in await session.all(SQL["stale"], limit=limit)]
+        if not stale:
+            return 0
+        held = [product for (product,) in await session.all(SQL["lock_products"], ids=texts(stale))]
+        images = await images_of(session, held)
+        for product, body in await session.all(SQL["bodies"], ids=texts(held)):
+            made = self._rendering.with_images(body, images.get(product, {}))
+            if made != body:
+                await session.run(SQL["replace_body"], product=product, body=made, etag=etag_of(made))
+        await session.run(SQL["shown"], ids=texts(held))
+        return len(held)
+
+    async def unshown(self) -> bool:
+        return bool(await self._session.all(SQL["stale"], limit=1))
+
+
+def _items(data: bytes) -> list[tuple[str, str | None]]:
+    return [(item.url, item.role) for item in _MEDIA.decode(data).media if item.url is not None]

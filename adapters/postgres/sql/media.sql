@@ -1,0 +1,142 @@
+-- image --
+SELECT id, content, key, bytes, width, height, created_at FROM images i
+WHERE i.org = %(org)s AND i.livemode = %(livemode)s AND i.id = %(id)s AND EXISTS (
+    SELECT FROM image_addresses a JOIN image_uses u ON u.org = a.org AND u.livemode = a.livemode AND u.address = a.address
+    WHERE a.org = %(org)s AND a.livemode = %(livemode)s AND a.image = i.id)
+
+-- changed_products --
+SELECT id, data FROM products
+WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND id > %(after)s AND updated_at >= %(since)s
+ORDER BY id LIMIT %(limit)s
+
+-- data_of_variants --
+SELECT product, data FROM variants
+WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+ORDER BY id
+
+-- add_addresses --
+-- A row that is there is locked, also when nothing of it changes: what is found meanwhile waits, and finds the new uses.
+-- One that is new counts as looked at so long ago that it is looked at now.
+INSERT INTO image_addresses AS a (org, livemode, address, url, host, run, due_at, checked_at)
+SELECT %(org)s, %(livemode)s, r.address, r.url, r.host, %(run)s, %(now)s, %(stale)s
+FROM jsonb_to_recordset(%(rows)s) AS r (address text, url text, host text) ORDER BY r.address
+ON CONFLICT (org, livemode, address) DO UPDATE SET due_at = excluded.due_at, tries = 0, run = excluded.run
+WHERE a.due_at IS NULL AND a.checked_at < excluded.checked_at
+
+-- drop_uses --
+DELETE FROM image_uses u
+WHERE u.org = %(org)s AND u.livemode = %(livemode)s
+    AND u.product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(products)s)))
+    AND (u.product, u.address) NOT IN (
+        SELECT r.product, r.address FROM jsonb_to_recordset(%(uses)s) AS r (product text, address text))
+RETURNING u.address
+
+-- add_uses --
+INSERT INTO image_uses (org, livemode, product, address, stale)
+SELECT %(org)s, %(livemode)s, r.product, r.address, r.address = ANY(ARRAY(SELECT jsonb_array_elements_text(%(found)s)))
+FROM jsonb_to_recordset(%(uses)s) AS r (product text, address text) ORDER BY r.product, r.address
+ON CONFLICT DO NOTHING
+
+-- found_of --
+SELECT address FROM image_addresses
+WHERE org = %(org)s AND livemode = %(livemode)s AND image IS NOT NULL
+    AND address = ANY(ARRAY(SELECT jsonb_array_elements_text(%(addresses)s)))
+
+-- lock_addresses --
+SELECT address FROM image_addresses
+WHERE org = %(org)s AND livemode = %(livemode)s AND address = ANY(ARRAY(SELECT jsonb_array_elements_text(%(addresses)s)))
+ORDER BY address FOR UPDATE
+
+-- drop_addresses --
+DELETE FROM image_addresses a
+WHERE a.org = %(org)s AND a.livemode = %(livemode)s
+    AND a.address = ANY(ARRAY(SELECT jsonb_array_elements_text(%(addresses)s)))
+    AND NOT EXISTS (
+        SELECT FROM image_uses u WHERE u.org = %(org)s AND u.livemode = %(livemode)s AND u.address = a.address)
+RETURNING a.image
+
+-- lock_images --
+SELECT id FROM images
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(images)s)))
+ORDER BY id FOR UPDATE
+
+-- drop_images --
+DELETE FROM images i
+WHERE i.org = %(org)s AND i.livemode = %(livemode)s AND i.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(images)s)))
+    AND NOT EXISTS (
+        SELECT FROM image_addresses a WHERE a.org = %(org)s AND a.livemode = %(livemode)s AND a.image = i.id)
+RETURNING i.key
+
+-- due --
+SELECT address, url, host, run, tries, image, etag, last_modified FROM image_addresses
+WHERE org = %(org)s AND livemode = %(livemode)s AND host = %(host)s AND due_at <= %(now)s
+ORDER BY due_at, address LIMIT %(limit)s
+
+-- next_due --
+SELECT min(due_at) FROM image_addresses
+WHERE org = %(org)s AND livemode = %(livemode)s AND host = %(host)s AND due_at IS NOT NULL
+
+-- by_content --
+SELECT id, content, key, bytes, width, height, created_at FROM images
+WHERE org = %(org)s AND livemode = %(livemode)s AND content = %(content)s FOR UPDATE
+
+-- add --
+INSERT INTO images (org, livemode, id, content, key, bytes, width, height, created_at)
+VALUES (%(org)s, %(livemode)s, %(id)s, %(content)s, %(key)s, %(bytes)s, %(width)s, %(height)s, %(created_at)s)
+ON CONFLICT (org, livemode, content) DO NOTHING
+
+-- knows --
+SELECT image FROM image_addresses
+WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s FOR UPDATE
+
+-- found --
+UPDATE image_addresses SET image = %(image)s, etag = %(etag)s, last_modified = %(last_modified)s, tries = 0, failure = NULL,
+    due_at = NULL, checked_at = %(now)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
+
+-- outdate --
+UPDATE image_uses SET stale = true
+WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s AND NOT stale
+
+-- unchanged --
+UPDATE image_addresses SET tries = 0, failure = NULL, due_at = NULL, checked_at = %(now)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
+
+-- failed --
+UPDATE image_addresses SET tries = %(tries)s, failure = %(failure)s, due_at = %(again)s, checked_at = %(now)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
+
+-- postpone --
+UPDATE image_addresses SET due_at = %(until)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND address = ANY(ARRAY(
+    SELECT l.address FROM image_addresses l
+    WHERE l.org = %(org)s AND l.livemode = %(livemode)s AND l.host = %(host)s AND l.due_at < %(until)s
+    ORDER BY l.address FOR UPDATE))
+
+-- stale --
+SELECT DISTINCT product FROM image_uses
+WHERE org = %(org)s AND livemode = %(livemode)s AND stale ORDER BY product LIMIT %(limit)s
+
+-- lock_products --
+SELECT id FROM products
+WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+
+-- images_of --
+SELECT u.product, a.url, a.image FROM image_uses u
+JOIN image_addresses a ON a.org = u.org AND a.livemode = u.livemode AND a.address = u.address
+WHERE u.org = %(org)s AND u.livemode = %(livemode)s
+    AND u.product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND a.image IS NOT NULL
+
+-- bodies --
+SELECT product, body FROM product_documents
+WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own'
+    AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+
+-- replace_body --
+UPDATE product_documents SET body = %(body)s, etag = %(etag)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own' AND product = %(product)s
+
+-- shown --
+UPDATE image_uses SET stale = false
+WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND stale

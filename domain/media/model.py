@@ -1,0 +1,97 @@
+"""An image as it is stored, the addresses it comes from, and when an address is asked again."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Final
+from urllib.parse import urlsplit
+
+LINK_LIFETIME: Final = timedelta(minutes=15)
+"""For how long a download link is valid."""
+TRIES: Final = 6
+"""How often an address is tried before it is given up."""
+FRESH: Final = timedelta(days=7)
+"""For how long an address that was looked at is not looked at again, whatever names it."""
+NO_ROOM_FOR: Final = timedelta(hours=1)
+"""How long a host's images wait when the plan has no room."""
+_FIRST_DELAY: Final = timedelta(minutes=5)
+_LONGEST_DELAY: Final = timedelta(hours=6)
+_NO_PICTURES: Final = frozenset(("video", "document"))
+_HEADS: Final = ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF87a", "GIF"), (b"GIF89a", "GIF"))
+HEAD_BYTES: Final = 12
+"""Bytes at the beginning of a file that tell its format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A stored WebP: `content` is the digest of its bytes, `key` its object's; width and height in pixels."""
+
+    id: str
+    content: str
+    key: str
+    bytes: int
+    width: int
+    height: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an image is fetched from; `run` named it last. What it answered with makes the next request conditional."""
+
+    address: str
+    url: str
+    host: str
+    run: str
+    tries: int = 0
+    image: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedMedia:
+    """The media that a product and its variants name: address and role."""
+
+    product: str
+    items: tuple[tuple[str, str | None], ...]
+
+    def pictures(self) -> frozenset[str]:
+        """The addresses that may lead to an image."""
+        return frozenset(url for url, role in self.items if role not in _NO_PICTURES and host_of(url) is not None)
+
+
+def host_of(url: str) -> str | None:
+    """The host that serves an http or https address, in lower case and with its port; None for any other."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme.lower() not in ("http", "https") or not host:
+        return None
+    return host if port is None else f"{host}:{port}"
+
+
+def address_of(url: str) -> str:
+    """What an address is known under: a digest, for addresses are longer than keys may be."""
+    return blake2b(url.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def addresses_of(urls: Iterable[str], run: str) -> list[Address]:
+    """The addresses, each once, in the order in which they are locked."""
+    found = (Address(address_of(url), url, host, run) for url in set(urls) if (host := host_of(url)) is not None)
+    return sorted(found, key=lambda one: one.address)
+
+
+def delay(tries: int) -> timedelta | None:
+    """How long an address waits that failed `tries` times (from 1); None when it is given up."""
+    return None if tries >= TRIES else min(_LONGEST_DELAY, _FIRST_DELAY * 4 ** (tries - 1))
+
+
+def format_of(head: bytes) -> str | None:
+    """The format that a file's first HEAD_BYTES prove, as decoders call it; None for anything but the formats taken."""
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "WEBP"
+    return next((name for magic, name in _HEADS if head.startswith(magic)), None)

@@ -1,0 +1,54 @@
+"""After a run: which images its products name, what no product names any more, and what is there already."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from domain.jobs.model import ClaimedJob
+from domain.jobs.usecases.draining import LEASE
+from domain.kernel.tenancy import Actor, AuditContext
+from domain.media.model import FRESH, addresses_of
+from domain.media.queueing import fetching
+from domain.media.usecases.showing import show
+from ports.unit_of_work import UnitOfWork
+
+_PAGE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class MediaCollection:
+    """The handler of `media.collect` jobs: page by page, each a transaction; done twice it does no harm."""
+
+    uow: UnitOfWork
+    lease: timedelta = LEASE
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Carry out one job."""
+        context = AuditContext(Actor("service", "worker"), job.kind)
+        after: str | None = ""
+        while after is not None:
+            after = await self._page(job, context, after)
+        await show(self.uow, job, context, self.lease)
+        async with self.uow.begin(job.tenant, context) as tx:
+            if await tx.media.unshown():
+                await tx.jobs.put_off(job, tx.now + timedelta(seconds=2))
+            else:
+                await tx.jobs.finish(job)
+
+    async def _page(self, job: ClaimedJob, context: AuditContext, after: str) -> str | None:
+        """One page of products; answers where the next begins."""
+        source, run = str(job.args["source"]), str(job.args["run"])
+        since = datetime.fromisoformat(str(job.args["since"]))
+        async with self.uow.begin(job.tenant, context) as tx:
+            page = await tx.media.named(source, since, after, _PAGE)
+            pictures = {one.product: one.pictures() for one in page}
+            addresses = addresses_of((url for urls in pictures.values() for url in urls), run)
+            known = {address.url: address.address for address in addresses}
+            uses = {product: [known[url] for url in urls] for product, urls in pictures.items()}
+            for key in await tx.media.register(uses, addresses, tx.now - FRESH):
+                await tx.storage.free(key)
+            for host in sorted({address.host for address in addresses}):
+                await tx.jobs.add(fetching(job.tenant, host, run))
+            await tx.jobs.hold(job, self.lease)
+        return page[-1].product if len(page) == _PAGE else None

@@ -1,0 +1,185 @@
+"""Fetching what one host serves: a few at a time, each verified, stored once by content, tried again, given up and told."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from domain.jobs.model import ClaimedJob
+from domain.jobs.usecases.draining import LEASE
+from domain.kernel import retention
+from domain.kernel.ids import new_id
+from domain.kernel.problems import Problem, ProblemKind
+from domain.kernel.tenancy import Actor, AuditContext
+from domain.media.model import NO_ROOM_FOR, Address, Image, delay
+from domain.media.usecases.showing import show
+from domain.storage.model import StoredKind, StoredObject, image_key
+from ports.images import ConvertedImage, ImageConverter, ImageFetcher, ImageRefused, ImageUnreachable
+from ports.objects import Objects
+from ports.unit_of_work import Tx, UnitOfWork
+from ports.workspaces import Workspaces
+
+_LOG: Final = logging.getLogger("joinery.media")
+AT_ONCE: Final = 2
+"""Requests to one host at a time."""
+PRESSED_FOR: Final = timedelta(minutes=10)
+"""How long a host is left alone that asks for it (429, 503)."""
+_TURN: Final = 60.0
+"""Seconds after which a job gives others of its organisation their turn."""
+_PAGE: Final = 20
+_TOLD: Final = 1000
+"""Problems that a run keeps word by word."""
+
+
+@dataclass(frozen=True, slots=True)
+class MediaFetching:
+    """The handler of `media.fetch` jobs: safe to take over at any point, for what is stored is counted first."""
+
+    uow: UnitOfWork
+    objects: Objects
+    fetcher: ImageFetcher
+    converter: ImageConverter
+    workspaces: Workspaces
+    lease: timedelta = LEASE
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Carry out one job."""
+        context = AuditContext(Actor("service", "worker"), job.kind)
+        until, turn, going_on = monotonic() + _TURN, asyncio.Lock(), True
+        while going_on and monotonic() < until:
+            async with self.uow.read(job.tenant) as tx:
+                due = await tx.media.due(str(job.args["host"]), _PAGE)
+            for first in range(0, len(due), AT_ONCE):
+                if going_on:
+                    these = due[first : first + AT_ONCE]
+                    going_on = await _together([_Fetch(self, job, context, address, turn) for address in these])
+            going_on = going_on and bool(due)
+            await show(self.uow, job, context, self.lease)
+        await self._end(job, context)
+
+    async def _end(self, job: ClaimedJob, context: AuditContext) -> None:
+        async with self.uow.begin(job.tenant, context) as tx:
+            again = await tx.media.next_due(str(job.args["host"]))
+            if await tx.media.unshown():
+                again = min(again or tx.now, tx.now + timedelta(seconds=2))
+            if again is None:
+                await tx.jobs.finish(job)
+            else:
+                await tx.jobs.put_off(job, max(again, tx.now))
+
+
+async def _together(fetches: Sequence["_Fetch"]) -> bool:
+    """Whether the host may be asked on, after all of them; the first that fails ends the others, and leaves as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(fetch.carry_out()) for fetch in fetches]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return all(task.result() for task in tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """One address of a job. Each transaction is fenced by the job's attempt; they take `turn`s, so that none wait in a circle."""
+
+    of: MediaFetching
+    job: ClaimedJob
+    context: AuditContext
+    address: Address
+    turn: asyncio.Lock
+
+    async def carry_out(self) -> bool:
+        """Whatever comes of it is put down; answers whether the host may be asked on."""
+        with self.of.workspaces.folder() as folder:
+            try:
+                return await self._fetched(folder)
+            except ImageUnreachable as failure:
+                await self._failed(str(failure), refused=failure.refused, pressed=failure.pressed)
+                return not failure.pressed
+            except ImageRefused as failure:
+                await self._failed(str(failure))
+                return True
+
+    @asynccontextmanager
+    async def _recording(self) -> AsyncIterator[Tx]:
+        async with self.turn, self.of.uow.begin(self.job.tenant, self.context) as tx:
+            yield tx
+            await tx.jobs.hold(self.job, self.of.lease)
+
+    async def _fetched(self, folder: Path) -> bool:
+        at, known = self.address, self.address.image is not None
+        got = await self.of.fetcher.fetch(
+            at.url, folder / "fetched", at.etag if known else None, at.last_modified if known else None
+        )
+        if got is None:
+            async with self._recording() as tx:
+                await tx.media.unchanged(at.address)
+            return True
+        converted = await self.of.converter.convert(got.path, folder / "stored.webp")
+        at = replace(at, etag=got.etag, last_modified=got.last_modified)
+        entry, room = await self._counted_in(at, converted)
+        if entry is not None:
+            await self.of.objects.put_file(entry.key, converted.path)
+            await self._stored(at, entry, converted)
+        return room
+
+    async def _counted_in(self, at: Address, converted: ConvertedImage) -> tuple[StoredObject | None, bool]:
+        """The entry to write under, unless such an image is there already; and whether the plan had room."""
+        async with self._recording() as tx:
+            there = await tx.media.by_content(converted.content)
+            if there is not None:
+                await _found(tx, at, there.id)
+                return None, True
+            key = image_key(tx.tenant, converted.content, secrets.token_hex(8))
+            wanted = StoredObject(key, StoredKind.IMAGE, converted.bytes, tx.now + retention.ORPHANS)
+            entry = await tx.storage.keep(wanted)
+            if entry is None:
+                _LOG.info("no room for images", extra={"org": tx.tenant.org, "host": at.host})
+                await tx.media.postpone(at.host, tx.now + NO_ROOM_FOR)
+        return entry, entry is not None
+
+    async def _stored(self, at: Address, entry: StoredObject, converted: ConvertedImage) -> None:
+        """The object lies there: have it stay, unless nobody needs it any more or another job was quicker."""
+        async with self._recording() as tx:
+            image = Image(
+                new_id("img"), converted.content, entry.key, converted.bytes, converted.width, converted.height, tx.now
+            )
+            if await tx.media.knows(at.address) and await tx.storage.settle(entry.key) and await tx.media.add(image):
+                await _found(tx, at, image.id)
+            else:
+                await tx.storage.free(entry.key)
+                if there := await tx.media.by_content(converted.content):
+                    await _found(tx, at, there.id)
+
+    async def _failed(self, reason: str, *, refused: bool = False, pressed: bool = False) -> None:
+        at, tries = self.address, self.address.tries + 1
+        wait = None if refused else delay(tries)
+        async with self._recording() as tx:
+            if pressed:
+                await tx.media.postpone(at.host, tx.now + PRESSED_FOR)
+            again = None if wait is None else tx.now + max(wait, PRESSED_FOR if pressed else wait)
+            await tx.media.failed(at.address, tries, reason, again)
+            if wait is None:
+                await _tell(tx, at, reason, ProblemKind.UNSAFE_URL if refused else ProblemKind.UNREADABLE)
+
+
+async def _found(tx: Tx, at: Address, image: str) -> None:
+    for key in await tx.media.found(at, image):
+        await tx.storage.free(key)
+
+
+async def _tell(tx: Tx, at: Address, reason: str, kind: ProblemKind) -> None:
+    """The run that named the address has a problem more."""
+    run = await tx.runs.get(at.run, lock=True)
+    if run is None:
+        return
+    problem = Problem("media", kind, f"The image {at.url[:300]!r} was given up: {reason}")
+    kept = (*run.problems, problem) if len(run.problems) < _TOLD else run.problems
+    stats = {**run.stats, "problems": run.stats.get("problems", 0) + 1}
+    await tx.runs.save(replace(run, problems=kept, stats=stats))

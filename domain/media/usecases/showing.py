@@ -1,0 +1,19 @@
+"""Making documents anew whose images have come or changed: many at a time, none of them an event."""
+
+from datetime import timedelta
+from typing import Final
+
+from domain.jobs.model import ClaimedJob
+from domain.kernel.tenancy import AuditContext
+from ports.unit_of_work import UnitOfWork
+
+_AT_ONCE: Final = 100
+
+
+async def show(uow: UnitOfWork, job: ClaimedJob, context: AuditContext, lease: timedelta) -> None:
+    """All that nobody else holds; each hundred a transaction, fenced by the job. Raises LeaseLost."""
+    shown = _AT_ONCE
+    while shown == _AT_ONCE:
+        async with uow.begin(job.tenant, context) as tx:
+            shown = await tx.media.show(_AT_ONCE)
+            await tx.jobs.hold(job, lease)

@@ -1,0 +1,56 @@
+"""GET /v1/media/{id}, and the jobs that fetch images."""
+
+from typing import Final, TypeAlias
+
+from adapters.wire import media as wire
+from domain.media.queueing import COLLECT, FETCH
+from domain.media.usecases import MediaService
+from domain.media.usecases.collecting import MediaCollection
+from domain.media.usecases.fetching import MediaFetching
+from entrypoints.areas.area import Area
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.operation import Read
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import ReadContext
+
+Reading: TypeAlias = ReadContext[MediaService]
+
+
+async def read(call: Reading) -> Reply:
+    """One stored image."""
+    return call.one(wire.MEDIA, await call.service.get(call.tx, call.ids["id"]))
+
+
+def _fetching(dependencies: Dependencies) -> MediaFetching:
+    return MediaFetching(
+        dependencies.uow,
+        dependencies.objects,
+        dependencies.image_fetcher,
+        dependencies.image_converter,
+        dependencies.workspaces,
+    )
+
+
+OPERATIONS: Final = (
+    Read(
+        id="media.read",
+        path="/v1/media/{id}",
+        ids={"id": "img"},
+        summary="Read a stored image",
+        description="The size of the stored WebP and a link to download it, valid for 15 minutes. Whoever may read a product "
+        "that names the image may read it.",
+        handler=read,
+        scope="products:read",
+        reply=wire.MEDIA.schema,
+        errors=("not_found",),
+    ),
+)
+
+AREA: Final = Area(
+    name="media",
+    title="Images",
+    description="Images that products name, stored as WebP.",
+    service=lambda dependencies: MediaService(dependencies.objects),
+    operations=OPERATIONS,
+    jobs=lambda dependencies: {COLLECT: MediaCollection(dependencies.uow), FETCH: _fetching(dependencies)},
+)

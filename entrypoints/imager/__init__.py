@@ -1,0 +1,1 @@
+"""The process that decodes images: it has no secret and no store."""

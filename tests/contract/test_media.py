@@ -1,0 +1,263 @@
+"""Images in store (ports/media.py): what is named, fetched, shown and forgotten."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.catalogue.batch import Batch
+from domain.catalogue.model import Product
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.media.model import FRESH, Address, Image, addresses_of
+from domain.storage.model import StoredKind, StoredObject, image_key
+from ports.unit_of_work import Tx, UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.catalogues import add, store, whole
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+SOURCE = "src_0000000000000000000001"
+HOST = "a.example"
+A, B, C = (f"https://{HOST}/{letter}.jpg" for letter in "abc")
+
+
+def _named(key: str, *urls: str, of_variant: Sequence[str] = ()) -> Product:
+    made = builders.product(SOURCE, "cat_1", key, data={"title": key, "media": [{"url": url} for url in urls]})
+    builders.variant(made, f"{key}/1", data={"sku": key, "media": [{"url": url} for url in of_variant]})
+    return made
+
+
+async def _registered(uow: UnitOfWork, tenant: Tenant, run: str = "run_1") -> list[str]:
+    """Register what the source's products name, as the job does; the keys to be freed."""
+    async with uow.begin(tenant, CALL) as tx:
+        page = await tx.media.named(SOURCE, builders.MOMENT, "", 100)
+        addresses = addresses_of((url for one in page for url in one.pictures()), run)
+        known = {one.url: one.address for one in addresses}
+        uses = {one.product: [known[url] for url in one.pictures()] for one in page}
+        return list(await tx.media.register(uses, addresses, tx.now - FRESH))
+
+
+async def _due(uow: UnitOfWork, tenant: Tenant) -> dict[str, Address]:
+    async with uow.begin(tenant, CALL) as tx:
+        return {one.url: one for one in await tx.media.due(HOST, 100)}
+
+
+def _image(tx: Tx, content: str) -> Image:
+    return Image(new_id("img"), content, f"images/x/live/{content}", 7, 30, 20, tx.now)
+
+
+async def _stored(uow: UnitOfWork, tenant: Tenant, address: Address, content: str) -> tuple[str, list[str]]:
+    """Have the address lead to an image of that content; its id, and the keys to be freed."""
+    async with uow.begin(tenant, CALL) as tx:
+        image = await tx.media.by_content(content)
+        if image is None:
+            image = _image(tx, content)
+            assert await tx.media.add(image)
+        return image.id, list(await tx.media.found(address, image.id))
+
+
+async def _shown(uow: UnitOfWork, tenant: Tenant) -> int:
+    async with uow.begin(tenant, CALL) as tx:
+        return await tx.media.show(100)
+
+
+async def _media(uow: UnitOfWork, tenant: Tenant, product: str) -> dict[str, Any]:
+    """The images of a product's document, by address."""
+    async with uow.read(tenant) as tx:
+        document = await tx.catalogue.product(product)
+    assert document is not None
+    told = json.loads(document.body)
+    parts = [told["data"], *(variant["data"] for variant in told["variants"])]
+    return {item["url"]: item.get("id") for part in parts for item in part["media"]}
+
+
+async def test_what_products_and_variants_name(uow: UnitOfWork, tenant: Tenant) -> None:
+    first, second, third = _named("1", A, of_variant=[B]), _named("2"), _named("3", C)
+    await add(uow, tenant, first, second, third)
+    other = _named("4", A)
+    other.source = "src_0000000000000000000002"
+    await add(uow, tenant, other)
+    async with uow.read(tenant) as tx:
+        page = await tx.media.named(SOURCE, builders.MOMENT, "", 2)
+        assert [(one.product, {url for url, _ in one.items}) for one in page] == [
+            (first.id, {A, B}), (second.id, set()),
+        ]  # fmt: skip
+        page = await tx.media.named(SOURCE, builders.MOMENT, second.id, 2)
+        assert [one.product for one in page] == [third.id]
+        assert not await tx.media.named(SOURCE, builders.MOMENT + timedelta(seconds=1), "", 9)
+
+
+async def test_from_named_to_shown(uow: UnitOfWork, tenant: Tenant) -> None:
+    first, second = _named("1", A, of_variant=[B]), _named("2", A)
+    await add(uow, tenant, first, second)
+    for _ in range(2):
+        assert await _registered(uow, tenant) == [], "done twice it does no harm"
+    due = await _due(uow, tenant)
+    assert due.keys() == {A, B} and due[A].run == "run_1"
+    assert await _shown(uow, tenant) == 0
+    image, _ = await _stored(uow, tenant, replace(due[A], etag='"1"', last_modified="Mon"), "aa")
+    assert (await _due(uow, tenant)).keys() == {B}
+    before = await _document(uow, tenant, first.id)
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.media.unshown()
+        assert [await tx.media.show(1), await tx.media.show(1), await tx.media.show(1)] == [1, 1, 0]
+        assert not await tx.media.unshown()
+    assert await _media(uow, tenant, first.id) == {A: image, B: None}
+    assert await _media(uow, tenant, second.id) == {A: image}
+    after = await _document(uow, tenant, first.id)
+    assert after.etag != before.etag and json.loads(after.body)["updated_at"] == json.loads(before.body)["updated_at"]
+    async with uow.read(tenant) as tx:
+        found = await tx.media.image(image)
+        assert found is not None and (found.content, found.width, found.height, found.bytes) == ("aa", 30, 20, 7)
+
+
+async def _document(uow: UnitOfWork, tenant: Tenant, product: str) -> Any:
+    async with uow.read(tenant) as tx:
+        return await tx.catalogue.product(product)
+
+
+async def test_a_run_that_writes_the_product_again_keeps_its_images(uow: UnitOfWork, tenant: Tenant) -> None:
+    [copy] = await add(uow, tenant, _named("1", A, of_variant=[B]))
+    await _registered(uow, tenant)
+    due = await _due(uow, tenant)
+    image, _ = await _stored(uow, tenant, due[B], "bb")
+    await _shown(uow, tenant)
+    copy.data = {"title": "renamed", "media": [{"url": A}]}
+    await store(uow, tenant, Batch(changed_products=[copy], touched={copy.id: copy}), whole(SOURCE))
+    assert await _media(uow, tenant, copy.id) == {A: None, B: image}
+
+
+async def test_the_same_content_is_one_image(uow: UnitOfWork, tenant: Tenant) -> None:
+    first, second = _named("1", A), _named("2", B)
+    await add(uow, tenant, first, second)
+    await _registered(uow, tenant)
+    due = await _due(uow, tenant)
+    one, _ = await _stored(uow, tenant, due[A], "aa")
+    other, _ = await _stored(uow, tenant, due[B], "aa")
+    assert one == other
+    async with uow.begin(tenant, CALL) as tx:
+        assert not await tx.media.add(_image(tx, "aa")), "content is stored once"
+    third = _named("3", A)
+    await add(uow, tenant, third)
+    await _registered(uow, tenant)
+    assert not await _due(uow, tenant), "what is known is not asked again"
+    await _shown(uow, tenant)
+    for product in (first, second, third):
+        assert list((await _media(uow, tenant, product.id)).values()) == [one]
+
+
+async def test_what_nothing_names_is_forgotten(uow: UnitOfWork, tenant: Tenant) -> None:
+    [first, second] = await add(uow, tenant, _named("1", A), _named("2", A, B))
+    await _registered(uow, tenant)
+    due = await _due(uow, tenant)
+    shared, _ = await _stored(uow, tenant, due[A], "aa")
+    own, _ = await _stored(uow, tenant, due[B], "bb")
+    second.data = {"title": "2", "media": []}
+    await store(uow, tenant, Batch(changed_products=[second], touched={second.id: second}), whole(SOURCE))
+    assert await _registered(uow, tenant) == ["images/x/live/bb"], "another product names the other one"
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.media.image(own) is None and await tx.media.image(shared) is not None
+        assert not await tx.media.knows(due[B].address)
+    async with uow.begin(tenant, CALL) as tx:
+        late = _image(tx, "late")
+        assert await tx.media.add(late)
+        assert await tx.media.found(due[B], late.id) == [late.key], "found after nobody wanted it"
+        assert await tx.media.by_content("late") is None
+
+
+async def test_an_address_whose_picture_changed(uow: UnitOfWork, tenant: Tenant) -> None:
+    [product] = await add(uow, tenant, _named("1", A))
+    await _registered(uow, tenant)
+    [address] = (await _due(uow, tenant)).values()
+    await _stored(uow, tenant, replace(address, etag='"1"'), "aa")
+    await _shown(uow, tenant)
+    image, freed = await _stored(uow, tenant, address, "bb")
+    assert freed == ["images/x/live/aa"]
+    assert await _shown(uow, tenant) == 1 and await _media(uow, tenant, product.id) == {A: image}
+    assert (await _stored(uow, tenant, address, "bb"))[1] == [] and await _shown(uow, tenant) == 0
+
+
+async def test_failures_wait_and_are_given_up(uow: UnitOfWork, tenant: Tenant) -> None:
+    await add(uow, tenant, _named("1", A, B, C))
+    await _registered(uow, tenant)
+    due = await _due(uow, tenant)
+    async with uow.begin(tenant, CALL) as tx:
+        again = tx.now + timedelta(minutes=5)
+        await tx.media.failed(due[A].address, 1, "no answer", again)
+        await tx.media.failed(due[B].address, 6, "no answer", None)
+        await tx.media.unchanged(due[C].address)
+        assert await tx.media.next_due(HOST) == again
+        assert not await tx.media.due(HOST, 9)
+        await tx.media.postpone(HOST, later := tx.now + timedelta(hours=1))
+        assert await tx.media.next_due(HOST) == later
+        await tx.media.postpone(HOST, tx.now)
+        assert await tx.media.next_due(HOST) == later, "later stays later"
+        assert await tx.media.next_due("b.example") is None
+        await tx.media.failed(due[A].address, 2, "no answer", tx.now)
+    assert (await _due(uow, tenant))[A].tries == 2
+    await _registered(uow, tenant)
+    assert (await _due(uow, tenant)).keys() == {A}, "given up for now"
+
+
+async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tenant: Tenant) -> None:
+    await add(uow, tenant, _named("1", A))
+    await _registered(uow, tenant)
+    [address] = (await _due(uow, tenant)).values()
+    image, _ = await _stored(uow, tenant, replace(address, etag='"1"', last_modified="Mon"), "aa")
+    async with uow.begin(tenant, CALL) as tx:
+        page = await tx.media.named(SOURCE, builders.MOMENT, "", 9)
+        stale = tx.now + timedelta(seconds=1)  # a week has passed, and a little more
+        assert not await tx.media.register({page[0].product: [address.address]}, [replace(address, run="run_2")], stale)
+    found = (await _due(uow, tenant))[A]
+    assert (found.image, found.etag, found.last_modified, found.run, found.tries) == (image, '"1"', "Mon", "run_2", 0)
+
+
+async def test_others_see_nothing_of_it(backend: Backend, tenant: Tenant) -> None:
+    await add(backend.uow, tenant, _named("1", A))
+    await _registered(backend.uow, tenant)
+    [address] = (await _due(backend.uow, tenant)).values()
+    image, _ = await _stored(backend.uow, tenant, address, "aa")
+    for other in (replace(tenant, livemode=False), await backend.tenant()):
+        async with backend.uow.begin(other, CALL) as tx:
+            assert await tx.media.image(image) is None and await tx.media.by_content("aa") is None
+            assert not await tx.media.due(HOST, 9) and not await tx.media.unshown()
+            assert not await tx.media.named(SOURCE, builders.MOMENT, "", 9) and not await tx.media.knows(
+                address.address
+            )
+
+
+async def test_a_product_that_somebody_holds_is_passed_by(backend: Backend, tenant: Tenant) -> None:
+    if backend.name == "memory":
+        pytest.skip("one writes at a time")
+    [product] = await add(backend.uow, tenant, _named("1", A))
+    await _registered(backend.uow, tenant)
+    [address] = (await _due(backend.uow, tenant)).values()
+    image, _ = await _stored(backend.uow, tenant, address, "aa")
+    async with backend.uow.begin(tenant, CALL) as tx:
+        await tx.catalogue.load(SOURCE, ["1"])
+        async with asyncio.timeout(5):
+            assert await _shown(backend.uow, tenant) == 0
+    async with backend.uow.begin(tenant, CALL) as tx:
+        assert await tx.media.unshown()
+    assert await _shown(backend.uow, tenant) == 1 and await _media(backend.uow, tenant, product.id) == {A: image}
+
+
+async def test_entries_of_images_stay_once_they_are_settled(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        entry = StoredObject(image_key(tenant, "aa", "1"), StoredKind.IMAGE, 30, tx.now)
+        other = replace(entry, key=image_key(tenant, "aa", "2"))
+        assert await tx.storage.keep(entry) == entry and await tx.storage.keep(other) == other
+        assert await tx.storage.settle(entry.key)
+    async with uow.begin(tenant, CALL) as tx:
+        keys = [entry.key, other.key]
+        assert await tx.storage.free_due(keys, tx.now + timedelta(days=1)) == 30
+        assert [await tx.storage.get(key) is not None for key in keys] == [True, False]
+        assert not await tx.storage.settle(other.key) and not await tx.storage.settle("images/unknown")
+        await tx.storage.free(entry.key)
+        assert await tx.storage.used() == 0

@@ -1,0 +1,298 @@
+"""Images from a vendor's server to a reader's download, on a real database, real files and real processes."""
+
+import asyncio
+import io
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+from PIL import Image
+
+from adapters.postgres.dump import snapshot
+from domain.jobs.model import ClaimedJob, lane_of
+from domain.jobs.usecases.draining import Drain
+from domain.kernel.errors import LeaseLost
+from domain.media.model import TRIES
+from domain.media.queueing import FETCH
+from domain.media.usecases.fetching import MediaFetching
+from domain.storage.usecases.sweeping import StorageSweeper
+from entrypoints.areas import media
+from tests.flows.bench import Bench, bench
+from tests.flows.feeds import FeedServer, feed_server, table
+from tests.flows.stage import FEEDS
+from tests.support import images
+from tests.support.postgres import database
+
+pytestmark = pytest.mark.asyncio
+HEADERS = ("Handle", "Title", "SKU", "Price", "Image URL")
+
+
+@pytest.fixture
+def server() -> Iterator[FeedServer]:
+    """A vendor's server, of feeds and images."""
+    with feed_server() as served:
+        yield served
+
+
+class Gallery:
+    """A workbench, and a vendor whose items have images."""
+
+    def __init__(self, desk: Bench, server: FeedServer, folder: Path) -> None:
+        self.desk, self.server, self.folder = desk, server, folder
+        self.source = ""
+
+    async def pull(self, *urls: str, price: int = 10) -> None:
+        """A run over a feed with an item for each address."""
+        rows = [(f"item-{n}", f"Chair {n}", f"SKU-{n}", f"{price}.00", url) for n, url in enumerate(urls)]
+        self.server.serve("/feed.csv", table(HEADERS, list(rows)))
+        if not self.source:
+            config = {"url": self.server.url("/feed.csv"), "currency": "usd"}
+            self.source = await self.desk.source(config=config)
+        assert (await self.desk.client.post(f"/v1/sources/{self.source}/runs")).status == 202
+        await self.desk.worked(self.source)
+        assert (await self.desk.newest(self.source))["status"] == "succeeded"
+
+    async def work(self, **kinds: Any) -> None:
+        """What a worker does with the organisation's jobs of images."""
+        container = self.desk.world.container
+        handlers = {**media.AREA.jobs(container.assembled()), **kinds}
+        drain = Drain(container.dispatch(), handlers, lease=timedelta(seconds=10))
+        for lane in (self.source, f"{FEEDS}:{self.server.port}"):
+            async with asyncio.timeout(60):
+                await drain.drain(lane_of(self.desk.tenant.org, f"media:{lane}"))
+
+    async def due_now(self) -> None:
+        """Hours pass."""
+        for table_, column in (("image_addresses", "due_at"), ("jobs", "run_at")):
+            await self.run(
+                f"UPDATE {table_} SET {column} = now() - interval '1 second' WHERE org = %s AND {column} > now()"
+            )
+
+    async def run(self, statement: str) -> None:
+        await self.desk.rows(statement + " RETURNING 1", self.desk.tenant.org)
+
+    async def media(self) -> list[dict[str, Any]]:
+        """The first media item of each product."""
+        return [data["media"][0] for data in await self.desk.data()]
+
+    async def stored(self) -> tuple[int, int]:
+        """Bytes that count, and those that lie there, of images."""
+        rows = await self.desk.rows(
+            "SELECT coalesce(sum(bytes), 0) FROM stored_objects WHERE org = %s AND kind = 'image' AND NOT freed",
+            self.desk.tenant.org,
+        )
+        return int(rows[0][0]), sum(path.stat().st_size for path in self.files())
+
+    def files(self) -> list[Path]:
+        """The images' objects."""
+        return [path for path in (self.folder / "objects" / "images").rglob("*") if path.is_file()]
+
+    async def sweep(self) -> None:
+        parts = self.desk.world.container
+        await StorageSweeper(parts.uow(), parts.storage(), parts.objects(), parts.clock()).free()
+
+
+@pytest_asyncio.fixture
+async def gallery(tmp_path: Path, server: FeedServer) -> AsyncIterator[Gallery]:
+    """A gallery."""
+    async with bench(tmp_path) as desk:
+        yield Gallery(desk, server, tmp_path)
+
+
+async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
+    desk, server = gallery.desk, gallery.server
+    one = server.serve("/1.jpg", images.jpeg(1), etag='"one"', content_type="image/jpeg")
+    same = server.serve("/same", images.jpeg(1), content_type="text/plain")
+    two = server.serve("/2.png", images.file_of(images.picture(), "PNG"))
+    server.pages["/moved.jpg"] = lambda _: (302, {"Location": "/2.png"}, b"")
+    await gallery.pull(one, same, two, server.url("/moved.jpg"))
+    product = (await desk.client.get("/v1/products?limit=1")).json()["data"][0]
+    events = await desk.rows("SELECT count(*) FROM events WHERE org = %s", desk.tenant.org)
+    await gallery.work()
+    first, second, third, moved = await gallery.media()
+    assert first["id"] == second["id"] != third["id"] == moved["id"], "stored once by content"
+    assert first["url"] == one and first["stored_url"].endswith(f"/v1/media/{first['id']}")
+    after = (await desk.client.get(f"/v1/products/{product['id']}")).json()
+    assert (after["version"], after["updated_at"]) == (product["version"], product["updated_at"])
+    assert await desk.rows("SELECT count(*) FROM events WHERE org = %s", desk.tenant.org) == events, "no event of it"
+    answer = await desk.client.get(urlsplit(first["stored_url"]).path)
+    told = answer.json()
+    assert (answer.status, told["object"], told["id"]) == (200, "media", first["id"])
+    assert (told["width"], told["height"], told["content_type"]) == (60, 40, "image/webp")
+    link = urlsplit(told["download"]["url"])
+    got = await desk.client.get(f"{link.path}?{link.query}")
+    assert got.status == 200 and len(got.body) == told["bytes"]
+    assert Image.open(io.BytesIO(got.body)).format == "WEBP"
+    assert await desk.rows("SELECT 1 FROM jobs WHERE org = %s", desk.tenant.org) == [], "nothing is left to be done"
+    await gallery.sweep()
+    counted, lying = await gallery.stored()
+    assert counted == lying > 0
+    async with snapshot(await database()) as dump:
+        named = await dump.objects()
+    kept = {f"images/{path.parent.parent.name}/{path.parent.name}/{path.name.rstrip('~')}" for path in gallery.files()}
+    assert len(kept) == 2 and all(named.get(key) for key in kept), "backups hold them"
+    await gallery.pull(one, same, two, server.url("/moved.jpg"), price=12)
+    assert [item["id"] for item in await gallery.media()] == [first["id"], first["id"], third["id"], third["id"]]
+    await gallery.work()
+    assert server.count("/1.jpg") == 1, "it was looked at only just now"
+
+
+async def test_looked_at_again_and_forgotten(gallery: Gallery) -> None:
+    server = gallery.server
+    one, two = server.serve("/1.jpg", images.jpeg(1), etag='"one"'), server.serve("/2.jpg", images.jpeg(2))
+    await gallery.pull(one, two)
+    await gallery.work()
+    before = await gallery.media()
+    await gallery.run("UPDATE image_addresses SET checked_at = now() - interval '8 days' WHERE org = %s")
+    server.serve("/2.jpg", images.jpeg(203))
+    await gallery.pull(one, two, price=11)
+    await gallery.work()
+    after = await gallery.media()
+    asked = [request.headers.get("If-None-Match") for request in server.asked if request.path == "/1.jpg"]
+    assert after[0] == before[0] and asked == [None, '"one"']
+    assert after[1]["id"] != before[1]["id"]
+    assert (await gallery.desk.client.get(f"/v1/media/{before[1]['id']}")).status == 404
+    await gallery.pull(two, two, price=12)
+    await gallery.work()
+    gone = await gallery.desk.client.get(f"/v1/media/{before[0]['id']}")
+    unknown = await gallery.desk.client.get("/v1/media/img_0000000000000000000000")
+    assert gone.status == unknown.status == 404
+    assert {**gone.json(), "request_id": "", "instance": ""} == {**unknown.json(), "request_id": "", "instance": ""}
+    await gallery.sweep()
+    counted, lying = await gallery.stored()
+    assert counted == lying > 0
+
+
+async def test_what_is_no_image_is_given_up_and_told(gallery: Gallery) -> None:
+    server = gallery.server
+    pages = {
+        "/svg.jpg": images.SVG, "/page.jpg": images.HTML, "/cut.jpg": images.jpeg()[:-300],
+        "/large.png": images.png_of(20_000, 10_000), "/empty.jpg": b"",
+    }  # fmt: skip
+    urls = [server.serve(path, content) for path, content in pages.items()]
+    good = server.serve("/good.jpg", images.jpeg(7))
+    urls += [server.url("/missing.jpg"), "http://127.0.0.1:1/private.jpg", server.fail("/busy.jpg", 500)]
+    server.pages["/away.jpg"] = lambda _: (302, {"Location": "http://169.254.169.254/latest/meta-data"}, b"")
+    await gallery.pull(good, *urls, server.url("/away.jpg"))
+    await gallery.work()
+    assert ["stored_url" in item for item in await gallery.media()] == [True] + [False] * 9
+    assert server.count("/page.jpg") == 1
+    for _ in range(TRIES):
+        await gallery.due_now()
+        await gallery.work()
+    assert {server.count(path) for path in (*pages, "/missing.jpg", "/busy.jpg")} == {TRIES}
+    run = await gallery.desk.newest(gallery.source)
+    told = {problem["detail"].split("'")[1]: problem for problem in run["problems"] if problem["field"] == "media"}
+    local = {*urls, server.url("/away.jpg")} - {"http://127.0.0.1:1/private.jpg"}
+    assert local <= told.keys() and good not in told
+    assert (
+        "200,000,000" in told[server.url("/large.png")]["detail"] or "20000" in told[server.url("/large.png")]["detail"]
+    )
+    assert told[server.url("/away.jpg")]["problem"] == "unsafe_url" and server.count("/away.jpg") == 1
+    assert run["stats"]["problems"] >= len(local)
+
+
+async def test_a_host_that_asks_for_peace_and_one_that_serves_slowly(gallery: Gallery) -> None:
+    server, most, now = gallery.server, 0, 0
+
+    def slow(handler: BaseHTTPRequestHandler) -> None:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        content = images.jpeg(len(server.asked))
+        time.sleep(0.05)
+        now -= 1
+        handler.wfile.write(
+            b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(content) + content
+        )
+
+    urls = [server.url(f"/{number}.jpg") for number in range(9)]
+    server.raw = {f"/{number}.jpg": slow for number in range(9)}
+    await gallery.pull(*urls)
+    await gallery.work()
+    assert most <= 2 and all("id" in item for item in await gallery.media())
+    pressed = [server.fail(f"/busy{number}.jpg", 429) for number in range(9)]
+    await gallery.pull(*pressed, price=11)
+    await gallery.work()
+    assert sum(server.count(urlsplit(url).path) for url in pressed) <= 2, "the host is left alone"
+
+
+async def test_a_plan_without_room(gallery: Gallery) -> None:
+    server, org = gallery.server, gallery.desk.tenant.org
+    urls = [server.serve(f"/{number}.jpg", images.jpeg(number)) for number in range(5)]
+    await gallery.pull(*urls)
+    await gallery.run("UPDATE storage_usage SET bytes = bytes + (1::bigint << 55) WHERE org = %s")
+    await gallery.work()
+    assert not any("id" in item for item in await gallery.media())
+    assert await gallery.stored() == (0, 0)
+    [(tries,)] = await gallery.desk.rows(
+        "SELECT max(tries) FROM image_addresses WHERE org = %s AND due_at > now()", org
+    )
+    assert tries == 0, "it is nobody's fault out there"
+    await gallery.run("UPDATE storage_usage SET bytes = bytes - (1::bigint << 55) WHERE org = %s")
+    await gallery.due_now()
+    await gallery.work()
+    assert all("id" in item for item in await gallery.media())
+
+
+class Killed(BaseException):
+    """Stands for the end of the process at this place: nothing after it is done."""
+
+
+class Deadly:
+    """An object store at which the process ends."""
+
+    def __init__(self, inner: Any, *, written: bool) -> None:
+        self._inner, self._written = inner, written
+
+    async def put_file(self, key: str, path: Path) -> None:
+        if self._written:
+            await self._inner.put_file(key, path)
+        raise Killed
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["counted", "written"])
+async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: bool) -> None:
+    await gallery.pull(gallery.server.serve("/1.jpg", images.jpeg(1)))
+    handler = media.AREA.jobs(gallery.desk.world.container.assembled())[FETCH]
+    assert isinstance(handler, MediaFetching)
+    dying = replace(handler, objects=Deadly(handler.objects, written=written))  # type: ignore[arg-type]
+    with pytest.raises(BaseException) as death:
+        await gallery.work(**{FETCH: dying})
+    assert death.group_contains(Killed) if isinstance(death.value, BaseExceptionGroup) else death.type is Killed
+    counted, lying = await gallery.stored()
+    assert counted > 0 and lying == (counted if written else 0)
+    await gallery.run("UPDATE jobs SET lease_until = NULL, run_at = now() - interval '1 second' WHERE org = %s")
+    await gallery.work()
+    [item] = await gallery.media()
+    assert (await gallery.desk.client.get(f"/v1/media/{item['id']}")).status == 200
+    await gallery.run(
+        "UPDATE stored_objects SET free_after = free_after - interval '2 days' WHERE org = %s AND kind = 'image'"
+    )
+    await gallery.sweep()
+    swept, lying = await gallery.stored()
+    assert swept == lying == counted, "what the dead one had counted in is freed; what is shown stays"
+
+
+async def test_an_attempt_that_was_taken_over_writes_nothing(gallery: Gallery) -> None:
+    await gallery.pull(gallery.server.serve("/1.jpg", images.jpeg(1)))
+    container = gallery.desk.world.container
+    taken: list[ClaimedJob] = []
+
+    async def overtaken(job: ClaimedJob, lost: asyncio.Event) -> None:
+        taken.append(job)
+        stale = replace(job, attempt=job.attempt - 1)
+        with pytest.raises(LeaseLost):
+            await media.AREA.jobs(container.assembled())[FETCH](stale, lost)
+        raise LeaseLost
+
+    await gallery.work(**{FETCH: overtaken})
+    assert taken and await gallery.stored() == (0, 0)
+    assert not any("id" in item for item in await gallery.media())

@@ -1,0 +1,55 @@
+"""GET /v1/media/{id} through the application, on stores in memory."""
+
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+
+from adapters.memory.objects import MemoryObjects
+from domain.kernel.tenancy import Tenant
+from tests.http.fakes import running
+from tests.support import catalogues
+
+pytestmark = pytest.mark.asyncio
+UNKNOWN = "/v1/media/img_0000000000000000000000"
+
+
+async def test_an_image_and_its_link() -> None:
+    async with running(objects=MemoryObjects()) as world:
+        tenant = Tenant(world.orgs["Fjord"].id, True)
+        image = await catalogues.pictured(world.uow, tenant, "prod_1")
+        client = await world.client(scopes=frozenset({"products:read"}))
+        answer = await client.get(f"/v1/media/{image.id}")
+        assert answer.status == 200
+        told = answer.json()
+        link = told.pop("download")
+        assert told == {
+            "object": "media", "id": image.id, "content_type": "image/webp", "width": 1600, "height": 1200,
+            "bytes": 148213, "created_at": "2026-11-20T13:08:00.000Z",
+        }  # fmt: skip
+        assert link["expires_at"] == "2026-11-20T13:23:00.000Z"
+        grant = world.dependencies.objects.verify(
+            "GET", image.key, {"signature": link["url"].rpartition("signature=")[2]}, world.clock.now()
+        )
+        assert grant.expires_at == world.clock.now() + timedelta(minutes=15) and grant.filename == f"{image.id}.webp"
+        assert urlsplit(link["url"]).scheme
+
+
+async def test_an_image_that_nobody_names_is_unknown() -> None:
+    async with running(objects=MemoryObjects()) as world:
+        tenant = Tenant(world.orgs["Fjord"].id, True)
+        image = await catalogues.pictured(world.uow, tenant, "prod_1")
+        path = f"/v1/media/{image.id}"
+        clients = [await world.client("Oak"), await world.client(livemode=False)]
+        async with world.uow.begin(tenant, catalogues.builders.CALL) as tx:
+            assert await tx.media.register({"prod_1": []}, [], tx.now) == [image.key]
+        clients.append(await world.client())
+        for client in clients:
+            answer, unknown = await client.get(path), await client.get(UNKNOWN)
+            assert answer.status == unknown.status == 404
+            told, other = answer.json(), unknown.json()
+            assert told.pop("request_id") != other.pop("request_id")
+            assert {**told, "instance": ""} == {**other, "instance": ""}
+        assert (await clients[0].get("/v1/media/prod_0000000000000000000000")).status == 404
+        other_scope = await world.client(scopes=frozenset({"sources:read"}))
+        assert (await other_scope.get(path)).status == 403

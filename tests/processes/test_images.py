@@ -1,0 +1,145 @@
+"""Images in processes of their own (adapters/processes/images.py): what is made of good ones, and what becomes of the others."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from PIL import Image, ImageCms
+
+from adapters.processes.images import ConverterLimits, ProcessImages
+from ports.images import ConvertedImage, ImageRefused
+from tests.support import images
+
+pytestmark = pytest.mark.asyncio
+
+
+def command(memory: int = 1024) -> list[str]:
+    return [sys.executable, "-P", "-m", "entrypoints.imager", str(os.getpid()), str(memory)]
+
+
+@pytest_asyncio.fixture
+async def converter() -> AsyncIterator[ProcessImages]:
+    made = ProcessImages(command(), most=2)
+    yield made
+    await made.close()
+
+
+async def made_of(converter: ProcessImages, folder: Path, content: bytes) -> tuple[ConvertedImage, Image.Image]:
+    source = folder / "source"
+    source.write_bytes(content)
+    converted = await converter.convert(source, folder / "made.webp")
+    image = Image.open(converted.path)
+    assert image.format == "WEBP" and image.size == (converted.width, converted.height)
+    assert converted.bytes == converted.path.stat().st_size
+    assert not {"exif", "icc_profile", "xmp"} & image.info.keys(), "nothing hidden is kept"
+    return converted, image.convert("RGB")
+
+
+def near(pixel: object, wanted: tuple[int, int, int], by: int = 24) -> bool:
+    assert isinstance(pixel, tuple)
+    return all(abs(a - b) <= by for a, b in zip(pixel, wanted, strict=True))
+
+
+async def test_the_formats_that_are_taken(converter: ProcessImages, tmp_path: Path) -> None:
+    for format, options in (("JPEG", {"quality": 95}), ("PNG", {}), ("GIF", {}), ("WEBP", {"lossless": True})):
+        content = images.file_of(images.picture(), format, **options)
+        converted, image = await made_of(converter, tmp_path, content)
+        assert (converted.width, converted.height) == (60, 40), format
+        assert near(image.getpixel((5, 5)), (255, 255, 255)) and near(image.getpixel((55, 35)), (200, 30, 30)), format
+        assert (await made_of(converter, tmp_path, content))[0].content == converted.content, "the same every time"
+
+
+async def test_large_ones_are_made_smaller(converter: ProcessImages, tmp_path: Path) -> None:
+    converted, _ = await made_of(converter, tmp_path, images.file_of(images.picture(5000, 2500)))
+    assert (converted.width, converted.height) == (2048, 1024)
+
+
+@pytest.mark.parametrize(("orientation", "white"), [(1, (5, 5)), (3, (55, 35)), (6, (35, 5)), (8, (5, 55))])
+async def test_turned_as_the_camera_says(
+    converter: ProcessImages, tmp_path: Path, orientation: int, white: tuple[int, int]
+) -> None:
+    converted, image = await made_of(converter, tmp_path, images.turned(orientation))
+    assert (converted.width, converted.height) == ((60, 40) if orientation in (1, 3) else (40, 60))
+    assert near(image.getpixel(white), (255, 255, 255))
+
+
+@pytest.mark.parametrize("format", ["GIF", "WEBP"])
+async def test_the_first_picture_of_an_animation(converter: ProcessImages, tmp_path: Path, format: str) -> None:
+    _, image = await made_of(converter, tmp_path, images.animated(format))
+    assert near(image.getpixel((15, 10)), (255, 0, 0)) and getattr(image, "n_frames", 1) == 1
+
+
+async def test_colours(converter: ProcessImages, tmp_path: Path) -> None:
+    cmyk = images.file_of(Image.new("CMYK", (30, 20), (0, 255, 255, 0)), "JPEG", quality=95)
+    _, image = await made_of(converter, tmp_path, cmyk)
+    assert near(image.getpixel((9, 9)), (255, 0, 0))
+    _, image = await made_of(converter, tmp_path, images.file_of(Image.new("I;16", (30, 20), 0x8000), "PNG"))
+    assert near(image.getpixel((9, 9)), (128, 128, 128)), "sixteen bits are scaled, not cut off"
+    for profile in (None, b"no profile at all", bytes(200)):
+        _, image = await made_of(converter, tmp_path, images.profiled(profile))
+        assert near(image.getpixel((55, 35)), (0, 0, 99))
+    lab = ImageCms.ImageCmsProfile(ImageCms.createProfile("LAB")).tobytes()
+    _, image = await made_of(converter, tmp_path, images.profiled(lab))
+    assert near(image.getpixel((55, 35)), (0, 0, 99)), "a profile of another kind is passed over"
+
+
+async def test_what_is_clear_stays_clear(converter: ProcessImages, tmp_path: Path) -> None:
+    clear = Image.new("RGBA", (30, 20), (255, 0, 0, 0))
+    for content in (images.file_of(clear, "PNG"), images.file_of(clear.quantize(), "PNG")):
+        converted, _ = await made_of(converter, tmp_path, content)
+        assert Image.open(converted.path).convert("RGBA").getpixel((5, 5))[3] == 0  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (images.SVG, "no image"),
+        (images.HTML, "no image"),
+        (b"", "no image"),
+        (b"\xff\xd8\xff", "no image"),
+        (images.jpeg()[:-200], "damaged"),
+        (images.file_of(images.picture(), "PNG")[:-60], "damaged"),
+        (images.file_of(images.picture(), "TIFF"), "no image"),
+        (images.png_of(20_000, 10_000), "200000000|20000 × 10000"),
+        (images.png_of(2**31 - 1, 2**31 - 1), "no image|pixels"),
+        (images.png_of(100, 100, b"short"), "damaged"),
+        (images.text_bomb(), "damaged|memory|cannot"),
+    ],
+    ids=["svg", "html", "empty", "head", "jpeg", "png", "tiff", "200 megapixels", "huge", "short", "text bomb"],
+)
+async def test_what_is_refused(converter: ProcessImages, tmp_path: Path, content: bytes, reason: str) -> None:
+    with pytest.raises(ImageRefused, match=reason):
+        await made_of(converter, tmp_path, content)
+    assert (await made_of(converter, tmp_path, images.jpeg()))[0].width == 60, "the next one is none the worse"
+
+
+async def test_memory_and_time_are_bounded(tmp_path: Path) -> None:
+    content = images.bomb()
+    assert len(content) < 1 << 20
+    small = ProcessImages(command(memory=256), most=1)
+    try:
+        with pytest.raises(ImageRefused, match="memory|sudden end"):
+            await made_of(small, tmp_path, content)
+    finally:
+        await small.close()
+    hurried = ProcessImages(command(), most=1, limits=ConverterLimits(wall=0.001))
+    try:
+        with pytest.raises(ImageRefused, match="too long"):
+            await made_of(hurried, tmp_path, content)
+    finally:
+        await hurried.close()
+
+
+async def test_several_at_once_and_a_server_that_died(converter: ProcessImages, tmp_path: Path) -> None:
+    async def one(number: int) -> int:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        return (await made_of(converter, folder, images.jpeg(number)))[0].width
+
+    assert await asyncio.gather(*(one(number) for number in range(5))) == [60] * 5
+    await converter.close()
+    assert await one(9) == 60

@@ -1,0 +1,55 @@
+"""Addresses of images, and when they are asked again (domain/media)."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.media.model import TRIES, NamedMedia, address_of, addresses_of, delay, format_of, host_of
+from tests.support import images
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://Images.Vendor.example/a.jpg", "images.vendor.example"),
+        ("http://vendor.example:8080/a.jpg", "vendor.example:8080"),
+        ("HTTPS://vendor.example", "vendor.example"),
+        ("ftp://vendor.example/a.jpg", None),
+        ("a.jpg", None),
+        ("https:///a.jpg", None),
+        ("https://vendor.example:99999/a.jpg", None),
+        ("https://[::1/a.jpg", None),
+        ("", None),
+    ],
+)
+def test_whose_lane_an_address_is_in(url: str, host: str | None) -> None:
+    assert host_of(url) == host
+
+
+def test_what_may_be_a_picture() -> None:
+    items = (
+        ("https://a.example/1.jpg", "hero"), ("https://a.example/1.jpg", None), ("https://a.example/2", "detail"),
+        ("https://a.example/3.mp4", "video"), ("https://a.example/4.pdf", "document"), ("5.jpg", "hero"),
+    )  # fmt: skip
+    assert NamedMedia("prod_1", items).pictures() == {"https://a.example/1.jpg", "https://a.example/2"}
+
+
+def test_addresses_are_each_there_once_in_one_order() -> None:
+    urls = [f"https://a.example/{number}" for number in (3, 1, 2, 1)] + ["b.jpg"]
+    made = addresses_of(urls, "run_1")
+    assert sorted(one.url for one in made) == sorted(set(urls) - {"b.jpg"})
+    assert [one.address for one in made] == sorted(address_of(one.url) for one in made)
+    assert {(one.host, one.run, one.tries, one.image) for one in made} == {("a.example", "run_1", 0, None)}
+    assert len(address_of("https://a.example/" + "ü" * 2000)) == 32
+
+
+def test_an_address_is_tried_ever_more_seldom_and_given_up() -> None:
+    waits = [delay(tries) for tries in range(1, TRIES + 1)]
+    assert waits == [*(timedelta(minutes=minutes) for minutes in (5, 20, 80, 320, 360)), None]
+
+
+def test_formats_are_proven_by_the_first_bytes() -> None:
+    for name in ("JPEG", "PNG", "GIF", "WEBP"):
+        assert format_of(images.file_of(images.picture(), name)[:12]) == name
+    for other in (images.SVG, images.HTML, images.file_of(images.picture(), "TIFF"), b"", b"\xff\xd8", b"RIFF0000WAVE"):
+        assert format_of(other[:12]) is None
