@@ -110,7 +110,10 @@ def _counted(
     stated: list[int | None] = [component.get("quantity") for component in coded]
     sums = _Sums.of(facts, whole, volume)
     given = [count or 1 for count in stated]
-    if sums is None or sums.weighs(given):
+    if sums is None:
+        faults = _too_few(coded, dict(zip(parts_of(coded), facts, strict=True)), title)
+        return ([None] * len(stated) if faults else stated), faults
+    if sums.weighs(given):
         return stated, ()
     pieces = pieces_named(title)
     detail = f"The parts of {quoted(title)} do not add up to its weight"

@@ -7,7 +7,7 @@ from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.ingestion.columns.plan import ReadPlan
-from domain.ingestion.model import FeedSettings, HeaderMapping
+from domain.ingestion.model import FeedSettings, HeaderMapping, UnmappedReason
 from domain.ingestion.reading import ReadTable, ReadTables
 from domain.runs.model import KEPT_COLUMNS, RunColumn
 from domain.sources.model import Source
@@ -97,7 +97,9 @@ def columns_of(tables: ReadTables) -> tuple[RunColumn, ...]:
         fields: dict[int, RunColumn] = {}
         for column in table.mapping.columns:
             header = column.column[:200]
-            fields[column.position] = RunColumn(header, column.position, sheet, column.field)
+            read = None if column.is_alternative else column.field
+            reason = UnmappedReason.AMBIGUOUS if column.is_alternative else None
+            fields[column.position] = RunColumn(header, column.position, sheet, read, reason)
         for left_out in table.mapping.unmapped:
             header = left_out.column[:200]
             fields[left_out.position] = RunColumn(header, left_out.position, sheet, None, left_out.reason)

@@ -62,8 +62,9 @@ class Receiving:
         open_line = _LINE_END
         while True:
             text = open_line + await self._more()
-            end = text.find(_END)
-            if bare := _BARE.search(text, 0, end + len(_LINE_END) if end >= 0 else len(text)):
+            seen = max(0, len(open_line) - len(_END))  # a line that comes byte by byte is not searched anew for each
+            end = text.find(_END, seen)
+            if bare := _BARE.search(text, seen, end + len(_LINE_END) if end >= 0 else len(text)):
                 self._keep(text[: bare.start()])
                 raise SmuggledEnd(bytes(self.received.body[len(_LINE_END) : HEAD]))
             if end >= 0:
@@ -72,7 +73,7 @@ class Receiving:
                     self._reader.feed_data(text[end + len(_END) :])
                 del self.received.body[: len(_LINE_END)]
                 return self.received
-            cut = text.rfind(_LINE_END)
+            cut = max(0, text.rfind(_LINE_END, seen))
             self._keep(text[:cut])
             open_line = self._bounded(text[cut:])
 

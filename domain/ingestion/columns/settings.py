@@ -71,9 +71,6 @@ _TURN: Final[Mapping[str, Setting]] = {
         lambda text: text if text.isascii() and text.isdecimal() and len(text) < 4 else None,
         "a whole number: 1 for the column that stands in first where another one of its field is blank",
     ),
-    "alternative": Setting(
-        lambda text: text if text == "yes" else None, "yes for a column that is told and not read: another price level"
-    ),
 }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.lengths import unit_named
 from domain.ingestion.values.text import PLACEHOLDERS
 from domain.ingestion.vocabulary.concepts import words_of
 from domain.ingestion.vocabulary.fields import IGNORE, MONEY
@@ -61,6 +62,7 @@ class Traits:
     several: float
     conditions: float
     single: float
+    units: float
     answers: float
     days: float
     furnished: float
@@ -103,6 +105,7 @@ def traits_of(samples: Sequence[str]) -> Traits | None:
         furnished=_share(_names_furniture, values),
         answers=_share(lambda value: plain_words(value) in _ANSWERS, values),
         days=_share(_DAY.search, values),
+        units=_share(unit_named, values),
         single=_share(lambda value: len(value) < 2, values),
     )
 
@@ -199,6 +202,8 @@ def by_evidence(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sen
         return () if options and is_a_type(options) else options
     if not options:
         return _proven(traits)
+    if options[0].field == IGNORE and traits.units > 0.9:
+        return (replace(options[0], field="dimension_unit", rank=70),)
     options = _stock_in_words(options, traits)
     if is_a_type(options):
         if not traits.furnished:

@@ -8,6 +8,7 @@ from typing import Final
 from domain.ingestion.mapping.evidence import CONTRADICTED
 from domain.ingestion.values.amounts import amount_at
 from domain.ingestion.vocabulary.concepts import words_of
+from domain.ingestion.vocabulary.fields import MONEY
 from domain.ingestion.vocabulary.headings import heading, plain_words
 from domain.ingestion.vocabulary.senses import Sense
 
@@ -20,6 +21,16 @@ _SIDES: Final = {
     "weight": "weight",
 }
 _PRESENT: Final = 60
+_BEFORE_OTHERS: Final = 40
+_SELLABLE: Final = frozenset(
+    "available avail ats atp sellable free salable saleable verfugbar disponible beschikbaar disponibile".split()
+)
+_PRICE_UNITS: Final = frozenset(
+    ("preiseinheit", "preis einheit", "price unit", "price per", "prijseenheid", "unite de prix", "prisenhet", "pe")
+)
+_SIDE_LETTERS: Final = frozenset("wdhlbtpsvgxyzš")
+_SEEN: Final = 60
+_DAYS: Final = frozenset("start starts end ends from until till to begin begins expires expiry effective valid".split())
 _SHOPIFY: Final = frozenset(("handle", "title", "option1 value", "variant price"))
 _SHOPIFY_TYPE: Final = (Sense("category_path", 90, listed=True),)
 _RUG_SIZE: Final = re.compile(
@@ -39,6 +50,7 @@ def among_neighbours(
     headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
 ) -> list[tuple[Sense, ...]]:
     """`known` with the senses that only the columns around can tell."""
+    known = _prices_of_today(headers, columns, _sellable_first(headers, known))
     return _shapes(headers, columns, _packages(headers, _letters(headers, _feet_and_inches(headers, columns, known))))
 
 
@@ -52,6 +64,46 @@ def of_platforms(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> 
 
 def _best(options: tuple[Sense, ...]) -> str:
     return options[0].field if options and options[0].rank >= _PRESENT else ""
+
+
+def _sellable_first(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
+    """Of several quantities the one that can be sold goes before what is on hand."""
+    return [
+        (replace(options[0], rank=options[0].rank + _BEFORE_OTHERS), *options[1:])
+        if options and options[0].field == "quantity" and _SELLABLE & _words(header)
+        else options
+        for header, options in zip(headers, known, strict=True)
+    ]
+
+
+def _words(header: str) -> set[str]:
+    return set(plain_words(header).split())
+
+
+def _prices_of_today(
+    headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
+) -> list[tuple[Sense, ...]]:
+    """Prices that are not what one piece costs today are not read as if they were.
+
+    A sale price whose days stand in columns of their own is told only; beside a column of price units (`100`) all prices are.
+    """
+    concepts = [{one for word in words_of(heading(header).readings[0]) for one in word.concepts} for header in headers]
+    dated = any(
+        "sale" in one and (one & {"date", "created", "time"} or _words(header) & _DAYS)
+        for header, one in zip(headers, concepts, strict=True)
+    )
+    for_several = any(
+        plain_words(header) in _PRICE_UNITS
+        and any(sample.strip().isdecimal() and int(sample) > 1 for sample in samples[:_SEEN])
+        for header, samples in zip(headers, columns, strict=True)
+    )
+    out = []
+    for options in known:
+        field = options[0].field if options else ""
+        if (field == "sale_price" and dated) or (field in MONEY and for_several):
+            options = (replace(options[0], field=CONTRADICTED, rank=1),)
+        out.append(options)
+    return out
 
 
 def _feet_and_inches(
@@ -80,6 +132,8 @@ def _letters(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list
         if (forms := heading(header).forms) and len(words := forms[-1]) == 1
     }
     present = set(letters.values())
+    if present - _SIDE_LETTERS:  # levels named A, B, C, D are no sides
+        return [() if place in letters else options for place, options in enumerate(known)]
     meant = next((sides for named, sides in _LETTER_SETS.items() if set(named) <= present), None)
     if meant is None:
         return list(known)

@@ -33,6 +33,8 @@ _CODES: Final = frozenset(("sku", "mpn", "product_key", "variant_key"))
 _LENGTHS: Final = ("dimensions", "cartons.")
 _BESIDE: Final = re.compile(r"\d\s*([^\W\d_]+\b|\"|\u201d|\u2033)")
 _LARGEST_CM: Final = Decimal(400)
+_LARGEST_INCHES: Final = Decimal(200)
+_MOST_CELLS: Final = 0.5
 
 
 def _share(pattern: re.Pattern[str], given: Sequence[str], whole: bool = False) -> float:
@@ -111,25 +113,32 @@ def _unit_by_market(column: Column, samples: Sequence[str], settings: FeedSettin
         return None
     if _is_weight(column.field):
         return "lb" if customary else "kg"
-    if customary:
-        return "in"
     values = [found.value for sample in samples if (found := amount_at(sample.strip(), 0))]
+    if customary:
+        return "in" if not values or max(values) <= _LARGEST_INCHES else None
     # Metric sheets are in cm or in mm; furniture beyond four metres means that this one is not in cm.
     return "cm" if values and max(values) <= _LARGEST_CM else None
 
 
-def _units_stated(samples: Sequence[str], weighs: bool) -> set[str]:
-    """The units that stand beside the numbers of a column's samples."""
+def _units_stated(samples: Sequence[str], weighs: bool) -> tuple[set[str], float]:
+    """The units that stand beside the numbers of a column's samples, and the share of the cells that have one.
+
+    A few cells with a unit of their own say nothing of the others.
+    """
     named = weight_unit_named if weighs else unit_named
-    beside = [match[1] for sample in samples for match in _BESIDE.finditer(sample)]
-    return {unit for word in beside if (unit := named(word))}
+    cells = [
+        {unit for match in _BESIDE.finditer(sample) if (unit := named(match[1]))}
+        for sample in samples
+        if sample.strip()
+    ]
+    return set().union(*cells), sum(map(bool, cells)) / len(cells) if cells else 0.0
 
 
 def _with_unit(column: Column, samples: Sequence[str], settings: FeedSettings, stated: set[str]) -> Column:
     if "unit" in column.settings or ("weight_unit" if _is_weight(column.field) else "dimension_unit") in stated:
         return column
-    beside = _units_stated(samples, _is_weight(column.field))
-    if beside:
+    beside, share = _units_stated(samples, _is_weight(column.field))
+    if beside and share >= _MOST_CELLS:
         # Where some cells of a column name their unit, and all the same one, the bare numbers among them are in it too.
         return (
             replace(column, settings={**column.settings, "unit": beside.pop(), "unit_by": "column"})
@@ -140,6 +149,16 @@ def _with_unit(column: Column, samples: Sequence[str], settings: FeedSettings, s
     return replace(column, settings={**column.settings, "unit": unit, "unit_by": "market"}) if unit else column
 
 
+def _is_metric(columns: Sequence[Column], samples: Sequence[Sequence[str]]) -> bool:
+    """Whether some columns are in centimetres, millimetres or kilograms and none in inches or pounds."""
+    units = {str(column.settings.get("unit")) for column in columns if "unit_by" not in column.settings}
+    for column in columns:
+        if _is_weight(column.field) or _is_length(column.field):
+            beside, share = _units_stated(samples[column.position], _is_weight(column.field))
+            units |= beside if share >= _MOST_CELLS else set()
+    return bool(units & {"cm", "mm", "kg"}) and not units & {"in", "ft", "lb"}
+
+
 def with_evidence(columns: Sequence[Column], samples: Sequence[Sequence[str]], settings: FeedSettings) -> list[Column]:
     """`columns` with settings that their samples prove.
 
@@ -147,6 +166,9 @@ def with_evidence(columns: Sequence[Column], samples: Sequence[Sequence[str]], s
     a person to confirm or change with the mapping; without a currency it stays without unit.
     """
     stated = {column.field for column in columns}
+    if settings.currency == "usd" and _is_metric(columns, samples):
+        # Dollars are charged for metric goods, too: what has no unit of its own is told, not read as inches.
+        settings = replace(settings, currency=None)
     out: list[Column] = []
     for column in columns:
         values = samples[column.position]

@@ -9,7 +9,7 @@ from domain.ingestion.values.text import clean
 from domain.ingestion.vocabulary.concepts import words_of
 from domain.ingestion.vocabulary.fields import MONEY
 from domain.ingestion.vocabulary.headings import plain_words
-from domain.ingestion.vocabulary.senses import Sense
+from domain.ingestion.vocabulary.senses import Sense, is_listed
 
 _STATES: Final = (
     "al ak az ar ca co ct de fl ga hi id il in ia ks ky la me md ma mi mn ms mo mt ne nv nh nj nm ny nc nd oh ok "
@@ -150,6 +150,7 @@ def _stock_columns(
         if not looks_like_stock(columns[position]):
             continue
         surely = name in arrivals or looks_like_stock(columns[position], surely=True) or settings.stream == "stock"
+        surely = surely or _counts(columns[position])
         if (is_compass(header) or known[position]) and not surely:
             continue
         found[position] = place or name
@@ -160,7 +161,7 @@ def _may_be_place(text: str) -> bool:
     """Whether words beside a quantity's may name a place: words that headers use for other things do not."""
     return (
         len(text) <= _LONGEST
-        and text.lower() not in _NO_PLACES
+        and plain_words(text) not in _NO_PLACES
         and (
             place_named(text) is not None
             or not any(word.concepts - _SAID_OF_PLACES for word in words_of(plain_words(text)))
@@ -168,12 +169,20 @@ def _may_be_place(text: str) -> bool:
     )
 
 
+def _counts(samples: Sequence[str]) -> bool:
+    """Whether values are whole numbers with zeros among them: items are out of stock, prices are not nothing."""
+    given = [sample.strip() for sample in samples if sample.strip()]
+    return len(given) > 1 and "0" in given and all(value.isdecimal() for value in given)
+
+
 def _named_quantities(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> dict[int, str]:
     """Columns that say quantity and place (`Qty NJ`); a single one with an unknown word is no warehouse."""
     found: dict[int, str] = {}
     for position, header in enumerate(headers):
         place = quantity_place(header)
-        if place is None or not _may_be_place(place) or (known[position] and known[position][0].rank >= 80):
+        if place is None or not _may_be_place(place) or is_listed(plain_words(header)):
+            continue
+        if known[position] and known[position][0].rank >= 80 and not place_named(place):
             continue
         found[position] = place
     sure = {position for position, place in found.items() if place_named(place)}

@@ -25,6 +25,8 @@ _PART_SPLIT: Final = re.compile(r"[,;|\n]\s*+|\s\+\s++|\s&\s++")
 _PART: Final = re.compile(
     r"(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?", re.I
 )
+_SHORTEST_CODE: Final = 3
+"""Digits of a code that has nothing else: fewer are somebody's way of writing a quantity."""
 _TIGHT_COMMA: Final = re.compile(r"(?<!\d),(?=[^\s\d])")
 _LOOSE: Final = re.compile(r"[|•\n\r]|;\s")
 _TIGHT: Final = re.compile(rf"{_LOOSE.pattern}|,(?=[^\s\d])|(?<!\d),(?=\S)")
@@ -129,7 +131,7 @@ def parse_components(text: str) -> Parsed[tuple[Component, ...]]:
     counts: dict[str, int] = {}
     for piece in filter(None, _PART_SPLIT.split(given)):
         match = _PART.fullmatch(piece.strip())
-        if match is None:
+        if match is None or (match[2].isdecimal() and len(match[2]) < _SHORTEST_CODE):
             return unreadable(text, "is no list of codes")
         counts[match[2]] = counts.get(match[2], 0) + (int(match[1] or match[3] or match[4] or 1) or 1)
     return Parsed(tuple({"sku": sku, "quantity": quantity} for sku, quantity in counts.items()) or None)

@@ -28,6 +28,8 @@ _PER: Final = re.compile(
 )
 _CYRILLIC_UNITS: Final = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
 _HUNGARIAN: Final = re.compile(r"^[a-z](?=[A-Z][a-z])")
+_LONGEST: Final = 1_000
+_INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _MOST_PARTS: Final = 3
 _METAFIELD: Final = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
 
@@ -50,6 +52,7 @@ class Heading:
 
 def plain_words(text: str) -> str:
     """`text` in lower case without accents and punctuation, words parted by one blank."""
+    text = _INVISIBLE.sub("", text[:_LONGEST])
     decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
     letters = "".join(char for char in decomposed if not unicodedata.combining(char))
     return _NOISE.sub(" ", letters.lower()).strip()

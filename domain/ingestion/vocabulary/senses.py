@@ -70,6 +70,11 @@ def _index() -> dict[str, list[tuple[str, int]]]:
 _TABLE: Final = _index()
 
 
+def is_listed(words: str) -> bool:
+    """Whether a heading in plain form stands in the lists as it is."""
+    return words in _TABLE
+
+
 def known_headings() -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
     """Every heading of the lists with the fields it may mean, and how strongly."""
     for form, options in _TABLE.items():

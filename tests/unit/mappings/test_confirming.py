@@ -132,7 +132,7 @@ def test_a_run_must_be_able_to_go_by_it() -> None:
 def test_every_field_that_is_offered_has_a_reader(field: str) -> None:
     """And reads whatever good settings it has."""
     good = {"unit": "kg" if field.endswith("weight") else "days" if field == "lead_time_days" else "in", "order": "dmy" if field.endswith("eta") else "wdh",
-            "location": "NJ", "currency": "usd", "decimal": "comma", "price_code": "A", "fallback": "1", "alternative": "yes"}  # fmt: skip
+            "location": "NJ", "currency": "usd", "decimal": "comma", "price_code": "A", "fallback": "1"}  # fmt: skip
     assert is_field(field)
     settings, faults = read_settings(field, {name: good[name] for name in understood(field)}, {})
     assert not faults
