@@ -13,10 +13,10 @@ from typing import Any
 
 import jsonschema_rs
 
-from connectors.sdk.context import Limits, Validators
-from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater
-from connectors.sdk.spec import API, KINDS, STREAMS, ConnectorSpec
-from connectors.sdk.tables import GIVEN_FIELDS, Report, Table, given_field
+from .context import Limits, Validators
+from .errors import BadData, ConnectorError, Refused, RetryLater
+from .spec import API, KINDS, STREAMS, ConnectorSpec
+from .tables import GIVEN_FIELDS, Report, Table, given_field
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
