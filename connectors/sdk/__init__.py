@@ -9,7 +9,7 @@ from .context import Context, HttpClient, HttpFailure, HttpResponse, Limits, Val
 from .errors import BadData, ConnectorError, Refused, RetryLater, TooLarge, Unreachable
 from .hooks import ENTRY_POINT_GROUP, PROJECT, hookimpl, hookspec
 from .spec import API, KINDS, STREAMS, Connector, ConnectorSpec, Fetched
-from .tables import GIVEN_FIELDS, Cell, Report, Row, Table, given_field, is_given
+from .tables import GIVEN_FIELDS, GIVEN_PARTS, Cell, Report, Row, Table, given_field, is_given
 from .version import VERSION
 
 __version__ = VERSION
@@ -18,6 +18,7 @@ __all__ = [
     "API",
     "ENTRY_POINT_GROUP",
     "GIVEN_FIELDS",
+    "GIVEN_PARTS",
     "KINDS",
     "PROJECT",
     "STREAMS",
