@@ -194,21 +194,21 @@ class ConnectorContract:
         self._survives("the snapshot without its last 7 bytes", self.taken()[:-7])
 
     def _refuses(self, what: str, snapshot: bytes) -> None:
-        try:
-            tables = read(self.spec, self.context(), snapshot)
-        except BadData as error:
-            _check(bool(str(error)), f"Reading {what}", "BadData with a message", "BadData without one")
-            return
-        rows = sum(len(rows) for _, rows in tables)
-        _check(False, f"Reading {what}", "BadData", f"no error, and {rows} rows")
+        rows, error = self._outcome(what, snapshot, "BadData")
+        _check(error is not None, f"Reading {what}", "BadData", f"no error, and {rows} rows")
+        _check(bool(str(error)), f"Reading {what}", "BadData with a message", "BadData without one")
 
     def _survives(self, what: str, snapshot: bytes) -> None:
+        self._outcome(what, snapshot, "rows or BadData")
+
+    def _outcome(self, what: str, snapshot: bytes, expected: str) -> tuple[int, BadData | None]:
+        """How many rows a snapshot gives, or its BadData; any other error fails."""
         try:
-            read(self.spec, self.context(), snapshot)
-        except BadData:
-            return
+            return sum(len(rows) for _, rows in read(self.spec, self.context(), snapshot)), None
+        except BadData as error:
+            return 0, error
         except Exception as error:
-            said = f"Reading {what}\n  expected: rows or BadData\n  came: {_shown(error)}"
+            said = f"Reading {what}\n  expected: {expected}\n  came: {_shown(error)}"
             raise AssertionError(said) from error
 
 
