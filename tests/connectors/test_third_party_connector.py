@@ -114,7 +114,9 @@ def test_the_example_asks_for_the_kit_alone(wheels: Mapping[str, Path]) -> None:
 def test_it_is_proved_without_joinery(installed: Path, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLE / "tests", tmp_path / "tests")
     program = """
-import importlib.util, sys, pytest
+import importlib.util, pkgutil, sys, joinery_sdk, pytest
+for module in pkgutil.walk_packages(joinery_sdk.__path__, "joinery_sdk."):
+    importlib.import_module(module.name)
 assert not any(importlib.util.find_spec(name) for name in ("connectors", "adapters", "domain"))
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "tests"]))
 """

@@ -45,7 +45,7 @@ def among_neighbours(
 def of_platforms(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
     """`known` where the header set is a platform's own: there a plain word means what the platform says."""
     words = [plain_words(header) for header in headers]
-    if not _SHOPIFY <= set(words):
+    if not set(words) >= _SHOPIFY:
         return list(known)
     return [_SHOPIFY_TYPE if word == "type" else options for word, options in zip(words, known, strict=True)]
 
