@@ -105,12 +105,15 @@ class ConnectorContract:
             raise
 
     def failure(self, answer: FakeAnswer) -> ConnectorError | None:
-        """What the connector raises when its source always answers this, in fetching or in reading."""
+        """What the connector raises when its source always answers this, in fetching or in reading. Another error fails."""
         context = self.context(FakeHttp(always=answer))
         try:
             read(self.spec, context, fetched(self.spec, context))
         except ConnectorError as error:
             return error
+        except Exception as error:
+            what = f"A source that answers HTTP {answer.status}, {answer.content_type}"
+            raise AssertionError(_message(what, "an error of joinery_sdk", error)) from error
         return None
 
     def test_description(self) -> None:
@@ -208,15 +211,18 @@ class ConnectorContract:
         except BadData as error:
             return 0, error
         except Exception as error:
-            said = f"Reading {what}\n  expected: {expected}\n  came: {_shown(error)}"
-            raise AssertionError(said) from error
+            raise AssertionError(_message(f"Reading {what}", expected, error)) from error
 
 
 def _check(holds: bool, what: str, expected: object, came: object) -> None:
     """Fail saying what was expected and what came: asserts of an installed package are not explained by pytest."""
     __tracebackhide__ = True
     if not holds:
-        raise AssertionError(f"{what}\n  expected: {expected}\n  came: {_shown(came)}")
+        raise AssertionError(_message(what, expected, came))
+
+
+def _message(what: str, expected: object, came: object) -> str:
+    return f"{what}\n  expected: {expected}\n  came: {_shown(came)}"
 
 
 def _shown(value: object) -> str:
@@ -236,7 +242,7 @@ def _check_schema(name: str, schema: Mapping[str, Any] | None, of: str, values: 
     try:
         validator = jsonschema_rs.Draft202012Validator(dict(schema))
     except ValueError as error:
-        raise AssertionError(f"ConnectorSpec.{name}\n  expected: a valid JSON Schema\n  came: {error}") from None
+        raise AssertionError(_message(f"ConnectorSpec.{name}", "a valid JSON Schema", str(error))) from None
     faults = [
         f"{'.'.join(map(str, error.instance_path)) or 'the whole'}: {error.kind.name}"
         for error in validator.iter_errors(dict(values))

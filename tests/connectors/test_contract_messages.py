@@ -196,6 +196,14 @@ def test_refusals() -> None:
     )
 
 
+def test_an_error_that_is_none_of_the_kit() -> None:
+    text = said(suite(failing(KeyError("account"))).test_refusals)
+    assert (
+        text
+        == "A source that answers HTTP 404, application/json\n  expected: an error of joinery_sdk\n  came: KeyError('account')"
+    )
+
+
 def test_a_wait_that_is_not_passed_on() -> None:
     class Hasty(Odd):
         """Knows the kinds, and forgets how long."""

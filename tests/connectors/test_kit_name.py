@@ -16,6 +16,7 @@ from adapters.pluggy.allowlist import Allowlist, Entry
 from adapters.pluggy.loading import PluginReport, load
 from connectors.sdk.spec import API
 from connectors.sdk.version import VERSION
+from entrypoints.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 SURROUNDINGS = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -122,6 +123,17 @@ def test_the_former_name_works_and_is_told(report: Install, line: str) -> None:
     told = report(f"{line}\n{HOOK.format(kit='connectors.sdk')}", f"former_{abs(hash(line))}")
     assert (told.state, told.connectors) == ("loaded", ("named",))
     assert "import joinery_sdk instead" in (told.note or "")
+
+
+def test_the_note_is_printed(
+    report: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(HOOK.format(kit="connectors.sdk"), "former_and_listed")
+    (tmp_path / "plugins.toml").write_text('[[plugin]]\ndistribution = "former_and_listed"\nhosts = ["*"]\n')
+    monkeypatch.setenv("JOINERY_PLUGINS", str(tmp_path / "plugins.toml"))
+    assert main(["plugins", "check"]) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("loaded ") and "import joinery_sdk instead" in line
 
 
 @pytest.mark.parametrize(

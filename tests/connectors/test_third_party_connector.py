@@ -19,10 +19,15 @@ from aiohttp import web
 
 from adapters.http.client import GuardedClient
 from adapters.pluggy.host import PluggyConnectors, connect
-from connectors.sdk.fakes import FakeAnswer, FakeHttp
+from adapters.wire.codec import JsonCodec
+from connectors.sdk.testing import FakeAnswer, FakeHttp
 from connectors.sdk.version import VERSION
+from domain.ingestion.model import FeedSettings
 from entrypoints.cli.main import main
-from ports.connectors import FetchFailed, Job
+from entrypoints.container import feed_readers_of
+from entrypoints.settings import from_environment
+from ports.connectors import FetchFailed, Job, ParseFailed
+from ports.feed_readers import ReadingOrder
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "acme-connector"
@@ -175,6 +180,43 @@ def test_what_it_fetched_becomes_a_product(plugins: Path, tmp_path: Path, capsys
     [offer] = variant["offers"]
     assert (product["key"], product["data"]["title"], variant["key"]) == ("A", "Stool", "A-1")
     assert (offer["price"], offer["currency"], offer["quantity"]) == (4990, "eur", 3)
+
+
+def test_it_reads_in_a_process_of_its_own(
+    plugins: Path, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As runs are read: in a reader, which loads its plugins itself. What it raises there is told as its own."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), str(installed))))
+    surroundings = {"JOINERY_DATABASE_URL": "postgresql:///none", "JOINERY_SECRET": "s" * 32}
+    settings = from_environment({**surroundings, "JOINERY_PLUGINS": str(plugins)})
+
+    async def run() -> tuple[list[Any], str]:
+        readers = feed_readers_of(settings, JsonCodec())
+        try:
+            async with readers.open(order(tmp_path, ITEMS)) as reader:
+                sample = await reader.sample(2)
+            with pytest.raises(ParseFailed) as failed:
+                async with readers.open(order(tmp_path, b'{"items": [{"item"')) as reader:
+                    await reader.spool(nobody)
+        finally:
+            await readers.close()
+        return [record["item"] for record in sample.records], str(failed.value)
+
+    items, failure = asyncio.run(run())
+    assert items == ["A-1"]
+    assert "could not read the feed" not in failure, "an error of the kit comes with its own words"
+
+
+def order(folder: Path, content: bytes) -> ReadingOrder:
+    """An order to read this as Acme's."""
+    path = folder / "snapshot"
+    path.write_bytes(content)
+    config = {"account": "demo"}
+    return ReadingOrder(str(path), str(folder), "acme", config, "catalogue", FeedSettings("eur"), buckets=4)
+
+
+async def nobody(_: int) -> None:
+    """Hear how far it is."""
 
 
 def test_its_errors_are_the_kits(plugins: Path) -> None:
