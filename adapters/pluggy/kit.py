@@ -90,8 +90,8 @@ def _code(name: str) -> CodeType | None:
     read = getattr(getattr(spec, "loader", None), "get_code", None)
     try:
         code = read(name) if read is not None else None
-    except (ImportError, OSError, SyntaxError):
-        return None
+    except Exception:
+        return None  # a loader of a plugin's own may do anything; a note is not worth a failure
     return code if isinstance(code, CodeType) else None
 
 
