@@ -1,7 +1,7 @@
 # One command for each thing that people do here; `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check soak fuzz bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
+.PHONY: help install run test check soak fuzz sdk bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
   bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images
 
 PYTHON ?= python3
@@ -37,6 +37,10 @@ check: install ## style, types, import rules and the rules of this repository
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest -q tests/meta
+
+sdk: install ## the distribution joinery-sdk, as a wheel in dist/
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cp -R connectors/sdk "$$folder/sdk" && \
+	  $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist "$$folder/sdk" && ls dist/joinery_sdk-*
 
 soak: install ## the long tests
 	@$(BIN)/python -m pytest -q -m soak tests

@@ -9,17 +9,23 @@ from typing import Any, Literal
 
 import pluggy
 
+from adapters.pluggy import kit
 from adapters.pluggy.allowlist import Allowlist, Entry, in_range
 from adapters.pluggy.checking import faults
 from connectors.sdk import hooks
 from connectors.sdk.spec import ConnectorSpec
+from connectors.sdk.version import VERSION
 
 State = Literal["loaded", "broken", "disabled", "not_listed"]
+_FORMER_NAME = f"it imports connectors.sdk, a name that goes with the next release: import {kit.NAME} instead"
 
 
 @dataclass(frozen=True, slots=True)
 class PluginReport:
-    """What became of one plugin, for `joinery plugins list|check`, /readyz and the log; `reason` unless loaded."""
+    """What became of one plugin, for `joinery plugins list|check`, /readyz and the log; `reason` unless loaded.
+
+    `note` tells what is to be changed about one that does load.
+    """
 
     plugin: str
     state: State
@@ -28,6 +34,7 @@ class PluginReport:
     version: str | None = None
     connectors: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,7 @@ class _Broken(Exception):
 
 def load(allowlist: Allowlist, *, product_version: str) -> Loaded:
     """Load what is listed and enabled, in order; report what is installed and unlisted. Never raises for a plugin."""
+    kit.provide()
     manager = pluggy.PluginManager(hooks.PROJECT)
     manager.add_hookspecs(hooks)
     loaded = Loaded()
@@ -76,16 +84,18 @@ def _loaded(manager: pluggy.PluginManager, entry: Entry, loaded: Loaded, product
             names.extend(_taken(loaded, source, specs, entry.hosts))
     except _Broken as broken:
         return PluginReport(**facts, state="broken", reason=str(broken))
-    return PluginReport(**facts, state="loaded", connectors=tuple(names))
+    note = _FORMER_NAME if any(map(kit.former_name, source.packages)) else None
+    return PluginReport(**facts, state="loaded", connectors=tuple(names), note=note)
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where a plugin's modules come from. `modules` maps a plugin name to what imports it."""
+    """Where a plugin's modules come from. `modules` maps a plugin name to what imports it; `packages` are a third party's."""
 
     distribution: str
     version: str
     modules: Mapping[str, Callable[[], Any]]
+    packages: frozenset[str] = frozenset()
 
 
 def _source(entry: Entry, product_version: str) -> _Source:
@@ -97,6 +107,7 @@ def _source(entry: Entry, product_version: str) -> _Source:
         found = importlib.metadata.distribution(name)
         version = found.version
         points = [point for point in found.entry_points if point.group == hooks.ENTRY_POINT_GROUP]
+        lacking = kit.lacking(found.requires or ())
     except importlib.metadata.PackageNotFoundError:
         raise _Broken("the distribution is not installed") from None
     except Exception as error:
@@ -105,7 +116,10 @@ def _source(entry: Entry, product_version: str) -> _Source:
         raise _Broken(f"version {version} is installed; plugins.toml allows {entry.version}")
     if not points:
         raise _Broken(f"it has no entry point in the group {hooks.ENTRY_POINT_GROUP}")
-    return _Source(name, version, {f"{name}:{point.name}": point.load for point in points})
+    if lacking is not None:
+        raise _Broken(f"it needs {kit.DISTRIBUTION} {lacking}; this Joinery has {VERSION}")
+    packages = frozenset(point.module.partition(".")[0] for point in points)
+    return _Source(name, version, {f"{name}:{point.name}": point.load for point in points}, packages)
 
 
 def _offered(manager: pluggy.PluginManager, name: str, find: Callable[[], Any]) -> list[ConnectorSpec]:
@@ -136,7 +150,7 @@ def _called(manager: pluggy.PluginManager, plugin: ModuleType) -> list[Connector
     except (Exception, SystemExit) as error:
         raise _Broken(f"its hook failed: {_said(error)}") from None
     if not answers:
-        raise _Broken("it has no hook joinery_connectors marked with connectors.sdk.hookimpl")
+        raise _Broken("it has no hook joinery_connectors marked with joinery_sdk.hookimpl")
     specs = answers[0]
     if not isinstance(specs, list) or not specs:
         raise _Broken("its hook does not return a list of ConnectorSpec")

@@ -1,15 +1,24 @@
-"""Everything a connector needs and the only package it may import from; what is not named here may change."""
+"""Everything a connector needs and the only package it may import from; what is not named here may change.
 
-from connectors.sdk.context import Context, HttpClient, HttpFailure, HttpResponse, Limits, Validators
-from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater, TooLarge, Unreachable
-from connectors.sdk.hooks import ENTRY_POINT_GROUP, PROJECT, hookimpl, hookspec
-from connectors.sdk.spec import API, KINDS, STREAMS, Connector, ConnectorSpec, Fetched
-from connectors.sdk.tables import GIVEN_FIELDS, Cell, Report, Row, Table, given_field
+Plugins import it as `joinery_sdk`, the distribution joinery-sdk. Built-in connectors say `connectors.sdk`; both are the
+same classes (adapters/pluggy/kit.py). For plugins that name is deprecated: it goes with the next release.
+Modules in here import each other relatively, so that neither name is written into them.
+"""
+
+from .context import Context, HttpClient, HttpFailure, HttpResponse, Limits, Validators
+from .errors import BadData, ConnectorError, Refused, RetryLater, TooLarge, Unreachable
+from .hooks import ENTRY_POINT_GROUP, PROJECT, hookimpl, hookspec
+from .spec import API, KINDS, STREAMS, Connector, ConnectorSpec, Fetched
+from .tables import GIVEN_FIELDS, GIVEN_PARTS, Cell, Report, Row, Table, given_field, is_given
+from .version import VERSION
+
+__version__ = VERSION
 
 __all__ = [
     "API",
     "ENTRY_POINT_GROUP",
     "GIVEN_FIELDS",
+    "GIVEN_PARTS",
     "KINDS",
     "PROJECT",
     "STREAMS",
@@ -32,7 +41,9 @@ __all__ = [
     "TooLarge",
     "Unreachable",
     "Validators",
+    "__version__",
     "given_field",
     "hookimpl",
     "hookspec",
+    "is_given",
 ]

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from connectors.sdk.context import Context, HttpResponse, Validators
-from connectors.sdk.errors import Refused, RetryLater, TooLarge, Unreachable, WaitReason
+from .context import Context, HttpResponse, Validators
+from .errors import Refused, RetryLater, TooLarge, Unreachable, WaitReason
 
 _BUSY = frozenset({502, 503, 504})
 _THROTTLED = frozenset({429, 430})

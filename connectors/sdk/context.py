@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from connectors.sdk.tables import Report
+from .tables import Report
 
 MIB = 1024 * 1024
 

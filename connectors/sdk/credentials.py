@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from connectors.sdk.errors import BadData
+from .errors import BadData
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 4096, "pattern": "^[^\\r\\n]*$"}
 _NAME = {"type": "string", "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"}

@@ -2,7 +2,7 @@
 
 import pluggy
 
-from connectors.sdk.spec import ConnectorSpec
+from .spec import ConnectorSpec
 
 PROJECT = "joinery"
 ENTRY_POINT_GROUP = "joinery.connectors"

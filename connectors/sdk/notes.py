@@ -8,7 +8,7 @@ _LONGEST = 500
 
 
 def note(detail: str) -> bytes:
-    """A line for a snapshot of JSON lines, told as a Report by connectors.sdk.readers.json_records."""
+    """A line for a snapshot of JSON lines, told as a Report by joinery_sdk.readers.json_records."""
     return json.dumps({_KEY: detail[:_LONGEST]}).encode() + b"\n"
 
 

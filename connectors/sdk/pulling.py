@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from email.message import Message
 from urllib.parse import unquote, urlsplit
 
-from connectors.sdk.answers import body_of, check, media_type, validators_of
-from connectors.sdk.context import Context, HttpResponse
-from connectors.sdk.errors import RetryLater
-from connectors.sdk.spec import Fetched
+from .answers import body_of, check, media_type, validators_of
+from .context import Context, HttpResponse
+from .errors import RetryLater
+from .spec import Fetched
 
 _TRIES = 5
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from connectors.sdk.context import Context, Validators
-from connectors.sdk.tables import Table
+from .context import Context, Validators
+from .tables import Table
 
 API = 1
 KINDS = frozenset({"api", "url", "file", "push", "mail"})

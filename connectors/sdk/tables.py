@@ -1,6 +1,7 @@
 """What a connector hands over: tables of rows, walked once, in the order of the feed."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -10,19 +11,36 @@ Row: TypeAlias = "tuple[int, list[Cell]]"
 """The line (from 1, as a person counts in the file; in JSON and XML the number of the record) and one cell a header."""
 
 PRODUCT_FIELDS = frozenset(
-    "product_key title brand collection description category_path google_category tags features media status compliance "
-    "option_name".split()
+    "product_key title brand collection description category category_path google_category gpc_brick tags features media "
+    "status compliance option_name".split()
 )
 VARIANT_FIELDS = frozenset(
-    "variant_key sku gtin mpn variant_title axes option_value colour finish materials dimensions weight cartons carton_count "
-    "assembly_required freight_class discontinued rug variant_media dimension_unit weight_unit".split()
+    "variant_key sku gtin mpn variant_title axes option_value colour finish materials dimensions weight components cartons "
+    "carton_count assembly_required white_glove freight_class discontinued replacement_sku rug variant_media media_alt "
+    "media_position dimension_unit weight_unit".split()
 )
 OFFER_FIELDS = frozenset(
     "cost msrp map price sale_price compare_at currency quantity availability location lead_time_days incoming".split()
 )
 GIVEN_FIELDS = PRODUCT_FIELDS | VARIANT_FIELDS | OFFER_FIELDS
 """What `Table.given` may name. A setting follows an @ (`weight@unit=g`); one axis alone is `axes.<Name>`. Parts of a field
-are `dimensions.width`, `cartons.0.weight`, `incoming.0.eta`, `compliance.country_of_origin`."""
+are `dimensions.width`, `cartons.0.weight`, `incoming.0.eta`, `compliance.country_of_origin`: GIVEN_PARTS."""
+
+_PLACE = r"\d{1,2}"
+GIVEN_PARTS: Mapping[str, str] = {
+    "axes": r"(?s:.+)",
+    "category_path": _PLACE,
+    "option_name": _PLACE,
+    "option_value": _PLACE,
+    "media": "hero",
+    "dimensions": "width|depth|height|diameter|seat_height|seat_depth|arm_height|clearance|length",
+    "rug": "shape|size_text|nominal|construction|pile_height|indoor_outdoor",
+    "cartons": rf"{_PLACE}\.(?:width|depth|height|weight|count|dimensions)",
+    "incoming": rf"{_PLACE}\.(?:quantity|eta)",
+    "compliance": "tsca_title_vi|sturdy_act|stability_rating|ca_tb117_2013|prop65_warning|prop65_chemicals|country_of_origin",
+}
+"""The parts of a field that has any, as a pattern of what follows its first dot."""
+_PARTS_ONLY = frozenset({"option_name", "option_value", "rug", "incoming", "compliance"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +75,13 @@ class Report:
 def given_field(entry: str) -> str:
     """The bare field of a `given` entry: `weight` of `weight@unit=g`, `axes` of `axes.Colour`."""
     return entry.split("@", 1)[0].split(".", 1)[0]
+
+
+def is_given(entry: str) -> bool:
+    """Whether a `given` entry names a field of GIVEN_FIELDS, or a part that it has; settings are not looked at."""
+    head, dot, part = entry.split("@", 1)[0].partition(".")
+    if head not in GIVEN_FIELDS:
+        return False
+    if not dot:
+        return head not in _PARTS_ONLY
+    return re.fullmatch(GIVEN_PARTS.get(head, r"(?!)"), part) is not None

@@ -3,161 +3,38 @@
 import asyncio
 import re
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 
-from connectors.sdk.context import Limits, Validators
-from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater
-from connectors.sdk.spec import API, KINDS, STREAMS, ConnectorSpec
-from connectors.sdk.tables import GIVEN_FIELDS, Report, Table, given_field
+from .errors import BadData, ConnectorError, Refused, RetryLater
+from .fakes import NOON, Asked, FakeAnswer, FakeContext, FakeHttp, FakeResponse, Headers
+from .spec import API, KINDS, STREAMS, ConnectorSpec
+from .tables import Table, is_given
 
-NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+__all__ = [
+    "NOON",
+    "Asked",
+    "ConnectorContract",
+    "Example",
+    "FakeAnswer",
+    "FakeContext",
+    "FakeHttp",
+    "FakeResponse",
+    "Headers",
+    "fetched",
+    "read",
+    "stored",
+]
 
-
-class Headers(dict[str, str]):
-    """Headers that ignore case."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        super().__init__({name.lower(): value for name, value in values.items()})
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The header's value, whatever the case of its name."""
-        return super().get(name.lower(), default)
-
-    def __getitem__(self, name: str) -> str:
-        return super().__getitem__(name.lower())
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(str(name).lower())
-
-
-@dataclass(frozen=True, slots=True)
-class FakeAnswer:
-    """What a fake source answers. `final_url` stands for where a redirect led."""
-
-    body: bytes = b""
-    status: int = 200
-    content_type: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    final_url: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FakeResponse:
-    """A fake answer under way (connectors.sdk.HttpResponse)."""
-
-    status: int
-    headers: Mapping[str, str]
-    final_url: str
-    chunks: AsyncIterator[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One request that a fake source got."""
-
-    method: str
-    url: str
-    headers: Mapping[str, str]
-    body: bytes | None = None
-
-
-class FakeHttp:
-    """A client without a network. `answers` maps a URL to its answer, or to answers given one after the other.
-
-    `always` answers every URL instead; what is not known answers 404. `asked` holds the requests in order.
-    """
-
-    def __init__(
-        self,
-        answers: Mapping[str, FakeAnswer | Sequence[FakeAnswer]] | None = None,
-        *,
-        always: FakeAnswer | None = None,
-    ) -> None:
-        self._answers = {url: [it] if isinstance(it, FakeAnswer) else list(it) for url, it in (answers or {}).items()}
-        self._always = always
-        self.asked: list[Asked] = []
-
-    @asynccontextmanager
-    async def get(
-        self,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        conditional: Validators | None = None,
-        hosts: frozenset[str] | None = None,
-        private: frozenset[str] = frozenset(),
-    ) -> AsyncIterator[FakeResponse]:
-        """Answer; 304 when the validators are those of the answer."""
-        answer = self._answer("GET", url, headers, None)
-        etag = Headers(answer.headers).get("ETag")
-        if conditional is not None and etag is not None and conditional.etag == etag:
-            answer = FakeAnswer(status=304, headers=answer.headers)
-        yield self._response(url, answer)
-
-    @asynccontextmanager
-    async def post(
-        self,
-        url: str,
-        *,
-        body: bytes,
-        headers: Mapping[str, str] | None = None,
-        hosts: frozenset[str] | None = None,
-    ) -> AsyncIterator[FakeResponse]:
-        """Answer as to a GET."""
-        yield self._response(url, self._answer("POST", url, headers, body))
-
-    def _answer(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None) -> FakeAnswer:
-        self.asked.append(Asked(method, url, Headers(headers or {}), body))
-        if self._always is not None:
-            return self._always
-        left = self._answers.get(url)
-        if not left:
-            return FakeAnswer(status=404)
-        return left.pop(0) if len(left) > 1 else left[0]
-
-    def _response(self, url: str, answer: FakeAnswer) -> FakeResponse:
-        headers = Headers({"Content-Type": answer.content_type, **answer.headers})
-        return FakeResponse(answer.status, headers, answer.final_url or url, _chunks(answer.body))
-
-
-async def _chunks(body: bytes, size: int = 1000) -> AsyncIterator[bytes]:
-    for at in range(0, len(body), size):
-        yield body[at : at + size]
-
-
-@dataclass(slots=True)
-class FakeContext:
-    """A context without a service around it; time stands still at NOON and `slept` sums up the waiting."""
-
-    config: Mapping[str, Any] = field(default_factory=dict)
-    credentials: Mapping[str, Any] | None = None
-    stream: str = "catalogue"
-    validators: Validators = field(default_factory=Validators)
-    http: FakeHttp = field(default_factory=FakeHttp)
-    limits: Limits = field(default_factory=Limits)
-    score_header: Callable[[Sequence[str]], int] = field(default=lambda cells: 0)
-    reports: list[Report] = field(default_factory=list)
-    slept: float = 0.0
-
-    def now(self) -> datetime:
-        """NOON."""
-        return NOON
-
-    async def sleep(self, seconds: float) -> None:
-        """Note the wait and go on at once."""
-        self.slept += seconds
-
-    def report(self, report: Report) -> None:
-        """Keep the report."""
-        self.reports.append(report)
+_CELLS = "text, whole numbers, Decimal, bool, None, and lists and dicts of these"
+_SHOWN = 500
 
 
 def fetched(spec: ConnectorSpec, ctx: FakeContext) -> bytes:
@@ -201,7 +78,7 @@ class Example:
 
 
 class ConnectorContract:
-    """What every connector promises, over the example that a subclass sets."""
+    """What every connector promises, over the example that a subclass sets. What fails says what was expected and came."""
 
     example: Example
 
@@ -217,65 +94,72 @@ class ConnectorContract:
 
     def taken(self) -> bytes:
         """The snapshot to read: fetched, or the one given."""
-        given = self.example.snapshot
-        return given if given is not None else fetched(self.spec, self.context())
+        if self.example.snapshot is not None:
+            return self.example.snapshot
+        context = self.context()
+        try:
+            return fetched(self.spec, context)
+        except ConnectorError as error:
+            asked = [request.url for request in context.http.asked]
+            error.add_note(f"The example answers {[*self.example.answers]}; the connector asked for {asked}.")
+            raise
 
     def failure(self, answer: FakeAnswer) -> ConnectorError | None:
-        """What the connector raises when its source always answers this, in fetching or in reading."""
+        """What the connector raises when its source always answers this, in fetching or in reading. Another error fails."""
         context = self.context(FakeHttp(always=answer))
         try:
             read(self.spec, context, fetched(self.spec, context))
         except ConnectorError as error:
             return error
+        except Exception as error:
+            what = f"A source that answers HTTP {answer.status}, {answer.content_type}"
+            raise AssertionError(_message(what, "an error of joinery_sdk", error)) from error
         return None
 
     def test_description(self) -> None:
         """The description is whole, each setting says what it is for, and the example's are valid by the schemas."""
         spec = self.spec
-        assert spec.api == API
-        assert re.fullmatch(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*", spec.name)
-        assert spec.title.strip()
-        assert KINDS >= spec.kinds != frozenset()
-        assert STREAMS >= spec.streams != frozenset()
-        for schema in filter(None, (spec.config_schema, spec.credentials_schema)):
-            unexplained = [
-                name for name, setting in schema.get("properties", {}).items() if not setting.get("description")
-            ]
-            assert not unexplained, f"settings without a description: {unexplained}"
-        jsonschema_rs.Draft202012Validator(dict(spec.config_schema)).validate(dict(self.example.config))
+        _check(spec.api == API, "ConnectorSpec.api", API, spec.api)
+        named = re.fullmatch(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*", spec.name) is not None
+        _check(named, "ConnectorSpec.name", "lower-case letters, digits and single dashes", spec.name)
+        _check(bool(spec.title.strip()), "ConnectorSpec.title", "a title for people", spec.title)
+        for name, values, known in (("kinds", spec.kinds, KINDS), ("streams", spec.streams, STREAMS)):
+            some = bool(values) and values <= known
+            _check(some, f"ConnectorSpec.{name}", f"one or more of {', '.join(sorted(known))}", sorted(values))
+        both = sorted(spec.addresses & spec.harmless)
+        _check(not both, "ConnectorSpec.addresses and harmless", "no setting in both", both)
+        _check_schema("config_schema", spec.config_schema, "Example.config", self.example.config)
         if self.example.credentials is not None:
-            assert spec.credentials_schema is not None
-            jsonschema_rs.Draft202012Validator(dict(spec.credentials_schema)).validate(dict(self.example.credentials))
+            _check_schema(
+                "credentials_schema", spec.credentials_schema, "Example.credentials", self.example.credentials
+            )
 
     def test_same_twice(self) -> None:
         """Fetching and reading again gives the same: an opened connector keeps no state."""
-        assert self.taken() == self.taken()
-        snapshot = self.taken()
-        first, second = (read(self.spec, self.context(), snapshot) for _ in range(2))
-        assert [rows for _, rows in first] == [rows for _, rows in second]
+        snapshot, again = self.taken(), self.taken()
+        _check(snapshot == again, "Fetching twice", f"the same {len(snapshot)} bytes", again)
+        first, second = ([rows for _, rows in read(self.spec, self.context(), snapshot)] for _ in range(2))
+        _check(first == second, "Reading one snapshot twice", f"the same rows, {_shown(first)}", second)
 
     def test_rows(self) -> None:
         """Rows fit their headers, lines rise, cells are exact, `given` names known fields."""
         tables = read(self.spec, self.context(), self.taken())
-        assert sum(len(rows) for _, rows in tables) == self.example.rows
-        for table, rows in tables:
-            assert table.headers
-            assert all(isinstance(header, str) and header for header in table.headers)
-            if table.given is not None:
-                assert len(table.given) == len(table.headers)
-                assert {given_field(entry) for entry in table.given if entry is not None} <= GIVEN_FIELDS
+        count = sum(len(rows) for _, rows in tables)
+        _check(count == self.example.rows, "Rows of all tables", f"{self.example.rows} (Example.rows)", count)
+        for number, (table, rows) in enumerate(tables, start=1):
+            where = f"Table {number}" if table.sheet is None else f"Table {number} ({table.sheet})"
+            _check_table(where, table)
             lines = [line for line, _ in rows]
-            assert lines == sorted(lines)
-            assert all(line >= 1 for line in lines)
-            for _, cells in rows:
-                assert len(cells) == len(table.headers)
-                assert all(_is_cell(cell) for cell in cells)
+            rising = lines == sorted(lines) and all(line >= 1 for line in lines)
+            _check(rising, f"{where}, lines of its rows", "from 1 upwards, never falling", lines)
+            for line, cells in rows:
+                _check_row(f"{where}, line {line}", table.headers, cells)
 
     def test_snapshot_is_lines(self) -> None:
         """Reading needs no network: what was fetched is enough."""
         http = FakeHttp(always=FakeAnswer(status=500))
         read(self.spec, self.context(http), self.taken())
-        assert not http.asked
+        _check(not http.asked, "Reading a snapshot", "no request", [f"{one.method} {one.url}" for one in http.asked])
 
     def test_refusals(self) -> None:
         """Statuses are told by what the runner does next, without a word of the credentials."""
@@ -285,35 +169,105 @@ class ConnectorContract:
         expected = {401: Refused, 403: Refused, 429: RetryLater, 503: RetryLater}
         for status, kind in {**failed, **expected}.items():
             error = self.failure(FakeAnswer(b"{}", status=status, headers={"Retry-After": "30"}))
-            assert isinstance(error, kind), f"HTTP {status} gives {error!r}"
-            assert not any(secret in str(error) for secret in _secrets(self.example.credentials))
+            came = "no error" if error is None else repr(error)
+            hidden = not any(secret in came for secret in _secrets(self.example.credentials))
+            _check(
+                hidden, f"The message of HTTP {status}", "no value of the credentials", "one that holds such a value"
+            )
+            _check(isinstance(error, kind), f"HTTP {status} from the source", kind.__name__, came)
             if isinstance(error, RetryLater):
-                assert error.until == NOON + timedelta(seconds=30)
+                later = NOON + timedelta(seconds=30)
+                _check(error.until == later, f"RetryLater.until at HTTP {status}, Retry-After 30", later, error.until)
 
     def test_web_page(self) -> None:
         """A web page with status 200 is never taken for a feed."""
         page = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Please sign in</body></html>"
-        if self.spec.fetches:
-            assert self.failure(FakeAnswer(page, content_type="text/html")) is not None
-        else:
-            self._refuses(page)
+        if not self.spec.fetches:
+            self._refuses("a web page", page)
+            return
+        error = self.failure(FakeAnswer(page, content_type="text/html"))
+        _check(error is not None, "A web page in place of the feed", "a ConnectorError", "no error: it was read")
 
     def test_bad_snapshots(self) -> None:
         """An empty file, noise and a truncated snapshot give BadData, or fewer rows; never another error."""
-        self._refuses(b"")
-        for snapshot in (bytes(range(256)) * 8, b"\0" * 2000, b'{"a": [1, 2', self.taken()[:-7]):
-            try:
-                read(self.spec, self.context(), snapshot)
-            except BadData:
-                continue
+        self._refuses("an empty file", b"")
+        self._survives("noise", bytes(range(256)) * 8)
+        self._survives("zero bytes", b"\0" * 2000)
+        self._survives("JSON that breaks off", b'{"a": [1, 2')
+        self._survives("the snapshot without its last 7 bytes", self.taken()[:-7])
 
-    def _refuses(self, snapshot: bytes) -> None:
-        said: str | None = None
+    def _refuses(self, what: str, snapshot: bytes) -> None:
+        rows, error = self._outcome(what, snapshot, "BadData")
+        _check(error is not None, f"Reading {what}", "BadData", f"no error, and {rows} rows")
+        _check(bool(str(error)), f"Reading {what}", "BadData with a message", "BadData without one")
+
+    def _survives(self, what: str, snapshot: bytes) -> None:
+        self._outcome(what, snapshot, "rows or BadData")
+
+    def _outcome(self, what: str, snapshot: bytes, expected: str) -> tuple[int, BadData | None]:
+        """How many rows a snapshot gives, or its BadData; any other error fails."""
         try:
-            read(self.spec, self.context(), snapshot)
+            return sum(len(rows) for _, rows in read(self.spec, self.context(), snapshot)), None
         except BadData as error:
-            said = str(error)
-        assert said, "BadData with a message was expected"
+            return 0, error
+        except Exception as error:
+            raise AssertionError(_message(f"Reading {what}", expected, error)) from error
+
+
+def _check(holds: bool, what: str, expected: object, came: object) -> None:
+    """Fail saying what was expected and what came: asserts of an installed package are not explained by pytest."""
+    __tracebackhide__ = True
+    if not holds:
+        raise AssertionError(_message(what, expected, came))
+
+
+def _message(what: str, expected: object, came: object) -> str:
+    return f"{what}\n  expected: {expected}\n  came: {_shown(came)}"
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
+
+
+def _check_schema(name: str, schema: Mapping[str, Any] | None, of: str, values: Mapping[str, Any]) -> None:
+    __tracebackhide__ = True
+    if schema is None:
+        _check(False, f"ConnectorSpec.{name}", f"a JSON Schema, as there is {of}", "None")
+        return
+    kind = schema.get("type")
+    _check(kind == "object", f"ConnectorSpec.{name}", "a JSON Schema of type object", f"type {kind!r}")
+    silent = [name for name, setting in schema.get("properties", {}).items() if not setting.get("description")]
+    _check(not silent, f"ConnectorSpec.{name}", "a description of every setting", f"none of {silent}")
+    try:
+        validator = jsonschema_rs.Draft202012Validator(dict(schema))
+    except ValueError as error:
+        raise AssertionError(_message(f"ConnectorSpec.{name}", "a valid JSON Schema", str(error))) from None
+    faults = [
+        f"{'.'.join(map(str, error.instance_path)) or 'the whole'}: {error.kind.name}"
+        for error in validator.iter_errors(dict(values))
+    ]
+    _check(not faults, of, f"settings that are valid by {name}", "; ".join(faults))
+
+
+def _check_table(where: str, table: Table) -> None:
+    __tracebackhide__ = True
+    _check(bool(table.headers), f"{where}, headers", "one or more", table.headers)
+    blank = [header for header in table.headers if not isinstance(header, str) or not header]
+    _check(not blank, f"{where}, headers", "text that is not empty", blank)
+    if table.given is not None:
+        said = f"{len(table.headers)}, as many as headers"
+        _check(len(table.given) == len(table.headers), f"{where}, entries of given", said, len(table.given))
+        unknown = [entry for entry in table.given if entry is not None and not is_given(entry)]
+        _check(not unknown, f"{where}, given", "fields of joinery_sdk.GIVEN_FIELDS or parts of them", unknown)
+
+
+def _check_row(where: str, headers: Sequence[str], cells: Sequence[object]) -> None:
+    __tracebackhide__ = True
+    _check(len(cells) == len(headers), f"{where}, cells", f"{len(headers)}, one a header", len(cells))
+    for header, cell in zip(headers, cells, strict=True):
+        if not _is_cell(cell):
+            _check(False, f"{where}, column {header}", _CELLS, f"{_shown(cell)} ({type(cell).__name__})")
 
 
 def _is_cell(cell: object) -> bool:

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connectors.sdk.context import Context
-from connectors.sdk.errors import BadData, Refused, RetryLater, TooLarge
-from connectors.sdk.pulling import Page, page
-from connectors.sdk.readers.outline import outline
+from .context import Context
+from .errors import BadData, Refused, RetryLater, TooLarge
+from .pulling import Page, page
+from .readers.outline import outline
 
 
 @dataclass(frozen=True, slots=True)

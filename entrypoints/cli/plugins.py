@@ -27,6 +27,6 @@ async def plugins(options: argparse.Namespace) -> int:
     else:
         for report in reports:
             line = f"{report.state:<10} {report.plugin:<28} {', '.join(report.connectors)}"
-            print(f"{line} {report.reason or ''}".rstrip())
+            print(f"{line} {report.reason or report.note or ''}".rstrip())
     broken = [report for report in reports if report.state == "broken"]
     return 1 if options.what == "check" and broken else 0

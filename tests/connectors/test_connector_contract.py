@@ -1,7 +1,11 @@
 """Every built-in connector keeps what the kit promises of connectors."""
 
 import json
+from importlib import import_module
+from pathlib import Path
 
+from adapters.pluggy.allowlist import BUILT_IN
+from adapters.pluggy.loading import load
 from connectors.api.connector import SPEC as API
 from connectors.csv.connector import SPEC as CSV
 from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer
@@ -127,3 +131,38 @@ class TestSavedPage(ConnectorContract):
     """A web page with JSON-LD."""
 
     example = file(page(SOFA).encode(), 1, format="json_ld")
+
+
+class TestCsvWithSemicolons(ConnectorContract):
+    """A table as European spreadsheets write it."""
+
+    example = file("SKU;Preis\r\nA-1;1.299,00\r\nA-2;49,90\r\n".encode("utf-16"), 2, decimal="comma")
+
+
+class TestTabs(ConnectorContract):
+    """A table with tabs, in Windows-1252."""
+
+    example = file("SKU\tName\nA-1\tStühle\n".encode("cp1252"), 1)
+
+
+class TestJsonLines(ConnectorContract):
+    """JSON, a record a line."""
+
+    example = file(b'{"sku": "A-1", "price": 49.90}\n{"sku": "A-2"}\n', 2)
+
+
+class TestXml(ConnectorContract):
+    """XML records."""
+
+    example = file(b"<items><item><sku>A-1</sku></item><item><sku>A-2</sku></item></items>", 2)
+
+
+def test_every_connector_that_is_shipped_is_held_to_the_suite() -> None:
+    for path in Path(__file__).parent.glob("test_*.py"):
+        import_module(f"tests.connectors.{path.stem}")
+    proved = {
+        suite.example.spec.name
+        for suite in ConnectorContract.__subclasses__()
+        if suite.__name__.startswith("Test") and suite.__module__.startswith("tests.connectors.")
+    }
+    assert set(load(BUILT_IN, product_version="1").connectors) <= proved

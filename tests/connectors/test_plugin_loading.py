@@ -13,7 +13,7 @@ from adapters.pluggy.loading import Loaded, PluginReport, load
 from connectors.sdk import ConnectorSpec
 
 GOOD = """
-from connectors.sdk import ConnectorSpec, hookimpl
+from joinery_sdk import ConnectorSpec, hookimpl
 class Opened: ...
 def spec(name):
     return ConnectorSpec(name=name, title="T", kinds=frozenset({"api"}), streams=frozenset({"catalogue"}), fetches=True,

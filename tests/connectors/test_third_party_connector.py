@@ -1,11 +1,16 @@
-"""The worked example of the docs: installed by pip, listed, loaded, fetched through the guarded client and read."""
+"""The worked example of the docs: proved with the kit's own distribution alone, then built, installed, listed and run by Joinery."""
 
 import asyncio
 import json
+import os
+import shutil
 import subprocess
 import sys
-import tomllib
+import sysconfig
 import zipfile
+from collections.abc import Mapping
+from email.message import Message
+from email.parser import Parser
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +19,19 @@ from aiohttp import web
 
 from adapters.http.client import GuardedClient
 from adapters.pluggy.host import PluggyConnectors, connect
-from connectors.sdk.testing import FakeHttp
-from ports.connectors import FetchFailed, Job
+from adapters.wire.codec import JsonCodec
+from connectors.sdk.testing import FakeAnswer, FakeHttp
+from connectors.sdk.version import VERSION
+from domain.ingestion.model import FeedSettings
+from entrypoints.cli.main import main
+from entrypoints.container import feed_readers_of
+from entrypoints.settings import from_environment
+from ports.connectors import FetchFailed, Job, ParseFailed
+from ports.feed_readers import ReadingOrder
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "acme-connector"
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "docs" / "examples" / "acme-connector"
+KIT = ROOT / "connectors" / "sdk"
 LIST = """
 [[plugin]]
 module = "connectors.csv"
@@ -28,54 +42,108 @@ version = ">=1.0,<2"
 hosts = ["api.acme.example"]
 """
 JOB = Job({"account": "demo"}, {"token": "not-a-real-token"}, "catalogue")
+ITEMS = (
+    b'{"items": [{"item": "A-1", "family": "A", "name": "Stool", "colour": "Oak", "list_price": 49.90, "on_hand": 3}]}'
+)
+
+
+def pip(*words: object) -> None:
+    """Run pip without an index."""
+    command = [sys.executable, "-m", "pip", words[0], "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]  # fmt: skip
+    ended = subprocess.run([*command, *map(str, words[1:])], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr[-2000:]
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which pip installed the example's wheel."""
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The kit's distribution and the example's as wheels, by name, built by their own backend."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for name, project in (("joinery_sdk", KIT), ("acme_connector", EXAMPLE)):
+        shutil.copytree(project, folder / name, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
+    pip("wheel", "--no-build-isolation", "--wheel-dir", folder, folder / "joinery_sdk", folder / "acme_connector")
+    return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
+
+
+@pytest.fixture(scope="module")
+def installed(wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which pip installed both."""
     target = tmp_path_factory.mktemp("site")
-    wheel = built(tmp_path_factory.mktemp("wheel"))
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-        "--disable-pip-version-check",
-    ]
-    subprocess.run([*command, "--target", str(target), str(wheel)], check=True)
+    pip("install", "--target", target, *wheels.values())
     return target
-
-
-def built(folder: Path) -> Path:
-    """The example as a wheel, put together here because building one by its backend would need the index."""
-    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
-    ((group, points),) = project["entry-points"].items()
-    name, version = project["name"].replace("-", "_"), project["version"]
-    info = f"{name}-{version}.dist-info"
-    parts = {
-        "acme_connector.py": (EXAMPLE / "acme_connector.py").read_text(),
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/entry_points.txt": f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in points.items()),
-    }
-    path = folder / f"{name}-{version}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as wheel:
-        for part, text in parts.items():
-            wheel.writestr(part, text)
-        wheel.writestr(f"{info}/RECORD", "".join(f"{part},,\n" for part in [*parts, f"{info}/RECORD"]))
-    return path
 
 
 @pytest.fixture
 def plugins(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plugins.toml that lists it, with the distribution on the path."""
+    """A plugins.toml that lists the example, with both distributions on the path."""
     monkeypatch.syspath_prepend(str(installed))
     path = tmp_path / "plugins.toml"
     path.write_text(LIST)
+    monkeypatch.setenv("JOINERY_PLUGINS", str(path))
     return path
+
+
+def metadata(wheel: Path) -> Message:
+    """A wheel's metadata."""
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def alone(installed: Path, folder: Path, *words: str) -> str:
+    """What Python says in a folder where the kit and installed packages are there, and Joinery is not. Fails unless it ends well."""
+    paths = [str(installed), sysconfig.get_path("purelib")]
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    ended = subprocess.run(
+        [sys.executable, "-S", "-P", *words], cwd=folder, env=surroundings, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
+    return ended.stdout
+
+
+def test_the_kit_is_a_small_distribution_of_its_own(wheels: Mapping[str, Path]) -> None:
+    about = metadata(wheels["joinery_sdk"])
+    assert (about["Name"], about["Version"]) == ("joinery-sdk", VERSION)
+    always = [needed for needed in about.get_all("Requires-Dist", []) if "extra" not in needed]
+    assert always == ["pluggy<2,>=1.5"]
+    with zipfile.ZipFile(wheels["joinery_sdk"]) as archive:
+        shipped = {name.removeprefix("joinery_sdk/") for name in archive.namelist() if ".dist-info/" not in name}
+    modules = {path.relative_to(KIT).as_posix() for path in KIT.rglob("*.py")}
+    assert shipped == modules | {"py.typed"}
+
+
+def test_the_example_asks_for_the_kit_alone(wheels: Mapping[str, Path]) -> None:
+    needed = metadata(wheels["acme_connector"]).get_all("Requires-Dist", [])
+    assert needed == ["joinery-sdk<2,>=1", 'joinery-sdk[testing]; extra == "test"']
+
+
+def test_it_is_proved_without_joinery(installed: Path, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE / "tests", tmp_path / "tests")
+    program = """
+import importlib.util, pkgutil, sys, joinery_sdk, pytest
+for module in pkgutil.walk_packages(joinery_sdk.__path__, "joinery_sdk."):
+    importlib.import_module(module.name)
+assert not any(importlib.util.find_spec(name) for name in ("connectors", "adapters", "domain"))
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "tests"]))
+"""
+    assert "7 passed" in alone(installed, tmp_path, "-c", program)
+
+
+def test_it_is_typed_without_joinery(installed: Path, tmp_path: Path) -> None:
+    for name in ("acme_connector.py", "tests/test_acme.py"):
+        shutil.copy(EXAMPLE / name, tmp_path)
+    (tmp_path / "wrong.py").write_text("from joinery_sdk import Table\n\nreveal_type(Table('a', (), iter(())).given)\n")
+    strict = ["-m", "mypy", "--strict", "--config-file=", "--cache-dir=/dev/null"]
+    said = alone(installed, tmp_path, *strict, "acme_connector.py", "test_acme.py", "wrong.py")
+    assert 'Revealed type is "tuple[str | None, ...] | None"' in said
+    assert "Success: no issues found in 3 source files" in said
+
+
+def test_it_is_listed_and_checked(plugins: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugins", "check"]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["loaded", "connectors.csv", "csv"],
+        ["loaded", "acme-connector", "acme"],
+    ]
 
 
 def snapshot(connectors: PluggyConnectors) -> bytes:
@@ -88,19 +156,79 @@ def snapshot(connectors: PluggyConnectors) -> bytes:
     return asyncio.run(run())
 
 
-def test_it_loads_and_reads(plugins: Path, tmp_path: Path) -> None:
-    connectors = connect(plugins, FakeHttp(), product_version="1")
-    assert [(report.plugin, report.state) for report in connectors.report()] == [
-        ("connectors.csv", "loaded"), ("acme-connector", "loaded"),
-    ]  # fmt: skip
+def test_it_loads_fetches_and_reads(plugins: Path, tmp_path: Path) -> None:
+    connectors = connect(plugins, FakeHttp(always=FakeAnswer(ITEMS)), product_version="1")
     info = connectors.info("acme")
     assert info is not None
     assert (info.distribution, info.version) == ("acme-connector", "1.0.0")
     path = tmp_path / "items.json"
-    path.write_text(json.dumps({"items": [{"item": "A-1", "family": "A", "colour": "Oak"}]}))
+    path.write_bytes(snapshot(connectors))
     (table,) = connectors.tables("acme", JOB, path, len)
     assert table.given == ("variant_key", "product_key", "title", "axes.Colour", "price", "quantity")
-    assert list(table.rows) == [(1, ["A-1", "A", None, "Oak", None, None])]
+    [(line, cells)] = table.rows
+    assert (line, [str(cell) for cell in cells]) == (1, ["A-1", "A", "Stool", "Oak", "49.90", "3"])
+
+
+def test_what_it_fetched_becomes_a_product(plugins: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "items.json"
+    path.write_bytes(snapshot(connect(plugins, FakeHttp(always=FakeAnswer(ITEMS)), product_version="1")))
+    assert main(["read", str(path), "--connector", "acme", "--currency", "eur", "--json"]) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert (read["rows"], read["problems"], read["failure"]) == (1, [], None)
+    [product] = read["products"]
+    [variant] = product["variants"]
+    [offer] = variant["offers"]
+    assert (product["key"], product["data"]["title"], variant["key"]) == ("A", "Stool", "A-1")
+    assert (offer["price"], offer["currency"], offer["quantity"]) == (4990, "eur", 3)
+
+
+def test_it_reads_in_a_process_of_its_own(
+    plugins: Path, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As runs are read: in a reader, which loads its plugins itself. What it raises there is told as its own."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), str(installed))))
+    surroundings = {"JOINERY_DATABASE_URL": "postgresql:///none", "JOINERY_SECRET": "s" * 32}
+    settings = from_environment({**surroundings, "JOINERY_PLUGINS": str(plugins)})
+
+    async def run() -> tuple[list[Any], str]:
+        readers = feed_readers_of(settings, JsonCodec())
+        try:
+            async with readers.open(order(tmp_path, ITEMS)) as reader:
+                sample = await reader.sample(2)
+            with pytest.raises(ParseFailed) as failed:
+                async with readers.open(order(tmp_path, b'{"items": [{"item"')) as reader:
+                    await reader.spool(nobody)
+        finally:
+            await readers.close()
+        return [record["item"] for record in sample.records], str(failed.value)
+
+    items, failure = asyncio.run(run())
+    assert items == ["A-1"]
+    assert "could not read the feed" not in failure, "an error of the kit comes with its own words"
+
+
+def order(folder: Path, content: bytes) -> ReadingOrder:
+    """An order to read this as Acme's."""
+    path = folder / "snapshot"
+    path.write_bytes(content)
+    config = {"account": "demo"}
+    return ReadingOrder(str(path), str(folder), "acme", config, "catalogue", FeedSettings("eur"), buckets=4)
+
+
+async def nobody(_: int) -> None:
+    """Hear how far it is."""
+
+
+def test_its_errors_are_the_kits(plugins: Path) -> None:
+    """It knows the kit as joinery_sdk only, and a copy of that is installed beside it; still the classes are the host's."""
+    busy = FakeAnswer(status=429, headers={"Retry-After": "120"})
+    with pytest.raises(FetchFailed) as waits:
+        snapshot(connect(plugins, FakeHttp(always=busy), product_version="1"))
+    assert waits.value.waiting == "rate_limited"
+    assert waits.value.retry_at is not None
+    with pytest.raises(FetchFailed) as refused:
+        snapshot(connect(plugins, FakeHttp(always=FakeAnswer(status=401)), product_version="1"))
+    assert refused.value.code == "credentials_refused"
 
 
 def test_it_fetches_through_the_guarded_client(plugins: Path) -> None:

@@ -39,7 +39,7 @@ WHERE e.source = %(source)s ORDER BY e.position
 def state(stage: Stage, source: str) -> dict[str, Any]:
     """Everything that lies in the database because of the source."""
     return {
-        "products": [_parsed(row, 5, 6) for row in stage.rows(_PRODUCTS, source=source)],
+        "products": [_sourceless(_parsed(row, 5, 6), source) for row in stage.rows(_PRODUCTS, source=source)],
         "variants": [_parsed(row, 5) for row in stage.rows(_VARIANTS, source=source)],
         "offers": stage.rows(_OFFERS, source=source),
         "row_fingerprints": stage.rows(_MARKS, source=source),
@@ -55,6 +55,16 @@ def events(stage: Stage, source: str) -> dict[str, list[Any]]:
         told["fields"] = [field for field in told.get("fields", []) if field["path"] != "withdrawn_at"]
         found.setdefault(subject, []).append((kind, version, told))
     return found
+
+
+def _sourceless(row: list[Any], source: str) -> list[Any]:
+    """The row without the source's id, which stands in the terms of its category paths."""
+    return [
+        [one.replace(source, "") if isinstance(one, str) else one for one in value]
+        if isinstance(value, list)
+        else value
+        for value in row
+    ]
 
 
 def _parsed(row: tuple[Any, ...], *columns: int) -> list[Any]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
 
-from connectors.sdk.errors import BadData
-from connectors.sdk.readers.json_stream import decoded
+from ..errors import BadData
+from .json_stream import decoded
 
 Node = dict[str, Any]
 

@@ -5,11 +5,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from connectors.sdk.context import Limits
-from connectors.sdk.errors import BadData
-from connectors.sdk.notes import noted
-from connectors.sdk.readers.json_stream import JsonStream, decoded
-from connectors.sdk.tables import Report
+from ..context import Limits
+from ..errors import BadData
+from ..notes import noted
+from ..tables import Report
+from .json_stream import JsonStream, decoded
 
 Tell = Callable[[Report], None]
 Record = tuple[int, dict[str, Any]]

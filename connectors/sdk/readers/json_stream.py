@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TextIO
 
-from connectors.sdk.errors import BadData
+from ..errors import BadData
 
 _READ = 256 * 1024
 _DIGITS = 1_000

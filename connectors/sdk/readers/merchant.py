@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from connectors.sdk.context import Context
-from connectors.sdk.readers.records import Record, table_of
-from connectors.sdk.tables import Cell, Report, Row, Table
+from ..context import Context
+from ..tables import Cell, Report, Row, Table
+from .records import Record, table_of
 
 ATTRIBUTES: Mapping[str, str | None] = {
     "id": "variant_key",

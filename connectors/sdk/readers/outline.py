@@ -9,8 +9,8 @@ import re
 from collections.abc import Generator
 from typing import Any
 
-from connectors.sdk.errors import BadData
-from connectors.sdk.readers.json_stream import decoded
+from ..errors import BadData
+from .json_stream import decoded
 
 Steps = Generator[None, None, Any]
 

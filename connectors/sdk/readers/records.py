@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from connectors.sdk.context import MIB, Context
-from connectors.sdk.errors import BadData
-from connectors.sdk.tables import Cell, Report, Row, Table
+from ..context import MIB, Context
+from ..errors import BadData
+from ..tables import Cell, Report, Row, Table
 
 LOOK = 200
 _LOOK_SIZE = 4 * MIB

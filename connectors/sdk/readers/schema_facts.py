@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from connectors.sdk.readers.json_ld import Node, each, kinds, text_of
-from connectors.sdk.tables import Cell
+from ..tables import Cell
+from .json_ld import Node, each, kinds, text_of
 
 Tell = Callable[..., None]
 

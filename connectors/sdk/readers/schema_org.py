@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from connectors.sdk.context import MIB, Context
-from connectors.sdk.errors import BadData
-from connectors.sdk.readers import json_records
-from connectors.sdk.readers.json_ld import Node, blocks, each, kinds, parsed, products, text_of
-from connectors.sdk.readers.schema_facts import COLUMNS, Tell, facts
-from connectors.sdk.tables import Report, Row, Table
+from ..context import MIB, Context
+from ..errors import BadData
+from ..tables import Report, Row, Table
+from . import json_records
+from .json_ld import Node, blocks, each, kinds, parsed, products, text_of
+from .schema_facts import COLUMNS, Tell, facts
 
 _LARGEST_PAGE = 16 * MIB
 _MOST_VARIANTS = 5_000

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from connectors.sdk.context import MIB
-from connectors.sdk.errors import BadData
-from connectors.sdk.tables import Report
+from ..context import MIB
+from ..errors import BadData
+from ..tables import Report
 
 Tell = Callable[[Report], None]
 

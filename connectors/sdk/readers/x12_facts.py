@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from connectors.sdk.readers.x12 import Segment
-from connectors.sdk.tables import Cell, Report
+from ..tables import Cell, Report
+from .x12 import Segment
 
 _CODES = {
     "SKU": ("VN", "VP", "VC", "SK", "VA"),

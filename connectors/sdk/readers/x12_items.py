@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from connectors.sdk.context import Context
-from connectors.sdk.errors import BadData
-from connectors.sdk.readers.x12 import Segment, transactions
-from connectors.sdk.readers.x12_facts import Facts, Header, Once
-from connectors.sdk.tables import Cell, Row, Table
+from ..context import Context
+from ..errors import BadData
+from ..tables import Cell, Row, Table
+from .x12 import Segment, transactions
+from .x12_facts import Facts, Header, Once
 
 STOCK, PRICES = "846", "832"
 _KEYS: tuple[tuple[str, str | None], ...] = (("SKU", "sku"), ("GTIN", "gtin"), ("Manufacturer number", "mpn"))

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from connectors.sdk.context import MIB, Limits
-from connectors.sdk.errors import BadData
+from ..context import MIB, Limits
+from ..errors import BadData
 
 Record = tuple[int, dict[str, Any]]
 

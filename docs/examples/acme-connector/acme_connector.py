@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from connectors.sdk import ConnectorSpec, Context, Fetched, Table, hookimpl
-from connectors.sdk.pulling import pull
-from connectors.sdk.readers.json_records import document
+from joinery_sdk import ConnectorSpec, Context, Fetched, Table, hookimpl
+from joinery_sdk.pulling import pull
+from joinery_sdk.readers.json_records import document
 
 COLUMNS = {
     "item": "variant_key",

@@ -52,7 +52,7 @@ def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
         data["category_path"] = list(path)
     for other in further:
         product.tags[" > ".join(other)] = None
-    _classify(data, product.category_path())
+    _classify(data, product)
     if product.tags:
         data["tags"] = list(product.tags)
     if product.features:
@@ -66,15 +66,17 @@ def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
     return data, gone or product.discontinued == {True}
 
 
-def _classify(data: ProductData, path: tuple[str, ...]) -> None:
-    """Category and GPC brick by the vendor's own path, where the source states none."""
-    kind = kind_in_path(path)
-    if kind is None:
-        return
-    category = by_slug(kind.slug)
+def _classify(data: ProductData, product: ProductDraft) -> None:
+    """The category that a path of Google's taxonomy means, and the GPC brick of the vendor's own path.
+
+    The vendor's own path files nothing: that is for the source's category rules, and people who set them.
+    """
+    stated = kind_in_path(product.google_category)
+    category = by_slug(stated.slug) if stated else None
     if category is not None:
         data.setdefault("category", category)
-    brick = brick_of(kind, data.get("title", ""))
+    kind = kind_in_path(product.category_path())
+    brick = brick_of(kind, data.get("title", "")) if kind else None
     if brick is not None:
         data.setdefault("gpc_brick", brick)
 

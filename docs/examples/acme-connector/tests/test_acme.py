@@ -1,8 +1,7 @@
 """Acme's connector keeps what every connector promises."""
 
 from acme_connector import joinery_connectors
-
-from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer
+from joinery_sdk.testing import ConnectorContract, Example, FakeAnswer
 
 ITEM = b'{"item": "A-1", "family": "A", "name": "Stool", "colour": "Oak", "list_price": 49.90, "on_hand": 3}'
 

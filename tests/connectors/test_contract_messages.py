@@ -1,0 +1,275 @@
+"""What the kit's suite says of a connector that breaks a promise: what was expected, and what came."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.sdk import BadData, ConnectorSpec, Fetched, Refused, RetryLater, Table, Unreachable
+from connectors.sdk.pulling import pull
+from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeHttp
+
+URL = "https://api.odd.example/items"
+TOKEN = "not-a-real-token"
+ANSWERS = {URL: FakeAnswer(b'[{"sku": "A", "price": 1}, {"sku": "B", "price": 2}]')}
+
+
+def keen(items: Any) -> Iterator[Table]:
+    """What a good connector makes of its items."""
+    rows = ((number, [item.get("sku"), item.get("price")]) for number, item in enumerate(items, start=1))
+    yield Table(None, ("sku", "price"), rows, ("sku", "price@currency=eur"))
+
+
+class Odd:
+    """A connector that keeps its promises but where a test has it do otherwise."""
+
+    def __init__(self, make: Callable[[Any], Iterator[Table]] = keen, **ways: Any) -> None:
+        self.make, self.ways = make, ways
+
+    def fetch(self, ctx: Any) -> Any:
+        """Ask for the items."""
+        return self.ways["fetch"](ctx) if "fetch" in self.ways else pull(ctx, URL, {})
+
+    def tables(self, ctx: Any, path: Path) -> Iterator[Table]:
+        """Read them."""
+        try:
+            items = json.loads(path.read_bytes())
+        except ValueError:
+            if "broken" in self.ways:
+                yield from self.ways["broken"]()
+                return
+            raise BadData("this is no JSON") from None
+        yield from self.make(items)
+
+
+SPEC = ConnectorSpec(
+    name="odd",
+    title="Odd",
+    kinds=frozenset({"api"}),
+    streams=frozenset({"stock"}),
+    fetches=True,
+    config_schema={"type": "object", "properties": {"page": {"type": "integer", "description": "Which."}}},
+    credentials_schema={"type": "object", "properties": {"token": {"type": "string", "description": "Yours."}}},
+    open=Odd,
+)
+
+
+def suite(spec: ConnectorSpec = SPEC, **changes: Any) -> ConnectorContract:
+    """The suite over the example."""
+    made = ConnectorContract()
+    made.example = replace(
+        Example(spec=spec, config={"page": 1}, credentials={"token": TOKEN}, answers=ANSWERS, rows=2), **changes
+    )
+    return made
+
+
+def opened(*make: Any, **ways: Any) -> ConnectorSpec:
+    """The description of a connector that works otherwise."""
+    return replace(SPEC, open=lambda: Odd(*make, **ways))
+
+
+def said(test: Callable[[], None]) -> str:
+    """What a test of the suite fails with."""
+    with pytest.raises(AssertionError) as caught:
+        test()
+    return str(caught.value)
+
+
+def test_a_good_one_passes() -> None:
+    made = suite()
+    tests = [name for name in dir(made) if name.startswith("test_")]
+    assert len(tests) == 7
+    for name in tests:
+        getattr(made, name)()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "came"),
+    [
+        ({"api": 2}, "ConnectorSpec.api\n  expected: 1", "2"),
+        ({"name": "Odd One"}, "ConnectorSpec.name\n  expected: lower-case letters", "Odd One"),
+        ({"title": " "}, "ConnectorSpec.title\n  expected: a title", " "),
+        ({"kinds": frozenset({"ftp"})}, "kinds\n  expected: one or more of api, file, mail, push, url", "['ftp']"),
+        ({"streams": frozenset()}, "streams\n  expected: one or more of catalogue, stock", "[]"),
+        ({"addresses": frozenset("a"), "harmless": frozenset("a")}, "addresses and harmless\n  expected: no", "['a']"),
+        ({"config_schema": {"type": "array"}}, "config_schema\n  expected: a JSON Schema of type object", "type 'array'"),
+        ({"config_schema": {"type": "object", "properties": {"page": {}}}}, "expected: a description", "none of ['page']"),
+        ({"config_schema": {"type": "object", "required": ["url"]}}, "Example.config\n  expected: settings", "the whole: required"),
+        ({"config_schema": {"type": "object", "properties": {"page": {"type": "string", "description": "P"}}}},
+         "Example.config\n  expected: settings that are valid by config_schema", "page: type"),
+        ({"config_schema": {"type": "object", "required": 3}}, "config_schema\n  expected: a valid JSON Schema", ""),
+        ({"credentials_schema": None}, "credentials_schema\n  expected: a JSON Schema, as there is Example.cred", "None"),
+    ],
+)  # fmt: skip
+def test_descriptions(change: dict[str, Any], expected: str, came: str) -> None:
+    text = said(suite(replace(SPEC, **change)).test_description)
+    assert expected in text
+    assert f"\n  came: {came}" in text
+
+
+def one(headers: tuple[str, ...], rows: list[Any], given: Any = None) -> ConnectorSpec:
+    """A connector that hands this table over, in a sheet."""
+    return opened(lambda _: iter([Table("Stock", headers, iter(rows), given)]))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected", "came"),
+    [
+        (one(("a",), [(1, ["x"])]), "Rows of all tables\n  expected: 2 (Example.rows)", "1"),
+        (one((), [(1, []), (2, [])]), "Table 1 (Stock), headers\n  expected: one or more", "()"),
+        (one(("",), [(1, [1]), (2, [1])]), "headers\n  expected: text that is not empty", "['']"),
+        (one(("a",), [(1, [1]), (2, [1])], ()), "entries of given\n  expected: 1, as many as headers", "0"),
+        (one(("a",), [(1, [1]), (2, [1])], ("prize",)), "given\n  expected: fields of joinery_sdk.GIVEN", "['prize']"),
+        (one(("a",), [(1, [1]), (2, [1])], ("dimensions.widht",)), "given\n  expected: fields", "['dimensions.widht']"),
+        (one(("a",), [(2, [1]), (1, [1])]), "lines of its rows\n  expected: from 1 upwards", "[2, 1]"),
+        (one(("a",), [(0, [1]), (1, [1])]), "lines of its rows\n  expected: from 1 upwards", "[0, 1]"),
+        (one(("a", "b"), [(1, [1, 2]), (2, [1])]), "Table 1 (Stock), line 2, cells\n  expected: 2, one a header", "1"),
+        (one(("a",), [(1, [1]), (7, [49.9])]), "line 7, column a\n  expected: text, whole numbers, Decimal", "49.9 (float)"),
+        (one(("a",), [(1, [1]), (7, [{"w": 0.5}])]), "line 7, column a\n  expected: text", "{'w': 0.5} (dict)"),
+    ],
+)  # fmt: skip
+def test_rows(spec: ConnectorSpec, expected: str, came: str) -> None:
+    text = said(suite(spec).test_rows)
+    assert expected in text
+    assert f"\n  came: {came}" in text
+
+
+def test_state_that_is_kept() -> None:
+    kept: list[int] = []
+
+    def more(items: Any) -> Iterator[Table]:
+        kept.append(1)
+        return iter([Table(None, ("n",), iter([(1, [len(kept)])]))])
+
+    assert "the same rows, [[(1, [1])]]\n  came: [[(1, [2])]]" in said(suite(opened(more)).test_same_twice)
+
+    @asynccontextmanager
+    async def fetch(ctx: Any) -> Any:
+        kept.append(1)
+        async with FakeHttp(always=FakeAnswer(b"[%d]" % len(kept))).get(URL) as answer:
+            yield Fetched(answer.status, answer.chunks)
+
+    kept.clear()
+    text = said(suite(opened(fetch=fetch)).test_same_twice)
+    assert text == "Fetching twice\n  expected: the same 3 bytes\n  came: b'[2]'"
+
+
+def test_a_reading_that_asks() -> None:
+    class Asking(Odd):
+        """Asks while it reads."""
+
+        def tables(self, ctx: Any, path: Path) -> Iterator[Table]:
+            """Ask."""
+            ctx.http._answer("GET", URL, {}, None)
+            return super().tables(ctx, path)
+
+    text = said(suite(replace(SPEC, open=Asking)).test_snapshot_is_lines)
+    assert text == f"Reading a snapshot\n  expected: no request\n  came: ['GET {URL}']"
+
+
+def failing(error: Exception | None) -> ConnectorSpec:
+    """A connector whose source's answer never counts: it raises this, or takes anything."""
+
+    @asynccontextmanager
+    async def fetch(ctx: Any) -> Any:
+        async with ctx.http.get(URL) as answer:
+            if error is not None:
+                raise error
+            yield Fetched(answer.status, answer.chunks)
+
+    return opened(fetch=fetch)
+
+
+def test_refusals() -> None:
+    assert "HTTP 404 from the source\n  expected: ConnectorError\n  came: no error" in said(
+        suite(opened(lambda _: iter([]), fetch=failing(None).open().fetch)).test_refusals
+    )
+    assert "HTTP 401 from the source\n  expected: Refused\n  came: Unreachable('no')" in said(
+        suite(failing(Unreachable("no"))).test_refusals
+    )
+    assert "HTTP 429 from the source\n  expected: RetryLater\n  came: Refused('no')" in said(
+        suite(failing(Refused("no"))).test_refusals
+    )
+
+
+def test_an_error_that_is_none_of_the_kit() -> None:
+    text = said(suite(failing(KeyError("account"))).test_refusals)
+    assert (
+        text
+        == "A source that answers HTTP 404, application/json\n  expected: an error of joinery_sdk\n  came: KeyError('account')"
+    )
+
+
+def test_a_wait_that_is_not_passed_on() -> None:
+    class Hasty(Odd):
+        """Knows the kinds, and forgets how long."""
+
+        def fetch(self, ctx: Any) -> Any:
+            """Fail by the status."""
+
+            @asynccontextmanager
+            async def run() -> Any:
+                async with ctx.http.get(URL) as answer:
+                    raise (Refused if answer.status in (401, 403) else RetryLater)("so")
+                    yield
+
+            return run()
+
+    text = said(suite(replace(SPEC, open=Hasty)).test_refusals)
+    assert text.startswith("RetryLater.until at HTTP 404, Retry-After 30\n  expected: 2026-11-20 12:00:30+00:00")
+    assert text.endswith("came: None")
+
+
+def test_a_message_with_a_secret_is_told_without_it() -> None:
+    text = said(suite(failing(Refused(f"the token {TOKEN} is wrong"))).test_refusals)
+    assert text.startswith("The message of HTTP 404\n  expected: no value of the credentials")
+    assert TOKEN not in text
+
+
+def test_a_web_page_that_is_read() -> None:
+    assert "A web page in place of the feed\n  expected: a ConnectorError\n  came: no error" in said(
+        suite(opened(keen, broken=lambda: iter([]), fetch=failing(None).open().fetch)).test_web_page
+    )
+    assert "Reading a web page\n  expected: BadData\n  came: no error, and 0 rows" in said(
+        suite(replace(opened(keen, broken=lambda: iter([])), fetches=False), snapshot=b"[]").test_web_page
+    )
+
+
+def test_bad_snapshots() -> None:
+    def silent() -> Any:
+        raise BadData("")
+
+    def failed() -> Any:
+        raise KeyError("items")
+
+    spoilt = suite(opened(keen, broken=lambda: iter([]))).test_bad_snapshots
+    assert said(spoilt) == "Reading an empty file\n  expected: BadData\n  came: no error, and 0 rows"
+    assert "expected: BadData with a message" in said(suite(opened(keen, broken=silent)).test_bad_snapshots)
+    told = said(suite(opened(keen, broken=failed)).test_bad_snapshots)
+    assert told == "Reading an empty file\n  expected: BadData\n  came: KeyError('items')"
+
+
+def test_a_truncated_snapshot_that_fails_otherwise() -> None:
+    class Frail(Odd):
+        """Takes for granted that a file ends as it should."""
+
+        def tables(self, ctx: Any, path: Path) -> Iterator[Table]:
+            """Fail at what is long and broken."""
+            if path.stat().st_size > 1_000:
+                raise KeyError("items")
+            return super().tables(ctx, path)
+
+    text = said(suite(replace(SPEC, open=Frail)).test_bad_snapshots)
+    assert text == "Reading noise\n  expected: rows or BadData\n  came: KeyError('items')"
+
+
+def test_an_address_that_the_example_does_not_answer() -> None:
+    with pytest.raises(Unreachable) as caught:
+        suite(answers={"https://api.odd.example/other": FakeAnswer(b"[]")}).test_rows()
+    assert caught.value.__notes__ == [
+        f"The example answers ['https://api.odd.example/other']; the connector asked for ['{URL}']."
+    ]

@@ -1,0 +1,161 @@
+"""`joinery_sdk` is the kit itself: the very modules of connectors.sdk, whatever else of that name is installed or was imported."""
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from pkgutil import walk_packages
+
+import pytest
+
+import connectors.sdk
+from adapters.pluggy import kit
+from adapters.pluggy.allowlist import Allowlist, Entry
+from adapters.pluggy.loading import PluginReport, load
+from connectors.sdk.spec import API
+from connectors.sdk.version import VERSION
+from entrypoints.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+SURROUNDINGS = {**os.environ, "PYTHONPATH": str(ROOT)}
+HOOK = """
+from {kit} import ConnectorSpec, hookimpl
+@hookimpl
+def joinery_connectors():
+    return [ConnectorSpec(name="named", title="T", kinds=frozenset({{"api"}}), streams=frozenset({{"stock"}}), fetches=True,
+                          config_schema={{"type": "object"}}, open=object)]
+"""
+STRANGER = """
+class ConnectorSpec:
+    def __init__(self, **_): ...
+def hookimpl(function):
+    return function
+"""
+
+Install = Callable[..., PluginReport]
+
+
+@pytest.fixture
+def provided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process as it was before, afterwards."""
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    kit.provide()
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Installs a plugin of one module, loads it and tells what became of it."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def run(source: str, module: str, needs: str = "") -> PluginReport:
+        (tmp_path / f"{module}.py").write_text(source)
+        info = tmp_path / f"{module}-1.0.dist-info"
+        info.mkdir()
+        required = f"Requires-Dist: {needs}\n" if needs else ""
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n{required}")
+        (info / "entry_points.txt").write_text(f"[joinery.connectors]\nmain = {module}\n")
+        [told] = load(Allowlist((Entry(distribution=module),)), product_version="1").reports[:1]
+        return told
+
+    return run
+
+
+def test_every_module_is_the_same(provided: None) -> None:
+    assert importlib.import_module("joinery_sdk") is connectors.sdk
+    found = [module.name for module in walk_packages(connectors.sdk.__path__, "connectors.sdk.")]
+    assert len(found) > 25
+    for name in found:
+        home = importlib.import_module(name)
+        assert importlib.import_module(name.replace("connectors.sdk", "joinery_sdk", 1)) is home
+        assert home.__spec__ is not None
+        assert (home.__name__, home.__spec__.name) == (name, name), "its own name stays, so that its imports work"
+
+
+def test_whichever_name_comes_first() -> None:
+    program = """
+import sys
+from adapters.pluggy import kit
+kit.provide()
+assert "connectors.sdk.trees" not in sys.modules and "connectors.sdk.readers" not in sys.modules
+import joinery_sdk.trees
+from joinery_sdk.readers import json_records
+import connectors.sdk.trees, connectors.sdk.readers.json_records
+assert joinery_sdk.trees is connectors.sdk.trees and json_records is connectors.sdk.readers.json_records
+assert joinery_sdk.BadData is connectors.sdk.errors.BadData
+"""
+    subprocess.run([sys.executable, "-W", "error", "-P", "-c", program], cwd=ROOT, env=SURROUNDINGS, check=True)
+
+
+def test_what_the_kit_has_not_is_missing(provided: None) -> None:
+    with pytest.raises(ModuleNotFoundError, match="joinery_sdk.nowhere"):
+        importlib.import_module("joinery_sdk.nowhere")
+
+
+def test_it_is_answered_once(provided: None) -> None:
+    before = len(sys.meta_path)
+    kit.provide()
+    assert len(sys.meta_path) == before
+
+
+def test_another_copy_gives_way(
+    provided: None, report: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even one that was imported before any plugin was loaded."""
+    monkeypatch.setattr(
+        sys, "meta_path", [finder for finder in sys.meta_path if type(finder).__module__ != kit.__name__]
+    )
+    for name in [name for name in sys.modules if name.partition(".")[0] == "joinery_sdk"]:
+        monkeypatch.delitem(sys.modules, name)
+    (tmp_path / "joinery_sdk.py").write_text(STRANGER)
+    assert importlib.import_module("joinery_sdk") is not connectors.sdk
+    told = report(HOOK.format(kit="joinery_sdk"), "beside_another_copy")
+    assert (told.state, told.reason, told.note) == ("loaded", None, None)
+    assert importlib.import_module("joinery_sdk") is connectors.sdk
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["from connectors.sdk import Table", "import connectors.sdk.errors as e", "from connectors import sdk"],
+)
+def test_the_former_name_works_and_is_told(report: Install, line: str) -> None:
+    told = report(f"{line}\n{HOOK.format(kit='connectors.sdk')}", f"former_{abs(hash(line))}")
+    assert (told.state, told.connectors) == ("loaded", ("named",))
+    assert "import joinery_sdk instead" in (told.note or "")
+
+
+def test_the_note_is_printed(
+    report: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(HOOK.format(kit="connectors.sdk"), "former_and_listed")
+    (tmp_path / "plugins.toml").write_text('[[plugin]]\ndistribution = "former_and_listed"\nhosts = ["*"]\n')
+    monkeypatch.setenv("JOINERY_PLUGINS", str(tmp_path / "plugins.toml"))
+    assert main(["plugins", "check"]) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("loaded ") and "import joinery_sdk instead" in line
+
+
+@pytest.mark.parametrize(
+    "needs",
+    ["joinery-sdk", "joinery_sdk>=1,<2", "Joinery.SDK (>=1.0)", "joinery-sdk[json-ld]~=1.0", "joinery-sdk ~=1.0.0",
+     'joinery-sdk>=99; extra == "later"', "other>=99"],
+)  # fmt: skip
+def test_a_kit_that_is_new_enough(needs: str) -> None:
+    assert kit.lacking([needs]) is None
+
+
+@pytest.mark.parametrize("wanted", [">=1.99", "<1", "~=2.0", "~=1.0.7", "==1.0.5"])
+def test_a_kit_that_is_not(report: Install, wanted: str) -> None:
+    assert kit.lacking(["other", f"joinery-sdk[json-ld]{wanted}"]) == wanted
+
+
+def test_a_plugin_for_a_later_kit_is_left_out(report: Install) -> None:
+    told = report("raise RuntimeError", "for_a_later_kit", "joinery-sdk>=1.99,<2")
+    assert told.state == "broken"
+    assert told.reason == f"it needs joinery-sdk >=1.99,<2; this Joinery has {VERSION}"
+
+
+def test_the_version_names_the_interface() -> None:
+    assert VERSION.partition(".")[0] == str(API)
+    assert connectors.sdk.__version__ == VERSION

@@ -1,0 +1,57 @@
+"""The kit is a distribution of its own: it knows nothing of Joinery, and no library but those that its project names."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+KIT = Path(__file__).parents[2] / "connectors" / "sdk"
+PROJECT = tomllib.loads((KIT / "pyproject.toml").read_text("utf-8"))
+EXTRAS = {"readers/json_ld.py": "json-ld", "testing.py": "testing"}
+"""Modules that need more than the kit always brings, and the extra that brings it."""
+MODULES = {path.relative_to(KIT).as_posix(): ast.parse(path.read_text("utf-8")) for path in KIT.rglob("*.py")}
+
+
+def libraries(tree: ast.Module) -> Iterator[str]:
+    """The packages that a module imports by their own names, without the standard library."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        else:
+            continue
+        yield from {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+
+
+def named(requirements: list[str]) -> set[str]:
+    """The packages that these requirements bring."""
+    return {re.split(r"[^A-Za-z0-9_-]", requirement)[0].replace("-", "_") for requirement in requirements}
+
+
+def test_libraries_are_those_that_its_project_names() -> None:
+    always = named(PROJECT["project"]["dependencies"])
+    extras = {name: named(needed) for name, needed in PROJECT["project"]["optional-dependencies"].items()}
+    used: set[str] = set()
+    for module, tree in MODULES.items():
+        found = set(libraries(tree))
+        used |= found
+        assert found <= always | extras.get(EXTRAS.get(module, ""), set()), module
+    assert (always | set().union(*extras.values())) - used == {"pytest"}, "a library that nothing uses"
+
+
+def test_modules_import_each_other_relatively_and_nothing_above() -> None:
+    for module, tree in MODULES.items():
+        deepest = module.count("/") + 1
+        levels = [node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        assert max(levels, default=0) <= deepest, module
+
+
+def test_every_folder_is_packaged() -> None:
+    folders = {module.rpartition("/")[0] for module in MODULES}
+    packages = {f"joinery_sdk.{folder.replace('/', '.')}".rstrip("."): folder or "." for folder in folders}
+    tool = PROJECT["tool"]["setuptools"]
+    assert tool["package-dir"] == packages
+    assert set(tool["packages"]) == set(packages)
