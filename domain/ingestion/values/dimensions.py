@@ -225,6 +225,7 @@ def _unread(reading: _Reading, items: list[Item]) -> None:
 def _further(reading: _Reading, first: list[Item], items: list[Item], target: Dimensions, how: tuple[str, str]) -> None:
     """A later sequence confirms the first or fills sides still free; another figure for one side is a conflict."""
     if _confirms(reading, first, items):
+        reading.set_aside([item for item in items if item.measure.upper is not None])
         return
     if all(item.label.side is None for item in items):
         reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
