@@ -21,11 +21,12 @@ from domain.ingestion.values.amounts import folded
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.labels import label_of
 from domain.ingestion.values.lengths import unit_named
-from domain.ingestion.values.parsed import Fault, quoted
+from domain.ingestion.values.parsed import Fault, overlong, quoted
 from domain.ingestion.values.scan import WORDS, scanned
 from domain.ingestion.values.weights import parse_weight
 from domain.kernel.problems import ProblemKind
 
+_LONGEST: Final = 4000
 _MOST: Final = 60
 """Boxes of one item; a longer list is cut and told."""
 BOX_WORDS: Final = (
@@ -310,6 +311,8 @@ def listed(
     text: str, unit: str | None = None, weight_unit: str | None = None, decimal: str = "auto"
 ) -> tuple[list[Box], list[Fault]]:
     """The boxes of a text in any order of facts, and what is wrong with the list as a whole."""
+    if too_long := overlong(text, _LONGEST):
+        return [], list(too_long.faults)
     flat = _numbered(folded(text))
     units = {unit_named(word) for word in _LENGTH_UNIT.findall(flat)}
     # A unit that the list names alone is that of all its boxes.

@@ -14,7 +14,7 @@ from typing import Final
 from domain.catalogue.data import Component, Dimensions, Length
 from domain.ingestion.values.amounts import folded
 from domain.ingestion.values.clauses import Clauses, Item, Scope, parted
-from domain.ingestion.values.labels import ARM, SEAT, Label, of_a_part, words_in
+from domain.ingestion.values.labels import SEAT, Label, of_a_part, seat_or_arm, words_in
 from domain.ingestion.values.lengths import METRIC, Measure, checked, same_length
 from domain.ingestion.values.parsed import Fault, Parsed, not_said, overlong, quoted, unreadable
 from domain.ingestion.values.scan import COUNT, Scan, scanned
@@ -124,7 +124,8 @@ def _placed(reading: _Reading, items: list[Item], kind: str, order: str) -> Dime
     lengths = _sided(reading, items)
     if not lengths:
         return {}
-    sides = place(lengths, reading.text, kind, order or reading.order, _in_trade_order(items) and reading.scan.slashes)
+    usual = _in_trade_order(items) and reading.scan.slashes
+    sides = place(lengths, reading.text, kind, order or reading.order, usual)
     reading.faults.extend(sides.faults)
     return sides.dimensions
 
@@ -151,9 +152,8 @@ def _in_unit(item: Item, unit: str) -> Measure:
 
 def _seat_or_arm(scope: Scope) -> None:
     """Below `Seat:` or `Arm:` the sides are those of the seat or the arm."""
-    words = set(words_in(scope.name))
-    kind = "seat" if words and words <= SEAT else "arm" if words and words <= ARM | {"rest"} else None
-    if kind is None:
+    kind = seat_or_arm(scope.name)
+    if not kind:
         return
     for item in [item for items in scope.sequences for item in items]:
         side = f"{kind}_{item.label.side}"
@@ -369,8 +369,8 @@ def parse_dimensions(
 ) -> Parsed[Spread]:
     """The sides, seat measures and pieces of a dimension string.
 
-    `unit` is the column's, `kind` that of `sides.kind_of`, `order` the letters a header names (`BHT`), `decimal` the source's
-    mark. W, D and H win; L beside W without D is the width (on beds the depth); a range gives its first bound; poses, shades
+    `unit` is the column's, `kind` that of `sides.kind_of`, `order` the letters a header names (`BHT`) or `TRADE` where the
+    trade's order may be taken for granted, `decimal` the source's mark. W, D and H win; L beside W without D is the width (on beds the depth); a range gives its first bound; poses, shades
     and leaves never overwrite the piece. Problems: unreadable, unknown_unit, conflict (sides that are named twice or not at
     all, units that are mixed), out_of_range.
     """

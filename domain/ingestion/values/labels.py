@@ -23,7 +23,7 @@ _SIDE_WORDS: Final = {
     "height": "height heights high tall ht hgt hght hohe hoehe hoch alto altura hauteur haut hoogte hoog altezza hojd hoyde "
     "hojde korkeus wysokosc wys высота выс в",
     "length": "length lengths long len lgth lng lange laenge largo longitud longueur lengte lang lunghezza lung comprimento langd "
-    "lengde laengde langde pituus dlugosc dl длина дл",
+    "lengde laengde langde pituus dlugosc dl длина дл д",
     "diameter": "diameter diam dia durchmesser diametro diametre doorsnede diametr diameters halkaisija srednica диаметр",
 }
 SIDES: Final = {word: side for side, words in _SIDE_WORDS.items() for word in words.split()}
@@ -238,7 +238,9 @@ def _of_side(side: str, others: list[str]) -> Label:
         return Label("other")
     if kinds & _FREE or ({"free", "under"} <= kinds and side == "height"):
         return Label("other") if kinds & {"wall", "knee", "recline"} else Label("side", "clearance")
-    rest = [w for w in others if w not in NEUTRAL and w not in _GAPS and w not in _LOWER and w not in _UPPER]
+    # A single letter beside a word is the mark of a drawing: `A Overall height`.
+    idle = NEUTRAL | _GAPS | _LOWER | _UPPER
+    rest = [word for word in others if word not in idle and len(word) > 1]
     if kinds & SEAT or (kinds & ARM and side == "height"):
         kind, of_it = ("seat", SEAT) if kinds & SEAT else ("arm", ARM | {"rest"})
         strange = [word for word in rest if word not in of_it and word not in ("height", "adjustable")]
@@ -283,6 +285,15 @@ def bound_of(text: str) -> str:
     if told and told <= _UPPER | {"up"}:
         return "largest"
     return "least" if told and told <= _LOWER | {"from", "ab", "de", "von", "da", "desde", "vanaf"} else ""
+
+
+def seat_or_arm(name: str) -> str:
+    """`seat` or `arm` of a name that says nothing else (`Misure seduta`, `Sitzmaße`, `Armrest`), else blank."""
+    words = {word.removesuffix("masse").removesuffix("mass") or word for word in words_in(name)}
+    told = words - NEUTRAL - _GAPS
+    if told and told <= SEAT:
+        return "seat"
+    return "arm" if told and told <= ARM | {"rest"} else ""
 
 
 def only_parts(text: str) -> bool:
