@@ -291,6 +291,11 @@ def _sized(first: Length, second: Length, shape: str | None) -> RugSize:
     return RugSize(found, {"width": first, "depth": second}, nominal if found in ("rectangle", "runner") else None)
 
 
+def is_no_rug(text: str) -> bool:
+    """Whether a text says that its size is a sample's, or made to measure."""
+    return bool(_NO_RUG.search(text[:_LONGEST]))
+
+
 @lru_cache(maxsize=16384)
 def parse_rug_size(text: str, unit: str | None = None) -> Parsed[RugSize]:
     """A rug's size and shape from a size cell or a title; `unit` is the column's, of numbers without one.
