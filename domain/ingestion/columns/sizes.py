@@ -25,7 +25,6 @@ from domain.kernel.problems import ProblemKind
 
 _MOST_EXTRAS: Final = 12
 _LONGEST_EXTRA: Final = 120
-_MOST_FEATURES: Final = 60
 _BARE: Final = re.compile(r"\s*+[\d.,]++\s*+")
 _RUG_PARSERS: Final[dict[str, Callable[[str], Parsed[Any]]]] = {
     "shape": parse_shape,
@@ -74,10 +73,10 @@ def _rug_unit(column: Column) -> str | None:
 
 def _keep_extras(row: RowDraft) -> None:
     """What a size says beside the sides (`Seat W 20 in`, `EXTENDED 65 in`) becomes features, in the vendor's words."""
-    features = row.product.features
-    for extra in row.spread.extras[:_MOST_EXTRAS] if row.spread else ():
-        if len(features) < _MOST_FEATURES:
-            features.setdefault(" ".join(extra.split())[:_LONGEST_EXTRA])
+    kept = row.product.extras
+    for extra in row.spread.extras if row.spread else ():
+        if len(kept) < _MOST_EXTRAS:
+            kept.setdefault(" ".join(extra.split())[:_LONGEST_EXTRA])
 
 
 def _sized(row: RowDraft, text: str, header: str, parse_with: tuple[str | None, str, str, str]) -> Spread | None:

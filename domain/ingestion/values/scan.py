@@ -71,6 +71,7 @@ _COUNT_AHEAD: Final = re.compile(
     r"(?:\b(?:of|nr|no|model|style|item|sku|art|qty|quantity|count|pack|von|de|van|x|version|ref)[.:]?\s?|#)$", re.I
 )
 _TOLERANCE: Final = re.compile(r"(?:\+\s?/\s?-|\+-|±)\s?$")
+_LABEL_WORDS: Final = 5
 _HEAD: Final = re.compile(r"([wdhl])(?=[^\W\d_]{3})", re.I)
 
 
@@ -145,6 +146,19 @@ def _counts(scan: Scan, start: int, measure: Measure) -> bool:
     return True
 
 
+def _labelled_from(scan: Scan, start: int) -> int:
+    """Where the words begin that label a figure of another kind: `Max. load: 100 kg`."""
+    at = len(scan.tokens)
+    colon = at > 0 and scan.tokens[at - 1].kind in (":", "=")
+    at = words = at - colon
+    while at and scan.tokens[at - 1].kind == WORDS and words - at < _LABEL_WORDS:
+        at -= 1
+    if at == words:
+        return start
+    said = scan.said(scan.tokens[at], scan.tokens[words - 1])
+    return scan.tokens[at].start if colon or label_of(said).role == "other" else start
+
+
 def _number(scan: Scan, start: int) -> int:
     """Take the number at `start`: a measure, or a figure of another kind."""
     if (kind := _MADE_OF.match(scan.text, start)) and not _follows(scan, JOIN):
@@ -160,7 +174,7 @@ def _number(scan: Scan, start: int) -> int:
         return _add(scan, MEASURE, start, measure.end, measure)
     foreign = _FOREIGN.match(scan.text, measure.end)
     if measure.unit is None and foreign and foreign[0].strip().lower() != "f":
-        scan.asides.append(scan.text[start : foreign.end()].strip())
+        scan.asides.append(scan.text[_labelled_from(scan, start) : foreign.end()].strip())
         return _add(scan, OTHER, start, foreign.end())
     if _TOLERANCE.search(scan.text, max(0, start - 6), start):
         return measure.end
