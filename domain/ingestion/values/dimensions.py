@@ -1,9 +1,7 @@
 """Whole dimension strings: sides of a piece, seat measures, and the pieces of a set.
 
-The string is read in three steps, each with its grammar: `scan` finds the tokens, `clauses` says which words belong to which
-figure, and here each figure gets its side. What no step understands is told, never left out in silence: every figure of
-the text is a side, a seat measure, part of a component, in `extras` because its label says that it is of something else,
-or named in a fault.
+`scan` finds the tokens, `clauses` says which words belong to which figure, and here each figure gets its side. No figure is
+left out in silence: it is a side, a seat measure, part of a component, in `extras` as of something else, or in a fault.
 """
 
 import re
@@ -17,6 +15,7 @@ from domain.ingestion.values.clauses import Clauses, Item, Scope, parted
 from domain.ingestion.values.labels import SEAT, Label, of_a_part, seat_or_arm, words_in
 from domain.ingestion.values.lengths import METRIC, Measure, checked, same_length
 from domain.ingestion.values.parsed import Fault, Parsed, not_said, overlong, quoted, unreadable
+from domain.ingestion.values.plain_sizes import plain_size
 from domain.ingestion.values.scan import COUNT, Scan, scanned
 from domain.ingestion.values.sides import Sided, kind_of_part, place
 from domain.ingestion.values.text import stated
@@ -26,8 +25,6 @@ _LONGEST: Final = 2000
 _BLANKS: Final = re.compile(r"[ \t\r\f\v]+")
 _COUNT_IN_NAME: Final = re.compile(r"(?:(\d{1,3})\s*x?\s+(.+)|(.+?)\s*x\s?(\d{1,3}))", re.I)
 _COUNT_NEAR: Final = re.compile(rf"{COUNT}(\d{{1,3}}){COUNT}")
-_AROUND: Final = 60
-"""Within how many characters before and behind a piece's name its count in brackets stands."""
 _ROUNDED: Final = 60
 """Hundredths of an inch by which two statements of one side may differ."""
 _LEAF: Final = re.compile(r"leaf|leaves", re.I)
@@ -297,14 +294,10 @@ def _all_items(scope: Scope) -> list[Item]:
     return [item for items in scope.sequences for item in items] + scope.extras + scope.largest + scope.nouns
 
 
-def _filled(scope: Scope) -> bool:
-    return bool(scope.sequences or scope.extras or scope.largest)
-
-
 def _ranked(scopes: list[Scope]) -> tuple[list[Scope], list[Scope], list[Scope]]:
     """The scopes of the piece itself, those of its pieces, and those set aside."""
     by_role = {
-        role: [s for s in scopes if s.role == role and _filled(s)]
+        role: [s for s in scopes if s.role == role and (s.sequences or s.extras or s.largest)]
         for role in ("whole", "rest", "piece", "part", "pose", "inner")
     }
     whole, rest, pieces, parts = by_role["whole"], by_role["rest"], by_role["piece"], by_role["part"]
@@ -374,6 +367,12 @@ def parse_dimensions(
     and leaves never overwrite the piece. Problems: unreadable, unknown_unit, conflict (sides that are named twice or not at
     all, units that are mixed), out_of_range.
     """
+    if (plain := plain_size(text, kind)) is not None:
+        return Parsed(Spread(plain))
+    return _by_grammar(text, unit, kind, order, decimal)
+
+
+def _by_grammar(text: str, unit: str | None, kind: str, order: str, decimal: str) -> Parsed[Spread]:
     if too_long := overlong(text, _LONGEST):
         return too_long
     given = stated(text)

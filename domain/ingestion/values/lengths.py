@@ -143,7 +143,12 @@ def _unit_at(text: str, position: int) -> tuple[str | None, int]:
         return _SPELLED[match["unit"].lower()], match.end()
     if match["mark"]:
         return _SPELLED[match["mark"]], match.end()
-    if (unit := _SPELLED.get(match["word"].lower())) and not text.startswith(("²", "³"), match.end()):
+    # `20 inH` is twenty inches high, `20 inh` a slip of the pen.
+    if (
+        (unit := _SPELLED.get(match["word"].lower()))
+        and match["word"] != "inH"
+        and not text.startswith(("²", "³"), match.end())
+    ):
         return unit, match.end()
     # `1160mml` is a unit with its axis run together, `24inx36in` one with the sign between two sides.
     glued = _GLUED.match(text, position)
