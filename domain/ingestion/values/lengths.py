@@ -58,7 +58,9 @@ _GLUED: Final = re.compile(
     r"\s*+-?(?P<unit>mm|cm|in|ft|m)\.?(?=(?:x\s*+[\d.]|x(?:[wdhlbt]|dia)(?![a-z])|(?:[wdhlbt]|dia)(?:x\s*+[\d.]|x(?:[wdhlbt]|dia)(?![a-z])|(?![a-z]))|x(?![a-z])))",
     re.I,
 )
-_SECOND: Final = re.compile(r"\s*+(?:-|to\b|bis\b|à|a\b|tot\b|til\b|till\b|do\b|up to\b|~|\.\.+|…)\s*+(?=\.?\d)", re.I)
+_SECOND: Final = re.compile(
+    r"\s*+(?:-|to\b|bis\b|à|(?-i:a)\b|tot\b|til\b|till\b|do\b|up to\b|~|\.\.+|…)\s*+(?=\.?\d)", re.I
+)
 _ALTERNATIVE: Final = re.compile(r"\s*+/\s*+(?=\.?\d)")
 _INCH_PART: Final = re.compile(r"\s*+(?:-|,|and\b|&)?\s*+(?=\.?\d)")
 _LIKELY_MOST: Final = 100_000

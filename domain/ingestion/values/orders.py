@@ -7,7 +7,7 @@ import re
 from functools import partial
 from typing import Final
 
-from domain.ingestion.values.labels import LETTERS, plain_word, side_word
+from domain.ingestion.values.labels import LETTERS, label_of, plain_word, side_word
 
 ORDER: Final = "\x02"
 _AXIS_WORD: Final = r"[wdhlbtpшгвд]|dia|[^\W\d_]{4,12}"
@@ -47,3 +47,16 @@ def with_orders(text: str) -> str:
     for pattern in (_ORDER, _GLUED_ORDER):
         text = pattern.sub(partial(_order_at, text), text)
     return text
+
+
+_DASHED: Final = re.compile(r"(?<![^\W_])([^\W\d_]{1,20})\s?-\s(?=\.?\d)")
+
+
+def _dashed(text: str, match: re.Match[str]) -> str:
+    label = label_of(match[1]).role == "side" and not after_figure(text, match.start())
+    return f"{match[1]}: " if label else match[0]
+
+
+def with_colons(text: str) -> str:
+    """`text` with a colon for the dash behind the name of a side (`Width - 80 cm`)."""
+    return _DASHED.sub(partial(_dashed, text), text)

@@ -115,3 +115,32 @@ def test_the_pieces_of_a_set_without_letters_are_read_and_told(form: str) -> Non
     assert parsed.value is not None
     assert [len(piece["dimensions"]) for piece in parsed.value.components] == [3, 3]
     assert ["names no sides" in fault.detail for fault in parsed.faults] == [True]
+
+
+@given(SIZE, SIZE, SIZE, st.permutations(["width", "depth", "height"]), st.sampled_from([" - ", ": ", " = ", " – "]))
+def test_a_dash_behind_a_side_is_a_colon(a: int, b: int, c: int, sides: list[str], mark: str) -> None:
+    text = ", ".join(f"{side.title()}{mark}{figure} cm" for side, figure in zip(sides, (a, b, c), strict=True))
+    assert _read(text) == ({side: f"{n} cm" for side, n in zip(sides, (a, b, c), strict=True)}, [])
+    assert _read(f"{a} W - {b} D - {c} H cm")[0] == {"width": f"{a} cm", "depth": f"{b} cm", "height": f"{c} cm"}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    ["Liegefläche: 200 x 140 cm", "Innenmaß: 270 x 170 x 80 cm", "Sleeping area: 200 x 140 cm", "Couchage : 200 x 140 cm", "Liegemaße: 200 x 140 cm",
+     "Verpackungsmaße: 200 x 140 x 60 cm"],
+)  # fmt: skip
+def test_sizes_inside_and_around_are_no_pieces(beside: str) -> None:
+    for whole in (
+        "Ecksofa: B 280 x T 180 x H 85 cm",
+        "Außenmaß: B 280 x T 180 x H 85 cm",
+        "Stellmaß: B 280 x T 180 x H 85 cm",
+    ):
+        parsed = parse_dimensions(f"{whole}; {beside}")
+        assert parsed.value is not None
+        assert (parsed.value.components, parsed.faults, len(parsed.value.dimensions)) == ((), (), 3)
+        assert "200" in str(parsed.value.extras) or "270" in str(parsed.value.extras)
+
+
+def test_a_letter_between_two_figures_is_no_range() -> None:
+    assert _read("L 80 P 60 A 75 cm")[0].items() >= {"width": "80 cm", "depth": "60 cm"}.items()
+    assert "60-75" not in str(parse_dimensions("L 80 P 60 A 75 cm"))
