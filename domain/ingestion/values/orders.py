@@ -49,6 +49,8 @@ def with_orders(text: str) -> str:
     return text
 
 
+_ABBREVIATED: Final = re.compile(r"(?<=[^\W\d_])\.(?=\d{2,4}(?!\d|\s?(?:\"|in)))")
+"""A dot that ends a word; before inches it may as well begin a figure (`D.75"`)."""
 _DASHED: Final = re.compile(r"(?<![^\W_])([^\W\d_]{1,20})\s?-\s(?=\.?\d)")
 
 
@@ -58,5 +60,5 @@ def _dashed(text: str, match: re.Match[str]) -> str:
 
 
 def with_colons(text: str) -> str:
-    """`text` with a colon for the dash behind the name of a side (`Width - 80 cm`)."""
-    return _DASHED.sub(partial(_dashed, text), text)
+    """`text` with a colon for the dash behind the name of a side (`Width - 80 cm`), and a blank for the dot of `h.75 cm`."""
+    return _DASHED.sub(partial(_dashed, text), _ABBREVIATED.sub(" ", text))

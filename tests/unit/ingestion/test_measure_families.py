@@ -144,3 +144,16 @@ def test_sizes_inside_and_around_are_no_pieces(beside: str) -> None:
 def test_a_letter_between_two_figures_is_no_range() -> None:
     assert _read("L 80 P 60 A 75 cm")[0].items() >= {"width": "80 cm", "depth": "60 cm"}.items()
     assert "60-75" not in str(parse_dimensions("L 80 P 60 A 75 cm"))
+
+
+@given(SIZE, SIZE, SIZE)
+def test_the_dot_of_an_abbreviation_begins_no_figure(a: int, b: int, c: int) -> None:
+    wanted = {"width": f"{a} cm", "depth": f"{b} cm", "height": f"{c} cm"}
+    for text in (
+        f"l.{a} p.{b} h.{c} cm",
+        f"L.{a} x P.{b} x H.{c} cm",
+        f"larg.{a}, prof.{b}, alt.{c} cm",
+        f"{a} x {b} x h.{c} cm",
+    ):
+        assert _read(text) == (wanted, [])
+    assert _read('30"W x 20"H x D.75"')[0]["depth"] == "0.75 in"
