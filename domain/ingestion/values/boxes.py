@@ -102,6 +102,13 @@ _COUNTS: Final = (
     re.compile(rf"(?P<cut>(?<![\w.,])(?P<count>\d{{1,2}})\s?x\s?)\(?\s?{_SIDE}{_JOIN}{_SIDE}{_JOIN}{_SIDE}", re.I),
 )
 _ENUMERATED: Final = re.compile(r"(?:^|(?<=[\s;,|]))\(?(\d{1,2})[.)](?=\s)")
+_POUNDS: Final = re.compile(r"(?<=\d)\s?#(?!\d)")
+_COUNT_BEHIND: Final = re.compile(
+    rf"(?:(?:number|no\.?|anzahl|nombre|numero|número|aantal)\s(?:of|der|de|di)?\s?)?(?<![^\W\d_])(?P<word>{BOX_WORDS})\s?:\s?"
+    r"(?P<count>\d{1,3})\s{0,2}(?=[;,(\n]|$)[;,]?",
+    re.I,
+)
+"""`Number of packages: 2; …` says what `2 packages: …` says."""
 _LENGTH_UNIT: Final = re.compile(r"\d\s?(cm|mm|in|inch|inches|\")(?![a-wyz])", re.I)
 _PACKING: Final = re.compile(
     rf"(?<![^\W\d_])(?:{BOX_WORDS}|shipping|shipped|ship|packed|packing|packaging|packag|verpackungs?(?:ma(?:ß|ss)e)?|versand(?:ma(?:ß|ss)e)?|paketma(?:ß|ss)e"
@@ -313,7 +320,7 @@ def listed(
     """The boxes of a text in any order of facts, and what is wrong with the list as a whole."""
     if too_long := overlong(text, _LONGEST):
         return [], list(too_long.faults)
-    flat = _numbered(folded(text))
+    flat = _numbered(_POUNDS.sub(" lb ", _COUNT_BEHIND.sub(r"\g<count> \g<word>: ", folded(text))))
     units = {unit_named(word) for word in _LENGTH_UNIT.findall(flat)}
     # A unit that the list names alone is that of all its boxes.
     unit = units.pop() if len(units) == 1 else unit

@@ -131,6 +131,25 @@ def test_the_unit_that_one_box_names_is_that_of_all() -> None:
     assert parsed.faults == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Number of packages: 2; 120x60x15 cm; 25 kg",
+        "Anzahl Pakete: 2, 120x60x15 cm, 25 kg",
+        "Boxes: 2 (120x60x15 cm / 25 kg)",
+    ],
+)
+def test_a_count_may_stand_behind_the_word(text: str) -> None:
+    parsed = parse_packages(text)
+    assert [(_facts(p)["count"], str(_facts(p)["weight"]["value"])) for p in parsed.value or ()] == [(2, "25")]
+    assert parsed.faults == ()
+
+
+def test_a_hash_behind_a_figure_is_pounds() -> None:
+    (box,) = parse_packages('30"x20"x10" 25#').value or ()
+    assert _facts(box)["weight"] == {"value": Decimal(25), "unit": "lb"}
+
+
 def test_a_name_before_a_size_says_what_is_in_the_box() -> None:
     parsed = parse_packages('Box 1 (Headboard): 60" x 40" x 8", 45 lbs. Box 2 - Rails: 80" x 12" x 6", 30 lbs.')
     assert [package.name for package in parsed.value or ()] == ["Headboard", "Rails"]
