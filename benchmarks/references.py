@@ -181,7 +181,8 @@ def _carton(row: dict[str, str]) -> Found:
     package = reading.value[0]
     box: Any = package.carton
     sides = {side: box[side]["hundredths_in"] for side in ("width", "depth", "height") if side in box}
-    found = {"name": package.name, "sku": package.sku, "count": box.get("count"), **sides}
+    named = {"name": package.name, "sku": package.sku, "count": box.get("count")}
+    found = {**{key: value for key, value in named.items() if value}, **sides}
     if "weight" in box:
         found["hundredths_lb"] = box["weight"]["hundredths_lb"]
     return found, bool(reading.faults)

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from domain.ingestion.columns.readers import CellReader, ReaderFactory
+from domain.ingestion.columns.readers import CellReader, ReaderFactory, decimal_mark
 from domain.ingestion.drafts.draft import NO_PLACE, RowDraft
 from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.dates import parse_date, parse_lead_time
@@ -29,14 +29,12 @@ def _money(column: Column, settings: FeedSettings) -> CellReader:
     location = column.setting("location") or NO_PLACE
     stated_currency = column.setting("currency")
     currency = stated_currency.lower() if stated_currency else settings.currency
-    decimal = column.setting("decimal") or settings.decimal
+    mark_of = decimal_mark(column, settings)
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         if cell.__class__ is dict:
             text = _money_text(cell)
-        # A number from a spreadsheet or JSON has its decimal point whatever the source's text columns write.
-        mark = decimal if cell.__class__ is str else "dot"
-        price = row.taken(name, header, parse_money(text, row.currency or currency, mark))
+        price = row.taken(name, header, parse_money(text, row.currency or currency, mark_of(cell)))
         if price is None:
             return
         offer = row.offer(location)

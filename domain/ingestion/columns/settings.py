@@ -43,8 +43,9 @@ def _sides(text: str) -> str | None:
     return letters if fits else None
 
 
-_LENGTH: Final[Mapping[str, Setting]] = {"unit": Setting(unit_named, "in, ft, mm, cm or m")}
-_WEIGHT: Final[Mapping[str, Setting]] = {"unit": Setting(weight_unit_named, "lb, oz, g or kg")}
+_MARK: Final[Mapping[str, Setting]] = {"decimal": Setting(_one_of("dot", "comma", "auto"), "dot, comma or auto")}
+_LENGTH: Final[Mapping[str, Setting]] = {"unit": Setting(unit_named, "in, ft, mm, cm or m"), **_MARK}
+_WEIGHT: Final[Mapping[str, Setting]] = {"unit": Setting(weight_unit_named, "lb, oz, g or kg"), **_MARK}
 _SIZE: Final[Mapping[str, Setting]] = {
     **_LENGTH,
     "order": Setting(_sides, "the letters of two or three sides in their order, of W, D, H, L, B and T: wdh"),
@@ -55,7 +56,7 @@ _PLACE: Final[Mapping[str, Setting]] = {
 _MONEY: Final[Mapping[str, Setting]] = {
     **_PLACE,
     "currency": Setting(_one_of(*EXPONENTS), "a currency's ISO 4217 code: usd"),
-    "decimal": Setting(_one_of("dot", "comma", "auto"), "dot, comma or auto"),
+    **_MARK,
     "price_code": Setting(lambda text: text.strip() or None, "the name of a price level"),
 }
 _LEAD: Final[Mapping[str, Setting]] = {
@@ -87,7 +88,9 @@ def _own(field: str) -> Mapping[str, Setting]:
         return _WEIGHT
     if field == "dimensions" or (field.startswith("cartons.") and field.endswith(".dimensions")):
         return _SIZE
-    if field == "rug.pile_height" or (field.startswith(("dimensions.", "cartons.")) and not field.endswith(".count")):
+    if field in ("cartons", "rug.pile_height", "rug.size_text") or (
+        field.startswith(("dimensions.", "cartons.")) and not field.endswith(".count")
+    ):
         return _LENGTH
     return {}
 

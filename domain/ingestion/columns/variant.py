@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from domain.catalogue.data import Carton, Component
-from domain.ingestion.columns.readers import CellReader, ReaderFactory
+from domain.ingestion.columns.readers import CellReader, ReaderFactory, decimal_mark
 from domain.ingestion.columns.sizes import RUG_FACT
 from domain.ingestion.drafts.described import is_rule
 from domain.ingestion.drafts.draft import RowDraft
@@ -136,13 +136,13 @@ def _materials(column: Column, settings: FeedSettings) -> CellReader:
 
 
 def _weight(column: Column, settings: FeedSettings) -> CellReader:
-    header, unit = column.column, column.setting("unit")
+    header, unit, mark_of = column.column, column.setting("unit"), decimal_mark(column, settings)
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         if "weight" in row.variant:
             return
         text = _measured(cell) if isinstance(cell, dict) else text
-        value = row.taken("weight", header, parse_weight(text, unit or row.weight_unit))
+        value = row.taken("weight", header, parse_weight(text, unit or row.weight_unit, mark_of(cell)))
         if value is not None:
             row.variant["weight"] = value
 
@@ -178,16 +178,17 @@ def _carton(row: RowDraft, place: int) -> Carton:
 def _carton_part(column: Column, settings: FeedSettings) -> CellReader:
     _, number, name = column.field.split(".", 2)
     place, header, unit, field = int(number), column.column, column.setting("unit"), column.field
-    order = column.setting("order") or "lwh"
+    order, mark_of = column.setting("order") or "lwh", decimal_mark(column, settings)
 
-    def parse(row: RowDraft, text: str) -> Parsed[Any]:
+    def parse(row: RowDraft, text: str, mark: str) -> Parsed[Any]:
         if name == "weight":
-            return parse_weight(text, unit or row.weight_unit)
-        return parse_count(text) if name == "count" else parse_length(text, unit or row.dimension_unit)
+            return parse_weight(text, unit or row.weight_unit, mark)
+        return parse_count(text) if name == "count" else parse_length(text, unit or row.dimension_unit, mark)
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         if name == "dimensions":
-            spread = row.taken(field, header, parse_dimensions(text, unit or row.dimension_unit, "", order))
+            parsed = parse_dimensions(text, unit or row.dimension_unit, "", order, mark_of(cell))
+            spread = row.taken(field, header, parsed)
             if spread:
                 sides = {
                     side: value for side, value in spread.dimensions.items() if side in ("width", "depth", "height")
@@ -196,7 +197,7 @@ def _carton_part(column: Column, settings: FeedSettings) -> CellReader:
             return
         if row.cartons is not None and name in row.cartons.get(place, ()):
             return
-        value = row.taken(field, header, parse(row, text))
+        value = row.taken(field, header, parse(row, text, mark_of(cell)))
         if value is not None:
             _carton(row, place)[name] = value  # type: ignore[literal-required]
 
@@ -204,10 +205,11 @@ def _carton_part(column: Column, settings: FeedSettings) -> CellReader:
 
 
 def _packages(column: Column, settings: FeedSettings) -> CellReader:
-    header = column.column
+    header, unit, mark_of = column.column, column.setting("unit"), decimal_mark(column, settings)
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
-        packages = row.taken("cartons", header, parse_packages(text))
+        units = (unit or row.dimension_unit, row.weight_unit)
+        packages = row.taken("cartons", header, parse_packages(text, *units, mark_of(cell)))
         if not packages:
             return
         start = len(row.cartons or ())

@@ -55,8 +55,9 @@ def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
     _classify(data, product)
     if product.tags:
         data["tags"] = list(product.tags)
-    if product.features:
-        data["features"] = list(product.features)
+    if product.features or product.extras:
+        # What sizes say beside their sides follows the vendor's own selling points.
+        data["features"] = list({**product.features, **product.extras})
     if product.compliance:
         data["compliance"] = product.compliance  # type: ignore[typeddict-item]
     if product.media:

@@ -11,7 +11,7 @@ from domain.ingestion.values.dimensions import Spread, parse_dimensions
 from domain.ingestion.values.lengths import parse_length
 from domain.ingestion.values.parsed import Parsed
 from domain.ingestion.values.rugs import parse_construction
-from domain.ingestion.values.sides import BED, RUG, kind_of
+from domain.ingestion.values.sides import BED, RUG, TRADE, kind_of
 from domain.ingestion.values.text import line_of_text
 from domain.ingestion.values.weights import parse_weight
 from domain.ingestion.values.words import parse_materials
@@ -101,7 +101,9 @@ def _take_size(data: VariantData, text: str, product: ProductDraft) -> None:
     several = of_several(title)
     piece = lone_piece(text) if several else None
     kind = kind_of("", piece) if piece else kind_of(" > ".join(product.category_path()), title)
-    spread: Spread | None = _sound(parse_dimensions(text, None, BED if several and sized_as_bed(title) else kind))
+    spread: Spread | None = _sound(
+        parse_dimensions(text, None, BED if several and sized_as_bed(title) else kind, TRADE)
+    )
     if spread is None or any("dimensions" in part for part in data.get("components", ())):
         return
     if several and piece is None and (spread.dimensions or not _all_named(spread)):

@@ -22,6 +22,7 @@ class ProductDraft:
         "compliance",
         "data",
         "discontinued",
+        "extras",
         "family",
         "features",
         "given_by",
@@ -49,6 +50,7 @@ class ProductDraft:
         self.problems: list[Problem] = []
         self.tags: dict[str, None] = {}
         self.features: dict[str, None] = {}
+        self.extras: dict[str, None] = {}
         self.compliance: dict[str, Any] = {}
         self.levels: dict[int, tuple[str, ...]] = {}
         self.path: tuple[str, ...] = ()

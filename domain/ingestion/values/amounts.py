@@ -60,6 +60,11 @@ _ESCAPED: Final = re.compile(r"_x00[0-9a-fA-F]{2}_")
 _ROUND: Final = re.compile(r"(?<![^\W\d_])[Øø](?![^\W\d_xX])|(?<=[\d\"'mM])[Øø](?![^\W\d_xX])")
 """The sign of a diameter, not the letter of `Højde`."""
 
+_CYRILLIC_JOIN: Final = re.compile(
+    r"(?:(?<=[\d\s\"'мМ)])|(?<=\b[ШГВДшгвд])|(?<=[хХ][ШГВДшгвд]))[хХ](?=\s|\d|[ШГВДшгвд](?:[хХ\s),;:./\d]|$))"
+)
+"""The Cyrillic letter that looks like the sign between two sides, where it stands for that."""
+
 _DENOMINATORS: Final = "2|4|5|8|10|16|20|32|64"
 _AMOUNT: Final = re.compile(
     rf"""(?P<whole>\d{{1,9}})(?:\s*-\s*|\s+|/)(?P<num>\d{{1,2}})\s?/\s?(?P<den>{_DENOMINATORS})(?![\d/])
@@ -91,6 +96,7 @@ def folded(text: str) -> str:
     else:
         flat = unicodedata.normalize("NFC", text).translate(_FOLDS)
         flat = _ROUND.sub(" dia ", flat) if "ø" in flat or "Ø" in flat else flat
+        flat = _CYRILLIC_JOIN.sub("x", flat) if "х" in flat or "Х" in flat else flat
     if "_x" in flat:
         flat = _ESCAPED.sub("", flat)
     return _DOUBLE.sub('"', _CONTROL.sub("", flat.translate(_BRACKETS)))

@@ -27,7 +27,8 @@ from domain.ingestion.values.labels import (
     words_in,
 )
 from domain.ingestion.values.lengths import Measure, unit_named
-from domain.ingestion.values.scan import JOIN, MEASURE, ORDER, OTHER, UNREAD, WORDS, Scan, Token, without_repeats
+from domain.ingestion.values.orders import ORDER
+from domain.ingestion.values.scan import JOIN, MEASURE, OTHER, UNREAD, WORDS, Scan, Token, without_repeats
 
 _HARD: Final = frozenset(";|\n()")
 _APART: Final = frozenset(";|\n")

@@ -1,9 +1,7 @@
 """Whole dimension strings: sides of a piece, seat measures, and the pieces of a set.
 
-The string is read in three steps, each with its grammar: `scan` finds the tokens, `clauses` says which words belong to which
-figure, and here each figure gets its side. What no step understands is told, never left out in silence: every figure of
-the text is a side, a seat measure, part of a component, in `extras` because its label says that it is of something else,
-or named in a fault.
+`scan` finds the tokens, `clauses` says which words belong to which figure, and here each figure gets its side. No figure is
+left out in silence: it is a side, a seat measure, part of a component, in `extras` as of something else, or in a fault.
 """
 
 import re
@@ -14,9 +12,10 @@ from typing import Final
 from domain.catalogue.data import Component, Dimensions, Length
 from domain.ingestion.values.amounts import folded
 from domain.ingestion.values.clauses import Clauses, Item, Scope, parted
-from domain.ingestion.values.labels import ARM, SEAT, Label, of_a_part, words_in
+from domain.ingestion.values.labels import SEAT, Label, of_a_part, seat_or_arm, words_in
 from domain.ingestion.values.lengths import METRIC, Measure, checked, same_length
 from domain.ingestion.values.parsed import Fault, Parsed, not_said, overlong, quoted, unreadable
+from domain.ingestion.values.plain_sizes import plain_size
 from domain.ingestion.values.scan import COUNT, Scan, scanned
 from domain.ingestion.values.sides import Sided, kind_of_part, place
 from domain.ingestion.values.text import stated
@@ -26,8 +25,6 @@ _LONGEST: Final = 2000
 _BLANKS: Final = re.compile(r"[ \t\r\f\v]+")
 _COUNT_IN_NAME: Final = re.compile(r"(?:(\d{1,3})\s*x?\s+(.+)|(.+?)\s*x\s?(\d{1,3}))", re.I)
 _COUNT_NEAR: Final = re.compile(rf"{COUNT}(\d{{1,3}}){COUNT}")
-_AROUND: Final = 60
-"""Within how many characters before and behind a piece's name its count in brackets stands."""
 _ROUNDED: Final = 60
 """Hundredths of an inch by which two statements of one side may differ."""
 _LEAF: Final = re.compile(r"leaf|leaves", re.I)
@@ -124,7 +121,8 @@ def _placed(reading: _Reading, items: list[Item], kind: str, order: str) -> Dime
     lengths = _sided(reading, items)
     if not lengths:
         return {}
-    sides = place(lengths, reading.text, kind, order or reading.order, _in_trade_order(items) and reading.scan.slashes)
+    usual = _in_trade_order(items) and reading.scan.slashes
+    sides = place(lengths, reading.text, kind, order or reading.order, usual)
     reading.faults.extend(sides.faults)
     return sides.dimensions
 
@@ -151,9 +149,8 @@ def _in_unit(item: Item, unit: str) -> Measure:
 
 def _seat_or_arm(scope: Scope) -> None:
     """Below `Seat:` or `Arm:` the sides are those of the seat or the arm."""
-    words = set(words_in(scope.name))
-    kind = "seat" if words and words <= SEAT else "arm" if words and words <= ARM | {"rest"} else None
-    if kind is None:
+    kind = seat_or_arm(scope.name)
+    if not kind:
         return
     for item in [item for items in scope.sequences for item in items]:
         side = f"{kind}_{item.label.side}"
@@ -225,6 +222,7 @@ def _unread(reading: _Reading, items: list[Item]) -> None:
 def _further(reading: _Reading, first: list[Item], items: list[Item], target: Dimensions, how: tuple[str, str]) -> None:
     """A later sequence confirms the first or fills sides still free; another figure for one side is a conflict."""
     if _confirms(reading, first, items):
+        reading.set_aside([item for item in items if item.measure.upper is not None])
         return
     if all(item.label.side is None for item in items):
         reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
@@ -296,14 +294,10 @@ def _all_items(scope: Scope) -> list[Item]:
     return [item for items in scope.sequences for item in items] + scope.extras + scope.largest + scope.nouns
 
 
-def _filled(scope: Scope) -> bool:
-    return bool(scope.sequences or scope.extras or scope.largest)
-
-
 def _ranked(scopes: list[Scope]) -> tuple[list[Scope], list[Scope], list[Scope]]:
     """The scopes of the piece itself, those of its pieces, and those set aside."""
     by_role = {
-        role: [s for s in scopes if s.role == role and _filled(s)]
+        role: [s for s in scopes if s.role == role and (s.sequences or s.extras or s.largest)]
         for role in ("whole", "rest", "piece", "part", "pose", "inner")
     }
     whole, rest, pieces, parts = by_role["whole"], by_role["rest"], by_role["piece"], by_role["part"]
@@ -368,11 +362,17 @@ def parse_dimensions(
 ) -> Parsed[Spread]:
     """The sides, seat measures and pieces of a dimension string.
 
-    `unit` is the column's, `kind` that of `sides.kind_of`, `order` the letters a header names (`BHT`), `decimal` the source's
-    mark. W, D and H win; L beside W without D is the width (on beds the depth); a range gives its first bound; poses, shades
+    `unit` is the column's, `kind` that of `sides.kind_of`, `order` the letters a header names (`BHT`) or `TRADE` where the
+    trade's order may be taken for granted, `decimal` the source's mark. W, D and H win; L beside W without D is the width (on beds the depth); a range gives its first bound; poses, shades
     and leaves never overwrite the piece. Problems: unreadable, unknown_unit, conflict (sides that are named twice or not at
     all, units that are mixed), out_of_range.
     """
+    if (plain := plain_size(text, kind)) is not None:
+        return Parsed(Spread(plain))
+    return _by_grammar(text, unit, kind, order, decimal)
+
+
+def _by_grammar(text: str, unit: str | None, kind: str, order: str, decimal: str) -> Parsed[Spread]:
     if too_long := overlong(text, _LONGEST):
         return too_long
     given = stated(text)

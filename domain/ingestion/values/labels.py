@@ -20,10 +20,10 @@ _SIDE_WORDS: Final = {
     "bredde leveys szerokosc szer ширина шир ш",
     "depth": "depth depths deep dept dp dpt dpth tiefe tief fondo profundidad profondeur prof diepte diep profondita profundidade "
     "djup dybde syvyys glebokosc gleb глубина г",
-    "height": "height heights high tall ht hgt hght hohe hoehe hoch alto altura hauteur haut hoogte hoog altezza hojd hoyde "
+    "height": "height heights high tall alt ht hgt hght hohe hoehe hoch alto altura hauteur haut hoogte hoog altezza hojd hoyde "
     "hojde korkeus wysokosc wys высота выс в",
     "length": "length lengths long len lgth lng lange laenge largo longitud longueur lengte lang lunghezza lung comprimento langd "
-    "lengde laengde langde pituus dlugosc dl длина дл",
+    "lengde laengde langde pituus dlugosc dl длина дл д",
     "diameter": "diameter diam dia durchmesser diametro diametre doorsnede diametr diameters halkaisija srednica диаметр",
 }
 SIDES: Final = {word: side for side, words in _SIDE_WORDS.items() for word in words.split()}
@@ -93,7 +93,8 @@ _REST: Final = frozenset(
 )
 _INNER: Final = frozenset(
     "interior inside inner internal carton cartons package packages packaging packed packing box boxes shipping ship opening "
-    "shipped karton verpackung paket gross shade canopy drawer drawers shelf shelves pole".split()
+    "shipped karton verpackung paket gross shade canopy drawer drawers shelf shelves pole liegeflache couchage sleeping innen inneres interieur "
+    "interieures interne internes interno interna interni interiores binnen".split()
 )
 _SEQUENCE_PARTS: Final = _INNER | frozenset(
     "mattress frame cushion cushions backrest base leg legs seat bed2 leaf leaves pillow pillows headboard2 top tabletop knee".split()
@@ -238,7 +239,9 @@ def _of_side(side: str, others: list[str]) -> Label:
         return Label("other")
     if kinds & _FREE or ({"free", "under"} <= kinds and side == "height"):
         return Label("other") if kinds & {"wall", "knee", "recline"} else Label("side", "clearance")
-    rest = [w for w in others if w not in NEUTRAL and w not in _GAPS and w not in _LOWER and w not in _UPPER]
+    # A single letter beside a word is the mark of a drawing: `A Overall height`.
+    idle = NEUTRAL | _GAPS | _LOWER | _UPPER
+    rest = [word for word in others if word not in idle and len(word) > 1]
     if kinds & SEAT or (kinds & ARM and side == "height"):
         kind, of_it = ("seat", SEAT) if kinds & SEAT else ("arm", ARM | {"rest"})
         strange = [word for word in rest if word not in of_it and word not in ("height", "adjustable")]
@@ -285,6 +288,23 @@ def bound_of(text: str) -> str:
     return "least" if told and told <= _LOWER | {"from", "ab", "de", "von", "da", "desde", "vanaf"} else ""
 
 
+def _stem(word: str) -> str:
+    """What a German or Dutch compound of sizes is of: `innen` of `Innenmaße`, `sitz` of `Sitzmaß`; other words as they are."""
+    for ending in ("masse", "mass", "abmessungen", "abmessung", "afmetingen", "maten"):
+        stem = word.removesuffix(ending)
+        if stem != word and (known := {stem, stem.rstrip("s")} & (NEUTRAL | _PARTS | SEAT | ARM | {"stell", "liege"})):
+            return "total" if "stell" in known else "sleeping" if "liege" in known else min(known)
+    return word
+
+
+def seat_or_arm(name: str) -> str:
+    """`seat` or `arm` of a name that says nothing else (`Misure seduta`, `Sitzmaße`, `Armrest`), else blank."""
+    told = set(map(_stem, words_in(name))) - NEUTRAL - _GAPS
+    if told and told <= SEAT:
+        return "seat"
+    return "arm" if told and told <= ARM | {"rest"} else ""
+
+
 def only_parts(text: str) -> bool:
     """Whether a name says nothing but parts: `Frame`, `Drawer interior`."""
     return set(words_in(text)) <= _PARTS | _GAPS | NEUTRAL
@@ -302,7 +322,7 @@ def name_role(text: str) -> str:
     `whole` (nothing, or general words), `rest` (the piece closed, upright), `pose` (reclined, extended), `inner` (what is in or
     around it, the shade of a lamp), `part` (a part that may be sold by itself) or `piece` (a thing of its own).
     """
-    words = [word for word in words_in(text) if word not in _GAPS]
+    words = [_stem(word) for word in words_in(text) if word not in _GAPS]
     told = [word for word in words if word not in NEUTRAL]
     if not told:
         return "whole"

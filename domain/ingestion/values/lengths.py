@@ -58,7 +58,9 @@ _GLUED: Final = re.compile(
     r"\s*+-?(?P<unit>mm|cm|in|ft|m)\.?(?=(?:x\s*+[\d.]|x(?:[wdhlbt]|dia)(?![a-z])|(?:[wdhlbt]|dia)(?:x\s*+[\d.]|x(?:[wdhlbt]|dia)(?![a-z])|(?![a-z]))|x(?![a-z])))",
     re.I,
 )
-_SECOND: Final = re.compile(r"\s*+(?:-|to\b|bis\b|à|a\b|tot\b|til\b|till\b|do\b|up to\b|~|\.\.+|…)\s*+(?=\.?\d)", re.I)
+_SECOND: Final = re.compile(
+    r"\s*+(?:-|to\b|bis\b|à|(?-i:a)\b|tot\b|til\b|till\b|do\b|up to\b|~|\.\.+|…)\s*+(?=\.?\d)", re.I
+)
 _ALTERNATIVE: Final = re.compile(r"\s*+/\s*+(?=\.?\d)")
 _INCH_PART: Final = re.compile(r"\s*+(?:-|,|and\b|&)?\s*+(?=\.?\d)")
 _LIKELY_MOST: Final = 100_000
@@ -96,9 +98,15 @@ def hundredths(value: Decimal, unit: str) -> int:
     return (2 * exact.numerator + exact.denominator) // (2 * exact.denominator)
 
 
-@lru_cache(maxsize=65536)
 def length(value: Decimal, unit: str) -> Length:
-    """The length of `value` in `unit`, with what was given beside it."""
+    """The length of `value` in `unit`, with what was given beside it, to the last nought: 40.0 is not given as 40."""
+    return _length(str(value), unit)
+
+
+@lru_cache(maxsize=65536)
+def _length(text: str, unit: str) -> Length:
+    # Kept by the text of a number: equal numbers (40, 40.0) would share what the first of them was given as.
+    value = Decimal(text)
     return {"hundredths_in": hundredths(value, unit), "given": {"value": value, "unit": unit}}
 
 
@@ -137,7 +145,12 @@ def _unit_at(text: str, position: int) -> tuple[str | None, int]:
         return _SPELLED[match["unit"].lower()], match.end()
     if match["mark"]:
         return _SPELLED[match["mark"]], match.end()
-    if (unit := _SPELLED.get(match["word"].lower())) and not text.startswith(("²", "³"), match.end()):
+    # `20 inH` is twenty inches high, `20 inh` a slip of the pen.
+    if (
+        (unit := _SPELLED.get(match["word"].lower()))
+        and match["word"] != "inH"
+        and not text.startswith(("²", "³"), match.end())
+    ):
         return unit, match.end()
     # `1160mml` is a unit with its axis run together, `24inx36in` one with the sign between two sides.
     glued = _GLUED.match(text, position)

@@ -3,7 +3,7 @@
 size     := side ["w" | "l"] join side [confirm] [shape] | side shape | shape side        one side of round and square rugs
 side     := feet ["-"] inches | feet "." inches | inches | metric | bare
 feet     := digits ("'" | "ft" | "feet");  inches := digits [fraction] ('"' | "in")      5'3", 5'-3", 5.3', 5-3
-bare     := digits                       to 15 feet, above 20 inches, beyond 144 perhaps centimetres: told
+bare     := digits                       to 15 feet (to 20 beside 4 or less, 12 or more), above 20 inches, beyond 144 perhaps centimetres: told
 metric   := decimal ("cm" | "mm" | "m")  the unit may stand once, behind the last side
 confirm  := the same size in another unit, in brackets or behind a slash; another size is told
 shape    := a word of SHAPES in six languages; "sample", "swatch", "custom" are no size of the rug: told
@@ -101,6 +101,9 @@ _SINGLE: Final = re.compile(f"^\\W*(?:{(_SIDE + _BARE).format(n=1)})", re.I)
 _CUT: Final = re.compile(r"\d['\"]?\s*\d*['\"]?\s*x\s*$", re.I)
 _FEET_MOST: Final = 15
 _FEET_NEVER: Final = 20
+_NARROW: Final = 4
+_WIDE: Final = 12
+"""Sides to 20 feet are those of runners and of large rugs; in inches no rug is 3 x 18 or 12 x 16."""
 _RUNNER_WIDTH: Final = 4200
 
 
@@ -210,8 +213,8 @@ def _bare_are_feet(match: re.Match[str]) -> bool | None:
         return True
     if part.get("inch1") or part.get("inch2"):
         return False
-    if max(bare) <= _FEET_MOST:
-        return True
+    if max(bare) <= _FEET_MOST or (max(bare) <= _FEET_NEVER and not _NARROW < min(bare) < _WIDE):
+        return min(bare) <= _FEET_MOST or None
     return False if max(bare) > _FEET_NEVER else None
 
 
@@ -286,6 +289,11 @@ def _sized(first: Length, second: Length, shape: str | None) -> RugSize:
     )
     nominal = _NOMINALS.get((short // 100, tall // 100)) if short % 100 == 0 == tall % 100 else None
     return RugSize(found, {"width": first, "depth": second}, nominal if found in ("rectangle", "runner") else None)
+
+
+def is_no_rug(text: str) -> bool:
+    """Whether a text says that its size is a sample's, or made to measure."""
+    return bool(_NO_RUG.search(text[:_LONGEST]))
 
 
 @lru_cache(maxsize=16384)

@@ -25,6 +25,7 @@ from domain.ingestion.values.labels import (
     words_in,
 )
 from domain.ingestion.values.lengths import Measure, measure_at, same_length, unit_named
+from domain.ingestion.values.orders import ORDER, after_figure, with_colons, with_orders
 
 MEASURE: Final = "m"
 WORDS: Final = "w"
@@ -32,7 +33,6 @@ JOIN: Final = "x"
 OTHER: Final = "o"
 UNREAD: Final = "?"
 COUNT: Final = "\x01"
-ORDER: Final = "\x02"
 STOPS: Final = frozenset(",;|\n():=/-")
 
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['&/._-]+[^\W\d_]+)*+")
@@ -58,6 +58,7 @@ _COUNTED: Final = re.compile(
     r"\s{0,2}(?:pcs?|pk|packs?|pieces?|ctns?|sets?|seats?|seaters?|pers(?:on(?:e?n|s)?)?|people|ea|pairs?|stk|stuck|x(?=\s+(?P<thing>[^\W\d_]{3,})))(?![^\W\d_])",
     re.I,
 )
+_TIMES: Final = re.compile(r"\s?x(?=\s+[^\W\d_]{3})", re.I)
 _THINGS: Final = re.compile(
     r"drawer|door|shel[fv]|chair|stool|bench|section|legs?$|box|mattress|step|comp|table|sofa|cabinet|seat|piece|person|people|cast[oe]r|hook|light|bulb|lamp|"
     r"tier|basket|panel|pillow|cushion|beds?$|unit|year|level|pocket|handle|slat|rod|rail|bottle|cup|lever|adjust|glass|fold|reclin|wood|metal|storage|open|side|"
@@ -70,6 +71,7 @@ _COUNT_AHEAD: Final = re.compile(
     r"(?:\b(?:of|nr|no|model|style|item|sku|art|qty|quantity|count|pack|von|de|van|x|version|ref)[.:]?\s?|#)$", re.I
 )
 _TOLERANCE: Final = re.compile(r"(?:\+\s?/\s?-|\+-|±)\s?$")
+_LABEL_WORDS: Final = 5
 _HEAD: Final = re.compile(r"([wdhl])(?=[^\W\d_]{3})", re.I)
 
 
@@ -107,6 +109,10 @@ def _add(scan: Scan, kind: str, start: int, end: int, measure: Measure | None = 
     return end
 
 
+_MADE_OF: Final = re.compile(r"[1-9][dps](?![\w\"'])(?!\s{0,2}[x*\"'])", re.I)
+"""`4D` armrests, a `3P` sofa: a digit and a letter outside any sequence are a kind of thing, no size."""
+
+
 def _counts(scan: Scan, start: int, measure: Measure) -> bool:
     """Whether a bare number counts things: `3 drawers`, `2-seat`, `set of 4`, `4 x chair`."""
     text, end = scan.text, measure.end
@@ -140,8 +146,24 @@ def _counts(scan: Scan, start: int, measure: Measure) -> bool:
     return True
 
 
+def _labelled_from(scan: Scan, start: int) -> int:
+    """Where the words begin that label a figure of another kind: `Max. load: 100 kg`."""
+    at = len(scan.tokens)
+    colon = at > 0 and scan.tokens[at - 1].kind in (":", "=")
+    at = words = at - colon
+    while at and scan.tokens[at - 1].kind == WORDS and words - at < _LABEL_WORDS:
+        at -= 1
+    if at == words:
+        return start
+    said = scan.said(scan.tokens[at], scan.tokens[words - 1])
+    return scan.tokens[at].start if colon or label_of(said).role == "other" else start
+
+
 def _number(scan: Scan, start: int) -> int:
     """Take the number at `start`: a measure, or a figure of another kind."""
+    if (kind := _MADE_OF.match(scan.text, start)) and not _follows(scan, JOIN):
+        scan.asides.append(kind[0])
+        return kind.end()
     measure = measure_at(scan.text, start, scan.unit, scan.slashes)
     if measure is None:
         digits = _DIGITS.match(scan.text, start)
@@ -152,12 +174,12 @@ def _number(scan: Scan, start: int) -> int:
         return _add(scan, MEASURE, start, measure.end, measure)
     foreign = _FOREIGN.match(scan.text, measure.end)
     if measure.unit is None and foreign and foreign[0].strip().lower() != "f":
-        scan.asides.append(scan.text[start : foreign.end()].strip())
+        scan.asides.append(scan.text[_labelled_from(scan, start) : foreign.end()].strip())
         return _add(scan, OTHER, start, foreign.end())
     if _TOLERANCE.search(scan.text, max(0, start - 6), start):
         return measure.end
     if measure.unit is None and _counts(scan, start, measure):
-        noun = _HYPHENATED.match(scan.text, measure.end)
+        noun = _HYPHENATED.match(scan.text, measure.end) or _TIMES.match(scan.text, measure.end)
         return _add(scan, WORDS, start, noun.end() if noun else measure.end)
     return _add(scan, MEASURE, start, measure.end, measure)
 
@@ -276,12 +298,6 @@ _BARE_COUNT: Final = re.compile(
 )
 _ALL_COUNTS: Final = re.compile(r"[\s\d]*\d\s*(?:pcs?|pk|sets?|pieces?)?\s*/\s*(?:ctn|carton|box|pack)\.?\s*", re.I)
 _LEAF: Final = re.compile(r"leaf|leaves|\d\s*\+|\+\s*\d|auszug|rallonge|extension", re.I)
-_AXIS_WORD: Final = r"[wdhlbtp]|dia|[^\W\d_]{4,12}"
-_ORDER: Final = re.compile(
-    rf"(?<![^\W_])({_AXIS_WORD})\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD})(?:\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD}))?(?![^\W_])",
-    re.I,
-)
-_GLUED_ORDER: Final = re.compile(r"(?<![^\W_])([wdhlbtp])x?([wdhlbtp])x?([wdhlbtp])(?=\s{0,2}[):])", re.I)
 _TRAILING_LEAF: Final = re.compile(
     r"(?:\+|\bwith|\bw/|\band|\bplus)\s{0,2}(?:\(?\d\)?\s{0,2}x?\s{0,2})?\d[\d ./-]{0,9}\s{0,2}(?:\"|in\.?|inch|cm|mm)?\s{0,2}-?(?:leaf|leaves)\b",
     re.I,
@@ -291,36 +307,6 @@ _SLASH: Final = re.compile(r"(?<=[a-zA-Z\"'])\s{0,3}/\s{0,3}(?=[\dWDHLBTwdhlbt])
 _JOINS: Final = re.compile(r"(?<=[\d\"'\sa-zA-Z])[xX*](?=[\s\dWDHLBTwdhlbt])")
 _SLASHES: Final = 8
 """How many slashes are looked at: each is weighed against the whole text."""
-_NOT_AFTER: Final = frozenset("0123456789\"'")
-
-
-def _initial(word: str) -> str | None:
-    """The letter of the side that a word or letter of an order names."""
-    low = plain_word(word)
-    if low in LETTERS:
-        return {"b": "w", "t": "d", "p": "d"}.get(low, low)
-    side = side_word(low)
-    return {"diameter": "o"}.get(side, side[0]) if side else None
-
-
-def _after_figure(text: str, position: int) -> bool:
-    """Whether a figure or its mark stands before `position`."""
-    before = text[max(0, position - 4) : position].rstrip()[-1:]
-    return bool(before) and before in _NOT_AFTER
-
-
-def _order_at(scan: Scan, match: re.Match[str]) -> str:
-    """What to read in place of an order of sides: its letters between marks."""
-    letters = [_initial(word) for word in match.groups() if word]
-    if None in letters or len(set(letters)) != len(letters) or _after_figure(scan.text, match.start()):
-        return match[0]
-    return f" {ORDER}{''.join(filter(None, letters))}{ORDER} "
-
-
-def _stated_order(scan: Scan) -> None:
-    """Mark each order of sides (`W x D x H:`, `(LxBxH)`, `Breite x Tiefe x Höhe`)."""
-    for pattern in (_ORDER, _GLUED_ORDER):
-        scan.text = pattern.sub(lambda match: _order_at(scan, match), scan.text)
 
 
 def _bracket(scan: Scan, match: re.Match[str]) -> str:
@@ -332,7 +318,7 @@ def _bracket(scan: Scan, match: re.Match[str]) -> str:
         scan.unit = unit
         return " "
     if count := _BARE_COUNT.fullmatch(match[1]):
-        return match[0] if _after_figure(scan.text, match.start()) else f" {COUNT}{count[1] or count[2]}{COUNT} "
+        return match[0] if after_figure(scan.text, match.start()) else f" {COUNT}{count[1] or count[2]}{COUNT} "
     if _ALL_COUNTS.fullmatch(match[1]):
         scan.asides.append(inside)
         return " "
@@ -353,10 +339,20 @@ def _twice(text: str) -> str:
     return text
 
 
+_UNIT_AHEAD: Final = re.compile(
+    r"(?P<head>[^\d\"']{0,120}?)(?<![^\W_])(?:in\s|en\s|в\s)?(?P<unit>cm|mm|inch(?:es)?|zoll|см|мм|in(?=\s?:))\.?(?![^\W_])(?=[^\d]{0,40}\d)",
+    re.I,
+)
+"""A unit before the first figure: `Maße in cm: 80x60x40`, `cm 80 x 60`."""
+
+
 def scanned(flat: str, unit: str | None = None) -> Scan:
     """The tokens of a folded text; `unit` is the column's."""
     scan = Scan(_WITH.sub("with ", flat) if "/" in flat else flat, unit=unit)
-    _stated_order(scan)
+    scan.text = with_orders(with_colons(scan.text))
+    if ahead := _UNIT_AHEAD.match(scan.text):
+        scan.unit = unit_named(ahead["unit"])
+        scan.text = f"{ahead['head']} {scan.text[ahead.end() :]}"
     scan.text = _BRACKET.sub(lambda match: _bracket(scan, match), scan.text)
     scan.asides.extend(match[0] for match in _TRAILING_LEAF.finditer(scan.text))
     scan.text = _TRAILING_LEAF.sub(" ", scan.text)

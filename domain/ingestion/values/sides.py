@@ -11,6 +11,8 @@ from domain.ingestion.values.labels import label_of
 from domain.ingestion.values.parsed import Fault, quoted
 from domain.kernel.problems import ProblemKind
 
+TRADE: Final = "trade"
+"""The order of figures without letters where width x depth x height needs no telling."""
 BED: Final = "bed"
 RUG: Final = "rug"
 PILLOW: Final = "pillow"
@@ -147,7 +149,7 @@ def _by_place(items: Sequence[Sided], text: str, kind: str, order: str, trade_or
     names = tuple(_ORDERED[letter] for letter in order if letter in _ORDERED)
     if len(names) == len(items) == len(order):
         return place([Sided(item.length, name) for item, name in zip(items, names, strict=True)], text, kind)
-    trade_order = trade_order and not order
+    trade_order = trade_order and order == TRADE
     names = _unlettered(len(items), kind)
     if not names:
         return Sides({}, (Fault(ProblemKind.UNREADABLE, f"{quoted(text)} does not say which side is meant."),))
@@ -155,7 +157,14 @@ def _by_place(items: Sequence[Sided], text: str, kind: str, order: str, trade_or
     sides: Dimensions = {}
     for name, item in zip(names, items, strict=True):
         sides[name] = item.length  # type: ignore[literal-required]
-    return Sides(sides, () if trade_order or len(items) == 2 else doubt)
+    cube = len({item.length["hundredths_in"] for item in items}) == 1
+    return Sides(sides, () if trade_order or cube or len(items) == 2 else doubt)
+
+
+def _stands_where_it_should(items: Sequence[Sided], placed: dict[str, Length]) -> bool:
+    """Whether one of three figures is named and stands where the trade's order has it."""
+    named = [at for at, item in enumerate(items) if item.side is not None]
+    return len(named) == 1 and list(placed) == [_BOX[named[0]]]
 
 
 def place(items: Sequence[Sided], text: str, kind: str = "", order: str = "", trade_order: bool = True) -> Sides:
@@ -175,7 +184,13 @@ def place(items: Sequence[Sided], text: str, kind: str = "", order: str = "", tr
         faults.append(Fault(ProblemKind.CONFLICT, f"{quoted(text)} names a length beside width and depth."))
     if doubled:
         faults.append(Fault(ProblemKind.CONFLICT, f"{quoted(text)} names one side twice."))
-    if left and len(free) == 1 and len(left) == 1:
+    if not doubled and len(items) == 3 and _stands_where_it_should(items, placed):
+        # `265 x 158 x H 84`: the others stand in the trade's order around the one that is named.
+        sure = items[2].side is not None
+        placed.update(zip(free, left, strict=True))
+        if not sure:
+            faults.append(Fault(ProblemKind.CONFLICT, f"{quoted(text)} names one side; read as {' x '.join(_BOX)}."))
+    elif left and len(free) == 1 and len(left) == 1:
         placed[free[0]] = left[0]
     elif left and not doubled:
         faults.append(Fault(ProblemKind.CONFLICT, f"{quoted(text)} has a length without a side."))

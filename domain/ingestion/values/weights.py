@@ -68,9 +68,15 @@ def hundredths(value: Decimal, unit: str) -> int:
     return (2 * exact.numerator + exact.denominator) // (2 * exact.denominator)
 
 
-@lru_cache(maxsize=65536)
 def weight(value: Decimal, unit: str) -> Weight:
-    """The weight of `value` in `unit`, with what was given beside it."""
+    """The weight of `value` in `unit`, with what was given beside it, to the last nought: 40.0 is not given as 40."""
+    return _weight(str(value), unit)
+
+
+@lru_cache(maxsize=65536)
+def _weight(text: str, unit: str) -> Weight:
+    # Kept by the text of a number: equal numbers (40, 40.0) would share what the first of them was given as.
+    value = Decimal(text)
     return {"hundredths_lb": hundredths(value, unit), "given": {"value": value, "unit": unit}}
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.labels import label_of, name_role
 from domain.ingestion.values.lengths import parse_length
-from domain.ingestion.values.sides import BED, side_of
+from domain.ingestion.values.sides import BED, TRADE, side_of
 from tests.support.measure_texts import (
     JOINS,
     NOT_THE_PIECE,
@@ -109,7 +109,7 @@ def test_a_pose_or_a_shade_never_overwrites_the_piece(size: Sized, other: Sized,
     [
         ('Closed: 30"W x 20"D; Opened: 60"W x 20"D; Height: 30"', {"width": 3000, "depth": 2000, "height": 3000}),
         ('Drawer interior: 12"W x 10"D x 4"H; 30"W x 20"D x 40"H', {"width": 3000, "depth": 2000, "height": 4000}),
-        ("E27 max 40 W, 30 x 30 x 40 cm", {"width": 1181, "depth": 1181, "height": 1575}),
+        ("E27 max 40 W, W30 x D30 x H40 cm", {"width": 1181, "depth": 1181, "height": 1575}),
         ("min. 65 max. 85 cm height, 80 cm wide", {"height": 2559, "width": 3150}),
         ('Overall: 30"W x 30"D x 40"H; Seat: 20"W x 18"D x 17"H', {"width": 3000, "depth": 3000, "height": 4000, "seat_depth": 1800, "seat_height": 1700}),
         ("Height: 20 in Diameter: 17 in Volume: 3.3 l", {"height": 2000, "diameter": 1700}),
@@ -132,7 +132,13 @@ def test_figures_without_axes_follow_the_trades_order_or_the_columns(data: st.Da
     numbers = [data.draw(figures(unit)) for _ in range(3)]
     text = join.join(number.text for number in numbers) + f" {unit}"
     values = [hundredths(number.value, unit) for number in numbers]
-    assert _read(text) == (dict(zip(("width", "depth", "height"), values, strict=True)), [])
+    trade = dict(zip(("width", "depth", "height"), values, strict=True))
+    sides, told = _read(text)
+    assert sides == trade
+    assert [detail.rpartition("; ")[2] for detail in told] == (
+        [] if len(set(values)) == 1 else ["read as width x depth x height."]
+    )
+    assert _read(text, order=TRADE) == (trade, [])
     assert _read(text, order="hbt") == (dict(zip(("height", "width", "depth"), values, strict=True)), [])
 
 
@@ -151,7 +157,7 @@ def test_a_size_stated_twice_is_read_once(data: st.DataObject, unit: str) -> Non
         f"{plain} {unit} / {again} {other}",
         f"{plain} {unit} | {again} {other}",
     ):
-        assert _read(text) == (wanted, [])
+        assert _read(text, order=TRADE) == (wanted, [])
 
 
 @given(st.integers(30, 120), st.integers(30, 120), st.integers(10, 90))

@@ -73,10 +73,25 @@ def test_what_is_no_length_is_told(text: str, unit: str | None, problem: str) ->
     assert (reading.value, _kinds(reading)) == (None, [problem])
 
 
-@pytest.mark.parametrize("text", ["", " ", "N/A", "-", "TBD", "0", "0.00"])
+@pytest.mark.parametrize("text", ["", " ", "N/A", "TBD", "0", "0.00"])
 def test_placeholders_and_zero_state_no_length(text: str) -> None:
     reading = parse_length(text, "in")
     assert (reading.value, reading.faults) == (None, ())
+
+
+@pytest.mark.parametrize("text", ["-", "–", " -- ", "?", "."])
+def test_a_gap_where_a_measure_belongs_is_told(text: str) -> None:
+    for reading in (parse_length(text, "in"), parse_dimensions(text, "in")):
+        assert (reading.value, _kinds(reading)) == (None, ["unreadable"])
+
+
+@pytest.mark.parametrize("numbers", [("40.0", "40", "40.00"), ("41", "41.0", "41.00")])
+def test_what_was_given_does_not_hang_on_what_was_read_before(numbers: tuple[str, ...]) -> None:
+    for number in numbers:
+        size, heavy = parse_length(f"{number} cm").value, parse_weight(f"{number} kg").value
+        assert size and heavy
+        assert (str(size["given"]["value"]), str(heavy["given"]["value"])) == (number, number)
+        assert f"{number}" in str(parse_dimensions(f"W{number} x D60 x H70 cm").value)
 
 
 def test_what_was_given_is_kept() -> None:

@@ -1,0 +1,179 @@
+"""Lists of boxes in one cell: what is written by the grammar is read, and what no box has a place for is told."""
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.ingestion.values.cartons import Package, parse_packages, pieces_per_carton
+from domain.ingestion.values.lengths import length
+from domain.ingestion.values.weights import weight
+
+MARKS = ("Box {n}: ", "Carton {n} - ", "Ctn {n} of {all}: ", "Karton {n}: ", "Paket {n}/{all}: ", "Colis {n} : ", "Doos {n}: ", "Caja {n} de {all}: ",
+         "Scatola {n}: ", "{n}) ", "Package #{n}: ", "Pkg. {n}: ", "")  # fmt: skip
+SIZES = ("{a} x {b} x {c} {u}", "{a}x{b}x{c}{u}", "{a}{u} x {b}{u} x {c}{u}", "L {a} x W {b} x H {c} {u}", "L{a} W{b} H{c} {u}", "{a} * {b} * {c} {u}",
+         "{a}×{b}×{c} {u}", "Size ({u}): {a} x {b} x {c}")  # fmt: skip
+WEIGHTS = (
+    ", {w} {k}",
+    " / {w}{k}",
+    ", weight: {w} {k}",
+    ", Gewicht {w} {k}",
+    " - G.W. {w} {k}",
+    " ({w} {k})",
+    ", {k} {w}",
+    "",
+)
+SEPARATORS = ("; ", "\n", " | ", " + ", ", ")
+SIDE = st.decimals(21, 400, places=1, allow_nan=False)
+
+
+def _facts(package: Package) -> dict[str, Any]:
+    box: Any = package.carton
+    return {key: box[key] if key == "count" else box[key]["given"] for key in box}
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.tuples(SIDE, SIDE, SIDE, SIDE), min_size=2, max_size=4),
+    st.sampled_from(MARKS),
+    st.sampled_from(SIZES),
+    st.sampled_from(WEIGHTS),
+    st.sampled_from(SEPARATORS),
+    st.sampled_from(["in", "cm", "mm"]),
+    st.sampled_from(["kg", "lbs"]),
+)
+def test_a_list_of_boxes_is_read_box_by_box(
+    boxes: list[tuple[Decimal, ...]], mark: str, size: str, weighed: str, separator: str, unit: str, heavy: str
+) -> None:
+    text = separator.join(
+        (mark + size + weighed).format(n=n, all=len(boxes), a=a, b=b, c=c, w=w, u=unit, k=heavy)
+        for n, (a, b, c, w) in enumerate(boxes, 1)
+    )
+    if not mark and "(" in size + weighed and separator == "\n":
+        separator = ";"
+    parsed = parse_packages(text)
+    assert parsed.faults == (), text
+    wanted = []
+    for a, b, c, w in boxes:
+        one: dict[str, Any] = {
+            side: length(v, unit)["given"] for side, v in zip(("width", "depth", "height"), (a, b, c), strict=True)
+        }
+        if weighed:
+            one["weight"] = weight(w, heavy.rstrip("s"))["given"]
+        wanted.append({**one, "count": 1})
+    assert [_facts(package) for package in parsed.value or ()] == wanted, text
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    st.sampled_from(["{n} cartons: {s}", "{n} x {s}", "{s} x {n}", "{s} (x{n})", "{s} ({n} boxes)", "Qty: {n}, {s}", "{n} Stück {s}",
+                     "{n} Kartons à {s}", "{n} colis : {s}", "{s}, {n} ctns"]),
+    st.integers(2, 20),
+    SIDE,
+)  # fmt: skip
+def test_a_count_of_boxes_is_read_wherever_it_stands(form: str, count: int, side: Decimal) -> None:
+    parsed = parse_packages(form.format(n=count, s=f"{side} x 60 x 21.5 cm"))
+    assert parsed.faults == ()
+    assert [_facts(p) | {} for p in parsed.value or ()] == [
+        {
+            "width": {"value": side, "unit": "cm"},
+            "depth": {"value": Decimal(60), "unit": "cm"},
+            "height": {"value": Decimal("21.5"), "unit": "cm"},
+            "count": count,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("80x60x20 cm, 0.096 cbm", "0.096 cbm"),
+        ("80x60x20 cm, 4 pcs/ctn", "4 pcs/ctn"),
+        ("80x60x20 cm, G.W. 25 kg, N.W. 22 kg", "22 kg"),
+        ("2 boxes: 80x60x20 cm, 25 kg total", "all boxes together"),
+        ("Box 1 of 2: 80x60x20 cm", "speaks of 2 boxes and lists 1"),
+        ("80x60x20 cm, 25 kg, 90 lb", "more than one weight"),
+        ("Box 1: 80x60x20 cm, volt 220 V", "220 V"),
+        ("80x60x20", "no unit"),
+        ("two boxes", "lists no boxes"),
+        ("A Article no: 402.935.67 Width: 10cm Volume: 3.3l Package(s): 2", "Volume: 3.3l"),
+    ],
+)
+def test_what_a_box_has_no_place_for_is_told(text: str, told: str) -> None:
+    assert told in " ".join(fault.detail for fault in parse_packages(text).faults)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(
+        st.sampled_from(["30 x 20 x 10 in", "25 lb", "Box 7:", "2 boxes", "0.3 cbm", "19", "x 3", "(4)", "50 mm", "6 pcs", "Ø 45 cm", "of 5", "N.W. 9 kg"]),
+        min_size=1, max_size=5,
+    ),
+    st.sampled_from([" ", ", ", "; ", " - "]),
+)  # fmt: skip
+def test_no_figure_is_lost_without_a_word(parts: list[str], joint: str) -> None:
+    text = joint.join(parts)
+    parsed = parse_packages(text)
+    if parsed.faults:
+        return
+    said = str([_facts(package) for package in parsed.value or ()])
+    counts = sum(int(_facts(package)["count"]) for package in parsed.value or ())
+    for figure in re.findall(r"[\d.]+", text):
+        assert figure in said or int(float(figure)) in (7, counts), text
+
+
+def test_the_unit_that_one_box_names_is_that_of_all() -> None:
+    parsed = parse_packages("Scatola 1: 120x60x15 cm kg 25; Scatola 2: 80x40x12 kg 12")
+    assert [str(_facts(p)["width"]["unit"]) for p in parsed.value or ()] == ["cm", "cm"]
+    assert parsed.faults == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Number of packages: 2; 120x60x15 cm; 25 kg",
+        "Anzahl Pakete: 2, 120x60x15 cm, 25 kg",
+        "Boxes: 2 (120x60x15 cm / 25 kg)",
+    ],
+)
+def test_a_count_may_stand_behind_the_word(text: str) -> None:
+    parsed = parse_packages(text)
+    assert [(_facts(p)["count"], str(_facts(p)["weight"]["value"])) for p in parsed.value or ()] == [(2, "25")]
+    assert parsed.faults == ()
+
+
+def test_a_hash_behind_a_figure_is_pounds() -> None:
+    (box,) = parse_packages('30"x20"x10" 25#').value or ()
+    assert _facts(box)["weight"] == {"value": Decimal(25), "unit": "lb"}
+
+
+def test_a_name_before_a_size_says_what_is_in_the_box() -> None:
+    parsed = parse_packages('Box 1 (Headboard): 60" x 40" x 8", 45 lbs. Box 2 - Rails: 80" x 12" x 6", 30 lbs.')
+    assert [package.name for package in parsed.value or ()] == ["Headboard", "Rails"]
+    assert parsed.faults == ()
+
+
+def test_a_round_thing_lies_in_a_box_as_wide_as_it_is() -> None:
+    (drum,) = parse_packages("C Article no: 803.91 Height: 4cm Diameter: 35cm Package(s): 4").value or ()
+    assert {side: str(fact["value"]) for side, fact in _facts(drum).items() if side != "count"} == {
+        "width": "35",
+        "depth": "35",
+        "height": "4",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("(2PC/CTN)", 2),
+        ("4 pcs per carton", 4),
+        ("6 Stück je Karton", 6),
+        ("2 pièces par colis", 2),
+        ("Set of 4", None),
+    ],
+)
+def test_pieces_to_a_box(text: str, pieces: int | None) -> None:
+    assert pieces_per_carton(text) == pieces
