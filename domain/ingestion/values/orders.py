@@ -45,8 +45,22 @@ def _order_at(text: str, match: re.Match[str]) -> str:
 def with_orders(text: str) -> str:
     """`text` with each order of sides (`W x D x H:`, `(LxBxH)`, `Breite x Tiefe x Höhe`) as its letters between marks."""
     for pattern in (_ORDER, _GLUED_ORDER):
-        text = pattern.sub(partial(_order_at, text), text)
+        text = _replaced(pattern, text)
     return text
+
+
+def _replaced(pattern: re.Pattern[str], text: str) -> str:
+    """Each order in `text` by its letters; what only looks like one may have another begin inside it (`size - W x D x H`)."""
+    out: list[str] = []
+    at = kept = 0
+    while match := pattern.search(text, at):
+        order = _order_at(text, match)
+        if order == match[0]:
+            at = match.end(1)
+            continue
+        out += [text[kept : match.start()], order]
+        at = kept = match.end()
+    return "".join((*out, text[kept:]))
 
 
 _ABBREVIATED: Final = re.compile(r"(?<=[^\W\d_])\.(?=\d{2,4}(?!\d|\s?(?:\"|in)))")

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from domain.ingestion.values.dimensions import parse_dimensions
@@ -75,6 +75,8 @@ def test_what_is_no_side_of_the_piece_neither_replaces_one_nor_swallows_the_next
     st.lists(sized("in"), min_size=2, max_size=3), st.permutations(PIECES), st.sampled_from([", ", "; ", "\n", " | "])
 )
 def test_pieces_of_a_set_keep_their_own_sizes(sizes: list[Sized], names: list[str], stop: str) -> None:
+    # An order behind one piece and another before the next are told apart by nobody.
+    assume(len({size.text.rstrip().endswith(")") for size in sizes}) == 1)
     text = stop.join(f"{name}: {size.text}" for name, size in zip(names, sizes, strict=False))
     parsed = parse_dimensions(text)
     assert parsed.value is not None
