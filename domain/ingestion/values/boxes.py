@@ -50,6 +50,10 @@ _MARK: Final = re.compile(
     re.I,
 )
 _TRIPLE: Final = re.compile(rf"(?<![\w.,]){_SIDE}{_JOIN}{_SIDE}{_JOIN}{_SIDE}", re.I)
+_LETTERED: Final = re.compile(
+    r"(?<![\w.,])[lwhbdt][:=]?\s{0,2}\d[\d.,]{0,10}[\s,x]{1,3}[lwhbdt][:=]?\s{0,2}\d[\d.,]{0,10}[\s,x]{1,3}[lwhbdt][:=]?\s{0,2}\d[\d.,]{0,10}",
+    re.I,
+)
 _AGAIN: Final = re.compile(r"[(/=~]\s{0,2}$")
 _WEIGHT: Final = re.compile(
     r"(?P<net>\bnet(?:to|t)?\.?(?![^\W\d_])|\bn\.?\s?w\.?(?![^\W\d_]))?(?P<label>[^\W\d_]{1,14}(?:[ .][^\W\d_]{1,8})?)?[\s.:=(]{0,4}"
@@ -181,7 +185,10 @@ def _cut(text: str) -> list[str]:
     """A text at the sizes in it, each with what stands before it back to a separator."""
     starts: list[int] = []
     last = 0
-    for match in _TRIPLE.finditer(text):
+    sizes = sorted((*_TRIPLE.finditer(text), *_LETTERED.finditer(text)), key=re.Match.start)
+    for match in sizes:
+        if match.start() < last:
+            continue
         if starts and _AGAIN.search(text, max(0, match.start() - 4), match.start()):
             continue
         back = max(text.rfind(sign, last, match.start()) for sign in ",;|\n+&")
