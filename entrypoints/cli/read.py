@@ -19,6 +19,7 @@ from domain.ingestion.model import FeedSettings, HeaderMapping
 from domain.ingestion.reading import NeedsMapping
 from domain.kernel.problems import Problem
 from domain.runs.chunks import bucket_count, spool_room
+from domain.runs.usecases.execution import size_of
 from domain.runs.usecases.reading import SnapshotReading
 from entrypoints.cli.errors import CommandError
 from entrypoints.container import product_version
@@ -26,7 +27,6 @@ from entrypoints.reader.network import NoNetwork
 from ports.connectors import ParseFailed
 from ports.feed_readers import ReadingOrder
 
-_PACKED: Final = (b"PK\x03\x04", b"\x1f\x8b")
 _SHOWN: Final = 20
 _SPOOLED: Final = 64 << 20
 
@@ -69,9 +69,7 @@ def _order(path: Path, folder: str, options: argparse.Namespace) -> ReadingOrder
         stream=options.stream,
     )
     given = {"format": options.format, "currency": settings.currency}
-    with path.open("rb") as file:
-        packed = file.read(4).startswith(_PACKED)
-    size = path.stat().st_size
+    size, packed = size_of(path)
     return ReadingOrder(
         snapshot=str(path),
         folder=folder,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from domain.ingestion.mapping.evidence import supported, traits_of
+from domain.ingestion.mapping.evidence import Traits, supported
 from domain.ingestion.mapping.surmise import likeness
 from domain.ingestion.vocabulary.senses import Sense
 
@@ -33,14 +33,13 @@ def _plain(sense: Sense, others: int, like: float) -> bool:
     return sense.field not in _EASILY_TAKEN and not sense.surmised and like > _ALIKE
 
 
-def confidence_of(header: str, sense: Sense, options: Sequence[Sense], samples: Sequence[str]) -> float:
+def confidence_of(header: str, sense: Sense, options: Sequence[Sense], traits: Traits | None) -> float:
     """From 0 to 1. A header alone is never enough to be sure (0.9): its values must bear it out."""
     chance = _SURMISED if sense.surmised else _LISTED if sense.listed else _READ
     others = len({option.field for option in options if option.rank > sense.rank - 25}) - 1
     chance -= 0.08 * min(others, 2) + (0.05 if sense.rank < _PLAIN else 0)
     like = likeness(header, sense.field)
     chance += (1 - chance) * like / 2 if like > 0 else like * 0.12
-    traits = traits_of(samples)
     if traits is None:
         chance = min(chance, _WITHOUT_VALUES)
     elif supported(sense.field, traits):

@@ -21,7 +21,6 @@ _DATE: Final = re.compile(
     r"\d{1,4}[-/.]\d{1,2}(?:[-/.]\d{2,4})?|\d{5}(?:\.0)?|[^\W\d_]{3,9}\.?\s+\d|\d{1,2}\.?\s*[^\W\d_]{3,9}|\bkw\s?\d|tb[adc]|week|[^\W\d_]{3,}",
     re.I,
 )
-_STOCK_WORD: Final = re.compile(r"[^\W\d_]{2,}", re.I)
 _PRICE: Final = re.compile(r"[^\d]{0,12}-?\d[\d.,'\s]*[^\d]{0,24}")
 _OUTDOORS: Final = re.compile(
     r"(?:in|out)door|inside|outside|interior|exterior|innen|aussen|außen|ext[ée]rieur|buiten", re.I
@@ -123,12 +122,8 @@ def _measured(traits: Traits) -> bool:
     return traits.digits >= 0.4 and traits.addresses < 0.5 and traits.long < 0.5
 
 
-def _worded(traits: Traits) -> bool:
-    return traits.letters >= 0.5 and traits.addresses < 0.5
-
-
 def _short_words(traits: Traits) -> bool:
-    return _worded(traits) and traits.long < 0.5
+    return traits.letters >= 0.5 and traits.addresses < 0.5 and traits.long < 0.5
 
 
 def _coded(traits: Traits) -> bool:
@@ -136,9 +131,7 @@ def _coded(traits: Traits) -> bool:
 
 
 _MUST: Final[dict[str, Callable[[Traits], bool]]] = {
-    **dict.fromkeys(
-        (*MONEY, "lead_time_days"), lambda traits: traits.digits >= 0.4 and traits.addresses < 0.5 and traits.long < 0.5
-    ),
+    "lead_time_days": _measured,
     **dict.fromkeys(MONEY, lambda traits: traits.prices >= 0.4),
     **dict.fromkeys(("sku", "mpn", "product_key", "variant_key", "replacement_sku"), _coded),
     **dict.fromkeys(
@@ -195,9 +188,8 @@ def supported(field: str, traits: Traits) -> bool:
     return _test_of(field) is not None and not contradicted(field, traits)
 
 
-def by_evidence(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sense, ...]:
+def by_evidence(options: tuple[Sense, ...], traits: Traits | None) -> tuple[Sense, ...]:
     """The senses that a column's values allow; of one whose header says nothing, what its values prove."""
-    traits = traits_of(samples)
     if traits is None:
         return () if options and is_a_type(options) else options
     if not options:
@@ -210,7 +202,7 @@ def by_evidence(options: tuple[Sense, ...], samples: Sequence[str]) -> tuple[Sen
             return (replace(options[0], rank=1, field=CONTRADICTED),)
         options = (replace(options[0], rank=_A_CATEGORY), *options[1:])
     left = tuple(sense for sense in options if sense.field == IGNORE or not _refuted(sense.field, traits))
-    return left if left or not options else (replace(options[0], rank=1, field=CONTRADICTED),)
+    return left or (replace(options[0], rank=1, field=CONTRADICTED),)
 
 
 def _stock_in_words(options: tuple[Sense, ...], traits: Traits) -> tuple[Sense, ...]:

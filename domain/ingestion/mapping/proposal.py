@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from domain.ingestion.mapping.completeness import may_repeat, missing
 from domain.ingestion.mapping.confidence import confidence_of
-from domain.ingestion.mapping.evidence import CONTRADICTED, by_evidence
+from domain.ingestion.mapping.evidence import CONTRADICTED, Traits, by_evidence, traits_of
 from domain.ingestion.mapping.neighbours import among_neighbours, of_platforms
 from domain.ingestion.mapping.samples import by_samples, with_evidence
 from domain.ingestion.mapping.surmise import by_likeness
@@ -95,14 +95,17 @@ def _blank_last(known: Sequence[tuple[Sense, ...]], columns: Sequence[Sequence[s
 
 
 def _candidates(
-    headers: Sequence[str], columns: Sequence[Sequence[str]], settings: FeedSettings
+    headers: Sequence[str],
+    columns: Sequence[Sequence[str]],
+    traits: Sequence[Traits | None],
+    settings: FeedSettings,
 ) -> list[tuple[Sense, ...]]:
     known = [
         by_samples(header, by_likeness(header, senses(header)), samples)
         for header, samples in zip(headers, columns, strict=True)
     ]
     known = of_platforms(headers, _blank_last(known, columns))
-    known = [by_evidence(options, samples) for options, samples in zip(known, columns, strict=True)]
+    known = [by_evidence(options, shown) for options, shown in zip(known, traits, strict=True)]
     known = among_neighbours(headers, columns, known)
     known = located(headers, columns, known, settings)
     return [
@@ -200,7 +203,8 @@ def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: 
     once. `missing` holds "key" when nothing can key a row, "stock" when a stock feed states neither stock nor price.
     """
     columns = _columns_of(samples, len(headers))
-    candidates = _promoted(_candidates(headers, columns, settings), "sku", _NO_SKU)
+    traits = [traits_of(values) for values in columns]
+    candidates = _promoted(_candidates(headers, columns, traits, settings), "sku", _NO_SKU)
     candidates = _without_lone_promotion(_promoted(candidates, "title", frozenset(KEYS)))
     settled = _settled(headers, candidates)
     mapped: list[Column] = []
@@ -210,7 +214,7 @@ def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: 
         if sense is None or sense.field == IGNORE:
             unmapped.append(Unmapped(place, header, _reason(header, candidates[place], sense)))
             continue
-        sure = confidence_of(header, sense, candidates[place], columns[place])
+        sure = confidence_of(header, sense, candidates[place], traits[place])
         tier = MappingTier.FUZZY if sense.surmised else MappingTier.BUILT_IN
         mapped.append(Column(place, header, sense.field, dict(sense.settings), tier, sense.prefix, sure))
     kept = with_evidence(mapped, columns, settings)

@@ -11,7 +11,6 @@ PARTS: Final = frozenset(
 """Parts of furniture: what is measured of one is not the piece's."""
 _PART: Final = "|".join(sorted(PARTS))
 _SIDE: Final = "width|depth|height|length|diameter|thickness"
-_CODE: Final = "code|sku"
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,7 +300,7 @@ class RunExecution:
             await outcome.wait(tx, attempt.job, run, WaitingReason(failure.waiting), until, str(failure))
 
 
-def _size(path: Path) -> tuple[int, bool]:
+def size_of(path: Path) -> tuple[int, bool]:
     """The snapshot's bytes, and whether they are packed."""
     with path.open("rb") as file:
         head = file.read(4)
@@ -319,7 +319,7 @@ def order_of(
 ) -> ReadingOrder:
     """How the run's snapshot is to be read; no further than `limit` rows, when one is given."""
     handed_in = run.stream == Stream.CATALOGUE and source.kind in HANDED_IN_KINDS
-    size, packed = _size(path)
+    size, packed = size_of(path)
     return ReadingOrder(
         snapshot=str(path),
         folder=str(path.parent),

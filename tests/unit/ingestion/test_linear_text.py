@@ -63,6 +63,7 @@ SAMPLES: dict[Any, Any] = {
     Sequence[Sense]: senses("Size"),
     Sense: senses("Size")[0],
     Traits: traits_of(["1 x 1", "2 x 2"]),
+    Traits | None: traits_of(["1 x 1", "2 x 2"]),
     Mapping[str, str]: {"unit": "in"},
     FeedSettings: FeedSettings(currency="usd", stream="stock"),
 }
