@@ -67,7 +67,7 @@ def _category(column: Column, settings: FeedSettings) -> CellReader:
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         levels = tuple(map(clean, map(as_text, cell))) if isinstance(cell, list) else category_levels(text)
-        named = tuple(level for level in levels if not level.isdecimal())
+        named = tuple(level for level in levels if not level.isdecimal()) if any(map(str.isdecimal, levels)) else levels
         if not named:
             if levels:
                 row.taken("category_path", header, unreadable(text, "is a number, not the name of a category"))

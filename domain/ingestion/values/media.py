@@ -21,8 +21,10 @@ _BLANKS: Final = re.compile(r"[ \t]+")
 _EDGES: Final = " ,;\"'[]" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 _ONE: Final = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}", re.A)
 _MAX_URL: Final = 2048
-_VIDEO: Final = re.compile(r"\.(?:mp4|mov|webm|m4v)(?:$|\?)|youtube\.com/|youtu\.be/|vimeo\.com/", re.I)
-_DOCUMENT: Final = re.compile(r"\.pdf(?:$|\?)", re.I)
+_NO_PICTURE: Final = re.compile(
+    r"(\.pdf(?:$|\?))|\.(?:mp4|mov|webm|m4v)(?:$|\?)|(?:youtube\.com|youtu\.be|vimeo\.com)/", re.I
+)
+"""Endings of documents, as a group, and of videos."""
 ROLES: Final = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document"))
 _MEMBERS: Final = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
 _REASONS: Final = {
@@ -84,10 +86,9 @@ def addresses(text: str) -> Addresses:
 
 def role_of(url: str, first: bool) -> str:
     """The role of an address: what its ending proves, else hero for the first picture and alternate for the others."""
-    if _VIDEO.search(url):
-        return "video"
-    if _DOCUMENT.search(url):
-        return "document"
+    other = _NO_PICTURE.search(url)
+    if other is not None:
+        return "document" if other[1] else "video"
     return "hero" if first else "alternate"
 
 
