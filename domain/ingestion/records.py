@@ -11,7 +11,7 @@ from domain.ingestion.drafts.left_out import LeftOut
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.record_checks import Check
 from domain.ingestion.values.parsed import Parsed, refused, unreadable
-from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
+from domain.ingestion.values.rug_words import CONSTRUCTIONS, SHAPES
 from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS, PRICES
 from domain.kernel.bounds import ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind

@@ -150,7 +150,7 @@ def _without_join(scan: Scan, gap: list[Token], previous: Item | None, behind: b
     out.colon = gap[-1].kind in _COLONS
     touching = not segments[-1].closed or out.colon
     adjacent = previous is not None and gap[0].kind == WORDS
-    open_side = behind and previous is not None and not previous.label.role
+    open_side = behind and previous is not None and not previous.label.role and not _of_the_next(segments, previous)
     if adjacent and len(segments) == 1 and touching:
         out.left, out.right = (
             _parted(segments[0].text, open_side) if not out.colon or open_side else ("", segments[0].text)
@@ -163,6 +163,12 @@ def _without_join(scan: Scan, gap: list[Token], previous: Item | None, behind: b
     out.joined = not out.right and previous is not None and not any(t.kind in _HARD for t in gap)
     _named(out, segments, not open_side, touching)
     return out
+
+
+def _of_the_next(segments: list[_Segment], previous: Item) -> bool:
+    """Whether words behind a sequence without axes speak of the figure that follows: `88 x 84 x 74 cm. Seat height 41`."""
+    side = label_of(segments[0].text).side if previous.joined and len(segments) == 1 else None
+    return side is not None and "_" in side
 
 
 def _named(out: _Gap, segments: list[_Segment], labelled: bool, touching: bool) -> None:

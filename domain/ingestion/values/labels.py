@@ -40,7 +40,7 @@ _ROOTS: Final = tuple(
 )
 """Words that end German, Dutch and Nordic compounds (`Sitzhöhe`, `zithoogte`)."""
 _GAPS: Final = frozenset(
-    "of the a an to from floor top bottom front back2 end foot head and or in de du des d l le la les del el los di della dello "
+    "do da terra terreno suelo sol bodens grond vloer golv golvet gulv gulvet podlogi ziemi piso pavimento of the a an to from floor top bottom front back2 end foot head and or in de du des d l le la les del el los di della dello "
     "dell van der den dem het een vom von bis side is at on with as for per if2 y und et e".split()
 )
 NEUTRAL: Final = frozenset(
@@ -49,18 +49,22 @@ NEUTRAL: Final = frozenset(
     "produkt artikel article articulo producto prodotto dimension dimensions dim dims size sizes measurement measurements measure "
     "measures masse masze mass abmessung abmessungen grosse medidas medida dimensiones tamano taille mesures afmeting afmetingen "
     "maten maat dimensione dimensioni misure misura mal wymiary размеры размер габариты in inch inches cm mm inc incl including "
-    "cushions pillows adjustable standard ausser aussen imperial metric us hx specifications specs finished nominal".split()
+    "cushions pillows adjustable standard calkowita calkowity calkowite calkowitej ogolna ogolne gesamtmass totaler complessiva complessivo "
+    "complessive ingombro totali globale globales generales general matt matten mobel mobeln meuble mobile mueble meubel meblem mebla nabytku "
+    "produktu totalt total samlet kokonais mitat rozmiar rozmiary wymiarow celkova celkovy rozmery ausser aussen imperial metric us hx specifications specs finished nominal".split()
 )
 _LOWER: Final = frozenset("min minimum minimal mini mindest minimo minima closed upright lowest smallest".split())
 _UPPER: Final = frozenset("max maximum maximal maxi massimo massima maximo maxima highest largest upto".split())
 SEAT: Final = frozenset(
-    "seat seats seating sitz sitting asiento assise zit zitting seduta sitt sits sitte sede siedziska".split()
+    "seat seats seating sitz sitting asiento assise zit zitting seduta sitt sits sitte sede siedziska siedzisko siedzenia istuin istuimen "
+    "saede sidde assento sedak sedaku sedu".split()
 )
 ARM: Final = frozenset(
     "arm arms armrest armrests armlehne armlehnen armleuning brazo brazos accoudoir accoudoirs bracciolo braccioli "
-    "apoyabrazos reposabrazos armstod".split()
+    "apoyabrazos reposabrazos armstod podlokietnik podlokietnika podlokietniki podlokietnikow armlaen armlene".split()
 )
 _FREE: Final = frozenset("clearance bodenfreiheit clearances".split())
+_UNDER: Final = frozenset("under unter underneath sous bajo sotto onder pod beneath".split())
 _PARTS: Final = frozenset(
     "mattress mattresses matratze matratzen matelas colchon matras materasso interior inside inner internal innen inneres drawer "
     "drawers schublade schubladen tiroir cajon lade cassetto shelf shelves boden fach einlegeboden cushion cushions cushion2 "
@@ -101,8 +105,9 @@ _SEQUENCE_PARTS: Final = _INNER | frozenset(
 )
 GENERAL_ENDS: Final = _PARTS | _LOWER | _UPPER | NEUTRAL | _FREE
 """Words whose axis stands right behind them: `Drawer W`, `Max H`."""
+_SHORTEST_GLUED: Final = 9
 _GLUED: Final = re.compile(
-    r"(overall|total|product|assembled|item|seat|arm|armrest|clearance)(?:product)?"
+    r"(?:minimum|maximum)?(overall|total|product|assembled|item|seat|arm|armrest|clearance)(?:product)?"
     r"(width|depth|height|length|diameter|from|weight)?([a-z]*)"
 )
 _LIGATURES: Final = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "đ": "d", "œ": "oe", "ё": "е"})
@@ -215,7 +220,7 @@ def _parts_of(words: list[str]) -> tuple[list[str], list[str]]:
 
 def _glued(words: list[str]) -> Label | None:
     """Names of attributes that machines ran together: `overallheight-toptobottom`, `clearancefromfloortoundersideofbed`."""
-    match = _GLUED.fullmatch("".join(words)) if words and len(words[0]) > 9 else None
+    match = _GLUED.fullmatch("".join(words)) if words and len(words[0]) >= _SHORTEST_GLUED else None
     if match is None or not (match[2] or match[1] == "clearance"):
         return None
     if match[1] == "clearance":
@@ -237,7 +242,7 @@ def _of_side(side: str, others: list[str]) -> Label:
     kinds = set(others)
     if kinds & _NO_SIZE:
         return Label("other")
-    if kinds & _FREE or ({"free", "under"} <= kinds and side == "height"):
+    if kinds & _FREE or (kinds & _UNDER and side == "height" and not kinds & _PARTS - {"under"} - ({"free"} | _UNDER)):
         return Label("other") if kinds & {"wall", "knee", "recline"} else Label("side", "clearance")
     # A single letter beside a word is the mark of a drawing: `A Overall height`.
     idle = NEUTRAL | _GAPS | _LOWER | _UPPER

@@ -80,6 +80,8 @@ _SIGNS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("rmb", "元", "cn¥"), ("cny",)),
     **dict.fromkeys(("yen", "円", "jp¥"), ("jpy",)),
     "aed.": ("aed",),
+    "rp": ("idr",),
+    "rp.": ("idr",),
     "₱": ("php",),
     "฿": ("thb",),
     "﷼": ("sar", "irr", "qar", "omr", "yer"),

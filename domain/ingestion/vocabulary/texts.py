@@ -74,7 +74,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         100,
         "title|product title|product name|item name|item title|product name en|listing title|nombre"
         "|nombre del producto|titulo|produktname|artikelbezeichnung|bezeichnung|titel|produktbezeichnung"
-        "|artikelname|nombre producto|product label|name en|item short description|product display name"
+        "|artikelname|nombre producto|product label|item short description|product display name"
         "|display name|web title|web name|webname|productname|products title|full name",
     ),
     ("title", 85, "name|titles|piece|item description|product short name|artikeltext"),
