@@ -30,6 +30,7 @@ _ANSWERS: Final = frozenset(
 )
 _DAY: Final = re.compile(r"\d{1,4}[-/.] ?\d{1,2}[-/.] ?\d{2,4}|\b(?:kw|uge|week|vecka|uke|tydz)\s?\d", re.I)
 _GTIN_LENGTH: Final = re.compile(r"'?\d(?:[\d \-]{6,15})\d(?:\.0)?|\d(?:[.,]\d+)?[eE]\+?\d+")
+_PERCENT: Final = re.compile(r"[^\w%]{0,3}\d[\d.,]{0,9}\s?%\W{0,3}")
 _TWO_NUMBERS: Final = re.compile(r"\d[^\d]+\d")
 _CONDITIONS: Final = frozenset(
     "new used refurbished neu gebraucht neuf occasion nieuw gebruikt nuevo usado nuovo usato nowy nowe uzywany ny begagnad brugt brukt uusi новыи б у".split()
@@ -100,7 +101,7 @@ def traits_of(samples: Sequence[str]) -> Traits | None:
         conditions=_share(lambda value: plain_words(value) in _CONDITIONS, values),
         flags=_share(lambda value: value in ("0", "1"), values),
         outdoors=_share(_OUTDOORS.search, values),
-        percents=_share(lambda value: "%" in value and len(value) < _LONG_TEXT, values),
+        percents=_share(_PERCENT.fullmatch, values),
         furnished=_share(_names_furniture, values),
         answers=_share(lambda value: plain_words(value) in _ANSWERS, values),
         days=_share(_DAY.search, values),

@@ -245,8 +245,8 @@ def _box(options: tuple[Sense, ...]) -> str | None:
 
 
 def _is_bare(header: str) -> bool:
-    """Whether a header names a side and nothing that has it."""
-    return all(not word.concepts & _BEARERS for word in words_of(heading(header).readings[0]))
+    """Whether a header names a side and nothing that has it; what is net is no package's."""
+    return all(not word.concepts & (_BEARERS | {"net"}) for word in words_of(heading(header).readings[0]))
 
 
 def _of_package(options: tuple[Sense, ...], box: str) -> tuple[Sense, ...]:

@@ -18,6 +18,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     ),
     ("sku", 88, "rug id|item #|item|article|artikel|product #|code|model sku|sku upc"),
     ("sku", 60, "style"),
+    ("gtin", 70, "external product id|standard product id"),
     (
         "sku",
         60,

@@ -24,7 +24,10 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     ("free", "free|frei|freier|vrije|vrij|libre|libero|fritt|fri|ledig|свободн*"),
     ("sold_out", "out of stock|sold out|ausverkauft|épuisé|uitverkocht|agotado|esaurito"),
-    ("net", "нетто|net|netto|nett|neto"),
+    (
+        "net",
+        "нетто|net|netto|nett|neto|líquido|líquida|liquido|liquida|чист*",
+    ),
     (
         "msrp",
         "msrp|mrp|rrp|srp|uvp|pvpr|ppc|pvc|pvp|adviesprijs|consumentenadviesprijs|vejl|veil|rekpris|cirkapris"
@@ -106,7 +109,8 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|inventaire|dispo|voorraad|voorraden|existencia|existencias|inventario|estoque|giacenza|giacenze|magazzino"
         "|scorte|disponibilità|lagersaldo|saldo|lagerstatus|lagerantal|beholdning|lagerbeholdning|varasto"
         "|varastosaldo|stan magazynowy|stany magazynowe|stan|stany|sklad|skladem|zásob*|остаток|остатки|остатк*"
-        "|на складе|запас*|balance|lagermenge|lagerstand|wms|stocklevel|voorraadstatus|stockage|almacenaje|на остатке",
+        "|на складе|запас*|balance|lagermenge|lagerstand|wms|stocklevel|voorraadstatus|stockage|almacenaje|на остатке"
+        "|stan mag|stany mag|stock qty on hand",
     ),
     (
         "quantity",
@@ -126,7 +130,8 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "status",
-        "status|enabled|active|actif|lifecycle|aktiv|statut|estado|stato|attivo|tila|статус*|состояни*|stav|publish|published|activo|actief|aktywn*",
+        "status|enabled|active|actif|lifecycle|aktiv|statut|estado|stato|attivo|tila|статус*|состояни*|stav|publish"
+        "|published|activo|actief|aktywn*|situação|situación|situation",
     ),
     (
         "reserved",
@@ -164,9 +169,10 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("eta", "eta"),
     (
         "time",
-        "w ciągu|gg|time|times|latency|zeit|zeiten|délai|délais|delai|tijd|tijden|termijn|frist|tiempo|plazo|tempo|tempi|prazo|tid|aika|czas|doba"
-        "|срок*|врем*|days|tage|werktage|jours|dagen|werkdagen|días|giorni|dagar|dage|dager|päivää|dni|dnů|дней|weeks|wochen"
-        "|semaines|weken|semanas|settimane|veckor|uger|hours|stunden",
+        "w ciągu|gg|time|times|latency|zeit|zeiten|délai|délais|delai|tijd|tijden|termijn|frist|tiempo|plazo|tempo"
+        "|tempi|prazo|tid|aika|czas|doba|срок*|врем*|days|tage|werktage|jours|dagen|werkdagen|días|giorni|dagar|dage"
+        "|dager|päivää|dni|dnů|дней|weeks|wochen|semaines|weken|semanas|settimane|veckor|uger|hours|stunden|dias|dia"
+        "|giorno",
     ),
     (
         "delivery",
@@ -175,11 +181,13 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|versand|livraison|expédition|envoi|levering|lever|levertijd|verzending|bezorging|entrega|envío|despacho"
         "|consegna|spedizione|evasione|leverans|leveranstid|frakt|levering|leverings|forsendelse|toimitus|wysyłk*"
         "|dostaw*|realizacji|dodání|doručení|dodací|доставк*|отгрузк*|поставк*|freight|fracht|transport|fulfillment"
-        "|despatch|aussendung|auslieferung|bezorg|aflever|toimitusaika|ekspedycj*|uitlever|leverancier levering",
+        "|despatch|aussendung|auslieferung|bezorg|aflever|toimitusaika|ekspedycj*|uitlever|leverancier levering"
+        "|preparação|preparacion|voorbereiding|klargøring",
     ),
     (
         "leadtime",
-        "délai|délais|lead time|leadtime|lieferzeit|lieferzeiten|levertijd|leveringstid|leveranstid|toimitusaika",
+        "délai|délais|lead time|leadtime|lieferzeit|lieferzeiten|levertijd|leveringstid|leveranstid|toimitusaika"
+        "|lev tid|leveringstijd|lieferfrist|preparation time|dias para preparação",
     ),
     (
         "package",

@@ -10,7 +10,8 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|itemnumber|varenummer|varenr|artikelnummer|artikelcode|tuotekoodi|tuotenumero|indeks|sygnatura|sygnatury"
         "|stock code|stockcode|stock number|item nr|artikel id|cod prodotto|cod producto|codice prodotto"
         "|código producto|kod produktu|kod towaru|код товара|productcode|product number|produktnummer|productnummer"
-        "|numer artykułu|artikelnummern|id interno|produktnr|bestelnummer",
+        "|numer artykułu|artikelnummern|id interno|produktnr|bestelnummer|art nummer|art numer|artikel nummer"
+        "|item sku code",
     ),
     (
         "gtin",
@@ -28,8 +29,9 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     (
         "code",
         "code|codes|number|numbers|no|nr|num|nummer|nummern|identifier|ref|reference|referenz|réf|référence|codice"
-        "|código|codigo|referencia|referência|cod|kod|kode|koodi|numer|numéro|numero|número|kennung|identification|kennzeichen|schlüssel|référence n|kodu"
-        "|riferimento|referentie|номер*|код|коды|идентификатор|symbol|tunnus|číslo",
+        "|código|codigo|referencia|referência|cod|kod|kode|koodi|numer|numéro|numero|número|kennung|identification"
+        "|kennzeichen|schlüssel|référence n|kodu|riferimento|referentie|номер*|код|коды|идентификатор|symbol|tunnus"
+        "|číslo|identifizierung|identifizierungsspalte|identificador|identificativo|identificatie",
     ),
     ("ref", "ref|reference|referentie|referenz|réf|référence|referencia|referência|riferimento|référence n"),
     ("id", "id|ids|identifier|идентификатор|identifiant"),
@@ -89,7 +91,10 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "variant",
-        "variant|variants|variante|varianten|variation|variations|option|options|opción|opzione|attribute|attributes|merkmal|attribut|atributo|attributo|kenmerk|egenskap|egenskab|wariant*|cecha|вариант*|разновидност*|variante|характеристик*|модификац*",
+        "variant|variants|variante|varianten|variation|variations|option|options|opción|opzione|attribute|attributes"
+        "|merkmal|attribut|atributo|attributo|kenmerk|egenskap|egenskab|wariant*|cecha|вариант*|разновидност*"
+        "|variante|характеристик*|модификац*|propiedad|propiedades|propriedade|propriedades|variação|variações"
+        "|variaciones|variación|opzioni|optie|opties|valgmulighed",
     ),
     (
         "value",
@@ -114,9 +119,9 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "maker",
-        "manufacturer|manufacturers|mfr|mfg|maker|producer|oem|hersteller|herstellers|produzent|fabricant"
-        "|fabrikant|fabrikants|producent|fabricante|produttore|tillverkare|tillverkarens|producentens|produsent|valmistaja"
-        "|valmistajan|producen*|wytwórc*|výrobc*|výrobce|производител*|изготовител*",
+        "manufacturer|manufacturers|mfr|mfg|maker|producer|oem|hersteller|herstellers|produzent|fabricant|fabrikant"
+        "|fabrikants|producent|fabricante|produttore|tillverkare|tillverkarens|producentens|produsent|valmistaja"
+        "|valmistajan|producen*|wytwórc*|výrobc*|výrobce|производител*|изготовител*|tillverk|herst|fabr|fabric",
     ),
     (
         "brand",
@@ -179,7 +184,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|origem|origine|provenienza|produzione|ursprung|oprindelse|oprindelses|opprinnelse|opprinnelses|tillverkning"
         "|tillverknings|fremstilling|alkuperä|alkuperämaa|valmistus|valmistusmaa|pochodzeni*|produkcji|původ*"
         "|происхожд*|производств*|made|fabricado|fabriqué en|hergestellt|producerad|wyprodukowan*|сделан*|изготовл*"
-        "|country of manufacturer|manufacture|manufactured",
+        "|country of manufacturer|",
     ),
     (
         "image",
@@ -209,11 +214,17 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "additional",
-        "additional|other|further|secondary|extra|alternate|alternative|weitere|weiteres|zusatz|zusätzliche|supplémentaire|autres|overige|aanvullende|adicional|adicionales|otras|aggiuntiv*|altre|altri|ytterligare|øvrige|flere|dodatkow*|další|дополнительн*|другие",
+        "additional|other|further|secondary|extra|alternate|alternative|weitere|weiteres|zusatz|zusätzliche"
+        "|supplémentaire|autres|overige|aanvullende|adicional|adicionales|otras|aggiuntiv*|altre|altri|ytterligare"
+        "|øvrige|flere|dodatkow*|další|дополнительн*|другие|complementar|complementaria|complementario|complémentaire"
+        "|ergänzende|kompletterande",
     ),
     (
         "tags",
-        "tag|tags|keyword|keywords|schlagwort|schlagworte|stichwort|stichworte|suchbegriffe|suchwörter|mots|clés|mot|clé|trefwoorden|trefwoord|zoekwoorden|etiqueta|etiquetas|palabras|clave|parole|chiave|etichette|nyckelord|sökord|søgeord|nøkkelord|avainsanat|słowa|kluczowe|tagi|klíčová|ключев*|поисков*|теги|тег|метки",
+        "tag|tags|keyword|keywords|schlagwort|schlagworte|stichwort|stichworte|suchbegriffe|suchwörter|mots|clés|mot"
+        "|clé|trefwoorden|trefwoord|zoekwoorden|etiqueta|etiquetas|palabras|clave|parole|chiave|etichette|nyckelord"
+        "|sökord|søgeord|nøkkelord|avainsanat|słowa|kluczowe|tagi|klíčová|ключев*|поисков*|теги|тег|метки|hashtag*"
+        "|хештег*|хэштег*",
     ),
     (
         "style",
