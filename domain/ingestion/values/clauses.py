@@ -33,6 +33,8 @@ from domain.ingestion.values.scan import JOIN, MEASURE, OTHER, UNREAD, WORDS, Sc
 _HARD: Final = frozenset(";|\n()")
 _APART: Final = frozenset(";|\n")
 _COLONS: Final = (":", "=")
+_AND: Final = frozenset("et und and y og och ja oraz и".split())
+"""Words before a label of the next figure: `49 x 43 cm et hauteur 75 cm`."""
 _FIRST: Final = re.compile(r"[^\W\d_]+")
 _LAST: Final = re.compile(r"[^\W\d_]+$")
 
@@ -126,6 +128,8 @@ def _parted(text: str, behind: bool) -> tuple[str, str]:
     """Words that stand between two figures, as what belongs to the first and what to the second; `behind`: axes follow."""
     label = label_of(text)
     head = _FIRST.match(text)
+    if head and head[0].lower() in _AND and len(text) > len(head[0]):
+        return "", text[head.end() :].strip()
     rest = text[head.end() :].strip(" .-_") if head else ""
     if behind and head and rest and len(head[0]) <= 3 and label_of(head[0]).role == "side" and label.role != "side":
         return head[0], rest

@@ -59,6 +59,7 @@ _MID: Final = r"\s*-?\s*[wl]?\s*x\s*"
 _MARKED: Final = re.compile(f"(?<![\\d.])(?:{_SIDE.format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
 _PLAIN: Final = re.compile(f"^\\W*(?:{(_SIDE + _BARE).format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
 _PAIR: Final = re.compile(f"(?:{(_SIDE + _BARE).format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
+_MARKED_ONE: Final = re.compile(f"(?<![\\d.x])(?:{_SIDE.format(n=1)})", re.I)
 _SINGLE: Final = re.compile(f"^\\W*(?:{(_SIDE + _BARE).format(n=1)})", re.I)
 _CUT: Final = re.compile(r"\d['\"]?\s*\d*['\"]?\s*x\s*$", re.I)
 _FEET_MOST: Final = 15
@@ -254,7 +255,7 @@ def parse_rug_size(text: str, unit: str | None = None) -> Parsed[RugSize]:
     if given is None:
         return NOTHING
     flat = re.sub(r"^rug ?size\s*:\s*", "", re.sub(r"(\d) (?=['\"])", r"\1", folded(given)), flags=re.I).strip()
-    flat = _TWICE_JOINED.sub("x", flat)
+    flat = _METRES.sub(" m", _SLUG.sub(lambda match: match[1] or " ", _TWICE_JOINED.sub("x", flat)))
     if _NO_RUG.search(flat):
         return unreadable(text, "is a sample or made to measure, not the size of a rug")
     shape = shape_in(flat)
@@ -268,6 +269,8 @@ def parse_rug_size(text: str, unit: str | None = None) -> Parsed[RugSize]:
 _BARE_PAIR: Final = re.compile(r"(\d{1,4}(?:[.,]\d{1,2})?)\s*x\s*(\d{1,4}(?:[.,]\d{1,2})?)(?:\s*([^\W\d_]+)\.?)?", re.I)
 _BARE_ONE: Final = re.compile(r"\D*?(\d{1,4}(?:[.,]\d{1,2})?)\s*([^\W\d_]+)?\W*", re.I)
 _METRIC_UNIT: Final = re.compile(r"\d\s?(?:cm|mm|m|см|мм|м)\b", re.I)
+_METRES: Final = re.compile(r"(?<=\d)\s?m(?:eter|etre|ètre|etro|etri)s?\b|(?<=\d)\s?Meter\b", re.I)
+_SLUG: Final = re.compile(r"(?<=\d)-(x)-(?=\d)|(?<=\d)-(?=cm\b|ft\b|in\b)", re.I)
 _SLASHED: Final = re.compile(r"(?<![\d.,/])(\d{2,3})\s?/\s?(\d{2,3})(?![\d/])")
 _LETTER_D: Final = re.compile(r"\W{0,4}d\W{0,4}\d", re.I)
 _SMALLEST: Final = 1000
@@ -329,6 +332,7 @@ _AMID: Final = re.compile(
     r"(?<![\w.,/'\"-])\d{1,2}(?:\.\d{1,2})?\s?x\s?\d{1,2}(?:\.\d{1,2})?(?![\w.,/'\"-]|\s?x)(?:\s?(?:feet|foot|ft)\b)?",
     re.I,
 )
+_OF_RUGS: Final = re.compile(r"\b(?:rugs?|\w*mats?|carpets?|runners?)\b", re.I)
 _AMID_METRIC: Final = re.compile(r"(?<![\w.,/'\"-])\d{2,3}\s?x\s?\d{2,3}(?![\w.,/'\"-]|\s?x)", re.I)
 
 
@@ -336,7 +340,10 @@ def _amid_words(flat: str) -> re.Match[str] | None:
     """The one size in feet that stands without marks in a title (`Woven Rug 5 x 8 - Acme`)."""
     found = list(_AMID.finditer(flat))
     match = _PAIR.match(flat, found[0].start()) if len(found) == 1 else None
-    return match if match and _bare_are_feet(match) and not _NO_TITLE.search(flat) else None
+    if match is None or _NO_TITLE.search(flat):
+        return None
+    feet = _bare_are_feet(match)
+    return match if feet or (feet is False and _OF_RUGS.search(flat)) else None
 
 
 def _found_size(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
@@ -366,6 +373,8 @@ def _from_one_side(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
         found, end = True, metric.end()
     else:
         flat = _AHEAD.sub("", flat)
+        marked = list(_MARKED_ONE.finditer(flat))
+        flat = flat[marked[0].start() :] if len(marked) == 1 else flat
         single = _SINGLE.match(flat)
         bare = single.groupdict().get("bare1") if single else None
         if bare and Decimal(bare.rstrip(".")) > (_FEET_NEVER if _ABROAD.search(text) else _ROUND_LIKELY):

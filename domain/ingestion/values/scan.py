@@ -344,7 +344,7 @@ def _twice(text: str) -> str:
 
 
 _UNIT_AHEAD: Final = re.compile(
-    r"(?P<head>[^\d\"']{0,120}?)(?<![^\W_])(?:in\s|en\s|в\s)?(?P<unit>cm|mm|inch(?:es)?|zoll|см|мм|in(?=\s?:))\.?(?![^\W_])(?=[^\d]{0,40}\d)",
+    r"(?P<head>[^\d\"']{0,120}?)(?<![^\W_])(?:in\s|en\s|в\s)?(?P<unit>cm|mm|[cz]enti?met(?:er|re)s?|millimet(?:er|re)s?|inch(?:es)?|zoll|см|мм|in(?=\s?:))\.?(?![^\W_])(?=[^\d]{0,40}\d)",
     re.I,
 )
 """A unit before the first figure: `Maße in cm: 80x60x40`, `cm 80 x 60`."""

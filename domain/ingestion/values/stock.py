@@ -103,6 +103,12 @@ _LESS: Final = re.compile(
     re.I,
 )
 _LOW_BOUND: Final = 10
+_POSSIBLE: Final = re.compile(r"\b(?:möglich|possible|posible|possibile|mogelijk|możliwe|erhältlich)\b", re.I)
+_SHIPPED: Final = re.compile(
+    r"([^\d:;,|–—-]{2,40}?)\s*[:;,|–—-]\s*(?:usually |typically )?(?:ships?|delivery|dispatch\w*|lieferung|lieferzeit|versand\w*|livraison|expédi\w*"
+    r"|levering|levertijd|entrega|envío|spedi\w*|consegna|leverans)\b.{0,80}",
+    re.I,
+)
 _NOUNS: Final = frozenset(
     "stock lager bestand vorrat vorrätig verfügbar lieferbar magazynie magazynu magazyn stanie stanu voorraad leverbaar beschikbaar "
     "disponible disponibles disponibile disponibili dispo magazzino scorta scorte giacenza existencias almacén estoque disponível lagret "
@@ -246,7 +252,9 @@ def parse_stock(text: str) -> Parsed[Stock]:
             if read.value is not None or read.faults[0].problem != ProblemKind.UNREADABLE
             else _led(text, given) or read
         )
-    if not numbers and (said := _said(given)):
+    if not numbers and (said := _said(given) or word_meaning(_POSSIBLE.sub("", given))):
+        return Parsed(said)
+    if (shipped := _SHIPPED.fullmatch(given)) and (said := word_meaning(shipped[1])):
         return Parsed(said)
     led = _led(text, given) if numbers else None
     return led or unreadable(text, "is neither a quantity nor a word for stock")
