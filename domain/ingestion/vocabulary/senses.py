@@ -222,7 +222,7 @@ def _understood(found: Heading, raw: str) -> tuple[Sense, ...]:
 def _guessed(found: Heading, raw: str) -> tuple[Sense, ...]:
     """The same where words are left over, or had to be put right."""
     options = [_read_senses(reading, words, found, raw) for words in found.readings if (reading := read(words)).fields]
-    return max(options, key=lambda senses: senses[0].rank, default=())
+    return max(filter(None, options), key=lambda senses: senses[0].rank, default=())
 
 
 def _read_senses(reading: Reading, words: str, found: Heading, raw: str) -> tuple[Sense, ...]:

@@ -237,3 +237,9 @@ def test_a_sale_price_for_some_days_is_told_and_not_read() -> None:
     column = next(column for column in mapping.columns if column.column == "special_price")
     assert column.field == "sale_price"
     assert column.is_alternative
+
+
+@pytest.mark.parametrize("header", ["Einheit Breitte (cm)", "unit lenght cm", "weight units foo kg"])
+def test_a_unit_s_unit_is_read_as_nothing(header: str) -> None:
+    """What says the unit of others and names one itself means neither."""
+    assert senses(header) == ()
