@@ -158,7 +158,7 @@ _MUST: Final[dict[str, Callable[[Traits], bool]]] = {
     **dict.fromkeys(
         ("category_path", "category_path.0"), lambda traits: traits.single < 0.5 and traits.addresses < 0.5
     ),
-    "discontinued": lambda traits: traits.long < 0.5,
+    "discontinued": lambda traits: traits.long < 0.5 and (traits.bare < 0.9 or traits.flags > 0.5),
     "assembly_required": lambda traits: traits.long < 0.5 and traits.addresses < 0.5,
 }
 
@@ -197,13 +197,26 @@ def by_evidence(options: tuple[Sense, ...], traits: Traits | None) -> tuple[Sens
         return _proven(traits)
     if options[0].field == IGNORE and traits.units > 0.9:
         return (replace(options[0], field="dimension_unit", rank=70),)
-    options = _stock_in_words(options, traits)
+    options = _number_of_ids(_stock_in_words(options, traits), traits)
     if is_a_type(options):
         if not traits.furnished:
             return (replace(options[0], rank=1, field=CONTRADICTED),)
         options = (replace(options[0], rank=_A_CATEGORY), *options[1:])
     left = tuple(sense for sense in options if sense.field == IGNORE or not _refuted(sense.field, traits))
     return left or (replace(options[0], rank=1, field=CONTRADICTED),)
+
+
+def _number_of_ids(options: tuple[Sense, ...], traits: Traits) -> tuple[Sense, ...]:
+    """An id of items whose values are all GTINs is one."""
+    first = options[0]
+    if (
+        first.field in ("sku", "product_key")
+        and first.rank <= _PLAIN_CATEGORY
+        and traits.gtins > 0.9
+        and traits.count >= _ENOUGH
+    ):
+        return (replace(first, field="gtin"), *options)
+    return options
 
 
 def _stock_in_words(options: tuple[Sense, ...], traits: Traits) -> tuple[Sense, ...]:

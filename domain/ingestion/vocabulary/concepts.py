@@ -57,7 +57,7 @@ _NO_PARTS: Final = frozenset(
 _STOP: Final = frozenset(
     "of the for to at by with is are as a an and or und oder des der die das den dem im von für fuer zur zum mit du de la le les l"
     " d aux au sur et ou het een der van voor met en y o del los las el para con da do dos das e di della dei delle per il lo gli"
-    " su för av med til ja i z w na ze в на по и для от из с к со ks est estimated approximate n si en exprime exprimee exprimes exprimees expressed angegeben espresso espressa expresado"
+    "  dell dall nell sull all o su för av med til ja i z w na ze в на по и для от из с к со ks est estimated approximate n si en exprime exprimee exprimes exprimees expressed angegeben espresso espressa expresado"
     " expresada uitgedrukt".split()
 )
 

@@ -24,7 +24,8 @@ _CURRENCY_SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp"}
 _NO_UNIT: Final = frozenset(("m", "g", "t", "pie", "pies", "ft"))
 _NUMBER_SIGN: Final = re.compile(r"(?<=[a-z])\s?#(?![\d\w])", re.I)
 _PER: Final = re.compile(
-    r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo)\b)", re.I
+    r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo|embalaje|caja|emballage|imballo|krt|kartong)\b)",
+    re.I,
 )
 _CYRILLIC_UNITS: Final = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
 _HUNGARIAN: Final = re.compile(r"^[a-z](?=[A-Z][a-z])")

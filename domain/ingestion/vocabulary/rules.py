@@ -145,10 +145,10 @@ RULES: Final = (
     _rule("sale_price:80", "reduced", "price retail tax currency value unit"),
     _outside("discount"),
     _outside("price + per + area|quantity|weight|volume|length|package"),
-    _outside("price + date|time|area|type|per"),
+    _outside("price + date|time|area|type|per|text|note"),
     _outside("map + status"),
     _rule("map:92", "map", "price retail sale tax currency"),
-    _rule("compare_at:88", "old + price|msrp", "retail sale list tax currency value", loose=True),
+    _rule("compare_at:88", "old + price|msrp", "retail sale list tax currency value discount", loose=True),
     _rule("msrp:90", "advised + price", "retail list tax maker supplier currency brand item", loose=True),
     _rule("msrp:92", "msrp", "advised price retail list tax maker supplier currency trade value brand", loose=True),
     _rule("compare_at:70", "ref + price", "retail tax currency value"),
@@ -171,6 +171,7 @@ RULES: Final = (
     _outside("tax"),
     # Stock and delivery.
     _outside("reserved + stock|quantity|availability|code|delivery"),
+    _outside("stock + value"),
     _rule(
         "incoming.0.eta:90",
         "incoming|stock|availability|delivery|eta + date|eta",
@@ -223,6 +224,10 @@ RULES: Final = (
     _outside("area"),
     _outside("weight + fabric|pile|" + _PART),
     _outside("master + weight|dims|size|" + _SIDE),
+    *(
+        _rule(f"dimension_unit:88 dimensions.{side}:60", f"unit + {side}", "code name")
+        for side in ("width", "depth", "height", "length")
+    ),
     _rule("dimension_unit:88", "unit + dims|size|" + _SIDE, "code name package"),
     _rule("weight_unit:88 weight:60", "unit + weight", "code name package gross"),
     _rule("cartons.0.width:90", "package|gross + width", "delivery value unit size dims"),
@@ -238,8 +243,8 @@ RULES: Final = (
     _outside("casepack"),
     _outside("package"),
     # Sides.
-    _rule("dimensions.seat_height:92", "seat + height", "value unit"),
-    _rule("dimensions.seat_depth:92", "seat + depth", "value unit"),
+    _rule("dimensions.seat_height:92", "seat + height", "value unit size dims"),
+    _rule("dimensions.seat_depth:92", "seat + depth", "value unit size dims"),
     _rule("dimensions.arm_height:92", "arm + height", "value unit"),
     _rule("dimensions.clearance:90", "step_foot", "height leg value unit base"),
     _rule("rug.pile_height:92", "pile + height|thickness|length", "rug value unit"),
@@ -274,7 +279,8 @@ RULES: Final = (
         loose=True,
     ),
     _rule("colour:90", "color", "name value desc hero maker base type short pattern"),
-    _rule("colour:55", "color + group", "name value hero"),
+    _rule("colour:80", "color + material", "name value"),
+    _rule("colour:55", "color + group", "name value hero unit"),
     _rule(
         "colour:75", "color", "fabric seat cushion leather back shade rug name value desc hero headboard", loose=True
     ),
@@ -330,7 +336,7 @@ RULES: Final = (
     _rule("description:88 title:30", "desc + short", "text value sku name retail"),
     _rule("description:90", "desc + long", "text value sku name type"),
     _outside("search"),
-    _rule("description:92 title:45", "desc", "text value sku name hero retail code list collection"),
+    _rule("description:92 title:45", "desc", "text value sku name hero retail code list collection supplier"),
     _rule("description:75", "text", "short long retail value additional"),
     _rule("description:70", "desc", "additional retail sale", loose=True),
     _rule("category_path:58", "type", "name value"),

@@ -19,6 +19,10 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     ("sku", 88, "rug id|item #|item|article|artikel|product #|code|model sku|sku upc"),
     ("sku", 60, "style"),
     ("gtin", 70, "external product id|standard product id"),
+    ("title", 90, "post title"),
+    ("description", 90, "post content"),
+    ("weight", 60, "kg|kgs|lbs|kilo|kilos"),
+    ("ignore", 80, "pack size|packsize|pakkauskoko"),
     (
         "sku",
         60,

@@ -37,7 +37,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "advised",
         "recommended|suggested|sugg|unverbindlich*|unverb|empfohlen*|conseillé|recommandé|advies|recomendado|sugerido"
         "|consigliato|suggerito|vejledende|veiledende|suositus|rekommenderat|rek|rekomendowan*|sugerowan*|katalogow*"
-        "|doporučen*|рекоменд*",
+        "|doporučen*|рекоменд*|empf|empfohlener",
     ),
     ("map", "map|imap|umap|emap|mapp|miap|minimum advertised"),
     (
@@ -91,7 +91,10 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|цена со скидкой|preço com desconto|alennettu hinta",
     ),
     ("count", "number of|no of|nr of|num of|n colli|nr colli|n bultos|no bultos|num bultos|n colis|nb colis|nr of"),
-    ("within", "in|w|v|в|dans|inside of"),
+    (
+        "within",
+        "in|w|v|в|dans|inside of|i",
+    ),
     (
         "surcharge",
         "surcharge|fee|fees|zuschlag|gebühr|supplément|toeslag|recargo|supplemento|tillägg|tillæg|dopłat*|ecotax|eco"
@@ -139,7 +142,8 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|riservato|impegnato|reserverad|reserveret|varattu|rezerw*|резерв*|verkauft|vendu|vendus|verkocht|vendidos"
         "|venduti|sålda|solgt|sprzedan*|продано|safety|reorder|threshold|track|tracked|tracking|tracker|low|bas|alert"
         "|alerte|policy|manage|managed|niveau|minimum stock|mindestbestand|meldebestand|damaged|niedrig|low stock"
-        "|overselling|backorder|na zamówienie|hold|holds|on hold|blocked|gesperrt|geblockt",
+        "|overselling|backorder|na zamówienie|hold|holds|on hold|blocked|gesperrt|geblockt|bassa|basso|bajo|baja|låg"
+        "|lavt|nisk*|baixo|baixa|onder minimum",
     ),
     (
         "warehouse",
@@ -210,7 +214,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "master",
         "master|outer|pallet|pallets|palette|paletten|container|containers|cont|umkarton|20ft|40ft|40hq|20gp|40gp|hq"
         "|hc|truckload|palet|palett|паллет*|pallet's|pal|pallette|export|ve1|ve2|überkarton|masterkarton|overdoos"
-        "|omdoos|exportkarton|паллета",
+        "|omdoos|exportkarton|паллета|case|cases",
     ),
     (
         "bound",
@@ -218,7 +222,9 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "moq",
-        "moq|minimum order|min order|mindestbestellmenge|mindestabnahme|abnahme|quantité minimum|bestelhoeveelheid|multiple|multiples|increment|step|incremental|bestelleenheid",
+        "moq|minimum order|min order|mindestbestellmenge|mindestabnahme|abnahme|quantité minimum|bestelhoeveelheid"
+        "|multiple|multiples|increment|step|incremental|bestelleenheid|min bestellmenge|min bestell menge"
+        "|mindest bestell menge|minbestellmenge|minimale afname|minste ordre|minimalne zamówienie",
     ),
     ("casepack", "case pack|casepack|innerpack|inner pack"),
     (

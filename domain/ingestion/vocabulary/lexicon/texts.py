@@ -11,7 +11,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|stock code|stockcode|stock number|item nr|artikel id|cod prodotto|cod producto|codice prodotto"
         "|código producto|kod produktu|kod towaru|код товара|productcode|product number|produktnummer|productnummer"
         "|numer artykułu|artikelnummern|id interno|produktnr|bestelnummer|art nummer|art numer|artikel nummer"
-        "|item sku code",
+        "|item sku code|tuotenro|tuotenumerot|tuote nro",
     ),
     (
         "gtin",
@@ -78,7 +78,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|articoli|vara|varor|vare|varer|tuote|tuotteen|produkt*|towar*|artykuł*|zboží|výrobek|товар*|издели*"
         "|продукт*|позици*|piece|listing|furniture|möbel|moebel|meuble|meubles|meubel|meubels|mueble|muebles|mobile"
         "|mobili|mebel*|mebl*|nábytek|oferta|oferty|offre|angebot|мебел*|uvc|szt|positionen|pozycja|asortyment*"
-        "|prodotti finiti|tovar|artikla|artiklu|stuks|unit sku",
+        "|prodotti finiti|tovar|artikla|artiklu|stuks|unit sku|unitario|unitaria|unitaire|unitarios|unitária",
     ),
     (
         "overall",
@@ -87,7 +87,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|comercial|commercial|текущ*|assigned|general|generale|absolut|physical|physique|fisico|físico|head to toe"
         "|side to side|front to back|top to bottom|end to end|floor to seat|floor to arm|main|haupt|principal"
         "|principale|hoofd|standard|default|real|reale|réel|réelle|faktisk|rzeczywist*|фактическ*|tatsächlich"
-        "|werkelijk|effective|effektiv|effektive|max total",
+        "|werkelijk|effective|effektiv|effektive|max total|domyśln*|predetermin*|predefinit*",
     ),
     (
         "variant",
@@ -103,7 +103,8 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     (
         "parent",
         "parent|master|mutter|vater|stamm|eltern|parente|ouder|padre|родител*|föräldra|forelder|handle|slug|nadrzędn*"
-        "|tmpl|template|pai|kopfartikel|hauptartikel|basisartikel|hoofdartikel|nadřazen*|pattern id",
+        "|tmpl|template|pai|kopfartikel|hauptartikel|basisartikel|hoofdartikel|nadřazen*|pattern id|genitore|forælder"
+        "|överordnad|hauptprodukt|basisprodukt|moederartikel",
     ),
     ("family", "family|famille|familie|familia|famiglia|rodzin*|семейств*"),
     (
