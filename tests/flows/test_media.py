@@ -144,6 +144,31 @@ async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
     assert server.count("/1.jpg") == 1, "it was looked at only just now"
 
 
+async def test_smaller_ones_are_stored_counted_and_deleted_with_it(gallery: Gallery) -> None:
+    large = gallery.server.serve("/large.jpg", images.file_of(images.picture(1200, 900)))
+    await gallery.pull(large)
+    await gallery.work()
+    [item] = await gallery.media()
+    told = (await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()
+    assert [(one["width"], one["height"]) for one in told["renditions"]] == [(320, 240), (960, 720)]
+    for one in told["renditions"]:
+        link = urlsplit(one["url"])
+        got = await gallery.desk.client.get(f"{link.path}?{link.query}")
+        assert got.status == 200 and len(got.body) == one["bytes"]
+        assert Image.open(io.BytesIO(got.body)).size == (one["width"], one["height"])
+    counted, lying = await gallery.stored()
+    assert counted == lying == told["bytes"] + sum(one["bytes"] for one in told["renditions"])
+    async with snapshot(await database()) as dump:
+        named = await dump.objects()
+    kept = {f"images/{path.parent.parent.name}/{path.parent.name}/{path.name.rstrip('~')}" for path in gallery.files()}
+    assert len(kept) == 3 and all(named.get(key) for key in kept), "backups hold them"
+    await gallery.pull(gallery.server.serve("/other.jpg", images.jpeg(1)), price=12)
+    await gallery.work()
+    await gallery.sweep()
+    counted, lying = await gallery.stored()
+    assert counted == lying < told["bytes"] and len(gallery.files()) == 1
+
+
 async def test_looked_at_again_and_forgotten(gallery: Gallery) -> None:
     server = gallery.server
     one, two = server.serve("/1.jpg", images.jpeg(1), etag='"one"'), server.serve("/2.jpg", images.jpeg(2))
@@ -247,20 +272,22 @@ class Killed(BaseException):
 
 
 class Deadly:
-    """An object store at which the process ends."""
+    """An object store at which the process ends after so many objects."""
 
-    def __init__(self, inner: Any, *, written: bool) -> None:
+    def __init__(self, inner: Any, *, written: int) -> None:
         self._inner, self._written = inner, written
 
     async def put_file(self, key: str, path: Path) -> None:
-        if self._written:
+        if self._written > 0:
             await self._inner.put_file(key, path)
-        raise Killed
+        self._written -= 1
+        if self._written <= 0:
+            raise Killed
 
 
-@pytest.mark.parametrize("written", [False, True], ids=["counted", "written"])
-async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: bool) -> None:
-    await gallery.pull(gallery.server.serve("/1.jpg", images.jpeg(1)))
+@pytest.mark.parametrize("written", [0, 1, 3], ids=["counted", "one written", "written"])
+async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: int) -> None:
+    await gallery.pull(gallery.server.serve("/1.jpg", images.file_of(images.picture(1200, 900))))
     handler = media.AREA.jobs(gallery.desk.world.container.assembled())[FETCH]
     assert isinstance(handler, MediaFetching)
     dying = replace(handler, objects=Deadly(handler.objects, written=written))  # type: ignore[arg-type]
@@ -268,7 +295,7 @@ async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: boo
         await gallery.work(**{FETCH: dying})
     assert death.group_contains(Killed) if isinstance(death.value, BaseExceptionGroup) else death.type is Killed
     counted, lying = await gallery.stored()
-    assert counted > 0 and lying == (counted if written else 0)
+    assert counted > 0 and len(gallery.files()) == written and (lying == counted) == (written == 3)
     await gallery.run("UPDATE jobs SET lease_until = NULL, run_at = now() - interval '1 second' WHERE org = %s")
     await gallery.work()
     [item] = await gallery.media()
