@@ -169,6 +169,49 @@ async def test_smaller_ones_are_stored_counted_and_deleted_with_it(gallery: Gall
     assert counted == lying < told["bytes"] and len(gallery.files()) == 1
 
 
+async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery) -> None:
+    desk, server = gallery.desk, gallery.server
+    server.serve("/old/pics/AB%201.jpg", images.jpeg(1))
+    server.serve("/new/images/AB-2.jpg", images.jpeg(2))
+    server.serve("/new/AB%201.jpg", images.jpeg(3))
+    names = ("AB 1.jpg", "images/AB-2.jpg", "../secret.jpg", "http://127.0.0.1:1/x.jpg")
+    await gallery.pull(*names)
+    assert [data.get("media", [{}])[0].get("url") for data in await desk.data()] == [None, None, None, names[3]]
+    told = (await desk.newest(gallery.source))["problems"]
+    assert [one["problem"] for one in told if one["field"] == "media"] == ["unreadable"] * 3
+
+    async def placed(folder: str | None) -> None:
+        source = (await desk.client.get(f"/v1/sources/{gallery.source}")).json()
+        config = {name: value for name, value in source["config"].items() if name != "media_base_url"}
+        config |= {"media_base_url": server.url(folder)} if folder else {}
+        path = f"/v1/sources/{gallery.source}"
+        changed = await desk.client.send_json("PATCH", path, {"config": config}, if_match="*")
+        assert changed.status == 200, changed.body
+
+    await placed("/old/pics/")
+    await gallery.pull(*names)
+    await gallery.work()
+    first, second = [data["media"][0] for data in (await desk.data())[:2]]
+    assert first["url"] == server.url("/old/pics/AB%201.jpg") and "stored_url" in first
+    assert second["url"] == server.url("/old/pics/images/AB-2.jpg") and "stored_url" not in second
+    assert server.count("/old/pics/AB%201.jpg") == 1
+
+    await placed("/new")
+    await gallery.pull(*names)
+    await gallery.work()
+    found = [data.get("media", [{}])[0] for data in await desk.data()]
+    assert [item.get("url") for item in found] == [
+        server.url("/new/AB%201.jpg"), server.url("/new/images/AB-2.jpg"), None, names[3]
+    ]  # fmt: skip
+    assert ["stored_url" in item for item in found] == [True, True, False, False]
+    told = (await desk.newest(gallery.source))["problems"]
+    assert [one["problem"] for one in told if one["field"] == "media"] == ["unreadable"]
+
+    await placed(None)
+    await gallery.pull(*names)
+    assert [data.get("media", [{}])[0].get("url") for data in await desk.data()] == [None, None, None, names[3]]
+
+
 async def test_looked_at_again_and_forgotten(gallery: Gallery) -> None:
     server = gallery.server
     one, two = server.serve("/1.jpg", images.jpeg(1), etag='"one"'), server.serve("/2.jpg", images.jpeg(2))
