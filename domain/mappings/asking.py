@@ -185,7 +185,7 @@ def with_guessed(mapping: SourceMapping, guessed: Iterable[Column]) -> SourceMap
         others = {slot_of(one)[0] for one in columns.values() if one.position != place}
         taken = column.field in others and column.field not in FAMILIES
         surmised = columns.get(place)
-        if place not in free or taken or traits is None or contradicted(column.field, traits):
+        if place not in free or taken or (traits is not None and contradicted(column.field, traits)):
             continue
         if surmised is None or surmised.field != column.field:
             columns[place] = column

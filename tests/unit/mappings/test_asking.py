@@ -205,6 +205,8 @@ def test_later_runs_keep_what_was_guessed_as_long_as_it_stands() -> None:
     after = brought_up_to_date(mapping, _table(sku, learned, unknown=(2, 3)), Stream.CATALOGUE, LATER)
     assert _read(after) == {0: ("sku", "built_in"), 1: ("colour", "learned"), 3: ("dimensions.width", "model")}
     assert [one.position for one in after.unmapped] == [2] and after.asked == (1, 2, 3)
+    blank = _table(sku, unknown=(1, 2, 3), rows=(("A-9", "", "", ""),))
+    assert brought_up_to_date(mapping, blank, Stream.CATALOGUE, LATER) is mapping, "blank values speak against nothing"
     taken = Column(2, "Flim", "dimensions.width", {})
     assert 3 not in _read(brought_up_to_date(mapping, _table(sku, taken, unknown=(1, 3)), Stream.CATALOGUE, LATER))
     other = _table(Column(0, "SKU", "mpn", {}), unknown=(1, 2, 3), rows=(("A", "oak", "1", "by hand"),))
