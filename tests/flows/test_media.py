@@ -310,6 +310,34 @@ async def test_a_plan_without_room(gallery: Gallery) -> None:
     assert all("id" in item for item in await gallery.media())
 
 
+async def test_a_plan_with_room_for_the_image_and_not_for_its_smaller_ones(gallery: Gallery) -> None:
+    server, org = gallery.server, gallery.desk.tenant.org
+    content = images.file_of(images.picture(1200, 900))
+    await gallery.pull(server.serve("/1.jpg", content))
+    await gallery.work()
+    [item] = await gallery.media()
+    told = (await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()
+    await gallery.pull("https://vendor.invalid/none.jpg", price=11)
+    await gallery.work()
+    await gallery.sweep()
+    assert await gallery.stored() == (0, 0)
+    await gallery.pull(server.serve("/2.jpg", content), price=12)
+    [(left,)] = await gallery.desk.rows(
+        "SELECT (p.meters #>> '{stored_bytes,included}')::bigint - u.bytes FROM storage_usage u, plans p "
+        "WHERE u.org = %s AND p.code = 'max'",
+        org,
+    )
+    more = left - told["bytes"] - told["renditions"][0]["bytes"] - 1
+    await gallery.run(f"UPDATE storage_usage SET bytes = bytes + {more} WHERE org = %s")
+    await gallery.work()
+    assert await gallery.stored() == (0, 0) and "id" not in (await gallery.media())[0]
+    await gallery.run(f"UPDATE storage_usage SET bytes = bytes - {more} WHERE org = %s")
+    await gallery.due_now()
+    await gallery.work()
+    [item] = await gallery.media()
+    assert len((await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()["renditions"]) == 2
+
+
 class Killed(BaseException):
     """Stands for the end of the process at this place: nothing after it is done."""
 
