@@ -86,6 +86,7 @@ def _execution(dependencies: Dependencies) -> Handler:
         dependencies.workspaces,
         slots=FairSlots(dependencies.settings.worker_readers),
         statistics=dependencies.maintenance.statistics,
+        ask_models=dependencies.models is not None,
     )
 
 

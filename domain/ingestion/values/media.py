@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from domain.catalogue.data import Media
+from domain.ingestion.values.file_names import address_below
 from domain.ingestion.values.parsed import Fault, quoted
 from domain.ingestion.values.text import stated
 from domain.kernel.problems import ProblemKind
@@ -58,11 +59,16 @@ def _judged(url: str) -> tuple[str | None, ProblemKind | None]:
     return (url, None) if len(url) <= _MAX_URL else (None, ProblemKind.TOO_LONG)
 
 
+def _below(base: str | None, name: str) -> str | None:
+    return address_below(base, name) if base else None
+
+
 @lru_cache(maxsize=65536)
-def addresses(text: str) -> Addresses:
+def addresses(text: str, base: str | None = None) -> Addresses:
     """The addresses of a cell: one, or a list split at `|`, commas, semicolons and line breaks.
 
-    Only http and https are taken. Problems: unsafe_url, unreadable (a bare file name), too_long; one of each a cell.
+    Only http and https are taken. File names get the address that they have below `base`, when there is one. Problems:
+    unsafe_url, unreadable (a bare file name), too_long; one of each a cell.
     """
     if _ONE.fullmatch(text):
         return Addresses((text,))
@@ -77,6 +83,8 @@ def addresses(text: str) -> Addresses:
         if not item:
             continue
         url, problem = _judged(item.replace(" ", "%20"))
+        if problem == ProblemKind.UNREADABLE and (below := _below(base, item)):
+            url, problem = _judged(below)
         if url:
             urls[url] = None
         elif problem:

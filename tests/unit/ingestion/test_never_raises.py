@@ -103,6 +103,7 @@ def test_texts_and_lists_take_any_text(value: str) -> None:
     assert isinstance(text.clean(value), str)
     assert isinstance(text.plain(value), str)
     assert all(url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).urls)
+    media.addresses(value, "https://cdn.vendor.example/")
     stock.stock_in_value(value)
     attributes.pairs(value)
 
