@@ -16,7 +16,7 @@ _TOLD: Final = 12
 """Headers, and sheets, that one sentence tells of."""
 _ADDED: Final = frozenset({"media_base_url"})
 """Settings that came later: unset they are no part of fingerprints, or every source would be read anew for nothing."""
-READING_VERSION: Final = b"2"
+READING_VERSION: Final = b"3"
 """Part of every fingerprint: raising it makes each source's next run normalise everything anew."""
 
 
