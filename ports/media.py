@@ -1,7 +1,7 @@
 """Images in store: what products name, where it is fetched, and what of it is shown in documents."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from domain.media.model import Address, Image, NamedMedia
@@ -61,6 +61,13 @@ class MediaStore(Protocol):
 
     async def failed(self, address: str, tries: int, failure: str, again: datetime | None) -> None:
         """The address led nowhere for the `tries`-th time; None: it is given up."""
+        ...
+
+    async def host_failed(self, host: str, failure: str, delays: Sequence[timedelta]) -> Mapping[str, int]:
+        """Everything of the host that is due failed once more, and waits by how often it has; beyond `delays` it is given up.
+
+        Answers how many addresses of each run are given up.
+        """
         ...
 
     async def postpone(self, host: str, until: datetime) -> None:

@@ -41,6 +41,8 @@ class HttpImages:
                 return FetchedImage(path, _validator(answer, "ETag"), _validator(answer, "Last-Modified"))
         except errors.RefusedAddress as error:
             raise ImageUnreachable(str(error), refused=True) from None
+        except (errors.DnsFailed, errors.ConnectFailed) as error:
+            raise ImageUnreachable(str(error), absent=True) from None
         except errors.OutboundError as error:
             raise ImageUnreachable(str(error)) from None
 

@@ -1,8 +1,9 @@
 """Images in memory."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
@@ -122,6 +123,16 @@ class MemoryMedia:
         if known := self._addresses.get(address):
             tried = replace(known.of, tries=tries)
             await self._addresses.put(KnownAddress(tried, again, self._transaction.now, failure))
+
+    async def host_failed(self, host: str, failure: str, delays: Sequence[timedelta]) -> Mapping[str, int]:
+        now, given_up = self._transaction.now, Counter[str]()
+        for known in self._addresses.where(lambda one: one.of.host == host):
+            if known.due_at is None or known.due_at > now:
+                continue
+            again = now + delays[known.of.tries] if known.of.tries < len(delays) else None
+            await self._addresses.put(KnownAddress(replace(known.of, tries=known.of.tries + 1), again, now, failure))
+            given_up.update([] if again else [known.of.run])
+        return given_up
 
     async def postpone(self, host: str, until: datetime) -> None:
         for known in self._addresses.where(lambda one: one.of.host == host):

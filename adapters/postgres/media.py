@@ -1,7 +1,7 @@
 """Images in PostgreSQL: set by set, and documents made anew under their products' locks."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -114,6 +114,11 @@ class PostgresMediaStore:
     async def failed(self, address: str, tries: int, failure: str, again: datetime | None) -> None:
         values = {"tries": tries, "failure": failure, "again": again, "now": self._session.now}
         await self._session.run(SQL["failed"], address=address, **values)
+
+    async def host_failed(self, host: str, failure: str, delays: Sequence[timedelta]) -> Mapping[str, int]:
+        seconds = jsonb([delay.total_seconds() for delay in delays])
+        values = {"failure": failure, "delays": seconds, "now": self._session.now}
+        return dict(await self._session.all(SQL["host_failed"], host=host, **values))
 
     async def postpone(self, host: str, until: datetime) -> None:
         await self._session.run(SQL["postpone"], host=host, until=until)

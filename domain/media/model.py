@@ -109,6 +109,10 @@ def delay(tries: int) -> timedelta | None:
     return None if tries >= TRIES else min(_LONGEST_DELAY, _FIRST_DELAY * 4 ** (tries - 1))
 
 
+DELAYS: Final = tuple(wait for tries in range(1, TRIES) if (wait := delay(tries)))
+"""How long an address waits after its first failure, its second and so on; then it is given up."""
+
+
 def format_of(head: bytes) -> str | None:
     """The format that a file's first HEAD_BYTES prove, as decoders call it; None for anything but the formats taken."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":

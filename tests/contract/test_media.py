@@ -205,6 +205,24 @@ async def test_failures_wait_and_are_given_up(uow: UnitOfWork, tenant: Tenant) -
     assert (await _due(uow, tenant)).keys() == {A}, "given up for now"
 
 
+async def test_a_host_that_is_not_there_fails_as_a_whole(uow: UnitOfWork, tenant: Tenant) -> None:
+    """Each address waits by its own failures, those that had them all are given up, and others' are left alone."""
+    await add(uow, tenant, _named("1", A, B, C))
+    await _registered(uow, tenant)
+    due = await _due(uow, tenant)
+    delays = (timedelta(minutes=5), timedelta(minutes=20))
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.media.failed(due[B].address, 2, "no answer", tx.now)
+        await tx.media.failed(due[C].address, 1, "no answer", later := tx.now + timedelta(hours=1))
+        assert await tx.media.host_failed("b.example", "it has no address", delays) == {}
+        assert await tx.media.host_failed(HOST, "it has no address", delays) == {due[B].run: 1}
+        assert await tx.media.next_due(HOST) == tx.now + timedelta(minutes=5) < later
+        assert await tx.media.host_failed(HOST, "it has no address", delays) == {}, "nothing is due"
+        await tx.media.failed(due[A].address, 1, "no answer", tx.now)
+        assert await tx.media.host_failed(HOST, "it has no address", delays) == {}
+        assert await tx.media.next_due(HOST) == tx.now + timedelta(minutes=20)
+
+
 async def test_an_address_is_looked_at_again_after_a_while(uow: UnitOfWork, tenant: Tenant) -> None:
     await add(uow, tenant, _named("1", A))
     await _registered(uow, tenant)

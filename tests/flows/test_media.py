@@ -2,8 +2,10 @@
 
 import asyncio
 import io
+import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler
@@ -59,12 +61,12 @@ class Gallery:
         await self.desk.worked(self.source)
         assert (await self.desk.newest(self.source))["status"] == "succeeded"
 
-    async def work(self, **kinds: Any) -> None:
+    async def work(self, lanes: Sequence[str] = (), **kinds: Any) -> None:
         """What a worker does with the organisation's jobs of images."""
         container = self.desk.world.container
         handlers = {**media.AREA.jobs(container.assembled()), **kinds}
         drain = Drain(container.dispatch(), handlers, lease=timedelta(seconds=10))
-        for lane in (self.source, f"{FEEDS}:{self.server.port}"):
+        for lane in lanes or (self.source, f"{FEEDS}:{self.server.port}"):
             async with asyncio.timeout(60):
                 await drain.drain(lane_of(self.desk.tenant.org, f"media:{lane}"))
 
@@ -290,6 +292,20 @@ async def test_a_host_that_asks_for_peace_and_one_that_serves_slowly(gallery: Ga
     await gallery.pull(*pressed, price=11)
     await gallery.work()
     assert sum(server.count(urlsplit(url).path) for url in pressed) <= 2, "the host is left alone"
+
+
+async def test_a_host_that_is_gone_fails_as_a_whole(gallery: Gallery) -> None:
+    """Its addresses are not asked one by one, and the run tells of all of them in one sentence when they are given up."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+    await gallery.pull(*(f"http://{FEEDS}:{port}/{number}.jpg" for number in range(9)))
+    org, tries = gallery.desk.tenant.org, "SELECT min(tries), max(tries) FROM image_addresses WHERE org = %s"
+    for failed in range(1, 7):
+        await gallery.work(lanes=(gallery.source, f"{FEEDS}:{port}"))
+        assert await gallery.desk.rows(tries, org) == [(failed, failed)], "all of them, once each time"
+        await gallery.due_now()
+    [problem] = (await gallery.desk.newest(gallery.source))["problems"]
+    assert problem["field"] == "media" and problem["detail"].startswith(f"9 images at {FEEDS}:{port} were given up")
 
 
 async def test_a_plan_without_room(gallery: Gallery) -> None:

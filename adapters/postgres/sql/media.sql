@@ -106,6 +106,21 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 UPDATE image_addresses SET tries = %(tries)s, failure = %(failure)s, due_at = %(again)s, checked_at = %(now)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 
+-- host_failed --
+WITH due AS (
+    SELECT address FROM image_addresses
+    WHERE org = %(org)s AND livemode = %(livemode)s AND host = %(host)s AND due_at <= %(now)s
+    ORDER BY address FOR UPDATE
+), failed AS (
+    UPDATE image_addresses a
+    SET tries = a.tries + 1, failure = %(failure)s, checked_at = %(now)s,
+        due_at = %(now)s + (%(delays)s::jsonb ->> a.tries)::float8 * interval '1 second'
+    FROM due
+    WHERE a.org = %(org)s AND a.livemode = %(livemode)s AND a.address = due.address
+    RETURNING a.run, a.due_at
+)
+SELECT run, count(*) FROM failed WHERE due_at IS NULL GROUP BY run ORDER BY run
+
 -- postpone --
 UPDATE image_addresses SET due_at = %(until)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND address = ANY(ARRAY(

@@ -17,7 +17,7 @@ from domain.kernel import retention
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import Actor, AuditContext
-from domain.media.model import NO_ROOM_FOR, Address, Image, Rendition, delay
+from domain.media.model import DELAYS, NO_ROOM_FOR, Address, Image, Rendition, delay
 from domain.media.usecases.showing import show
 from domain.storage.model import StoredKind, StoredObject, image_key
 from ports.images import ConvertedImage, ImageConverter, ImageFetcher, ImageRefused, ImageUnreachable
@@ -33,6 +33,7 @@ PRESSED_FOR: Final = timedelta(minutes=10)
 _TURN: Final = 60.0
 """Seconds after which a job gives others of its organisation their turn."""
 _PAGE: Final = 20
+_LONGEST_HOST: Final = 200
 _TOLD: Final = 1000
 """Problems that a run keeps word by word."""
 
@@ -100,8 +101,11 @@ class _Fetch:
             try:
                 return await self._fetched(folder)
             except ImageUnreachable as failure:
-                await self._failed(str(failure), refused=failure.refused, pressed=failure.pressed)
-                return not failure.pressed
+                if failure.absent:
+                    await self._host_failed(str(failure))
+                else:
+                    await self._failed(str(failure), refused=failure.refused, pressed=failure.pressed)
+                return not (failure.pressed or failure.absent)
             except ImageRefused as failure:
                 await self._failed(str(failure))
                 return True
@@ -177,6 +181,15 @@ class _Fetch:
             if wait is None:
                 await _tell(tx, at, reason, ProblemKind.UNSAFE_URL if refused else ProblemKind.UNREADABLE)
 
+    async def _host_failed(self, reason: str) -> None:
+        """What cannot be reached at all is not asked for each of its addresses: all have failed."""
+        host = self.address.host
+        async with self._recording() as tx:
+            given_up = await tx.media.host_failed(host, reason, DELAYS)
+            for run, count in given_up.items():
+                told = f"{count} images at {host[:_LONGEST_HOST]} were given up: {reason}"
+                await _add_problem(tx, run, told, ProblemKind.UNREADABLE, count)
+
 
 async def _found(tx: Tx, at: Address, image: str) -> None:
     await _free(tx, await tx.media.found(at, image))
@@ -194,10 +207,14 @@ async def _settled(tx: Tx, keys: Sequence[str]) -> bool:
 
 async def _tell(tx: Tx, at: Address, reason: str, kind: ProblemKind) -> None:
     """The run that named the address has a problem more."""
-    run = await tx.runs.get(at.run, lock=True)
+    await _add_problem(tx, at.run, f"The image {at.url[:300]!r} was given up: {reason}", kind)
+
+
+async def _add_problem(tx: Tx, id: str, detail: str, kind: ProblemKind, count: int = 1) -> None:
+    run = await tx.runs.get(id, lock=True)
     if run is None:
         return
-    problem = Problem("media", kind, f"The image {at.url[:300]!r} was given up: {reason}")
+    problem = Problem("media", kind, detail)
     kept = (*run.problems, problem) if len(run.problems) < _TOLD else run.problems
-    stats = {**run.stats, "problems": run.stats.get("problems", 0) + 1}
+    stats = {**run.stats, "problems": run.stats.get("problems", 0) + count}
     await tx.runs.save(replace(run, problems=kept, stats=stats))
