@@ -88,8 +88,11 @@ REPLAYABLE: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
 """Of each stream, the newest run that ended so may be worked through again from its snapshot."""
 REREADING: Final = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING})
 """Triggers that have a feed worked through again although it is the very one of the last good run."""
-QUEUEING: Final = frozenset({RunTrigger.PUSH, RunTrigger.MAIL})
-"""Triggers whose runs wait behind open ones of the same stream: who hands the data in cannot be asked to come back."""
+QUEUEING: Final = frozenset({RunTrigger.PUSH, RunTrigger.MAIL, RunTrigger.STOCK_CHECK})
+"""Triggers whose runs wait behind open ones of the same stream: who hands the data in cannot be asked to come back, and who
+asks for one item's stock shall not be refused for a run that reads all."""
+BESIDE: Final = frozenset({RunTrigger.CATEGORY_RULES, RunTrigger.STOCK_CHECK})
+"""Triggers whose runs read no feed, so that they say nothing about how the next one compares with the last."""
 SNAPSHOT_LIMIT: Final = 2 * 1024**3
 """The largest file that is taken, in bytes (2 GiB)."""
 WAITS: Final = 10
@@ -160,6 +163,14 @@ class PushInput:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckInput:
+    """The stock check that a run is for, and the variant whose stock it asks for."""
+
+    check: str
+    variant: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fetched:
     """How the snapshot was come by: the digest of the settings it is read with, and the server's validators of it.
 
@@ -184,7 +195,7 @@ class Checkpoint:
 class Run:
     """One reading of one stream of a source.
 
-    `input` is what was handed in, None for a pull; `snapshot` the object key of the raw bytes once they are kept;
+    `input` is what was handed in or asked for, None for a pull; `snapshot` the object key of the raw bytes once they are kept;
     `waits` counts how often the run has waited, `deaths` the attempts that ended without a word since anything was last
     stored; `accept_shrink` lets a complete run withdraw as much as it wants. `columns` tells what each column was read as,
     `mappings` the mappings of their header sets.
@@ -205,7 +216,7 @@ class Run:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     snapshot: str | None = None
-    input: UploadInput | PushInput | None = None
+    input: UploadInput | PushInput | CheckInput | None = None
     fetched: Fetched | None = None
     checkpoint: Checkpoint | None = None
     waits: int = 0
@@ -217,6 +228,8 @@ class Run:
     @property
     def complete(self) -> bool:
         """Whether the source's whole catalogue is there, so that what is not stated is gone."""
+        if isinstance(self.input, CheckInput):
+            return False
         return not isinstance(self.input, PushInput) or self.input.complete
 
     @property
@@ -234,9 +247,14 @@ class Run:
         """Whether so many attempts have died that another one would, too."""
         return self.deaths >= DEATHS
 
-    def fetched_under(self, settings: str) -> Fetched | None:
-        """How the snapshot was come by, unless the settings it is read with are others."""
-        return self.fetched if self.fetched and self.fetched.settings == settings else None
+    def fetched_under(self, settings: str, checked_at: datetime | None = None) -> Fetched | None:
+        """How the snapshot was come by, unless the settings it is read with are others.
+
+        Of a run that began before the stock of one of the source's items was asked for apart (`checked_at`), nothing: its feed
+        must be read again, whether it is the same or not, for that what it states of the item counts again.
+        """
+        stale = checked_at is not None and (self.started_at is None or self.started_at <= checked_at)
+        return self.fetched if self.fetched and self.fetched.settings == settings and not stale else None
 
     def over(self, read: "Run") -> "Run":
         """The run over the snapshot of an earlier one, which is not fetched again."""

@@ -9,14 +9,18 @@ from domain.catalogue.model import Stream
 from domain.jobs.model import NewJob
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.runs.model import PushInput, Run, RunStatus, RunTrigger, UploadInput
+from domain.runs.model import CheckInput, PushInput, Run, RunStatus, RunTrigger, UploadInput
 from domain.sources.model import Source
 
 EXECUTE: Final = "runs.execute"
 """The kind of job that carries out a run; its `args` are `{"run": id}`."""
 
+CHECK: Final = "runs.check"
+"""The kind of job that asks for one item's stock; with the same `args`."""
+
 REFILE: Final = "runs.refile"
 """The kind of job that files a source's products by its category rules; with the same `args`."""
+_KINDS: Final = {RunTrigger.CATEGORY_RULES: REFILE, RunTrigger.STOCK_CHECK: CHECK}
 
 
 def queued(
@@ -25,7 +29,7 @@ def queued(
     now: datetime,
     *,
     stream: Stream = Stream.CATALOGUE,
-    input: UploadInput | PushInput | None = None,
+    input: UploadInput | PushInput | CheckInput | None = None,
     accept_shrink: bool = False,
 ) -> Run:
     """A new run that waits for a worker."""
@@ -61,8 +65,7 @@ def lane(source: str) -> str:
 
 def execution(run: Run, tenant: Tenant) -> NewJob:
     """The job that carries out the run."""
-    kind = REFILE if run.trigger == RunTrigger.CATEGORY_RULES else EXECUTE
-    return NewJob(kind, lane(run.source), tenant, {"run": run.id}, key=run.id)
+    return NewJob(_KINDS.get(run.trigger, EXECUTE), lane(run.source), tenant, {"run": run.id}, key=run.id)
 
 
 def started(run: Run) -> Change:

@@ -87,7 +87,8 @@ class Source:
     """One vendor connection. `config` is the wire object as it was given; credentials live sealed elsewhere.
 
     `failures` counts failed runs in a row; `next_pull` and `next_stock_pull` say when the schedule wants a run;
-    `catalogue_at` and `stock_at` are the ends of the last good runs of each stream (freshness).
+    `catalogue_at` and `stock_at` are the ends of the last good runs of each stream (freshness); `checked_at` is when a check
+    of one item's stock last changed anything.
     """
 
     id: str
@@ -112,6 +113,7 @@ class Source:
     next_pull: datetime | None = None
     next_stock_pull: datetime | None = None
     interval_factor: Mapping[str, float] = field(default_factory=dict)
+    checked_at: datetime | None = None
 
     @property
     def runnable(self) -> bool:
