@@ -53,8 +53,6 @@ class MemoryRuns(TableStore[Run]):
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         return self._newest(
             lambda run: (
-                (run.source, run.stream) == (source, stream)
-                and run.status in CONCLUDED
-                and run.trigger not in BESIDE
+                (run.source, run.stream) == (source, stream) and run.status in CONCLUDED and run.trigger not in BESIDE
             )
         )

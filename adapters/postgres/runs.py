@@ -33,7 +33,8 @@ class PostgresRunStore(TableStore[Run]):
         return await self.first(statement, source=source, stream=stream, statuses=sorted(OPEN))
 
     async def open_checks(self, source: str, limit: int) -> Sequence[Run]:
-        return await self.rows(SQL["open_checks"], source=source, most=limit)
+        found = await self.session.all(SQL["open_checks"], source=source, most=limit)
+        return [self.table.row_of(row) for row in found]
 
     async def last_good(self, source: str, stream: Stream) -> Run | None:
         statement = rendered(SQL["newest"], frozenset({"stream", "snapshot"}))

@@ -55,10 +55,9 @@ def checked(spec: ConnectorSpec, ctx: FakeContext, item: Item) -> bytes:
     """What a connector fetches to tell the stock of one item. Raises ConnectorError."""
 
     async def run() -> bytes:
-        connector = spec.open()
-        if not isinstance(connector, StockChecker):
-            _check(False, "ConnectorSpec.open, as checks is set", "a connector with the method check", connector)
-            raise AssertionError
+        connector: Any = spec.open()
+        checks = isinstance(connector, StockChecker)
+        _check(checks, "ConnectorSpec.open, as checks is set", "a connector with the method check", connector)
         async with connector.check(ctx, item) as answer:
             return b"".join([chunk async for chunk in answer.chunks])
 
@@ -148,7 +147,9 @@ class ConnectorContract:
             some = bool(values) and values <= known
             _check(some, f"ConnectorSpec.{name}", f"one or more of {', '.join(sorted(known))}", sorted(values))
         checker = isinstance(spec.open(), StockChecker) and spec.fetches
-        _check(checker or not spec.checks, "ConnectorSpec.checks", "only for connectors that fetch and check", spec.checks)
+        _check(
+            checker or not spec.checks, "ConnectorSpec.checks", "only for connectors that fetch and check", spec.checks
+        )
         both = sorted(spec.addresses & spec.harmless)
         _check(not both, "ConnectorSpec.addresses and harmless", "no setting in both", both)
         _check_schema("config_schema", spec.config_schema, "Example.config", self.example.config)

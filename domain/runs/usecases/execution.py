@@ -37,6 +37,7 @@ from domain.runs.usecases.mapping import with_tables
 from domain.runs.usecases.slots import FairSlots
 from domain.runs.usecases.writing import ChunkWriter
 from domain.sources.model import HANDED_IN_KINDS, Ladder, Source
+from domain.sources.usecases.signing import opened_credentials
 from ports.connectors import Connectors, FetchFailed, Job, ParseFailed, Validators
 from ports.feed_readers import FeedReaders, ReaderDied, ReadingOrder
 from ports.objects import Objects
@@ -191,11 +192,9 @@ class RunExecution:
             return attempt
 
     async def _connector_job(self, tx: Tx, run: Run, source: Source) -> Job:
-        sealed = await tx.sources.sealed(source.id)
-        info = self._connectors.info(source.connector)
-        credentials = self._vault.open(sealed, source.id, info.destination(source.config)) if sealed and info else None
+        credentials = await opened_credentials(tx, self._vault, self._connectors, source)
         good = await tx.runs.last_good(source.id, run.stream)
-        fetched = good.fetched_under(settings_digest(source, run.stream)) if good else None
+        fetched = good.fetched_under(settings_digest(source, run.stream), source.checked_at) if good else None
         validators = Validators(fetched.etag, fetched.last_modified) if fetched else Validators()
         return Job(source.config, credentials, run.stream.value, validators)
 
@@ -225,7 +224,7 @@ class RunExecution:
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             run, digest, key = attempt.run, settings_digest(attempt.source, attempt.run.stream), snapshot.key
             good, unchanged = await tx.runs.last_good(run.source, run.stream), False
-            if good and (before := good.fetched_under(digest)) and before.whole:
+            if good and (before := good.fetched_under(digest, attempt.source.checked_at)) and before.whole:
                 unchanged = snapshot.unchanged or snapshot.key == good.snapshot
                 key = good.snapshot if unchanged else key
             if run.snapshot is None or run.fetched_under(digest) is None:
