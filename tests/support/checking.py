@@ -60,9 +60,7 @@ class CheckDesk:
     def execution(self) -> CheckExecution:
         """The handler of checks, as a worker makes it."""
         readers = in_process(self.connectors)
-        return CheckExecution(
-            self.backend.uow, self.connectors, self.vault, readers, FileWorkspaces(), lease=LEASE
-        )
+        return CheckExecution(self.backend.uow, self.connectors, self.vault, readers, FileWorkspaces(), lease=LEASE)
 
     async def work(self) -> None:
         """Carry out what waits."""

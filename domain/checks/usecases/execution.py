@@ -86,7 +86,7 @@ class CheckExecution:
         if question is None:
             return
         try:
-            stated = await self._answered(job, question)
+            question, stated = await self._answered(job, question)
         except FetchFailed as failure:
             await self._fail(job, context, RunErrorCode(failure.code), str(failure))
         except (ParseFailed, NeedsMapping, ReaderDied) as failure:
@@ -127,16 +127,17 @@ class CheckExecution:
             await tx.jobs.hold(job, self.lease)
             return Question(run, source, item, Job(source.config, credentials, Stream.STOCK.value))
 
-    async def _answered(self, job: ClaimedJob, question: Question) -> Stated:
-        """What the source states. Raises FetchFailed, ParseFailed, ReaderDied."""
+    async def _answered(self, job: ClaimedJob, question: Question) -> tuple[Question, Stated]:
+        """What the source states, and the question with who served it. Raises FetchFailed, ParseFailed, ReaderDied."""
         source, item = question.source, question.item
         asked = Item(item.product_key, question.key, item.sku)
         with self.workspaces.folder() as folder:
             path = folder / "snapshot"
             async with self.connectors.check(source.connector, question.job, asked) as answer:
                 await _write(path, answer.chunks)
+                run = replace(question.run, served_by=answer.served_by)
             async with self.slots.slot(job.tenant.org):
-                return await self._read(source, path)
+                return replace(question, run=run), await self._read(source, path)
 
     async def _read(self, source: Source, path: Path) -> Stated:
         settings = context_of(source, Stream.STOCK)
