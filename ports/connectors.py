@@ -50,12 +50,16 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a connector is opened for: the source's settings, opened credentials and stream, and the last validators."""
+    """What a connector is opened for: the source's settings, opened credentials and stream, and the last validators.
+
+    `caller` is the organisation for which the source is asked: those who ask one host take turns.
+    """
 
     config: Mapping[str, Any]
     credentials: Mapping[str, Any] | None
     stream: str
     validators: Validators = field(default_factory=Validators)
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +88,23 @@ class Answer:
 class FetchFailed(Exception):
     """The source did not give its feed. `code` is a source's status_reason code; `retry_at` asks to come back later.
 
-    `waiting` is a run's waiting reason (rate_limited, upstream_busy, retry) when the run should wait, else None.
+    `waiting` is a run's waiting reason (rate_limited, upstream_busy, retry) when the run should wait, else None. `own`: the
+    source was not asked, as others ask its host; that is no refusal of its, however often it happens.
     """
 
     def __init__(
-        self, code: str, message: str, *, waiting: str | None = None, retry_at: datetime | None = None
+        self,
+        code: str,
+        message: str,
+        *,
+        waiting: str | None = None,
+        retry_at: datetime | None = None,
+        own: bool = False,
     ) -> None:
         self.code = code
         self.waiting = waiting
         self.retry_at = retry_at
+        self.own = own
         super().__init__(message)
 
 

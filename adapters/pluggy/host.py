@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 
 from adapters.pluggy.allowlist import read
 from adapters.pluggy.cells import bounded, named
-from adapters.pluggy.context import BoundHttp, HostContext, ReportLog
+from adapters.pluggy.context import BoundHttp, HostContext, NotOurTurn, ReportLog, asking
 from adapters.pluggy.loading import Loaded, PluginReport, Provided, load
 from connectors.sdk import context as sdk
 from connectors.sdk import spec as sdk_spec
@@ -161,12 +161,13 @@ class PluggyConnectors:
         *,
         limits: sdk.Limits | None = None,
     ) -> HostContext:
+        secrets = frozenset(secret_texts(job.credentials))
         return HostContext(
             config=job.config,
             credentials=job.credentials,
             stream=job.stream,
             validators=sdk.Validators(job.validators.etag, job.validators.last_modified),
-            http=BoundHttp(self._http, provided.hosts, frozenset(secret_texts(job.credentials))),
+            http=BoundHttp(asking(self._http, job.caller, secrets), provided.hosts, secrets),
             limits=limits or self._limits,
             score_header=score_header,
             reported=reported,
@@ -256,7 +257,8 @@ def _fetching(name: str, job: Job) -> Iterator[None]:
         yield
     except RetryLater as error:
         message = _clean(error, job)
-        raise FetchFailed("fetch_failed", message, waiting=error.reason, retry_at=error.until) from None
+        own = isinstance(error, NotOurTurn)
+        raise FetchFailed("fetch_failed", message, waiting=error.reason, retry_at=error.until, own=own) from None
     except ConnectorError as error:
         raise FetchFailed(_code(error), _clean(error, job)) from None
     except TimeoutError:

@@ -174,13 +174,14 @@ class CheckInput:
 class Fetched:
     """How the snapshot was come by: the digest of the settings it is read with, and the server's validators of it.
 
-    `whole`: it holds the source's whole catalogue.
+    `whole`: it holds the source's whole catalogue. `at` is when it was fetched or handed in.
     """
 
     settings: str
     whole: bool = True
     etag: str | None = None
     last_modified: str | None = None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

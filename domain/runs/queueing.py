@@ -45,15 +45,19 @@ def queued(
     )
 
 
-def rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool, jitter: float) -> Source:
-    """The source with the stream's next pull: one interval on, times `jitter`; adaptive ones stretch while nothing changes."""
+def rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool | None, jitter: float) -> Source:
+    """The source with the stream's next pull: one interval on, times `jitter`.
+
+    Adaptive ones stretch while runs find nothing changed; a run that found out neither (None) leaves the pace as it is.
+    """
     minutes = source.interval(stream)
     if minutes is None or not source.runnable:
         return source.next_due(stream, None)
     factor = 1.0
     if source.schedule.adaptive:
-        before = source.interval_factor.get(stream, 1.0)
-        factor = max(0.5, before / 2) if changed else min(4.0, before * 2)
+        factor = source.interval_factor.get(stream, 1.0)
+        if changed is not None:
+            factor = max(0.5, factor / 2) if changed else min(4.0, factor * 2)
         source = replace(source, interval_factor={**source.interval_factor, stream.value: factor})
     return source.next_due(stream, now + timedelta(minutes=max(5.0, minutes * factor) * jitter))
 

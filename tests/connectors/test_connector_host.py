@@ -314,3 +314,20 @@ def test_who_can_ask_for_one_item_is_declared() -> None:
     assert able == {"bigcommerce", "shopify", "shopify-admin", "woocommerce"}
     with pytest.raises(FetchFailed, match="cannot ask for one item"):
         checked(host(Scripted()))
+
+
+def test_a_host_whose_turn_is_others_is_asked_later() -> None:
+    class Busy(Exception):
+        kind, seconds = "host_busy", 90.0
+
+    class Client(FakeHttp):
+        @asynccontextmanager
+        async def get(self, url: str, **_: Any) -> AsyncIterator[Any]:
+            raise Busy("Not our turn.")
+            yield
+
+    connectors = PluggyConnectors(load(BUILT_IN, product_version="1"), Client())
+    with pytest.raises(FetchFailed) as caught:
+        fetched(connectors, "csv", Job({"url": "https://files.example/a.csv"}, None, "catalogue"))
+    assert (caught.value.code, caught.value.waiting, caught.value.own) == ("fetch_failed", "retry", True)
+    assert caught.value.retry_at is not None and caught.value.retry_at > datetime.now(UTC)

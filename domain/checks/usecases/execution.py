@@ -125,7 +125,8 @@ class CheckExecution:
                 return None
             await tx.runs.save(run)
             await tx.jobs.hold(job, self.lease)
-            return Question(run, source, item, Job(source.config, credentials, Stream.STOCK.value))
+            asked_as = Job(source.config, credentials, Stream.STOCK.value, caller=tx.tenant.org)
+            return Question(run, source, item, asked_as)
 
     async def _answered(self, job: ClaimedJob, question: Question) -> tuple[Question, Stated]:
         """What the source states, and the question with who served it. Raises FetchFailed, ParseFailed, ReaderDied."""

@@ -194,7 +194,7 @@ class SourceService:
             return _failed(
                 SourceFault.CREDENTIALS_REFUSED, "The stored credentials cannot be opened; store them again."
             )
-        job = Job(source.config, credentials, "catalogue")
+        job = Job(source.config, credentials, "catalogue", caller=tx.tenant.org)
         return self._trial(source, job)
 
     def _trial(
