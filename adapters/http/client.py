@@ -209,7 +209,7 @@ class GuardedClient:
                 resolver=VettingResolver(self._vetting, self._lookup),
                 use_dns_cache=False,
                 limit=0,
-                limit_per_host=0,  # runs are bounded for each organisation; none waits here for another's
+                limit_per_host=0,  # who asks in somebody's name has taken a turn before
                 ssl=self._tls if self._tls is not None else True,
             )
             self._session = aiohttp.ClientSession(

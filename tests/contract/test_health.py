@@ -87,6 +87,12 @@ async def test_reading_again_what_is_kept_is_no_pull(backend: Backend, tenant: T
     assert (await _source(desk)).status == "degraded", "the source itself was not asked"
     await desk.pull(FEED)
     assert (await _source(desk)).status == "active"
+    async with desk.backend.uow.read(desk.tenant) as tx:
+        good = await tx.runs.last_good(desk.source.id, Stream.CATALOGUE)
+    assert good is not None and good.snapshot is not None
+    await desk.objects.delete(good.snapshot)
+    assert (await _replayed(desk)).status == RunStatus.FAILED
+    assert (await _source(desk)).failures == 0, "nor does what is not asked fail"
 
 
 async def test_each_move_is_heard_and_written_down(backend: Backend, tenant: Tenant) -> None:

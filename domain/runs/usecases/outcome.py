@@ -53,12 +53,12 @@ async def succeed(tx: Tx, job: ClaimedJob, run: Run, *, changed: bool) -> None:
 
 
 async def fail(tx: Tx, job: ClaimedJob, run: Run, error: RunError, ladder: Ladder) -> None:
-    """The run failed; refusing to shrink, or a full disk of ours, says nothing against the source."""
+    """The run failed; refusing to shrink, a full disk of ours, or reading once more says nothing against the source."""
     source = await tx.sources.get(run.source, lock=True)
     await tx.runs.save(run.ended(RunStatus.FAILED, tx.now, error))
     if source is not None:
         after = source
-        if error.code not in _NO_FAILURE:
+        if error.code not in _NO_FAILURE and run.trigger not in REREADING:
             after = source.after_failure(StatusReason(error.code, error.message), tx.now, ladder)
         await _keep(tx, source, _rescheduled(after, run, tx.now, changed=None), run)
     await _close(tx, job, run)
