@@ -18,6 +18,8 @@ from adapters.http.errors import HostBusy
 from domain.runs.usecases.slots import FairSlots
 
 _PRESSED: Final = frozenset({429, 503})
+_CROWDED: Final = 256
+"""How many hosts are known before those that are idle are looked for."""
 _LONGEST: Final = 20
 """Characters of a Retry-After in seconds that is read as one."""
 
@@ -71,6 +73,7 @@ class HostPace:
     clock: Callable[[], float] = monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _hosts: dict[tuple[str, int | None, frozenset[str]], _Host] = field(default_factory=dict)
+    _crowded: int = _CROWDED
 
     @asynccontextmanager
     async def turn(self, url: URL, asker: Asker) -> AsyncIterator[Callable[[int, Mapping[str, str]], None]]:
@@ -85,7 +88,10 @@ class HostPace:
                 yield lambda status, headers: self._told(host, asker.org, status, headers)
         finally:
             host.users -= 1
-            self._forget_idle()
+            if host.is_idle(self.clock()):
+                self._hosts.pop(key, None)
+            elif len(self._hosts) >= self._crowded:
+                self._forget_idle()
 
     async def _entered(self, stack: AsyncExitStack, host: _Host, org: str) -> None:
         try:
@@ -95,11 +101,13 @@ class HostPace:
             raise HostBusy("So many others ask this host that its turn did not come.", self.bounds.patience) from None
 
     async def _begun(self, host: _Host, org: str) -> None:
-        """Wait until the host may be asked; each who waits has a moment of its own."""
-        now, rests_until = self.clock(), host.rests.get(org, 0.0)
-        if (rest := rests_until - now) > self.bounds.breath:
+        """Wait until the host may be asked; each who waits has a moment of its own, and only that is kept free of others."""
+        if (rest := host.rests.get(org, 0.0) - self.clock()) > self.bounds.breath:
             raise HostBusy("The host has asked to be left alone for a while.", rest)
-        begins = max(now, host.free_at, rests_until)
+        if rest > 0:
+            await self.sleep(rest)
+        now = self.clock()
+        begins = max(now, host.free_at)
         host.free_at = begins + self.bounds.spacing
         if begins > now:
             await self.sleep(begins - now)
@@ -114,6 +122,7 @@ class HostPace:
         now = self.clock()
         for key in [key for key, host in self._hosts.items() if host.is_idle(now)]:
             del self._hosts[key]
+        self._crowded = max(_CROWDED, 2 * len(self._hosts))
 
 
 def _retry_after(value: str) -> float:

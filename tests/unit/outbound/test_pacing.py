@@ -157,3 +157,33 @@ async def test_a_request_that_fails_or_is_given_up_frees_its_turn() -> None:
 async def _held(made: HostPace) -> None:
     async with made.turn(HOST, NOBODY):
         await asyncio.sleep(60)
+
+
+async def test_hosts_that_are_idle_are_forgotten() -> None:
+    time = Time()
+    made = pace(time, spacing=1.0)
+    for number in range(1_000):
+        await ask(made, URL(f"https://host-{number}.example/"))
+        time.now += 0.5
+    assert len(made._hosts) < 300, "in the end, though each rests for a moment after it was asked"
+
+
+async def test_a_breath_of_ones_own_holds_nobody_up() -> None:
+    time = Time()
+    made = pace(time)
+    await ask(made, status=429, headers={"Retry-After": "4"})
+    asleep, awake = asyncio.Event(), asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        asleep.set()
+        await awake.wait()
+        time.now += seconds
+
+    made.sleep = sleep
+    waiting = asyncio.create_task(ask(made))
+    await asleep.wait()
+    await ask(made, HOST, OAK)
+    assert time.now == 100.0
+    awake.set()
+    await waiting
+    assert time.now == 104.0
