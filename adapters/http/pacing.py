@@ -34,13 +34,14 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class HostBounds:
-    """`at_once` requests under way; `spacing` from the beginning of one to that of the next; seconds.
+    """`at_once` requests under way, `each` of one organisation; `spacing` from the beginning of one to that of the next; seconds.
 
     Whoever's turn does not come within `patience` comes back later, and at once where a host wants to be left alone for longer
     than `breath`. Of what a host asks for, no more than `longest` holds for other sources.
     """
 
-    at_once: int = 8
+    at_once: int = 32
+    each: int = 4
     spacing: float = 0.05
     patience: float = 60.0
     breath: float = 5.0
@@ -63,7 +64,7 @@ class _Host:
 
 @dataclass(slots=True)
 class HostPace:
-    """Whose turn it is, fairly among organisations: none has more than half of the turns at a host.
+    """Whose turn it is, fairly among organisations: none has more than some of the turns at a host.
 
     A host is known by name and port, and to whoever signs in by the account, whose limits are its own. What a host asks an
     organisation for holds for all sources of that organisation, and for nobody else: else anyone could have others wait.
@@ -79,7 +80,7 @@ class HostPace:
     async def turn(self, url: URL, asker: Asker) -> AsyncIterator[Callable[[int, Mapping[str, str]], None]]:
         """One request's turn, as soon as it comes; it is told how the answer begins. Raises HostBusy."""
         key = (url.host or "", url.port, asker.account)
-        host = self._hosts.setdefault(key, _Host(FairSlots(self.bounds.at_once)))
+        host = self._hosts.setdefault(key, _Host(FairSlots(self.bounds.at_once, self.bounds.each)))
         host.users += 1
         try:
             async with AsyncExitStack() as stack:

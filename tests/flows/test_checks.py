@@ -2,10 +2,20 @@
 
 import json
 import threading
+from collections.abc import Iterator
 from typing import Any
 
-from tests.flows.feeds import Asked, FeedServer, Reply
+import pytest
+
+from tests.flows.feeds import Asked, FeedServer, Reply, feed_server
 from tests.flows.stage import Stage, Tenancy, eventually
+
+
+@pytest.fixture
+def mall() -> Iterator[FeedServer]:
+    """A server of these shops' own."""
+    with feed_server() as served:
+        yield served
 
 
 class Shop:
@@ -58,18 +68,18 @@ class Shop:
         return offer
 
 
-def test_one_variant_is_asked_for_now(stage: Stage, fjord: Tenancy, feeds: FeedServer) -> None:
-    shop = Shop(feeds, fjord, "one")
+def test_one_variant_is_asked_for_now(stage: Stage, fjord: Tenancy, mall: FeedServer) -> None:
+    shop = Shop(mall, fjord, "one")
     variant, api = shop.variant(), fjord.api
     before = shop.offer(variant)
-    listed, shop.available[shop.base] = feeds.count("/products.json"), False
+    listed, shop.available[shop.base] = mall.count("/products.json"), False
     check = api.post(f"/v1/variants/{variant}/checks", expect=200)
     assert (check["object"], check["status"], check["id"][:4]) == ("stock_check", "succeeded", "chk_")
     [result] = check["results"]
     assert (result["offer"], result["availability"], result["failure"]) == (before["id"], "out_of_stock", None)
     after = shop.offer(variant)
     assert (after["availability"], after["price"], after["version"]) == ("out_of_stock", 24900, before["version"] + 1)
-    assert feeds.count("/products.json") == listed and feeds.count(f"/variants/{shop.base}.js") == 1
+    assert mall.count("/products.json") == listed and mall.count(f"/variants/{shop.base}.js") == 1
     changed = stage.rows(
         "SELECT convert_from(body, 'UTF8') FROM events WHERE subject = %(id)s AND type = 'offer.changed'",
         id=after["id"],
@@ -88,17 +98,17 @@ def test_one_variant_is_asked_for_now(stage: Stage, fjord: Tenancy, feeds: FeedS
     assert api.pull(shop.source)["stats"]["unchanged_feed"] == 1
 
 
-def test_a_shop_that_takes_its_time(fjord: Tenancy, feeds: FeedServer) -> None:
-    shop = Shop(feeds, fjord, "slow")
+def test_a_shop_that_takes_its_time(fjord: Tenancy, mall: FeedServer) -> None:
+    shop = Shop(mall, fjord, "slow")
     variant, gate = shop.variant(), threading.Event()
     path = f"/variants/{shop.base}.js"
-    answer = feeds.pages[path]
+    answer = mall.pages[path]
 
     def slow(asked: Asked) -> Reply:
         gate.wait(20)
         return answer(asked)
 
-    feeds.pages[path] = slow
+    mall.pages[path] = slow
     shop.available[shop.base] = False
     check = fjord.api.post(f"/v1/variants/{variant}/checks", expect=200)
     assert (check["status"], check["results"][0]["availability"]) == ("queued", "in_stock")
@@ -107,11 +117,11 @@ def test_a_shop_that_takes_its_time(fjord: Tenancy, feeds: FeedServer) -> None:
     eventually(lambda: shop.offer(variant)["availability"] == "out_of_stock", "the answer is taken")
 
 
-def test_a_shop_that_refuses(fjord: Tenancy, feeds: FeedServer) -> None:
-    shop = Shop(feeds, fjord, "refusing")
+def test_a_shop_that_refuses(fjord: Tenancy, mall: FeedServer) -> None:
+    shop = Shop(mall, fjord, "refusing")
     variant = shop.variant()
     for status, code in ((404, "fetch_failed"), (429, "fetch_failed"), (403, "fetch_refused")):
-        feeds.fail(f"/variants/{shop.base}.js", status)
+        mall.fail(f"/variants/{shop.base}.js", status)
         check = fjord.api.post(f"/v1/variants/{variant}/checks", expect=200)
         assert (check["status"], check["results"][0]["failure"]["code"]) == ("failed", code)
         assert str(status) in check["results"][0]["failure"]["message"]
