@@ -96,7 +96,7 @@ BESIDE: Final = frozenset({RunTrigger.CATEGORY_RULES, RunTrigger.STOCK_CHECK})
 SNAPSHOT_LIMIT: Final = 2 * 1024**3
 """The largest file that is taken, in bytes (2 GiB)."""
 WAITS: Final = 10
-"""How often a run waits for a busy source before it fails."""
+"""How often a run waits for a busy source before it fails; turns at its host are none of these."""
 DEATHS: Final = 3
 """How many attempts in a row may end without a word before the run fails."""
 KEPT_PROBLEMS: Final = 1000
@@ -197,7 +197,7 @@ class Run:
     """One reading of one stream of a source.
 
     `input` is what was handed in or asked for, None for a pull; `snapshot` the object key of the raw bytes once they are kept;
-    `waits` counts how often the run has waited, `deaths` the attempts that ended without a word since anything was last
+    `waits` counts how often the run has waited for its source, `turns` how often for a turn at its host, `deaths` the attempts that ended without a word since anything was last
     stored; `accept_shrink` lets a complete run withdraw as much as it wants. `columns` tells what each column was read as,
     `mappings` the mappings of their header sets.
     """
@@ -225,6 +225,7 @@ class Run:
     accept_shrink: bool = False
     columns: tuple[RunColumn, ...] = ()
     mappings: tuple[str, ...] = ()
+    turns: int = 0
 
     @property
     def complete(self) -> bool:
@@ -271,11 +272,11 @@ class Run:
         """An attempt ended without a word."""
         return replace(self, deaths=self.deaths + 1)
 
-    def put_off(self, reason: WaitingReason, until: datetime, detail: str) -> "Run":
-        """The source asked to come back later."""
-        waits = self.waits + 1
-        waiting = Waiting(reason, until, waits, detail)
-        return replace(self, status=RunStatus.WAITING, waiting=waiting, waits=waits)
+    def put_off(self, reason: WaitingReason, until: datetime, detail: str, *, own: bool = False) -> "Run":
+        """The source asked to come back later, or (`own`) it was not the run's turn at its host."""
+        waits, turns = (self.waits, self.turns + 1) if own else (self.waits + 1, self.turns)
+        waiting = Waiting(reason, until, waits + turns, detail)
+        return replace(self, status=RunStatus.WAITING, waiting=waiting, waits=waits, turns=turns)
 
     def ended(self, status: RunStatus, now: datetime, error: RunError | None = None) -> "Run":
         """The run is over."""

@@ -119,8 +119,9 @@ async def test_others_turns_at_a_host_are_no_failure_however_many(
     for number in (1, 2, 3):
         await _due(desk)
         found = await desk.run(run.id)
-        assert (found.status, found.waits) == (RunStatus.WAITING, number)
-        assert found.waiting is not None and found.waiting.reason == WaitingReason.RETRY
+        assert (found.status, found.waits, found.turns) == (RunStatus.WAITING, 0, number)
+        assert found.waiting is not None
+        assert (found.waiting.reason, found.waiting.attempt) == (WaitingReason.RETRY, number)
     desk.connectors.feed = [FEED]
     await _due(desk)
     assert (await desk.run(run.id)).status == RunStatus.SUCCEEDED

@@ -69,6 +69,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         fetched=Fetched("5e77", whole=False, etag='W/"1"', last_modified="Fri, 20 Nov 2026 13:08:00 GMT"),
         checkpoint=Checkpoint(7, "12 of 40 by 3000"),
         waits=2,
+        turns=3,
         accept_shrink=True,
         columns=(RunColumn("SKU", 0, "Prices", "sku"), RunColumn("Zorb", 1, reason=UnmappedReason.UNKNOWN)),
         mappings=("map_1", "map_2"),

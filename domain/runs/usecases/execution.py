@@ -143,7 +143,7 @@ class RunExecution:
             message = "The service has no space left to keep the feed; nothing was changed. Run it again later."
             await self._fail(attempt, RunError(RunErrorCode.STORAGE_FULL, message))
             return
-        if attempt.job.attempt - attempt.run.waits < TRIES:
+        if attempt.job.attempt - attempt.run.waits - attempt.run.turns < TRIES:
             raise error
         _LOG.error("run given up after %d attempts", TRIES, exc_info=error, extra={"run": attempt.run.id})
         message = (
@@ -299,7 +299,8 @@ class RunExecution:
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             run = await self._latest(tx, attempt)
             until = max(failure.retry_at or tx.now + LATER, tx.now + SOON)
-            await outcome.wait(tx, attempt.job, run, WaitingReason(failure.waiting), until, str(failure))
+            run = run.put_off(WaitingReason(failure.waiting), until, str(failure), own=failure.own)
+            await outcome.wait(tx, attempt.job, run, until)
 
 
 def size_of(path: Path) -> tuple[int, bool]:

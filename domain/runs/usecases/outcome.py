@@ -8,7 +8,7 @@ from typing import Final
 from domain.catalogue.model import Stream
 from domain.jobs.model import ClaimedJob
 from domain.media.queueing import collecting
-from domain.runs.model import REREADING, PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput, WaitingReason
+from domain.runs.model import REREADING, PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput
 from domain.runs.queueing import rescheduled
 from domain.sources.health import outcome_events
 from domain.sources.model import AUDITED, Ladder, Source, StatusReason
@@ -79,9 +79,9 @@ async def cancel(tx: Tx, job: ClaimedJob, run: Run, message: str) -> None:
     await _close(tx, job, run)
 
 
-async def wait(tx: Tx, job: ClaimedJob, run: Run, reason: WaitingReason, until: datetime, detail: str) -> None:
-    """The source asked to come back later."""
-    await tx.runs.save(run.put_off(reason, until, detail))
+async def wait(tx: Tx, job: ClaimedJob, run: Run, until: datetime) -> None:
+    """The run is put off until then."""
+    await tx.runs.save(run)
     await tx.jobs.put_off(job, until)
 
 
