@@ -34,7 +34,8 @@ async def measured(files: list[Path], memory: int, rounds: int, at_once: int) ->
     converter = ProcessImages(command, most=at_once)
 
     async def one(source: Path, number: int) -> int:
-        return (await converter.convert(source, source.with_suffix(f".{number}.webp"))).bytes
+        converted = await converter.convert(source, source.with_suffix(f".{number}.webp"))
+        return sum(file.bytes for file in converted.files)
 
     try:
         await one(files[0], -1)

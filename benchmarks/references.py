@@ -145,7 +145,7 @@ def _dimensions(row: dict[str, str]) -> Found:
 
 
 def _rug_size(row: dict[str, str]) -> Found:
-    reading = parse_rug_size(row["raw"])
+    reading = parse_rug_size(row["raw"], _hint(row)[0])
     if reading.value is None:
         return {}, bool(reading.faults)
     sides = {{"depth": "length"}.get(side, side): value for side, value in _sides(reading.value.dimensions).items()}
@@ -177,7 +177,8 @@ def _carton(row: dict[str, str]) -> Found:
         return {"pieces_per_carton": pieces_per_carton(row["raw"])}, False
     reading = parse_packages(row["raw"])
     if not reading.value:
-        return {}, bool(reading.faults)
+        pieces = pieces_per_carton(row["raw"])
+        return ({"pieces_per_carton": pieces} if pieces else {}), bool(reading.faults)
     package = reading.value[0]
     box: Any = package.carton
     sides = {side: box[side]["hundredths_in"] for side in ("width", "depth", "height") if side in box}

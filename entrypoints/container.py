@@ -47,6 +47,7 @@ from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.processes.images import ProcessImages
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
+from adapters.scripted.models import BadScript, ScriptedModels
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.codec import JsonCodec
 from adapters.wire.cursors import FeedCursors
@@ -61,10 +62,12 @@ from domain.webhooks.model import SHARDS
 from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
 from entrypoints.dependencies import Dependencies, Readiness
 from entrypoints.http.validation import SchemaFaults
-from entrypoints.settings import Settings
+from entrypoints.settings import Settings, SettingsError
 from ports.codec import Codec
 from ports.limits import Limits
+from ports.models import Models
 from ports.objects import Objects
+from ports.schemas import Schemas
 
 FILE_LIMITS: Final = FileLimits()
 LOG: Final = logging.getLogger("joinery.secrets")
@@ -112,6 +115,16 @@ def image_converter_of(settings: Settings) -> ProcessImages:
     """Processes that decode images, each as bounded as a reader of feeds."""
     command = [sys.executable, "-P", "-m", "entrypoints.imager", str(os.getpid()), str(settings.reader_memory)]
     return ProcessImages(command, most=max(1, settings.worker_readers // 2))
+
+
+def models_of(settings: Settings, schemas: Schemas) -> Models | None:
+    """What JOINERY_MODELS names; None when nothing is to be asked. Raises SettingsError."""
+    if settings.models is None:
+        return None
+    try:
+        return ScriptedModels.of_file(Path(unquote(urlsplit(settings.models).path)), schemas)
+    except BadScript as error:
+        raise SettingsError(f"The script that JOINERY_MODELS names cannot be read: {error}") from error
 
 
 def waiting_of(pool: Pool) -> Callable[[], int]:
@@ -173,6 +186,8 @@ class Container(containers.DeclarativeContainer):
     feed_cursors = providers.Singleton(FeedCursors, keys.provided.cursors)
     image_fetcher = providers.Singleton(HttpImages, http)
     image_converter = providers.Singleton(image_converter_of, settings)
+    schemas = providers.Singleton(SchemaFaults)
+    models = providers.Singleton(models_of, settings, schemas)
     sender = providers.Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
     shards = providers.Singleton(PostgresShards, pool, SHARDS)
     delivery_log = providers.Singleton(PostgresDeliveryLog, pool, shards, clock)
@@ -198,7 +213,7 @@ class Container(containers.DeclarativeContainer):
         sealed_values=sealed_values,
         objects=objects,
         connectors=connectors,
-        schemas=providers.Singleton(SchemaFaults),
+        schemas=schemas,
         codec=codec,
         feed_readers=feed_readers,
         workspaces=workspaces,
@@ -221,6 +236,7 @@ class Container(containers.DeclarativeContainer):
         documents=providers.Singleton(MarkupDocuments),
         image_fetcher=image_fetcher,
         image_converter=image_converter,
+        models=models,
         waiting=providers.Singleton(waiting_of, pool),
         readiness=providers.Singleton(readiness_of, pool),
     )

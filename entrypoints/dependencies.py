@@ -19,6 +19,7 @@ from ports.images import ImageConverter, ImageFetcher
 from ports.jobs import Dispatch
 from ports.limits import Limits
 from ports.maintenance import Maintenance
+from ports.models import Models
 from ports.objects import Objects
 from ports.orgs import Memberships
 from ports.platform import PlatformChecks
@@ -44,7 +45,10 @@ def nobody_waits() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """`waiting` tells how many requests wait for a database connection, `readiness` what /readyz asks by name."""
+    """`waiting` tells how many requests wait for a database connection, `readiness` what /readyz asks by name.
+
+    `models` is None where the operator has configured none to be asked.
+    """
 
     settings: Settings
     clock: Clock
@@ -81,5 +85,6 @@ class Dependencies:
     documents: Documents
     image_fetcher: ImageFetcher
     image_converter: ImageConverter
+    models: Models | None = None
     waiting: Callable[[], int] = nobody_waits
     readiness: Mapping[str, Readiness] = field(default_factory=dict)

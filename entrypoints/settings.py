@@ -42,6 +42,8 @@ class Settings:
     log_level: str = "info"
     http2: bool = False
     """Whether HTTP/2 is spoken in plain text, by upgrade or prior knowledge."""
+    models: str | None = None
+    """What is asked about columns that nothing else understands; nothing is when there is none."""
     former_secrets: tuple[str, ...] = ()
     """Secrets before this one, under which something may still stand."""
 
@@ -93,6 +95,13 @@ def _former_secrets(env: Mapping[str, str], current: str) -> tuple[str, ...]:
     return former
 
 
+def _models(env: Mapping[str, str]) -> str | None:
+    named = env.get("JOINERY_MODELS", "").strip()
+    if named and not named.startswith("scripted:/"):
+        raise SettingsError(f"JOINERY_MODELS must be `scripted:///path/to/script.json`, not {named!r}.")
+    return named or None
+
+
 def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
     """The secrets that the environment names, the current one first. Raises SettingsError."""
     current = env.get("JOINERY_SECRET", "")
@@ -142,4 +151,5 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         work_dir=Path(env["JOINERY_WORK_DIR"]) if env.get("JOINERY_WORK_DIR") else None,
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
         http2=_switch(env, "JOINERY_HTTP2"),
+        models=_models(env),
     )

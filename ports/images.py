@@ -30,14 +30,27 @@ class FetchedImage:
 
 
 @dataclass(frozen=True, slots=True)
-class ConvertedImage:
-    """A WebP file: its size in bytes, width and height in pixels, and the digest of its bytes."""
+class ConvertedFile:
+    """A WebP file: its size in bytes, width and height in pixels."""
 
     path: Path
     bytes: int
     width: int
     height: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedImage:
+    """What was made of a picture: its file, the digest of that one's bytes, and smaller ones, the smallest first."""
+
+    file: ConvertedFile
     content: str
+    renditions: tuple[ConvertedFile, ...] = ()
+
+    @property
+    def files(self) -> tuple[ConvertedFile, ...]:
+        """All of them, its own first."""
+        return self.file, *self.renditions
 
 
 class ImageFetcher(Protocol):
@@ -52,7 +65,10 @@ class ImageConverter(Protocol):
     """Decodes in a process of its own, with bounded memory and time."""
 
     async def convert(self, source: Path, target: Path) -> ConvertedImage:
-        """Make a WebP file at `target` of the first picture of a JPEG, PNG, GIF or WebP file. Raises ImageRefused."""
+        """Make a WebP file at `target` of the first picture of a JPEG, PNG, GIF or WebP file, and smaller ones beside it.
+
+        None is larger than the picture is. Raises ImageRefused.
+        """
         ...
 
     async def close(self) -> None:

@@ -15,6 +15,8 @@ EDGE: Final = 2048
 """Pixels of the longest side of what is stored."""
 PIXELS: Final = 64_000_000
 """The most that is decoded."""
+SMALLER: Final = (960, 320)
+"""Pixels of the longest sides of what is stored beside it, as long as that is larger."""
 QUALITY: Final = 82
 FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP")
 _METHOD: Final = 2
@@ -27,8 +29,11 @@ with suppress(ImportError):
     from PIL import WebPImagePlugin  # noqa: F401  loaded before any file is, so that forked processes have it
 
 
-def webp_of(source: Path, target: Path) -> tuple[int, int]:
-    """Write the WebP of the file's first picture; answers width and height in pixels. Raises ImageRefused, MemoryError."""
+def webp_of(source: Path, target: Path) -> list[tuple[str, int, int]]:
+    """Write the WebP of the file's first picture, and smaller ones beside it: file name, width and height in pixels of each.
+
+    The target comes first, then the smaller ones, the smallest last. Raises ImageRefused, MemoryError.
+    """
     try:
         with Image.open(source, formats=FORMATS) as image:
             _refuse_large(image)
@@ -39,8 +44,17 @@ def webp_of(source: Path, target: Path) -> tuple[int, int]:
         raise ImageRefused("It is no image that can be read.") from None
     except (OSError, SyntaxError, ValueError, IndexError, TypeError, struct.error, zlib.error, EOFError):
         raise ImageRefused("The image is damaged.") from None
+    written = [_saved(made, target)]
+    for edge in SMALLER:
+        if edge < max(made.size):
+            made.thumbnail((edge, edge), Image.Resampling.LANCZOS, reducing_gap=3.0)
+            written.append(_saved(made, target.with_stem(f"{target.stem}-{edge}")))
+    return written
+
+
+def _saved(made: Image.Image, target: Path) -> tuple[str, int, int]:
     made.save(target, "WEBP", quality=QUALITY, method=_METHOD, exif=b"", icc_profile=b"", xmp=b"")
-    return made.size
+    return target.name, *made.size
 
 
 def _refuse_large(image: Image.Image) -> None:

@@ -68,12 +68,12 @@ class MemoryMedia:
         return await self._unneeded({image for image in led if image is not None})
 
     async def _unneeded(self, images: Collection[str]) -> Sequence[str]:
-        keys = []
+        keys: list[str] = []
         led_to = {known.of.image for known in self._addresses.where()}
         for id in images:
             image = self._images.get(id)
             if image is not None and id not in led_to:
-                keys.append(image.key)
+                keys += image.keys
                 await self._images.remove(id)
         return keys
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -11,7 +11,7 @@ from adapters.postgres.images import images_of
 from adapters.postgres.session import Session, jsonb, texts
 from adapters.postgres.sqlfile import statements
 from domain.kernel.plain import plain
-from domain.media.model import Address, Image, NamedMedia
+from domain.media.model import Address, Image, NamedMedia, Rendition
 from ports.catalogue import Rendering
 
 SQL: Final = statements("media")
@@ -37,7 +37,7 @@ class PostgresMediaStore:
 
     async def image(self, id: str) -> Image | None:
         row = await self._session.one(SQL["image"], id=id)
-        return Image(*row) if row else None
+        return _image(row) if row else None
 
     async def named(self, source: str, since: datetime, after: str, limit: int) -> Sequence[NamedMedia]:
         values = {"source": source, "since": since, "after": after, "limit": limit}
@@ -75,7 +75,8 @@ class PostgresMediaStore:
             return ()
         these = texts(sorted(images))
         await self._session.all(SQL["lock_images"], images=these)
-        return [key for (key,) in await self._session.all(SQL["drop_images"], images=these)]
+        dropped = await self._session.all(SQL["drop_images"], images=these)
+        return [key for own, renditions in dropped for key in (own, *(one["key"] for one in renditions))]
 
     async def due(self, host: str, limit: int) -> Sequence[Address]:
         rows = await self._session.all(SQL["due"], host=host, limit=limit, now=self._session.now)
@@ -87,10 +88,12 @@ class PostgresMediaStore:
 
     async def by_content(self, content: str) -> Image | None:
         row = await self._session.one(SQL["by_content"], content=content)
-        return Image(*row) if row else None
+        return _image(row) if row else None
 
     async def add(self, image: Image) -> bool:
-        return await self._session.run(SQL["add"], **plain(image) | {"created_at": image.created_at}) == 1
+        renditions = jsonb([plain(one) for one in image.renditions])
+        values = plain(image) | {"created_at": image.created_at, "renditions": renditions}
+        return await self._session.run(SQL["add"], **values) == 1
 
     async def found(self, address: Address, image: str) -> Sequence[str]:
         before = await self._session.one(SQL["knows"], address=address.address)
@@ -131,6 +134,12 @@ class PostgresMediaStore:
 
     async def unshown(self) -> bool:
         return bool(await self._session.all(SQL["stale"], limit=1))
+
+
+def _image(row: Sequence[Any]) -> Image:
+    id, content, key, size, width, height, created_at, renditions = row
+    smaller = tuple(Rendition(**one) for one in renditions)
+    return Image(id, content, key, size, width, height, created_at, smaller)
 
 
 def _items(data: bytes) -> list[tuple[str, str | None]]:

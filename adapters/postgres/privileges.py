@@ -34,6 +34,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "source_probes": _ALL,
     "inbound_messages": _ALL,
     "category_rules": _ALL,
+    "model_uses": _ALL,
     "webhook_endpoints": _ALL,
     "webhook_deliveries": _ALL,
     # what was written down stays as it was; maintenance drops it by age

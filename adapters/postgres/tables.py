@@ -16,6 +16,7 @@ _DECLARED: Final = (
     "mail.INBOUND_MESSAGES",
     "webhooks.ENDPOINTS",
     "webhooks.DELIVERIES",
+    "usage.MODEL_USES",
 )
 
 

@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,8 @@ from ports.images import ImageRefused
 
 LONGEST: Final = 16 << 10
 """Bytes of an order or an answer; each is one line of JSON."""
-Convert = Callable[[Path, Path], tuple[int, int]]
+Convert = Callable[[Path, Path], Sequence[tuple[str, int, int]]]
+"""Writes the target, and smaller pictures beside it; answers file name, width and height of each."""
 
 
 def serve(connection: socket.socket, convert: Convert) -> None:
@@ -23,7 +24,7 @@ def serve(connection: socket.socket, convert: Convert) -> None:
 
 def _answer(order: dict[str, Any], convert: Convert) -> dict[str, Any]:
     try:
-        width, height = convert(Path(order["source"]), Path(order["target"]))
+        written = convert(Path(order["source"]), Path(order["target"]))
     except ImageRefused as error:
         return {"refused": str(error)}
     except MemoryError:
@@ -32,7 +33,7 @@ def _answer(order: dict[str, Any], convert: Convert) -> dict[str, Any]:
         return {"failed": f"{type(error).__name__} {error.errno}"}
     except Exception as error:
         return {"refused": f"The image cannot be decoded ({type(error).__name__})."}
-    return {"width": width, "height": height}
+    return {"written": written}
 
 
 def _line(connection: socket.socket) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 
 from adapters.processes.forks import Fork, ForkServerProcess
 from adapters.processes.image_child import LONGEST
-from ports.images import ConvertedImage, ImageRefused
+from ports.images import ConvertedFile, ConvertedImage, ImageRefused
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,7 @@ class ProcessImages:
             raise ImageRefused(answer["refused"])
         if "failed" in answer:
             raise ConverterFailed(answer["failed"])
-        size, content = await asyncio.to_thread(_content_of, target)
-        return ConvertedImage(target, size, answer["width"], answer["height"], content)
+        return await asyncio.to_thread(_converted, target, answer["written"])
 
     async def close(self) -> None:
         if self._server is not None:
@@ -86,6 +85,11 @@ async def _answered(fork: Fork, order: dict[str, Any]) -> dict[str, Any]:
     return {"refused": "Decoding the image came to a sudden end: it takes too much time or memory."}
 
 
-def _content_of(path: Path) -> tuple[int, str]:
-    data = path.read_bytes()
-    return len(data), hashlib.sha256(data).hexdigest()
+def _converted(target: Path, written: Sequence[tuple[str, int, int]]) -> ConvertedImage:
+    """What the child wrote, smaller ones from the smallest on; whatever it answers, they are files beside the target."""
+    files = []
+    for name, width, height in written:
+        path = target.with_name(Path(name).name)
+        files.append(ConvertedFile(path, path.stat().st_size, width, height))
+    content = hashlib.sha256(target.read_bytes()).hexdigest()
+    return ConvertedImage(files[0], content, tuple(reversed(files[1:])))

@@ -1,9 +1,10 @@
 """The JSON of stored images."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from adapters.wire.resource import Resource, computed
-from adapters.wire.schema import constant, id_of, integer, record, timestamp, url
+from adapters.wire.schema import array, constant, id_of, integer, record, timestamp, url
 from domain.media.usecases import StoredImage
 
 _DOWNLOAD: Final = record(
@@ -14,6 +15,24 @@ _DOWNLOAD: Final = record(
     },
     description="Where the bytes are downloaded; the link is valid for 15 minutes.",
 )
+_RENDITION: Final = record(
+    None,
+    {
+        "width": integer(320, least=1, description="In pixels."),
+        "height": integer(240, least=1, description="In pixels."),
+        "bytes": integer(11204, least=1),
+        "url": url("https://objects.joinery.example/images/img_01J8ZQ5T3V7XK2M9RB4CDW-320.webp?signature=77c0"),
+    },
+)
+
+
+def _renditions(stored: StoredImage) -> list[Mapping[str, Any]]:
+    return [
+        {"width": one.width, "height": one.height, "bytes": one.bytes, "url": link}
+        for one, link in zip(stored.image.renditions, stored.smaller, strict=True)
+    ]
+
+
 MEDIA: Final = Resource[StoredImage](
     "media",
     {
@@ -23,6 +42,13 @@ MEDIA: Final = Resource[StoredImage](
         "height": computed(integer(1200, least=1, description="In pixels."), lambda stored, _: stored.image.height),
         "bytes": computed(integer(148213, least=1), lambda stored, _: stored.image.bytes),
         "download": computed(_DOWNLOAD, lambda stored, _: {"url": stored.url, "expires_at": stored.expires_at}),
+        "renditions": computed(
+            array(
+                _RENDITION,
+                description="The same picture smaller, the smallest first; the links end with that of `download`.",
+            ),
+            lambda stored, _: _renditions(stored),
+        ),
         "created_at": computed(timestamp(), lambda stored, _: stored.image.created_at),
     },
 )

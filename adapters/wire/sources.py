@@ -57,6 +57,12 @@ CONFIG: Final[Schema] = {
         "role": enum("supplier", "brand", "retailer", "warehouse"),
         "warehouse": text("Main", longest=200, description="The location of offers that name none."),
         "price_code": text("TRADE", longest=200, description="Which price column to take when there are several."),
+        "media_base_url": url("https://cdn.vendor.example/pictures")
+        | {
+            "maxLength": 1024,
+            "pattern": r"^https?://[^?#\s]+$",
+            "description": "The folder in which pictures lie that the data gives by their file names alone.",
+        },
         "inbound": INBOUND,
     },
     "maxProperties": 50,

@@ -33,6 +33,13 @@ COMMON: Mapping[str, Any] = {
         "maxLength": 200,
         "description": "Which price column is taken, of a price list with several.",
     },
+    "media_base_url": {
+        "type": "string",
+        "format": "uri",
+        "pattern": r"^https?://[^?#\s]+$",
+        "maxLength": 1024,
+        "description": "The folder in which pictures lie that the feed gives by their file names alone.",
+    },
     "inbound": {
         "type": "object",
         "description": "Whose mail is taken.",

@@ -53,7 +53,8 @@ class FeedSettings:
     """What the source's settings say about reading its values.
 
     `currency` lower-case ISO 4217 or None; `decimal` dot, comma or auto; `warehouse` the location of offers that name
-    none; `price_code` which price column to take when several are there; `stream` catalogue or stock.
+    none; `price_code` which price column to take when several are there; `stream` catalogue or stock; `media_base_url`
+    where the files lie that are given by their names alone.
     """
 
     currency: str | None = None
@@ -61,6 +62,7 @@ class FeedSettings:
     warehouse: str | None = None
     price_code: str | None = None
     stream: str = "catalogue"
+    media_base_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

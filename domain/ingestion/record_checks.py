@@ -237,8 +237,11 @@ def axes(value: Any) -> Parsed[dict[str, str | None]]:
     return Parsed({name: stated(item or "") for name, item in value.items() if name.strip()})
 
 
-def media(value: Any) -> Parsed[list[dict[str, Any]]]:
-    """Pictures: addresses, or objects with url, role, alt and position. Faults name what is left out."""
+def media(value: Any, base: str | None = None) -> Parsed[list[dict[str, Any]]]:
+    """Pictures: addresses, or names of files below `base`, or objects with url, role, alt and position.
+
+    Faults name what is left out.
+    """
     if not isinstance(value, list):
         return unreadable(str(value), "is no list of media")
     out: list[dict[str, Any]] = []
@@ -247,7 +250,7 @@ def media(value: Any) -> Parsed[list[dict[str, Any]]]:
         faults.append(Fault(ProblemKind.TOO_LONG, f"Of {len(value)} media the first {ITEMS} are kept."))
     for place, item in enumerate(value[:ITEMS], start=1):
         entry = item if isinstance(item, Mapping) else {"url": item}
-        found = addresses(str(entry.get("url", "")))
+        found = addresses(str(entry.get("url", "")), base)
         faults.extend(found.faults)
         if not found.urls:
             continue

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from domain.catalogue.statements import OfferStatement, ProductStatement, VariantStatement
@@ -11,7 +12,7 @@ from domain.ingestion.drafts.left_out import LeftOut
 from domain.ingestion.model import FeedSettings
 from domain.ingestion.record_checks import Check
 from domain.ingestion.values.parsed import Parsed, refused, unreadable
-from domain.ingestion.values.rugs import CONSTRUCTIONS, SHAPES
+from domain.ingestion.values.rug_words import CONSTRUCTIONS, SHAPES
 from domain.ingestion.vocabulary.fields import CARTON_PARTS, DIMENSION_PARTS, PRICES
 from domain.kernel.bounds import ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
@@ -20,8 +21,9 @@ from domain.kernel.problems import Problem, ProblemKind
 class _Checker:
     """Collects the problems of one record."""
 
-    def __init__(self, line: int | None) -> None:
+    def __init__(self, line: int | None, settings: FeedSettings) -> None:
         self.line = line
+        self.media = partial(values.media, base=settings.media_base_url)
         self.key: str | None = None
         self.problems: list[Problem] = []
 
@@ -101,7 +103,7 @@ def _product_checks(checker: _Checker) -> dict[str, Check]:
         "category": values.category,
         **dict.fromkeys(("category_path", "tags", "features"), values.lines),
         "compliance": checker.nested(values.compliance_checks(), "product.compliance"),
-        "media": values.media,
+        "media": checker.media,
     }
 
 
@@ -139,7 +141,7 @@ def _variant_checks(checker: _Checker, path: str) -> dict[str, Check]:
         "cartons": checker.listed({**carton, "weight": values.weight, "count": values.count(1)}, f"{path}.cartons"),
         "freight_class": values.freight_class,
         "rug": checker.nested(rug, f"{path}.rug"),
-        "media": values.media,
+        "media": checker.media,
     }
 
 
@@ -230,7 +232,7 @@ def from_record(
     `{amount, currency}` in major units; both may also be as the API answers them. A product without `external_id` cannot
     be kept; a bad value loses only itself, and what was there stays.
     """
-    checker = _Checker(line)
+    checker = _Checker(line, settings)
     product = record.get("product") if isinstance(record, Mapping) else None
     if not isinstance(product, Mapping):
         checker.report("product", ProblemKind.MISSING, "A record needs a product.")

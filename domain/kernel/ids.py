@@ -15,7 +15,7 @@ ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 LENGTH: Final = 22
 PREFIXES: Final = frozenset(
     "prod var ofr src run evt cat ctg prb req crp mpr mem whe img org key usr app map upl exp pro agt mrg aud acc "
-    "cnv dlv pub inm jud inv chk inc cre crl vnd vcl vci rec job".split()
+    "cnv dlv pub inm jud inv chk inc cre crl vnd vcl vci rec job use".split()
 )
 
 _PAIRS: Final = tuple(a + b for a in ALPHABET for b in ALPHABET)

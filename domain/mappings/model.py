@@ -30,7 +30,7 @@ class SourceMapping:
     """What the columns of one header set mean, of all those that a source's files have had.
 
     `digest` tells the header set (ingestion.mapping.learned.digest_of); `stream` is that of the run which last proposed it;
-    `samples` are a few rows below the headers, their cells shortened.
+    `samples` are a few rows below the headers, their cells shortened; `asked` the positions that a model was asked about.
     """
 
     id: str
@@ -45,6 +45,7 @@ class SourceMapping:
     created_at: datetime
     updated_at: datetime
     confirmed_at: datetime | None = None
+    asked: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.ingestion.mapping.learned import digest_of
-from domain.ingestion.model import HeaderMapping
+from domain.ingestion.model import HeaderMapping, MappingTier
 from domain.ingestion.reading import MOST_TABLES, ReadTable, ReadTables
 from domain.kernel.ids import new_id
 from domain.kernel.plain import storable
+from domain.mappings.asking import with_guessed
 from domain.mappings.confirming import CUT
 from domain.mappings.model import MappingStatus, SourceMapping
 
@@ -110,12 +111,20 @@ def new_mapping(source: str, stream: Stream, table: ReadTable, now: datetime) ->
 
 
 def brought_up_to_date(known: SourceMapping, table: ReadTable, stream: Stream, now: datetime) -> SourceMapping:
-    """The mapping as this run proposes it; the very same one where nothing changes, or a person has confirmed it."""
+    """The mapping as this run proposes it; the very same one where nothing changes, or a person has confirmed it.
+
+    What a model was asked before, and still stands beside the rest, is kept: it is not asked the same thing twice.
+    """
     if known.status != MappingStatus.PROPOSED:
         return known
-    columns, unmapped = table.mapping.columns, table.mapping.unmapped
-    if (known.columns, known.unmapped, known.stream) == (columns, unmapped, stream):
-        return known
-    return replace(
-        known, columns=columns, unmapped=unmapped, stream=stream, samples=table.samples or known.samples, updated_at=now
+    proposed = replace(
+        known,
+        columns=table.mapping.columns,
+        unmapped=table.mapping.unmapped,
+        stream=stream,
+        samples=table.samples or known.samples,
     )
+    after = with_guessed(proposed, [column for column in known.columns if column.tier == MappingTier.MODEL])
+    if (known.columns, known.unmapped, known.stream) == (after.columns, after.unmapped, stream):
+        return known
+    return replace(after, updated_at=now)

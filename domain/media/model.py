@@ -24,8 +24,21 @@ HEAD_BYTES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
+class Rendition:
+    """A smaller WebP of a stored image, an object of its own; width and height in pixels."""
+
+    key: str
+    bytes: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
 class Image:
-    """A stored WebP: `content` is the digest of its bytes, `key` its object's; width and height in pixels."""
+    """A stored WebP: `content` is the digest of its bytes, `key` its object's; width and height in pixels.
+
+    `renditions` are the same picture smaller, the smallest first. They come and go with it.
+    """
 
     id: str
     content: str
@@ -34,6 +47,12 @@ class Image:
     width: int
     height: int
     created_at: datetime
+    renditions: tuple[Rendition, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Of all its objects."""
+        return self.key, *(rendition.key for rendition in self.renditions)
 
 
 @dataclass(frozen=True, slots=True)

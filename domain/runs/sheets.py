@@ -14,7 +14,9 @@ from domain.sources.model import Source
 
 _TOLD: Final = 12
 """Headers, and sheets, that one sentence tells of."""
-READING_VERSION: Final = b"2"
+_ADDED: Final = frozenset({"media_base_url"})
+"""Settings that came later: unset they are no part of fingerprints, or every source would be read anew for nothing."""
+READING_VERSION: Final = b"3"
 """Part of every fingerprint: raising it makes each source's next run normalise everything anew."""
 
 
@@ -41,6 +43,7 @@ def context_of(source: Source, stream: Stream) -> FeedSettings:
         warehouse=config.get("warehouse"),
         price_code=config.get("price_code"),
         stream=stream.value,  # plain, for salts are made of the context's repr
+        media_base_url=config.get("media_base_url"),
     )
 
 
@@ -53,7 +56,8 @@ def settings_digest(source: Source, stream: Stream) -> str:
 def salt_of(mapping: HeaderMapping | None, context: FeedSettings) -> bytes:
     """Tells one way of reading rows from another, so that a changed mapping or setting counts as a change."""
     columns = [(c.position, c.column, c.field, sorted(c.settings.items())) for c in mapping.columns] if mapping else []
-    settings = ", ".join(f"{field.name}={getattr(context, field.name)!r}" for field in fields(context))
+    told = {field.name: getattr(context, field.name) for field in fields(context)}
+    settings = ", ".join(f"{name}={value!r}" for name, value in told.items() if value is not None or name not in _ADDED)
     # as text that no class's name is part of: a salt that changes has every row of every source normalised anew
     return blake2b(f"({READING_VERSION!r}, {columns!r}, Context({settings}))".encode(), digest_size=16).digest()
 

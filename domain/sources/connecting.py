@@ -18,7 +18,7 @@ _BY_SETTING: Final = {
     ("api", "bigcommerce"): "bigcommerce",
     ("url", "json_ld"): "json_ld",
 }
-_PUSH_SETTINGS: Final = frozenset({"currency", "decimal", "role", "warehouse", "price_code"})
+_PUSH_SETTINGS: Final = frozenset({"currency", "decimal", "role", "warehouse", "price_code", "media_base_url"})
 
 
 def default_connector(kind: str, config: Mapping[str, Any]) -> str:

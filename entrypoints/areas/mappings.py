@@ -3,6 +3,8 @@
 from typing import Final, TypeAlias
 
 from adapters.wire import mappings as wire
+from domain.mappings.asking import ASK
+from domain.mappings.usecases.asking import MappingAsking
 from domain.mappings.usecases.service import MappingService
 from domain.runs.usecases.replaying import Replayer
 from entrypoints.areas.area import Area
@@ -80,4 +82,5 @@ AREA: Final = Area(
     description="What the columns of a source's files mean: proposed by runs, confirmed by people.",
     service=lambda _: MappingService(Replayer()),
     operations=OPERATIONS,
+    jobs=lambda dependencies: {ASK: MappingAsking(dependencies.uow, dependencies.models, Replayer().settings)},
 )

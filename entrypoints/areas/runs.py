@@ -88,6 +88,7 @@ def _execution(dependencies: Dependencies) -> Handler:
         slots=FairSlots(dependencies.settings.worker_readers),
         statistics=dependencies.maintenance.statistics,
         ladder=Ladder(dependencies.settings.degraded_after, dependencies.settings.blocked_after),
+        ask_models=dependencies.models is not None,
     )
 
 

@@ -39,7 +39,7 @@ async def doctor(options: argparse.Namespace) -> int:
         findings.append(Finding("settings", "wrong", str(error)))
     else:
         findings.append(Finding("settings", "ok", f"API at {configured.base_url}"))
-        for look in (_database, _queue, _objects, _connectors):
+        for look in (_database, _queue, _objects, _connectors, _models):
             findings.append(await _seen(look, configured))
         if all(finding.state == "ok" for finding in findings if finding.name in ("database", "objects")):
             findings += await _stored(configured, told, sweep=options.sweep)
@@ -54,7 +54,7 @@ async def doctor(options: argparse.Namespace) -> int:
 async def _seen(look: Callable[[Settings], Awaitable[Finding]], configured: Settings) -> Finding:
     try:
         return await look(configured)
-    except (DomainError, OSError) as error:
+    except (DomainError, SettingsError, OSError) as error:
         return Finding(look.__name__.strip("_"), "wrong", str(error))
 
 
@@ -118,3 +118,11 @@ async def _connectors(configured: Settings) -> Finding:
     return Finding(
         "connectors", "ok" if names else "wrong", ", ".join(names) or "none loads; see `joinery plugins check`"
     )
+
+
+async def _models(configured: Settings) -> Finding:
+    if configured.models is None:
+        return Finding("models", "ok", "none is asked")
+    async with opened(configured) as container:
+        container.models()
+    return Finding("models", "ok", f"asked about columns that nothing else understands: {configured.models}")

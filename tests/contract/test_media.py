@@ -13,7 +13,7 @@ from domain.catalogue.batch import Batch
 from domain.catalogue.model import Product
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.media.model import FRESH, Address, Image, addresses_of
+from domain.media.model import FRESH, Address, Image, Rendition, addresses_of
 from domain.storage.model import StoredKind, StoredObject, image_key
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support import builders
@@ -261,3 +261,21 @@ async def test_entries_of_images_stay_once_they_are_settled(uow: UnitOfWork, ten
         assert not await tx.storage.settle(other.key) and not await tx.storage.settle("images/unknown")
         await tx.storage.free(entry.key)
         assert await tx.storage.used() == 0
+
+
+async def test_renditions_come_and_go_with_their_image(uow: UnitOfWork, tenant: Tenant) -> None:
+    product = _named("1", A)
+    await add(uow, tenant, product)
+    await _registered(uow, tenant)
+    address = (await _due(uow, tenant))[A]
+    async with uow.begin(tenant, CALL) as tx:
+        small = (Rendition("images/x/live/1-320", 3, 320, 200), Rendition("images/x/live/1-960", 5, 960, 600))
+        image = replace(_image(tx, "aa"), renditions=small)
+        assert await tx.media.add(image)
+        assert list(await tx.media.found(address, image.id)) == []
+    async with uow.read(tenant) as tx:
+        assert await tx.media.image(image.id) == image
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.media.by_content("aa") == image
+        assert sorted(await tx.media.register({product.id: []}, [], tx.now)) == sorted(image.keys)
+        assert len(image.keys) == 3

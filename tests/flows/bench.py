@@ -16,7 +16,10 @@ from adapters.http.client import Bounds, GuardedClient
 from adapters.pluggy.host import connect
 from connectors.sdk.context import MIB, Limits
 from domain.kernel.tenancy import Tenant
+from domain.jobs.model import lane_of
+from domain.mappings.asking import ASK
 from domain.runs.queueing import lane
+from entrypoints.areas import mappings
 from entrypoints.container import Container, feed_readers_of
 from domain.jobs.usecases.draining import Drain
 from tests.support.services import execution_of
@@ -51,6 +54,13 @@ class Bench:
         container = self.world.container
         drain = Drain(container.dispatch(), {"runs.execute": execution_of(container)}, lease=timedelta(seconds=10))
         await asyncio.wait_for(drain.drain(lane(source)), 30)
+
+    async def asked(self) -> None:
+        """Ask whoever is configured about mappings, as a worker does."""
+        container = self.world.container
+        handlers = mappings.AREA.jobs(container.assembled())
+        drain = Drain(container.dispatch(), handlers, lease=timedelta(seconds=10))
+        await asyncio.wait_for(drain.drain(lane_of(self.tenant.org, ASK)), 30)
 
     async def newest(self, source: str) -> Any:
         """The source's newest run."""
@@ -105,8 +115,8 @@ _CATALOGUE = ("products", "variants", "offers", "product_documents", "product_te
 
 
 @asynccontextmanager
-async def bench(folder: Path) -> AsyncIterator[Bench]:
-    """A workbench for a new organisation."""
+async def bench(folder: Path, **env: str) -> AsyncIterator[Bench]:
+    """A workbench for a new organisation; `env` are further settings."""
     http = GuardedClient(allowed_hosts=frozenset({FEEDS}), version="0", bounds=BOUNDS)
 
     def low(container: Container) -> None:
@@ -116,6 +126,6 @@ async def bench(folder: Path) -> AsyncIterator[Bench]:
         readers = feed_readers_of(container.settings(), container.codec(), LIMITS)
         container.feed_readers.override(providers.Object(readers))
 
-    async with http, serving(folder, low, JOINERY_ALLOW_PRIVATE_HOSTS=FEEDS) as world:
+    async with http, serving(folder, low, JOINERY_ALLOW_PRIVATE_HOSTS=FEEDS, **env) as world:
         tenant = Tenant((await world.organisation()).id, True)
         yield Bench(world, await world.client(tenant), tenant)

@@ -144,6 +144,74 @@ async def test_from_the_vendor_to_a_download(gallery: Gallery) -> None:
     assert server.count("/1.jpg") == 1, "it was looked at only just now"
 
 
+async def test_smaller_ones_are_stored_counted_and_deleted_with_it(gallery: Gallery) -> None:
+    large = gallery.server.serve("/large.jpg", images.file_of(images.picture(1200, 900)))
+    await gallery.pull(large)
+    await gallery.work()
+    [item] = await gallery.media()
+    told = (await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()
+    assert [(one["width"], one["height"]) for one in told["renditions"]] == [(320, 240), (960, 720)]
+    for one in told["renditions"]:
+        link = urlsplit(one["url"])
+        got = await gallery.desk.client.get(f"{link.path}?{link.query}")
+        assert got.status == 200 and len(got.body) == one["bytes"]
+        assert Image.open(io.BytesIO(got.body)).size == (one["width"], one["height"])
+    counted, lying = await gallery.stored()
+    assert counted == lying == told["bytes"] + sum(one["bytes"] for one in told["renditions"])
+    async with snapshot(await database()) as dump:
+        named = await dump.objects()
+    kept = {f"images/{path.parent.parent.name}/{path.parent.name}/{path.name.rstrip('~')}" for path in gallery.files()}
+    assert len(kept) == 3 and all(named.get(key) for key in kept), "backups hold them"
+    await gallery.pull(gallery.server.serve("/other.jpg", images.jpeg(1)), price=12)
+    await gallery.work()
+    await gallery.sweep()
+    counted, lying = await gallery.stored()
+    assert counted == lying < told["bytes"] and len(gallery.files()) == 1
+
+
+async def test_file_names_below_the_place_that_the_source_names(gallery: Gallery) -> None:
+    desk, server = gallery.desk, gallery.server
+    server.serve("/old/pics/AB%201.jpg", images.jpeg(1))
+    server.serve("/new/images/AB-2.jpg", images.jpeg(2))
+    server.serve("/new/AB%201.jpg", images.jpeg(3))
+    names = ("AB 1.jpg", "images/AB-2.jpg", "../secret.jpg", "http://127.0.0.1:1/x.jpg")
+    await gallery.pull(*names)
+    assert [data.get("media", [{}])[0].get("url") for data in await desk.data()] == [None, None, None, names[3]]
+    told = (await desk.newest(gallery.source))["problems"]
+    assert [one["problem"] for one in told if one["field"] == "media"] == ["unreadable"] * 3
+
+    async def placed(folder: str | None) -> None:
+        source = (await desk.client.get(f"/v1/sources/{gallery.source}")).json()
+        config = {name: value for name, value in source["config"].items() if name != "media_base_url"}
+        config |= {"media_base_url": server.url(folder)} if folder else {}
+        path = f"/v1/sources/{gallery.source}"
+        changed = await desk.client.send_json("PATCH", path, {"config": config}, if_match="*")
+        assert changed.status == 200, changed.body
+
+    await placed("/old/pics/")
+    await gallery.pull(*names)
+    await gallery.work()
+    first, second = [data["media"][0] for data in (await desk.data())[:2]]
+    assert first["url"] == server.url("/old/pics/AB%201.jpg") and "stored_url" in first
+    assert second["url"] == server.url("/old/pics/images/AB-2.jpg") and "stored_url" not in second
+    assert server.count("/old/pics/AB%201.jpg") == 1
+
+    await placed("/new")
+    await gallery.pull(*names)
+    await gallery.work()
+    found = [data.get("media", [{}])[0] for data in await desk.data()]
+    assert [item.get("url") for item in found] == [
+        server.url("/new/AB%201.jpg"), server.url("/new/images/AB-2.jpg"), None, names[3]
+    ]  # fmt: skip
+    assert ["stored_url" in item for item in found] == [True, True, False, False]
+    told = (await desk.newest(gallery.source))["problems"]
+    assert [one["problem"] for one in told if one["field"] == "media"] == ["unreadable"]
+
+    await placed(None)
+    await gallery.pull(*names)
+    assert [data.get("media", [{}])[0].get("url") for data in await desk.data()] == [None, None, None, names[3]]
+
+
 async def test_looked_at_again_and_forgotten(gallery: Gallery) -> None:
     server = gallery.server
     one, two = server.serve("/1.jpg", images.jpeg(1), etag='"one"'), server.serve("/2.jpg", images.jpeg(2))
@@ -242,25 +310,55 @@ async def test_a_plan_without_room(gallery: Gallery) -> None:
     assert all("id" in item for item in await gallery.media())
 
 
+async def test_a_plan_with_room_for_the_image_and_not_for_its_smaller_ones(gallery: Gallery) -> None:
+    server, org = gallery.server, gallery.desk.tenant.org
+    content = images.file_of(images.picture(1200, 900))
+    await gallery.pull(server.serve("/1.jpg", content))
+    await gallery.work()
+    [item] = await gallery.media()
+    told = (await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()
+    await gallery.pull("https://vendor.invalid/none.jpg", price=11)
+    await gallery.work()
+    await gallery.sweep()
+    assert await gallery.stored() == (0, 0)
+    await gallery.pull(server.serve("/2.jpg", content), price=12)
+    [(left,)] = await gallery.desk.rows(
+        "SELECT (p.meters #>> '{stored_bytes,included}')::bigint - u.bytes FROM storage_usage u, plans p "
+        "WHERE u.org = %s AND p.code = 'max'",
+        org,
+    )
+    more = left - told["bytes"] - told["renditions"][0]["bytes"] - 1
+    await gallery.run(f"UPDATE storage_usage SET bytes = bytes + {more} WHERE org = %s")
+    await gallery.work()
+    assert await gallery.stored() == (0, 0) and "id" not in (await gallery.media())[0]
+    await gallery.run(f"UPDATE storage_usage SET bytes = bytes - {more} WHERE org = %s")
+    await gallery.due_now()
+    await gallery.work()
+    [item] = await gallery.media()
+    assert len((await gallery.desk.client.get(f"/v1/media/{item['id']}")).json()["renditions"]) == 2
+
+
 class Killed(BaseException):
     """Stands for the end of the process at this place: nothing after it is done."""
 
 
 class Deadly:
-    """An object store at which the process ends."""
+    """An object store at which the process ends after so many objects."""
 
-    def __init__(self, inner: Any, *, written: bool) -> None:
+    def __init__(self, inner: Any, *, written: int) -> None:
         self._inner, self._written = inner, written
 
     async def put_file(self, key: str, path: Path) -> None:
-        if self._written:
+        if self._written > 0:
             await self._inner.put_file(key, path)
-        raise Killed
+        self._written -= 1
+        if self._written <= 0:
+            raise Killed
 
 
-@pytest.mark.parametrize("written", [False, True], ids=["counted", "written"])
-async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: bool) -> None:
-    await gallery.pull(gallery.server.serve("/1.jpg", images.jpeg(1)))
+@pytest.mark.parametrize("written", [0, 1, 3], ids=["counted", "one written", "written"])
+async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: int) -> None:
+    await gallery.pull(gallery.server.serve("/1.jpg", images.file_of(images.picture(1200, 900))))
     handler = media.AREA.jobs(gallery.desk.world.container.assembled())[FETCH]
     assert isinstance(handler, MediaFetching)
     dying = replace(handler, objects=Deadly(handler.objects, written=written))  # type: ignore[arg-type]
@@ -268,7 +366,7 @@ async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: boo
         await gallery.work(**{FETCH: dying})
     assert death.group_contains(Killed) if isinstance(death.value, BaseExceptionGroup) else death.type is Killed
     counted, lying = await gallery.stored()
-    assert counted > 0 and lying == (counted if written else 0)
+    assert counted > 0 and len(gallery.files()) == written and (lying == counted) == (written == 3)
     await gallery.run("UPDATE jobs SET lease_until = NULL, run_at = now() - interval '1 second' WHERE org = %s")
     await gallery.work()
     [item] = await gallery.media()

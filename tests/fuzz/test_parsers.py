@@ -47,7 +47,7 @@ CONFIGS: list[dict[str, Any]] = [
     {"currency": "jpy", "decimal": "comma", "warehouse": "Main", "price_code": "TRADE"},
     {"records_path": "data.items", "variants_path": "variants"},
     {"records_path": "products", "format": "jsonl"},
-    {"format": "csv"},
+    {"format": "csv", "media_base_url": "https://cdn.vendor.example/pictures"},
     {"format": "json_ld"},
     {"format": "google_merchant"},
     {},
@@ -125,7 +125,10 @@ def test_files(reading: Reading, format: str, effort: Effort) -> None:
             path = Path(folder, "snapshot")
             path.write_bytes(file.content)
             settings = FeedSettings(
-                currency=config.get("currency"), decimal=config.get("decimal", "auto"), stream=stream
+                currency=config.get("currency"),
+                decimal=config.get("decimal", "auto"),
+                stream=stream,
+                media_base_url=config.get("media_base_url"),
             )
             order = ReadingOrder(str(path), folder, connector, config, stream, settings, BUCKETS, may_be_stock=True)
             reading.read(Path(folder), order, sampled)

@@ -22,7 +22,7 @@ async def test_an_image_and_its_link() -> None:
         answer = await client.get(f"/v1/media/{image.id}")
         assert answer.status == 200
         told = answer.json()
-        link = told.pop("download")
+        link, smaller = told.pop("download"), told.pop("renditions")
         assert told == {
             "object": "media", "id": image.id, "content_type": "image/webp", "width": 1600, "height": 1200,
             "bytes": 148213, "created_at": "2026-11-20T13:08:00.000Z",
@@ -33,6 +33,15 @@ async def test_an_image_and_its_link() -> None:
         )
         assert grant.expires_at == world.clock.now() + timedelta(minutes=15) and grant.filename == f"{image.id}.webp"
         assert urlsplit(link["url"]).scheme
+        links = [one.pop("url") for one in smaller]
+        assert smaller == [
+            {"width": 320, "height": 240, "bytes": 11204}, {"width": 960, "height": 720, "bytes": 60113}
+        ]  # fmt: skip
+        for rendition, link in zip(image.renditions, links, strict=True):
+            asked = {"signature": link.rpartition("signature=")[2]}
+            grant = world.dependencies.objects.verify("GET", rendition.key, asked, world.clock.now())
+            assert grant.expires_at == world.clock.now() + timedelta(minutes=15)
+            assert grant.filename == f"{image.id}-{rendition.width}x{rendition.height}.webp"
 
 
 async def test_an_image_that_nobody_names_is_unknown() -> None:
@@ -42,7 +51,7 @@ async def test_an_image_that_nobody_names_is_unknown() -> None:
         path = f"/v1/media/{image.id}"
         clients = [await world.client("Oak"), await world.client(livemode=False)]
         async with world.uow.begin(tenant, catalogues.builders.CALL) as tx:
-            assert await tx.media.register({"prod_1": []}, [], tx.now) == [image.key]
+            assert await tx.media.register({"prod_1": []}, [], tx.now) == list(image.keys)
         clients.append(await world.client())
         for client in clients:
             answer, unknown = await client.get(path), await client.get(UNKNOWN)

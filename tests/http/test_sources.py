@@ -86,6 +86,14 @@ async def test_the_connector_follows_kind_and_platform(shop: Shop, fields: Any, 
         ({"config": {"url": "https://a.example/", "pages": 0}}, ("config.pages", "too_small")),
         ({"config": {"url": "https://a.example/", "currency": "xxx"}}, ("config.currency", "invalid_value")),
         ({"kind": "push", "config": {"url": "https://a.example/"}}, ("config.url", "unknown_field")),
+        (
+            {"config": {"url": "https://a.example/", "media_base_url": "ftp://a.example/"}},
+            ("config.media_base_url", "invalid_format"),
+        ),
+        (
+            {"kind": "push", "config": {"media_base_url": "https://a.example/?pictures"}},
+            ("config.media_base_url", "invalid_format"),
+        ),
         ({"kind": "mail", "config": {}}, ("config.inbound", "required")),
         (
             {"kind": "mail", "config": {"inbound": {"senders": [7]}}},
@@ -121,6 +129,10 @@ async def test_bad_fields_are_named(shop: Shop, fields: Any, fault: tuple[str, s
         {"config": {"url": "http://169.254.169.254/latest/meta-data"}},
         {"config": {"url": "https://vendor.example:8443/feed.csv"}},
         {"config": {"url": "https://anna:secret@vendor.example/feed.csv"}},
+        {"config": {"url": "https://a.example/", "media_base_url": "http://169.254.169.254/latest"}},
+        {"config": {"url": "https://a.example/", "media_base_url": "http://localhost/"}},
+        {"config": {"url": "https://a.example/", "media_base_url": "https://anna:secret@vendor.example/"}},
+        {"kind": "push", "config": {"media_base_url": "http://10.0.0.1/"}},
     ],
 )
 async def test_what_cannot_be_carried_out(shop: Shop, fields: Any) -> None:
@@ -184,6 +196,14 @@ async def test_freshness(shop: Shop) -> None:
     await shop.change(source["id"], **stretched)
     fresh = (await shop.client.get(f"/v1/sources/{source['id']}")).json()["freshness"]
     assert [fresh[stream]["state"] for stream in ("catalogue", "stock")] == ["fresh", "late"]
+
+
+@pytest.mark.parametrize("kind", ["url", "file", "push"])
+async def test_where_pictures_lie(shop: Shop, kind: str) -> None:
+    config = {"media_base_url": "https://cdn.vendor.example/pictures/"} | (
+        {"url": "https://vendor.example/feed.csv"} if kind == "url" else {}
+    )
+    assert (await shop.create(kind=kind, config=config))["config"] == config
 
 
 async def test_update(shop: Shop) -> None:

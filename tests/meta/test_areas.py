@@ -9,7 +9,7 @@ AREAS = {
 
 # What the layers have beside areas, and what it is for.
 MACHINERY = {
-    "ports": {"clock", "codec", "connectors", "feed_readers", "idempotency", "images", "limits", "maintenance", "names", "objects", "pushes", "queue", "schemas",
+    "ports": {"clock", "codec", "connectors", "feed_readers", "idempotency", "images", "limits", "maintenance", "models", "names", "objects", "pushes", "queue", "schemas",
               "signals", "spool", "store", "unit_of_work", "web", "workspaces"},
     "adapters/postgres": {"catalogue_batch", "columns", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "idempotency", "images", "leadership",
                           "dump", "listing", "migrate", "partitions", "privileges", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance",

@@ -56,6 +56,7 @@ EXPECTED = {
     "uploads": "SIUD",
     "source_probes": "SIUD",
     "category_rules": "SIUD",
+    "model_uses": "SIUD",
     "images": "SIUD",
     "image_addresses": "SIUD",
     "image_uses": "SIUD",

@@ -32,11 +32,20 @@ async def made_of(converter: ProcessImages, folder: Path, content: bytes) -> tup
     source = folder / "source"
     source.write_bytes(content)
     converted = await converter.convert(source, folder / "made.webp")
-    image = Image.open(converted.path)
-    assert image.format == "WEBP" and image.size == (converted.width, converted.height)
-    assert converted.bytes == converted.path.stat().st_size
-    assert not {"exif", "icc_profile", "xmp"} & image.info.keys(), "nothing hidden is kept"
-    return converted, image.convert("RGB")
+    for file in converted.files:
+        image = Image.open(file.path)
+        assert image.format == "WEBP" and image.size == (file.width, file.height)
+        assert file.bytes == file.path.stat().st_size
+        assert not {"exif", "icc_profile", "xmp"} & image.info.keys(), "nothing hidden is kept"
+    return converted, Image.open(converted.file.path).convert("RGB")
+
+
+def size_of(converted: ConvertedImage) -> tuple[int, int]:
+    return converted.file.width, converted.file.height
+
+
+def smaller(converted: ConvertedImage) -> list[tuple[int, int]]:
+    return [(one.width, one.height) for one in converted.renditions]
 
 
 def near(pixel: object, wanted: tuple[int, int, int], by: int = 24) -> bool:
@@ -48,14 +57,48 @@ async def test_the_formats_that_are_taken(converter: ProcessImages, tmp_path: Pa
     for format, options in (("JPEG", {"quality": 95}), ("PNG", {}), ("GIF", {}), ("WEBP", {"lossless": True})):
         content = images.file_of(images.picture(), format, **options)
         converted, image = await made_of(converter, tmp_path, content)
-        assert (converted.width, converted.height) == (60, 40), format
+        assert size_of(converted) == (60, 40), format
         assert near(image.getpixel((5, 5)), (255, 255, 255)) and near(image.getpixel((55, 35)), (200, 30, 30)), format
         assert (await made_of(converter, tmp_path, content))[0].content == converted.content, "the same every time"
 
 
 async def test_large_ones_are_made_smaller(converter: ProcessImages, tmp_path: Path) -> None:
     converted, _ = await made_of(converter, tmp_path, images.file_of(images.picture(5000, 2500)))
-    assert (converted.width, converted.height) == (2048, 1024)
+    assert size_of(converted) == (2048, 1024)
+    assert smaller(converted) == [(320, 160), (960, 480)]
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "wanted"),
+    [
+        (60, 40, []),
+        (320, 10, []),
+        (200, 321, [(199, 320)]),
+        (960, 960, [(320, 320)]),
+        (800, 961, [(266, 320), (799, 960)]),
+        (5000, 10, [(320, 1), (960, 2)]),
+    ],
+)
+async def test_smaller_ones_beside_it_and_none_larger(
+    converter: ProcessImages, tmp_path: Path, width: int, height: int, wanted: list[tuple[int, int]]
+) -> None:
+    content = images.file_of(images.picture(width, height), "PNG")
+    converted, _ = await made_of(converter, tmp_path, content)
+    assert [max(size) for size in smaller(converted)] == [max(size) for size in wanted]
+    assert [min(size) for size in smaller(converted)] == pytest.approx([min(size) for size in wanted], abs=1)
+    again, _ = await made_of(converter, tmp_path, content)
+    assert again == converted, "the same every time"
+
+
+async def test_smaller_ones_are_the_same_picture(converter: ProcessImages, tmp_path: Path) -> None:
+    converted, _ = await made_of(converter, tmp_path, images.file_of(images.picture(1200, 800)))
+    for file in converted.renditions:
+        image = Image.open(file.path).convert("RGB")
+        assert near(image.getpixel((9, 9)), (255, 255, 255))
+        assert near(image.getpixel((file.width - 9, file.height - 9)), (200, 30, 30))
+    clear = images.file_of(Image.new("RGBA", (1200, 800), (255, 0, 0, 0)), "PNG")
+    converted, _ = await made_of(converter, tmp_path, clear)
+    assert all(Image.open(one.path).convert("RGBA").getpixel((5, 5))[3] == 0 for one in converted.renditions)  # type: ignore[index]
 
 
 @pytest.mark.parametrize(("orientation", "white"), [(1, (5, 5)), (3, (55, 35)), (6, (35, 5)), (8, (5, 55))])
@@ -63,7 +106,7 @@ async def test_turned_as_the_camera_says(
     converter: ProcessImages, tmp_path: Path, orientation: int, white: tuple[int, int]
 ) -> None:
     converted, image = await made_of(converter, tmp_path, images.turned(orientation))
-    assert (converted.width, converted.height) == ((60, 40) if orientation in (1, 3) else (40, 60))
+    assert size_of(converted) == ((60, 40) if orientation in (1, 3) else (40, 60))
     assert near(image.getpixel(white), (255, 255, 255))
 
 
@@ -91,7 +134,7 @@ async def test_what_is_clear_stays_clear(converter: ProcessImages, tmp_path: Pat
     clear = Image.new("RGBA", (30, 20), (255, 0, 0, 0))
     for content in (images.file_of(clear, "PNG"), images.file_of(clear.quantize(), "PNG")):
         converted, _ = await made_of(converter, tmp_path, content)
-        assert Image.open(converted.path).convert("RGBA").getpixel((5, 5))[3] == 0  # type: ignore[index]
+        assert Image.open(converted.file.path).convert("RGBA").getpixel((5, 5))[3] == 0  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +157,7 @@ async def test_what_is_clear_stays_clear(converter: ProcessImages, tmp_path: Pat
 async def test_what_is_refused(converter: ProcessImages, tmp_path: Path, content: bytes, reason: str) -> None:
     with pytest.raises(ImageRefused, match=reason):
         await made_of(converter, tmp_path, content)
-    assert (await made_of(converter, tmp_path, images.jpeg()))[0].width == 60, "the next one is none the worse"
+    assert (await made_of(converter, tmp_path, images.jpeg()))[0].file.width == 60, "the next one is none the worse"
 
 
 async def test_memory_and_time_are_bounded(tmp_path: Path) -> None:
@@ -138,7 +181,7 @@ async def test_several_at_once_and_a_server_that_died(converter: ProcessImages, 
     async def one(number: int) -> int:
         folder = tmp_path / str(number)
         folder.mkdir()
-        return (await made_of(converter, folder, images.jpeg(number)))[0].width
+        return (await made_of(converter, folder, images.jpeg(number)))[0].file.width
 
     assert await asyncio.gather(*(one(number) for number in range(5))) == [60] * 5
     await converter.close()

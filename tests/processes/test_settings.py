@@ -1,8 +1,13 @@
-"""The operator's secrets, and when sources are degraded, as processes are told them (docs/configuration.md)."""
+"""The operator's secrets, whom to ask, and when sources are degraded, as processes are told them (docs/configuration.md)."""
+
+from pathlib import Path
 
 import pytest
 
-from entrypoints.settings import SettingsError, from_environment
+from adapters.scripted.models import ScriptedModels
+from entrypoints.container import models_of
+from entrypoints.http.validation import SchemaFaults
+from entrypoints.settings import Settings, SettingsError, from_environment
 
 CURRENT, FORMER, OLDER = ("c" * 32, "f" * 32, "o" * 40)
 
@@ -35,3 +40,22 @@ def test_when_sources_are_degraded_and_blocked() -> None:
     for wrong in ({"JOINERY_DEGRADED_AFTER": "0"}, {"JOINERY_DEGRADED_AFTER": "5", "JOINERY_BLOCKED_AFTER": "4"}):
         with pytest.raises(SettingsError, match="JOINERY_BLOCKED_AFTER no less"):
             ladder(**wrong)
+
+
+def asked(models: str) -> Settings:
+    """The settings of a process that is told to ask these."""
+    return from_environment(
+        {"JOINERY_DATABASE_URL": "postgresql://x", "JOINERY_SECRET": CURRENT, "JOINERY_MODELS": models}
+    )
+
+
+def test_nobody_is_asked_unless_somebody_is_named(tmp_path: Path) -> None:
+    assert asked("").models is None and models_of(asked(" "), SchemaFaults()) is None
+    for unknown in ("openai:gpt", "scripted:script.json", "https://models.example/"):
+        with pytest.raises(SettingsError, match="JOINERY_MODELS must be"):
+            asked(unknown)
+    with pytest.raises(SettingsError, match=r"JOINERY_MODELS .*missing\.json"):
+        models_of(asked(f"scripted://{tmp_path}/missing.json"), SchemaFaults())
+    script = tmp_path / "a script.json"
+    script.write_text('{"answers": []}', "utf-8")
+    assert isinstance(models_of(asked("scripted:" + script.as_uri()[5:]), SchemaFaults()), ScriptedModels)

@@ -9,7 +9,7 @@ from domain.catalogue.batch import SLOTS, Batch, RowFingerprint, KeyRange
 from domain.catalogue.model import Availability, OfferFilter, Product, ProductFilter, ProductStatus, Stream
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.media.model import Image, addresses_of
+from domain.media.model import Image, Rendition, addresses_of
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 
@@ -59,7 +59,9 @@ async def pictured(uow: UnitOfWork, tenant: Tenant, product: str, url: str = "ht
     """A stored image that the product names."""
     [address] = addresses_of([url], "run_1")
     async with uow.begin(tenant, builders.CALL) as tx:
-        image = Image(new_id("img"), "aa", f"images/{tenant.org}/live/1-aa", 148_213, 1600, 1200, tx.now)
+        key = f"images/{tenant.org}/live/1-aa"
+        small = (Rendition(f"{key}-320", 11_204, 320, 240), Rendition(f"{key}-960", 60_113, 960, 720))
+        image = Image(new_id("img"), "aa", key, 148_213, 1600, 1200, tx.now, small)
         await tx.media.register({product: [address.address]}, [address], tx.now)
         assert await tx.media.add(image)
         await tx.media.found(address, image.id)

@@ -18,6 +18,7 @@ _BY_TYPE = {
     "smallint": "1",
     "text[]": "ARRAY[]::text[]",
     "bigint[]": "ARRAY[]::bigint[]",
+    "integer[]": "ARRAY[]::integer[]",
     "timestamp with time zone": "now()",
 }
 _CHECKED = {("members", "role"): "'owner'"}

@@ -1,5 +1,5 @@
 -- image --
-SELECT id, content, key, bytes, width, height, created_at FROM images i
+SELECT id, content, key, bytes, width, height, created_at, renditions FROM images i
 WHERE i.org = %(org)s AND i.livemode = %(livemode)s AND i.id = %(id)s AND EXISTS (
     SELECT FROM image_addresses a JOIN image_uses u ON u.org = a.org AND u.livemode = a.livemode AND u.address = a.address
     WHERE a.org = %(org)s AND a.livemode = %(livemode)s AND a.image = i.id)
@@ -65,7 +65,7 @@ DELETE FROM images i
 WHERE i.org = %(org)s AND i.livemode = %(livemode)s AND i.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(images)s)))
     AND NOT EXISTS (
         SELECT FROM image_addresses a WHERE a.org = %(org)s AND a.livemode = %(livemode)s AND a.image = i.id)
-RETURNING i.key
+RETURNING i.key, i.renditions
 
 -- due --
 SELECT address, url, host, run, tries, image, etag, last_modified FROM image_addresses
@@ -77,12 +77,12 @@ SELECT min(due_at) FROM image_addresses
 WHERE org = %(org)s AND livemode = %(livemode)s AND host = %(host)s AND due_at IS NOT NULL
 
 -- by_content --
-SELECT id, content, key, bytes, width, height, created_at FROM images
+SELECT id, content, key, bytes, width, height, created_at, renditions FROM images
 WHERE org = %(org)s AND livemode = %(livemode)s AND content = %(content)s FOR UPDATE
 
 -- add --
-INSERT INTO images (org, livemode, id, content, key, bytes, width, height, created_at)
-VALUES (%(org)s, %(livemode)s, %(id)s, %(content)s, %(key)s, %(bytes)s, %(width)s, %(height)s, %(created_at)s)
+INSERT INTO images (org, livemode, id, content, key, bytes, width, height, created_at, renditions)
+VALUES (%(org)s, %(livemode)s, %(id)s, %(content)s, %(key)s, %(bytes)s, %(width)s, %(height)s, %(created_at)s, %(renditions)s)
 ON CONFLICT (org, livemode, content) DO NOTHING
 
 -- knows --

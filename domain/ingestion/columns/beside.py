@@ -54,7 +54,8 @@ def broken(cell: str) -> Fault | None:
 
 def is_sum(key: str) -> bool:
     """Whether what should name an item says that the row adds up others (`Subtotal`, `Grand Total:`)."""
-    return len(key) <= _LONGEST_SUM and _SUM.fullmatch(key.strip(" :*=-")) is not None
+    # Keys of items have digits, as a rule at their end.
+    return not key[-1:].isdecimal() and len(key) <= _LONGEST_SUM and _SUM.fullmatch(key.strip(" :*=-")) is not None
 
 
 def part_test(mapping: HeaderMapping) -> RowTest | None:

@@ -169,7 +169,11 @@ def read_row(plan: ReadPlan, cells: Sequence[Any], row: Any) -> None:
             continue
         cell = cells[position]
         if cell.__class__ is str:
-            if cell and not cell.isspace():
+            if not cell:
+                continue
+            if cell[0].isalnum():  # most cells: neither blank nor a spreadsheet's error
+                read(row, cell, cell)
+            elif not cell.isspace():
                 if cell[0] in "#=" and (fault := broken(cell)):
                     row.report("cell", _header(plan, position), (fault,))
                     continue

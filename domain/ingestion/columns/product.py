@@ -67,7 +67,7 @@ def _category(column: Column, settings: FeedSettings) -> CellReader:
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         levels = tuple(map(clean, map(as_text, cell))) if isinstance(cell, list) else category_levels(text)
-        named = tuple(level for level in levels if not level.isdecimal())
+        named = tuple(level for level in levels if not level.isdecimal()) if any(map(str.isdecimal, levels)) else levels
         if not named:
             if levels:
                 row.taken("category_path", header, unreadable(text, "is a number, not the name of a category"))
@@ -126,27 +126,31 @@ def _compliance(column: Column, settings: FeedSettings) -> CellReader:
     return read
 
 
-def _alts(cell: list[Any]) -> dict[str, str]:
+def _alts(cell: list[Any], base: str | None) -> dict[str, str]:
     """The texts that a JSON list of pictures gives for their addresses."""
-    return {
+    given = {
         list_text(item): alt
         for item in cell
         if isinstance(item, dict) and isinstance(item.get("alt"), str) and (alt := stated(item["alt"]))
     }
+    if base is None:
+        return given
+    return {url: alt for text, alt in given.items() for url in addresses(text, base).urls}
 
 
 def _media(column: Column, settings: FeedSettings) -> CellReader:
     header, hero, variant = column.column, column.field == "media.hero", column.field == "variant_media"
+    base = settings.media_base_url
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
-        found = addresses(list_text(cell) if isinstance(cell, list | dict) else text)
+        found = addresses(list_text(cell) if isinstance(cell, list | dict) else text, base)
         if found.faults and not any(problem.field == "media" for problem in row.product.problems):
             # One such problem says it for all the pictures of a product.
             row.report("media", header, found.faults)
         if not found.urls:
             return
         if isinstance(cell, list):
-            row.media_alts = {**(row.media_alts or {}), **_alts(cell)}
+            row.media_alts = {**(row.media_alts or {}), **_alts(cell, base)}
         if variant:
             row.variant_media += found.urls
             return

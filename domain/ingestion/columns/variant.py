@@ -126,11 +126,13 @@ def _materials(column: Column, settings: FeedSettings) -> CellReader:
 
     def read(row: RowDraft, text: str, cell: Any) -> None:
         values = row.taken("materials", header, parse_materials(text)) or ()
-        rules = [value for value in values if is_rule(value)]
-        row.product.features.update(dict.fromkeys(rules))
-        if len(rules) < len(values):
+        if any(map(is_rule, values)):
+            rules = tuple(filter(is_rule, values))
+            row.product.features.update(dict.fromkeys(rules))
+            values = tuple(value for value in values if value not in rules)
+        if values:
             row.materials = row.materials or {}
-            row.materials.update(dict.fromkeys(value for value in values if value not in rules))
+            row.materials.update(dict.fromkeys(values))
 
     return read
 

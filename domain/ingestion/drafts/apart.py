@@ -17,6 +17,7 @@ _SAME_AXIS: Final = {
 }
 _ADDED_TO: Final = frozenset(("media",))
 """Fields of a variant to which further rows add."""
+_NONE: Final[frozenset[tuple[str, str]]] = frozenset()
 
 
 def name_options(product: ProductDraft) -> None:
@@ -37,8 +38,9 @@ def tell_apart(product: ProductDraft) -> Sequence[VariantStatement]:
         return ()
     for axis, name in _TELLING:
         values = [_text(variant.data.get(name)) for variant in variants]
-        known = {key.lower() for variant in variants for key in variant.data.get("axes", ())}
-        if None in values or len(set(values)) < 2 or known & _SAME_AXIS[name]:
+        if None in values or len(set(values)) < 2:
+            continue
+        if {key.lower() for variant in variants for key in variant.data.get("axes", ())} & _SAME_AXIS[name]:
             continue
         for variant, value in zip(variants, values, strict=True):
             variant.data["axes"] = {**variant.data.get("axes", {}), axis: str(value)}
@@ -71,11 +73,12 @@ def _text(value: object) -> str | None:
 def _told_by(data: VariantData) -> tuple[Any, ...]:
     """What a buyer tells a variant by: its axes, its own title, its size, its parts."""
     parts = tuple((part.get("sku"), part.get("name"), part.get("quantity")) for part in data.get("components", ()))
-    return (*_axes(data), data.get("title"), sides_of(data), parts)
+    return _axes(data), data.get("title"), sides_of(data), parts
 
 
-def _axes(data: VariantData) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(data.get("axes", {}).items()))
+def _axes(data: VariantData) -> frozenset[tuple[str, str]]:
+    axes = data.get("axes")
+    return frozenset(axes.items()) if axes else _NONE
 
 
 def _distinct(variants: Iterable[VariantStatement]) -> bool:

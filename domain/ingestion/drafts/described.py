@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 from domain.catalogue.data import VariantData
@@ -10,7 +11,7 @@ from domain.ingestion.drafts.pieces import counted, lone_piece, named_piece, of_
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
 from domain.ingestion.values.lengths import parse_length
 from domain.ingestion.values.parsed import Parsed
-from domain.ingestion.values.rugs import parse_construction
+from domain.ingestion.values.rug_words import parse_construction
 from domain.ingestion.values.sides import BED, RUG, TRADE, kind_of
 from domain.ingestion.values.text import line_of_text
 from domain.ingestion.values.weights import parse_weight
@@ -40,6 +41,7 @@ _RULE: Final = re.compile(
     re.I,
 )
 """Rules that an item meets, which vendors list among its materials; they are kept as features."""
+_LONGEST_RULE: Final = 400
 _WORDS: Final = 5
 """A selling point of so many words may be how a rug is made (`100% Hand Tufted`); longer ones tell stories."""
 _OF_ALL: Final = ("materials",)
@@ -74,6 +76,11 @@ def _labelled(texts: Iterable[str]) -> dict[str, str]:
 
 def is_rule(text: str) -> bool:
     """Whether what stands among materials is a rule that the item meets."""
+    return _is_rule(text[:_LONGEST_RULE])
+
+
+@lru_cache(maxsize=4096)
+def _is_rule(text: str) -> bool:
     return _RULE.search(text) is not None
 
 

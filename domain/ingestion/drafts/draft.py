@@ -1,5 +1,6 @@
 """What is known so far of one product while its rows are read."""
 
+from itertools import chain
 from typing import Any, Final
 
 from domain.catalogue.data import Carton, Dimensions, OfferData, ProductData, Rug, VariantData
@@ -93,6 +94,8 @@ class ProductDraft:
         if not self.levels and not (self.path and self.google_category):
             return self.path or self.google_category, []
         stated = [self.levels[place] for place in sorted(self.levels)]
+        if not self.path and not self.google_category and all(len(levels) == 1 for levels in stated):
+            return tuple(dict.fromkeys(chain.from_iterable(stated))), []
         if len(stated) == 1 and not self.path and not self.google_category:
             return tuple(dict.fromkeys(stated[0])), []
         if len(stated) > 1 and any(len(levels) > 1 for levels in stated):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from domain.catalogue.data import Component
@@ -69,8 +70,12 @@ def with_subtitle(title: str | None, description: str | None) -> str:
 
 def of_several(title: str) -> bool:
     """Whether a title names several pieces that stand apart (`7 Pc. Dining Set`, `Sofa + Loveseat`)."""
-    shown = title[:_LONGEST]
-    return _SEVERAL.search(shown) is not None and _WHOLE.search(shown) is None
+    return _names_several(title[:_LONGEST])
+
+
+@lru_cache(maxsize=4096)
+def _names_several(title: str) -> bool:
+    return _SEVERAL.search(title) is not None and _WHOLE.search(title) is None
 
 
 def sized_as_bed(title: str) -> bool:

@@ -30,6 +30,7 @@ _ANSWERS: Final = frozenset(
 )
 _DAY: Final = re.compile(r"\d{1,4}[-/.] ?\d{1,2}[-/.] ?\d{2,4}|\b(?:kw|uge|week|vecka|uke|tydz)\s?\d", re.I)
 _GTIN_LENGTH: Final = re.compile(r"'?\d(?:[\d \-]{6,15})\d(?:\.0)?|\d(?:[.,]\d+)?[eE]\+?\d+")
+_PERCENT: Final = re.compile(r"[^\w%]{0,3}\d[\d.,]{0,9}\s?%\W{0,3}")
 _TWO_NUMBERS: Final = re.compile(r"\d[^\d]+\d")
 _CONDITIONS: Final = frozenset(
     "new used refurbished neu gebraucht neuf occasion nieuw gebruikt nuevo usado nuovo usato nowy nowe uzywany ny begagnad brugt brukt uusi новыи б у".split()
@@ -100,7 +101,7 @@ def traits_of(samples: Sequence[str]) -> Traits | None:
         conditions=_share(lambda value: plain_words(value) in _CONDITIONS, values),
         flags=_share(lambda value: value in ("0", "1"), values),
         outdoors=_share(_OUTDOORS.search, values),
-        percents=_share(lambda value: "%" in value and len(value) < _LONG_TEXT, values),
+        percents=_share(_PERCENT.fullmatch, values),
         furnished=_share(_names_furniture, values),
         answers=_share(lambda value: plain_words(value) in _ANSWERS, values),
         days=_share(_DAY.search, values),
@@ -157,7 +158,7 @@ _MUST: Final[dict[str, Callable[[Traits], bool]]] = {
     **dict.fromkeys(
         ("category_path", "category_path.0"), lambda traits: traits.single < 0.5 and traits.addresses < 0.5
     ),
-    "discontinued": lambda traits: traits.long < 0.5,
+    "discontinued": lambda traits: traits.long < 0.5 and (traits.bare < 0.9 or traits.flags > 0.5),
     "assembly_required": lambda traits: traits.long < 0.5 and traits.addresses < 0.5,
 }
 
@@ -196,13 +197,26 @@ def by_evidence(options: tuple[Sense, ...], traits: Traits | None) -> tuple[Sens
         return _proven(traits)
     if options[0].field == IGNORE and traits.units > 0.9:
         return (replace(options[0], field="dimension_unit", rank=70),)
-    options = _stock_in_words(options, traits)
+    options = _number_of_ids(_stock_in_words(options, traits), traits)
     if is_a_type(options):
         if not traits.furnished:
             return (replace(options[0], rank=1, field=CONTRADICTED),)
         options = (replace(options[0], rank=_A_CATEGORY), *options[1:])
     left = tuple(sense for sense in options if sense.field == IGNORE or not _refuted(sense.field, traits))
     return left or (replace(options[0], rank=1, field=CONTRADICTED),)
+
+
+def _number_of_ids(options: tuple[Sense, ...], traits: Traits) -> tuple[Sense, ...]:
+    """An id of items whose values are all GTINs is one."""
+    first = options[0]
+    if (
+        first.field in ("sku", "product_key")
+        and first.rank <= _PLAIN_CATEGORY
+        and traits.gtins > 0.9
+        and traits.count >= _ENOUGH
+    ):
+        return (replace(first, field="gtin"), *options)
+    return options
 
 
 def _stock_in_words(options: tuple[Sense, ...], traits: Traits) -> tuple[Sense, ...]:

@@ -22,6 +22,7 @@ _SIDES: Final = {
 }
 _PRESENT: Final = 60
 _BEFORE_OTHERS: Final = 40
+_PLAIN_SKU: Final = 90
 _SELLABLE: Final = frozenset(
     "available avail ats atp sellable free salable saleable verfugbar disponible beschikbaar disponibile".split()
 )
@@ -37,6 +38,8 @@ _RUG_SIZE: Final = re.compile(
     r"^\s*\d[\d.\x27\" -]{0,12}(?:ft\.?\s*)?[x×]\s*\d|^\s*\d[\d.\x27\"]{0,6}\s*(?:r|rd|rnd|round|sq)\b", re.I
 )
 _PLAIN: Final = 100
+_DOTTED: Final = re.compile(r"\.\d+$")
+_PLACE: Final = re.compile(r"\.(\d+)\.")
 _LETTER_SETS: Final = {
     "lph": {"l": "dimensions.width", "p": "dimensions.depth", "h": "dimensions.height"},
     "svh": {"s": "dimensions.width", "v": "dimensions.height", "h": "dimensions.depth"},
@@ -50,6 +53,7 @@ def among_neighbours(
     headers: Sequence[str], columns: Sequence[Sequence[str]], known: Sequence[tuple[Sense, ...]]
 ) -> list[tuple[Sense, ...]]:
     """`known` with the senses that only the columns around can tell."""
+    known = _ids_beside_codes(headers, _from_one(headers, known))
     known = _prices_of_today(headers, columns, _sellable_first(headers, known))
     return _shapes(headers, columns, _packages(headers, _letters(headers, _feet_and_inches(headers, columns, known))))
 
@@ -64,6 +68,40 @@ def of_platforms(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> 
 
 def _best(options: tuple[Sense, ...]) -> str:
     return options[0].field if options and options[0].rank >= _PRESENT else ""
+
+
+def _from_one(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
+    """Numbers behind a point count from zero (`boxes.0.width`), but where the sheet has none of zero: `width.1` is of the first."""
+    firsts = {
+        options[0].field.partition(".")[0]
+        for options in known
+        if options and (place := _PLACE.search(options[0].field)) and place[1] == "0"
+    }
+    return [
+        (replace(options[0], field=_PLACE.sub(f".{int(place[1]) - 1}.", options[0].field)), *options[1:])
+        if options
+        and _DOTTED.search(header)
+        and (place := _PLACE.search(options[0].field))
+        and place[1] != "0"
+        and options[0].field.partition(".")[0] not in firsts
+        else options
+        for header, options in zip(headers, known, strict=True)
+    ]
+
+
+def _ids_beside_codes(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
+    """An item's id beside a code that is plainly the SKU is the platform's own key of the product."""
+    if not any(options and options[0].field == "sku" and options[0].rank >= _PLAIN_SKU for options in known):
+        return list(known)
+    return [
+        (replace(options[0], field="product_key"),)
+        if options
+        and options[0].field == "sku"
+        and options[0].rank <= _PRESENT
+        and {"id", "ids", "productid"} & _words(header)
+        else options
+        for header, options in zip(headers, known, strict=True)
+    ]
 
 
 def _sellable_first(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
@@ -100,8 +138,10 @@ def _prices_of_today(
     out = []
     for options in known:
         field = options[0].field if options else ""
-        if (field == "sale_price" and dated) or (field in MONEY and for_several):
+        if field in MONEY and for_several:
             options = (replace(options[0], field=CONTRADICTED, rank=1),)
+        elif field == "sale_price" and dated:
+            options = (replace(options[0], settings=(*options[0].settings, ("alternative", "yes"))),)
         out.append(options)
     return out
 
@@ -166,9 +206,10 @@ def _rug_size(header: str, samples: Sequence[str], options: tuple[Sense, ...]) -
     sized = _best(options) in ("axes.Size", "dimensions") and "size" in plain_words(header).split()
     given = [sample for sample in samples if sample.strip()]
     rugs = sum(bool(_RUG_SIZE.search(sample)) for sample in given) * 2 > len(given)
-    if not sized or not rugs or heading(header).unit:
+    unit = heading(header).unit
+    if not sized or not rugs or unit not in (None, "ft"):
         return options
-    return (replace(options[0], field="rug.size_text", settings=()), *options)
+    return (replace(options[0], field="rug.size_text", settings=(("unit", unit),) if unit else ()), *options)
 
 
 def _packages(headers: Sequence[str], known: Sequence[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
@@ -204,8 +245,8 @@ def _box(options: tuple[Sense, ...]) -> str | None:
 
 
 def _is_bare(header: str) -> bool:
-    """Whether a header names a side and nothing that has it."""
-    return all(not word.concepts & _BEARERS for word in words_of(heading(header).readings[0]))
+    """Whether a header names a side and nothing that has it; what is net is no package's."""
+    return all(not word.concepts & (_BEARERS | {"net"}) for word in words_of(heading(header).readings[0]))
 
 
 def _of_package(options: tuple[Sense, ...], box: str) -> tuple[Sense, ...]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from domain.ingestion.mapping.completeness import may_repeat, missing
 from domain.ingestion.mapping.confidence import confidence_of
 from domain.ingestion.mapping.evidence import CONTRADICTED, Traits, by_evidence, traits_of
+from domain.ingestion.mapping.namespaces import without_namespaces
 from domain.ingestion.mapping.neighbours import among_neighbours, of_platforms
 from domain.ingestion.mapping.samples import by_samples, with_evidence
 from domain.ingestion.mapping.surmise import by_likeness
@@ -26,12 +27,14 @@ _ALTERNATIVES: Final = (
     MONEY
     | set(KEYS)
     | set(
-        "title variant_title collection quantity lead_time_days category_path category_path.0 category_path.1".split()
+        "title variant_title description brand availability collection quantity lead_time_days category_path category_path.0 category_path.1".split()
     )
 )
 """Fields of which a sheet may have several that are not the same: other price levels, other people's numbers."""
 _ENOUGH: Final = 3
-_NO_SKU: Final = frozenset(("product_key", "title", "tags", "variant_key"))
+_SOME_LONG: Final = 0.3
+_FOR_TITLE: Final = 45
+_NO_SKU: Final = frozenset(("product_key", "title", "tags", "variant_key", "mpn"))
 
 
 @dataclass(slots=True)
@@ -100,9 +103,10 @@ def _candidates(
     traits: Sequence[Traits | None],
     settings: FeedSettings,
 ) -> list[tuple[Sense, ...]]:
+    sensed = without_namespaces(headers, [senses(header) for header in headers])
     known = [
-        by_samples(header, by_likeness(header, senses(header)), samples)
-        for header, samples in zip(headers, columns, strict=True)
+        by_samples(header, by_likeness(header, options), samples)
+        for header, options, samples in zip(headers, sensed, columns, strict=True)
     ]
     known = of_platforms(headers, _blank_last(known, columns))
     known = [by_evidence(options, shown) for options, shown in zip(known, traits, strict=True)]
@@ -186,6 +190,21 @@ def _promoted(candidates: list[tuple[Sense, ...]], field: str, never: frozenset[
     return out
 
 
+def _named_texts(candidates: list[tuple[Sense, ...]], traits: Sequence[Traits | None]) -> list[tuple[Sense, ...]]:
+    """A description may stand for the title where its values are short, or where another column describes at length."""
+    texts = sum(bool(options) and options[0].field == "description" for options in candidates)
+    return [
+        tuple(
+            sense
+            for sense in options
+            if sense.field != "title" or (sense.rank >= _FOR_TITLE and shown is not None and shown.long < _SOME_LONG)
+        )
+        if options and options[0].field == "description" and texts < 2
+        else options
+        for options, shown in zip(candidates, traits, strict=True)
+    ]
+
+
 def _without_lone_promotion(candidates: list[tuple[Sense, ...]]) -> list[tuple[Sense, ...]]:
     """Weak senses of a title are for want of a better one only."""
     return [
@@ -205,7 +224,7 @@ def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: 
     columns = _columns_of(samples, len(headers))
     traits = [traits_of(values) for values in columns]
     candidates = _promoted(_candidates(headers, columns, traits, settings), "sku", _NO_SKU)
-    candidates = _without_lone_promotion(_promoted(candidates, "title", frozenset(KEYS)))
+    candidates = _without_lone_promotion(_promoted(_named_texts(candidates, traits), "title", frozenset(KEYS)))
     settled = _settled(headers, candidates)
     mapped: list[Column] = []
     unmapped: list[Unmapped] = []

@@ -23,7 +23,7 @@ _STATUS_STOCK: Final = re.compile(r"in.?stock|out.?of.?stock|back.?order|availab
 _CODE: Final = re.compile(r"[A-Z0-9](?=[A-Z/+_.\-]*+\d)[A-Z0-9/+_.\-]*+", re.I)
 _ADDRESS: Final = re.compile(r"https?://|\.(?:jpe?g|png|webp|gif)\b", re.I)
 _PLATFORM_KINDS: Final = (
-    "simple variable variation variant variant_child variant_parent parent child configurable grouped virtual downloadable "
+    "main semplice variabile variante einfach variabel konfigurierbar virtuale raggruppato agrupado simple variable variation variant variant_child variant_parent parent child configurable grouped virtual downloadable "
     "physical digital product sku".split()
 )
 _RECORD_KINDS: Final = frozenset(

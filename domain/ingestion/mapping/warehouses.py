@@ -38,7 +38,9 @@ _CODE: Final = re.compile(
 )
 _QUANTITY: Final = re.compile(
     r"\b(?:available inventory|available quantity|available qty|qty available|quantity available|on hand"
-    r"|qty on hand|quantity|qty|stock|inventory|available|avail|oh|atp|bestand|existencia|stk)\b",
+    r"|qty on hand|quantity|qty|stock|inventory|available|avail|oh|atp|lagerbestand|bestand|existencias?|stk|voorraad|lagersaldo"
+    r"|giacenza|stan magazynowy|остат(?:ок|ки)|(?:количество|aantal|antal|menge|quantit[éeà]|cantidad|ilość)(?=\s(?:in|at|im|bei|en|à|i|på|w|na|на|в)\s))\b"
+    r"(?:\s(?:in|at|im|bei|en|à|i|på|w|na|на|в)\b)?",
     re.I,
 )
 _ETA: Final = re.compile(r"\b(?:eta(?: date)?|next eta|arrival(?: date)?|restock(?: date)?|due(?: date)?)\b", re.I)

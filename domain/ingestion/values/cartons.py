@@ -7,6 +7,7 @@ from typing import Final
 
 from domain.catalogue.data import Carton
 from domain.ingestion.values.boxes import BOX_WORDS, listed, rolled
+from domain.ingestion.values.labels import name_role
 from domain.ingestion.values.lengths import parse_length
 from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, unreadable
 from domain.ingestion.values.sides import side_of
@@ -91,6 +92,11 @@ def _articles(text: str) -> Parsed[tuple[Package, ...]]:
     return Parsed(tuple(packages), tuple(faults))
 
 
+def _named(name: str) -> str:
+    """The name of what is in a box; words for the box or for the order are none."""
+    return "" if name_role(name) == "inner" or name.strip().upper() in ("MOQ", "FOB") else name
+
+
 @lru_cache(maxsize=8192)
 def parse_packages(
     text: str, unit: str | None = None, weight_unit: str | None = None, decimal: str = "auto"
@@ -110,7 +116,7 @@ def parse_packages(
         return unreadable(text, "lists no boxes")
     boxes, faults = listed(plain(text), unit, weight_unit, decimal)
     faults = [*(fault for box in boxes for fault in box.faults), *faults]
-    packages = tuple(Package(box.name, "", box.carton) for box in boxes if box.carton)
+    packages = tuple(Package(_named(box.name), "", box.carton) for box in boxes if box.carton)
     if not packages and not faults:
         return unreadable(text, "lists no boxes")
     return Parsed(packages or None, tuple(dict.fromkeys(faults)))

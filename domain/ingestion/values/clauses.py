@@ -33,6 +33,8 @@ from domain.ingestion.values.scan import JOIN, MEASURE, OTHER, UNREAD, WORDS, Sc
 _HARD: Final = frozenset(";|\n()")
 _APART: Final = frozenset(";|\n")
 _COLONS: Final = (":", "=")
+_AND: Final = frozenset("et und and y og och ja oraz и".split())
+"""Words before a label of the next figure: `49 x 43 cm et hauteur 75 cm`."""
 _FIRST: Final = re.compile(r"[^\W\d_]+")
 _LAST: Final = re.compile(r"[^\W\d_]+$")
 
@@ -126,6 +128,8 @@ def _parted(text: str, behind: bool) -> tuple[str, str]:
     """Words that stand between two figures, as what belongs to the first and what to the second; `behind`: axes follow."""
     label = label_of(text)
     head = _FIRST.match(text)
+    if head and head[0].lower() in _AND and len(text) > len(head[0]):
+        return "", text[head.end() :].strip()
     rest = text[head.end() :].strip(" .-_") if head else ""
     if behind and head and rest and len(head[0]) <= 3 and label_of(head[0]).role == "side" and label.role != "side":
         return head[0], rest
@@ -150,7 +154,7 @@ def _without_join(scan: Scan, gap: list[Token], previous: Item | None, behind: b
     out.colon = gap[-1].kind in _COLONS
     touching = not segments[-1].closed or out.colon
     adjacent = previous is not None and gap[0].kind == WORDS
-    open_side = behind and previous is not None and not previous.label.role
+    open_side = behind and previous is not None and not previous.label.role and not _of_the_next(segments, previous)
     if adjacent and len(segments) == 1 and touching:
         out.left, out.right = (
             _parted(segments[0].text, open_side) if not out.colon or open_side else ("", segments[0].text)
@@ -163,6 +167,12 @@ def _without_join(scan: Scan, gap: list[Token], previous: Item | None, behind: b
     out.joined = not out.right and previous is not None and not any(t.kind in _HARD for t in gap)
     _named(out, segments, not open_side, touching)
     return out
+
+
+def _of_the_next(segments: list[_Segment], previous: Item) -> bool:
+    """Whether words behind a sequence without axes speak of the figure that follows: `88 x 84 x 74 cm. Seat height 41`."""
+    side = label_of(segments[0].text).side if previous.joined and len(segments) == 1 else None
+    return side is not None and "_" in side
 
 
 def _named(out: _Gap, segments: list[_Segment], labelled: bool, touching: bool) -> None:

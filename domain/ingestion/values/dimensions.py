@@ -12,13 +12,13 @@ from typing import Final
 from domain.catalogue.data import Component, Dimensions, Length
 from domain.ingestion.values.amounts import folded
 from domain.ingestion.values.clauses import Clauses, Item, Scope, parted
-from domain.ingestion.values.labels import SEAT, Label, of_a_part, seat_or_arm, words_in
+from domain.ingestion.values.labels import SEAT, Label, of_a_part, piece_name, seat_or_arm, words_in
 from domain.ingestion.values.lengths import METRIC, Measure, checked, same_length
 from domain.ingestion.values.parsed import Fault, Parsed, not_said, overlong, quoted, unreadable
 from domain.ingestion.values.plain_sizes import plain_size
 from domain.ingestion.values.scan import COUNT, Scan, scanned
 from domain.ingestion.values.sides import Sided, kind_of_part, place
-from domain.ingestion.values.text import stated
+from domain.ingestion.values.text import plain, stated
 from domain.kernel.problems import ProblemKind
 
 _LONGEST: Final = 2000
@@ -245,7 +245,7 @@ def _component(reading: _Reading, scope: Scope, dimensions: Dimensions) -> Compo
     """A named piece, with the count beside its name (`CHAIR (4)`, `4 x CHAIR`, `(2) chairs`)."""
     text = reading.scan.text
     near = _COUNT_NEAR.search(text, max(0, scope.start - 8), scope.start + len(scope.name) + 8)
-    name = _COUNT_NEAR.sub("", scope.name).strip(" .,:-")
+    name = piece_name(_COUNT_NEAR.sub("", scope.name).strip(" .,:-"), reading.text)
     in_name = _COUNT_IN_NAME.fullmatch(name)
     if in_name:
         name = (in_name[2] or in_name[3]).strip()
@@ -378,7 +378,7 @@ def _by_grammar(text: str, unit: str | None, kind: str, order: str, decimal: str
     given = stated(text)
     if given is None:
         return not_said(text)
-    scan = scanned(_BLANKS.sub(" ", folded(text)), unit)
+    scan = scanned(_BLANKS.sub(" ", folded(plain(text) if "<" in text else text)), unit)
     reading = _Reading(text, scan, scan.unit, kind, order.lower(), decimal)
     if _NEGATIVE.search(scan.text):
         reading.tell(ProblemKind.OUT_OF_RANGE, "has a figure below zero")

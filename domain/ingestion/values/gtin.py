@@ -32,7 +32,7 @@ def parse_gtin(text: str) -> Parsed[str]:
     """
     if too_long := overlong(text, _LONGEST):
         return too_long
-    given = code(text)
+    given = code(text.strip("`"))
     if given is None or given.lower() in _NONE:
         return NOTHING
     digits = given if given.isdigit() else re.sub(r"[\s-]", "", given)

@@ -17,7 +17,7 @@ from typing import Final
 
 _SIDE_WORDS: Final = {
     "width": "width widths wide widt wd wth wdth breite breit ancho anchura largeur larg breedte breed larghezza largura bredd "
-    "bredde leveys szerokosc szer ширина шир ш",
+    "bredde br leveys szerokosc szer ширина шир ш",
     "depth": "depth depths deep dept dp dpt dpth tiefe tief fondo profundidad profondeur prof diepte diep profondita profundidade "
     "djup dybde syvyys glebokosc gleb глубина г",
     "height": "height heights high tall alt ht hgt hght hohe hoehe hoch alto altura hauteur haut hoogte hoog altezza hojd hoyde "
@@ -40,7 +40,7 @@ _ROOTS: Final = tuple(
 )
 """Words that end German, Dutch and Nordic compounds (`Sitzhöhe`, `zithoogte`)."""
 _GAPS: Final = frozenset(
-    "of the a an to from floor top bottom front back2 end foot head and or in de du des d l le la les del el los di della dello "
+    "nad ziemia ok okolo do da terra terreno suelo sol bodens grond vloer golv golvet gulv gulvet podlogi ziemi piso pavimento of the a an to from floor top bottom front back2 end foot head and or in de du des d l le la les del el los di della dello "
     "dell van der den dem het een vom von bis side is at on with as for per if2 y und et e".split()
 )
 NEUTRAL: Final = frozenset(
@@ -49,18 +49,22 @@ NEUTRAL: Final = frozenset(
     "produkt artikel article articulo producto prodotto dimension dimensions dim dims size sizes measurement measurements measure "
     "measures masse masze mass abmessung abmessungen grosse medidas medida dimensiones tamano taille mesures afmeting afmetingen "
     "maten maat dimensione dimensioni misure misura mal wymiary размеры размер габариты in inch inches cm mm inc incl including "
-    "cushions pillows adjustable standard ausser aussen imperial metric us hx specifications specs finished nominal".split()
+    "cushions pillows adjustable standard calkowita calkowity calkowite calkowitej ogolna ogolne gesamtmass totaler complessiva complessivo "
+    "complessive ingombro totali globale globales generales general matt matten mobel mobeln meuble mobile mueble meubel meblem mebla nabytku "
+    "produktu grundmal grundmatt basismasse totalt total samlet kokonais mitat rozmiar rozmiary wymiarow celkova celkovy rozmery ausser aussen imperial metric us hx specifications specs finished nominal".split()
 )
 _LOWER: Final = frozenset("min minimum minimal mini mindest minimo minima closed upright lowest smallest".split())
 _UPPER: Final = frozenset("max maximum maximal maxi massimo massima maximo maxima highest largest upto".split())
 SEAT: Final = frozenset(
-    "seat seats seating sitz sitting asiento assise zit zitting seduta sitt sits sitte sede siedziska".split()
+    "seat seats seating sitz sitting asiento assise zit zitting seduta sitt sits sitte sede siedziska siedzisko siedzenia istuin istuimen "
+    "saede sidde assento sedak sedaku sedu".split()
 )
 ARM: Final = frozenset(
     "arm arms armrest armrests armlehne armlehnen armleuning brazo brazos accoudoir accoudoirs bracciolo braccioli "
-    "apoyabrazos reposabrazos armstod".split()
+    "apoyabrazos reposabrazos armstod podlokietnik podlokietnika podlokietniki podlokietnikow armlaen armlene".split()
 )
 _FREE: Final = frozenset("clearance bodenfreiheit clearances".split())
+_UNDER: Final = frozenset("under unter underneath sous bajo sotto onder pod beneath".split())
 _PARTS: Final = frozenset(
     "mattress mattresses matratze matratzen matelas colchon matras materasso interior inside inner internal innen inneres drawer "
     "drawers schublade schubladen tiroir cajon lade cassetto shelf shelves boden fach einlegeboden cushion cushions cushion2 "
@@ -71,6 +75,7 @@ _PARTS: Final = frozenset(
     "platte plateau leaf leaves door doors tur turen knee toe tier pillow pillows filling storage compartment slat slats hanging "
     "left right links rechts wash stand built folded unfolded extended reclined open frame wall between gap thickness thick "
     "dicke starke epaisseur espesor dikte spessore plug mounting hole bracket shipped gross loft under without hook handle "
+    "oparcie oparcia oparc ryglaen ryggstod selkanoja "
     "bulb lamp wattage watt glass mirror bezel lip edge border pile fringe recline reclining sleeper sleeping matress".split()
 )
 """Parts of a piece, and what else has a size that is not the piece's."""
@@ -101,12 +106,18 @@ _SEQUENCE_PARTS: Final = _INNER | frozenset(
 )
 GENERAL_ENDS: Final = _PARTS | _LOWER | _UPPER | NEUTRAL | _FREE
 """Words whose axis stands right behind them: `Drawer W`, `Max H`."""
+_SHORTEST_GLUED: Final = 9
 _GLUED: Final = re.compile(
-    r"(overall|total|product|assembled|item|seat|arm|armrest|clearance)(?:product)?"
+    r"(?:minimum|maximum)?(overall|total|product|assembled|item|seat|arm|armrest|clearance)(?:product)?"
     r"(width|depth|height|length|diameter|from|weight)?([a-z]*)"
 )
 _LIGATURES: Final = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "đ": "d", "œ": "oe", "ё": "е"})
 _LETTER_RUNS: Final = re.compile(r"[^\W\d_]+")
+
+
+_PACKED: Final = re.compile(
+    r"verpa[ck]k|emballa|embala|imball|packag|pakk?et|forpack|opakow|shipping|lieferma|versandma"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +203,11 @@ def _split_compound(word: str) -> tuple[str, str] | None:
     )
 
 
+def _unlinked(word: str) -> str:
+    """A compound's first part without the letters that link it to the second (`ruckenlehnen` is `ruckenlehne`)."""
+    return next((stem for link in ("", "n", "s", "en", "es") if (stem := word.removesuffix(link)) in _KNOWN), word)
+
+
 def _parts_of(words: list[str]) -> tuple[list[str], list[str]]:
     """The sides that words name and the words beside them; compounds are taken apart."""
     if len(words) == 2 and min(map(len, words)) <= 2 and (joined := SIDES.get("".join(words))):
@@ -204,7 +220,7 @@ def _parts_of(words: list[str]) -> tuple[list[str], list[str]]:
             sides.append(side)
         elif compound := _split_compound(word):
             sides.append(compound[1])
-            others.append(compound[0])
+            others.append(_unlinked(compound[0]))
         else:
             others.append(word)
     if sides or len(words) > 3:
@@ -215,7 +231,7 @@ def _parts_of(words: list[str]) -> tuple[list[str], list[str]]:
 
 def _glued(words: list[str]) -> Label | None:
     """Names of attributes that machines ran together: `overallheight-toptobottom`, `clearancefromfloortoundersideofbed`."""
-    match = _GLUED.fullmatch("".join(words)) if words and len(words[0]) > 9 else None
+    match = _GLUED.fullmatch("".join(words)) if words and len(words[0]) >= _SHORTEST_GLUED else None
     if match is None or not (match[2] or match[1] == "clearance"):
         return None
     if match[1] == "clearance":
@@ -237,7 +253,7 @@ def _of_side(side: str, others: list[str]) -> Label:
     kinds = set(others)
     if kinds & _NO_SIZE:
         return Label("other")
-    if kinds & _FREE or ({"free", "under"} <= kinds and side == "height"):
+    if kinds & _FREE or (kinds & _UNDER and side == "height" and not kinds & _PARTS - {"under"} - ({"free"} | _UNDER)):
         return Label("other") if kinds & {"wall", "knee", "recline"} else Label("side", "clearance")
     # A single letter beside a word is the mark of a drawing: `A Overall height`.
     idle = NEUTRAL | _GAPS | _LOWER | _UPPER
@@ -248,6 +264,8 @@ def _of_side(side: str, others: list[str]) -> Label:
         return Label("other") if strange or kinds & _UPPER else _extra(kind, side)
     if "back" in kinds and kinds & {"front"}:
         rest = [word for word in rest if word != "back"]
+    if any(map(_PACKED.match, rest)):
+        return Label("other")
     if any(word in _PARTS or word in ARM for word in rest) and not kinds & {"including", "incl", "inc"}:
         return Label("other")
     if rest and not kinds & {"including", "incl", "inc"}:
@@ -255,6 +273,8 @@ def _of_side(side: str, others: list[str]) -> Label:
     return Label("largest" if kinds & _UPPER else "side", side)
 
 
+_AT: Final = re.compile(r"(?:\bà|\bat|\bauf|\bop)\s*$", re.I)
+"""`Assise à 49 cm`: how high the seat is."""
 _SHORT: Final = {"sh": "seat_height", "sd": "seat_depth", "ah": "arm_height"}
 
 
@@ -271,6 +291,8 @@ def label_of(text: str) -> Label:
     sides, others = _parts_of(words)
     if len(set(sides)) == 1:
         return _of_side(sides[0], others)
+    if not sides and _AT.search(text) and (kind := seat_or_arm(text)):
+        return Label("side", f"{kind}_height")
     if not sides and set(others) & _FREE:
         return Label("other") if set(others) & {"wall", "knee", "recline"} else Label("side", "clearance")
     if set(others) & (_NO_SIZE | _THICKNESS) or (sides and not set(others) <= NEUTRAL | _GAPS):
@@ -323,6 +345,8 @@ def name_role(text: str) -> str:
     around it, the shade of a lamp), `part` (a part that may be sold by itself) or `piece` (a thing of its own).
     """
     words = [_stem(word) for word in words_in(text) if word not in _GAPS]
+    if any(map(_PACKED.match, words)):
+        return "inner"
     told = [word for word in words if word not in NEUTRAL]
     if not told:
         return "whole"
@@ -340,3 +364,14 @@ def name_role(text: str) -> str:
     if kinds & _INNER and (told[-1] in _INNER or kinds <= _INNER | _SEQUENCE_PARTS):
         return "inner"
     return "part" if told[-1] in _SEQUENCE_PARTS or told[0] in _INNER else "piece"
+
+
+_WITH_ABBREVIATED: Final = re.compile(r"(?<![^\W_])w/", re.I)
+_SAID_OF_SIZE: Final = re.compile(r"\s(?:dimensions?|dims?|measurements?|measures|maße)(?:\s(?:are|is|in))?$", re.I)
+"""`Chair dimensions are:` names the chair."""
+
+
+def piece_name(name: str, text: str) -> str:
+    """How a piece is called: without words that only say that sizes follow, and with `w/` where `text` had it so."""
+    abbreviated = _WITH_ABBREVIATED.search(text)
+    return _SAID_OF_SIZE.sub("", re.sub(r"\bwith\b", abbreviated[0], name) if abbreviated else name)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from domain.catalogue.data import Media
+from domain.ingestion.values.file_names import address_below
 from domain.ingestion.values.parsed import Fault, quoted
 from domain.ingestion.values.text import stated
 from domain.kernel.problems import ProblemKind
@@ -21,8 +22,10 @@ _BLANKS: Final = re.compile(r"[ \t]+")
 _EDGES: Final = " ,;\"'[]" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 _ONE: Final = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}", re.A)
 _MAX_URL: Final = 2048
-_VIDEO: Final = re.compile(r"\.(?:mp4|mov|webm|m4v)(?:$|\?)|youtube\.com/|youtu\.be/|vimeo\.com/", re.I)
-_DOCUMENT: Final = re.compile(r"\.pdf(?:$|\?)", re.I)
+_NO_PICTURE: Final = re.compile(
+    r"(\.pdf(?:$|\?))|\.(?:mp4|mov|webm|m4v)(?:$|\?)|(?:youtube\.com|youtu\.be|vimeo\.com)/", re.I
+)
+"""Endings of documents, as a group, and of videos."""
 ROLES: Final = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document"))
 _MEMBERS: Final = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
 _REASONS: Final = {
@@ -56,11 +59,16 @@ def _judged(url: str) -> tuple[str | None, ProblemKind | None]:
     return (url, None) if len(url) <= _MAX_URL else (None, ProblemKind.TOO_LONG)
 
 
+def _below(base: str | None, name: str) -> str | None:
+    return address_below(base, name) if base else None
+
+
 @lru_cache(maxsize=65536)
-def addresses(text: str) -> Addresses:
+def addresses(text: str, base: str | None = None) -> Addresses:
     """The addresses of a cell: one, or a list split at `|`, commas, semicolons and line breaks.
 
-    Only http and https are taken. Problems: unsafe_url, unreadable (a bare file name), too_long; one of each a cell.
+    Only http and https are taken. File names get the address that they have below `base`, when there is one. Problems:
+    unsafe_url, unreadable (a bare file name), too_long; one of each a cell.
     """
     if _ONE.fullmatch(text):
         return Addresses((text,))
@@ -75,6 +83,8 @@ def addresses(text: str) -> Addresses:
         if not item:
             continue
         url, problem = _judged(item.replace(" ", "%20"))
+        if problem == ProblemKind.UNREADABLE and (below := _below(base, item)):
+            url, problem = _judged(below)
         if url:
             urls[url] = None
         elif problem:
@@ -84,10 +94,9 @@ def addresses(text: str) -> Addresses:
 
 def role_of(url: str, first: bool) -> str:
     """The role of an address: what its ending proves, else hero for the first picture and alternate for the others."""
-    if _VIDEO.search(url):
-        return "video"
-    if _DOCUMENT.search(url):
-        return "document"
+    other = _NO_PICTURE.search(url)
+    if other is not None:
+        return "document" if other[1] else "video"
     return "hero" if first else "alternate"
 
 

@@ -80,6 +80,8 @@ _SIGNS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("rmb", "元", "cn¥"), ("cny",)),
     **dict.fromkeys(("yen", "円", "jp¥"), ("jpy",)),
     "aed.": ("aed",),
+    "rp": ("idr",),
+    "rp.": ("idr",),
     "₱": ("php",),
     "฿": ("thb",),
     "﷼": ("sar", "irr", "qar", "omr", "yer"),
@@ -115,7 +117,7 @@ _LABEL: Final = re.compile(r"^[+]?\s*[^\W\d_][^\W\d_ .()/-]{0,60}(?: [^\W\d_]{1,
 _WORDS: Final = frozenset(
     "only nur now jetzt price preis prix precio prezzo prijs pris cena цена rrp msrp srp map imap uvp vk ek pvp pvr sale our net netto "
     "cost retail list wholesale trade your unit was0 regular special offer just solo seulement slechts soltanto approx ca sale: price: "
-    "preis: brutto gross inkl incl total".split()
+    "preis: brutto gross inkl incl total vhb vb fp festpreis fixpreis obo ono firm".split()
 )
 _NUMBER: Final = re.compile(
     r"\d{1,3}(?:[ '\u00a0\u202f\u2009’.,]\d{3})+(?!\d)(?:[.,]\d{1,4}(?!\d))?|\d[\d.,]*\d|\d|(?<![\d.,])[.,]\d{1,4}"
@@ -231,6 +233,8 @@ def _priced(text: str, found: re.Match[str], bare: str, currency: str | None, de
         return refused(problem, text, "has no known currency")
     if chosen is None or chosen not in EXPONENTS:
         return refused(ProblemKind.UNKNOWN_CURRENCY, text, "names no currency, and neither does the source")
+    if rounded and decimal == "auto" and (mark := rounded[0].strip()[:1]) in (",", "."):
+        decimal = "comma" if mark == "," else "dot"
     number = plain_number(found[0], decimal, chosen)
     if number is None:
         return unreadable(text, "can be read as two amounts; set the source's decimal mark")

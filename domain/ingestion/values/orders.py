@@ -10,7 +10,7 @@ from typing import Final
 from domain.ingestion.values.labels import LETTERS, label_of, plain_word, side_word
 
 ORDER: Final = "\x02"
-_AXIS_WORD: Final = r"[wdhlbtpшгвд]|dia|[^\W\d_]{4,12}"
+_AXIS_WORD: Final = r"[wdhlbtpшгвд]|br|dia|[^\W\d_]{4,12}"
 _ORDER: Final = re.compile(
     rf"(?<![^\W_])({_AXIS_WORD})\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD})(?:\s{{0,2}}[x*/-]\s{{0,2}}({_AXIS_WORD}))?(?![^\W_])",
     re.I,

@@ -17,53 +17,14 @@ from typing import Final
 
 from domain.catalogue.data import Dimensions, Length
 from domain.ingestion.values.amounts import folded
-from domain.ingestion.values.lengths import length, unit_named
+from domain.ingestion.values.dimensions import parse_dimensions
+from domain.ingestion.values.lengths import METRIC, length, unit_named
 from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, quoted, refused, unreadable
+from domain.ingestion.values.rug_words import shape_in
+from domain.ingestion.values.sides import RUG
 from domain.ingestion.values.text import stated
 from domain.kernel.problems import ProblemKind
 
-SHAPES: Final = (
-    (re.compile(r"half[ -]?(?:round|moon|circle)|demi ?lune|semi[ -]?circ", re.I), "half_round"),
-    (re.compile(r"\bhearth\b", re.I), "hearth"),
-    (re.compile(r"\b(?:cow|sheep|calf)?[ -]?(?:hide|skin)\b|\banimal\b|\bpelt\b", re.I), "animal"),
-    (re.compile(r"octagon(?:al)?|\boct\b", re.I), "octagon"),
-    (
-        re.compile(
-            r"runner|\brnr\b|(?<=\d)\s?rnr\b|läufer|\bpasillo\b|\bpasillera\b|\bcouloir\b|\bloper\b|\bpassatoia\b", re.I
-        ),
-        "runner",
-    ),
-    (re.compile(r"(?:\b|(?<=\d))(?:oval[eo]?|ovaal|ovl|ov)\b", re.I), "oval"),
-    (re.compile(r"(?:\b|(?<=\d))(?:square|sqr|sq)\b|quadrat|cuadrad|\bcarr[ée]e?\b|\bvierkant", re.I), "square"),
-    (
-        re.compile(
-            r"(?:\b|(?<=\d))(?:round|rnd|rd|ro|circle|circular)\b|(?:\b|(?<=\d))rund\w{0,2}\b|redond|\bronde?\b|rotond|(?:\b|(?<=\d))dia(?:m|meter)?\b|kreis",
-            re.I,
-        ),
-        "round",
-    ),
-    (
-        re.compile(r"\b(?:heart|he|kidney|star|scalloped?|irregular|freeform|shaped|wedge|novelty|blob)\b", re.I),
-        "irregular",
-    ),
-    (
-        re.compile(r"\brect(?:ang(?:le|ular))?\b|rechteck|rectángul|rechthoek|rettangol|rectangulaire", re.I),
-        "rectangle",
-    ),
-)
-CONSTRUCTIONS: Final = (
-    (re.compile(r"hand[ -]?knot|knüpf|anudad", re.I), "hand_knotted"),
-    (re.compile(r"hand[ -]?tuft|handgetuftet", re.I), "hand_tufted"),
-    (re.compile(r"hand[ -]?hook", re.I), "hand_hooked"),
-    (re.compile(r"hand[ -]?loom", re.I), "hand_loomed"),
-    (re.compile(r"flat[ -]?w(?:eave|oven)|dhurrie|kilim|soumak|flachgewebe", re.I), "flat_woven"),
-    (re.compile(r"hand[ -]?w(?:oven|eave)|handgewebt", re.I), "hand_woven"),
-    (re.compile(r"power[ -]?loom", re.I), "power_loomed"),
-    (re.compile(r"machine|maschin", re.I), "machine_made"),
-    (re.compile(r"braid", re.I), "braided"),
-    (re.compile(r"print", re.I), "printed"),
-    (re.compile(r"\bhide\b|\bcowhide\b|\bskin\b", re.I), "hide"),
-)
 _LONGEST: Final = 500
 _NOMINALS: Final = {
     (w, d): nominal
@@ -83,11 +44,11 @@ _NOMINALS: Final = {
     )
     for w, d in pairs
 }
-_INCH_PART: Final = r"\d{1,2}(?:\.\d{1,3})?(?:\s+\d/\d{1,2})?"
+_INCH_PART: Final = r"\d{1,2}(?:\.\d{1,3})?(?:\s+\d{1,2}/\d{1,2})?"
 _ESCAPED_INCHES: Final = _INCH_PART.replace("{", "{{").replace("}", "}}")
 _SIDE: Final = (
     rf"(?P<ft{{n}}>\d{{{{1,2}}}})\s*(?:'|ft\.?|feet)\s*-?\s*(?P<in{{n}}>{_ESCAPED_INCHES})"
-    r"\s*(?:\"|in(?:ch(?:es)?)?\b\.?|(?=\s*x)|(?=\s*$))"
+    r"\s*(?:\"|in(?:ch(?:es)?)?\b\.?|(?=\s*x)|(?=\s*$)|(?=\s+[^\W\d_]{{2}}))"
     r"|(?P<dot{n}>\d{{1,2}}\.\d{{1,2}})\s*(?:'|ft\b\.?|feet\b)"
     r"|(?P<feet{n}>\d{{1,2}})\s*(?:'|ft\b\.?|feet\b|foot\b)"
     r"|(?P<inch{n}>\d{{1,3}}(?:\.\d{{1,3}})?(?:\s+\d/\d{{1,2}})?)\s*(?:\"|in\b\.?|inch(?:es)?\b)"
@@ -97,6 +58,8 @@ _BARE: Final = r"|(?P<dash{n}>\d{{1,2}}-\d{{1,2}})(?![\d'])|(?P<bare{n}>\d{{1,3}
 _MID: Final = r"\s*-?\s*[wl]?\s*x\s*"
 _MARKED: Final = re.compile(f"(?<![\\d.])(?:{_SIDE.format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
 _PLAIN: Final = re.compile(f"^\\W*(?:{(_SIDE + _BARE).format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
+_PAIR: Final = re.compile(f"(?:{(_SIDE + _BARE).format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
+_MARKED_ONE: Final = re.compile(f"(?<![\\d.x])(?:{_SIDE.format(n=1)})", re.I)
 _SINGLE: Final = re.compile(f"^\\W*(?:{(_SIDE + _BARE).format(n=1)})", re.I)
 _CUT: Final = re.compile(r"\d['\"]?\s*\d*['\"]?\s*x\s*$", re.I)
 _FEET_MOST: Final = 15
@@ -116,50 +79,12 @@ class RugSize:
     nominal: str | None = None
 
 
-def shape_in(text: str) -> str | None:
-    """The shape that a text names, or None."""
-    return next((shape for pattern, shape in SHAPES if pattern.search(text)), None)
-
-
-@lru_cache(maxsize=4096)
-def parse_construction(text: str) -> Parsed[str]:
-    """How a rug was made (one of CONSTRUCTIONS). Problem: unreadable."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
-    found = next((value for pattern, value in CONSTRUCTIONS if pattern.search(given.replace("_", " "))), None)
-    return Parsed(found) if found else unreadable(text, "is no construction of rugs that is known")
-
-
-@lru_cache(maxsize=4096)
-def parse_shape(text: str) -> Parsed[str]:
-    """A rug's shape from its own column. Problem: unreadable."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
-    found = shape_in(given.replace("_", " "))
-    return Parsed(found) if found else unreadable(text, "is no shape of rugs that is known")
-
-
-@lru_cache(maxsize=4096)
-def parse_indoor_outdoor(text: str) -> Parsed[str]:
-    """`indoor`, `outdoor` or `indoor_outdoor`. Problem: unreadable."""
-    given = stated(text)
-    if given is None:
-        return NOTHING
-    low = given.lower()
-    inside, outside = "indoor" in low or "innen" in low, "outdoor" in low or "außen" in low or "aussen" in low
-    if inside or outside:
-        return Parsed("indoor_outdoor" if inside and outside else "indoor" if inside else "outdoor")
-    return unreadable(text, "says neither indoor nor outdoor")
-
-
 def _feet_and_inches(feet: str, inches: str) -> Length | None:
     whole, _, fraction = inches.strip().partition(" ")
     value = Decimal(whole or "0")
     if fraction:
-        over, under = fraction.strip().split("/")
-        if int(under) not in (2, 4, 8, 16, 32):
+        over, under = map(int, fraction.strip().split("/"))
+        if not 0 < over < under:
             return None
         value += Decimal(over) / Decimal(under)
     return length(Decimal(feet) * 12 + value, "in") if value < 12 else None
@@ -235,6 +160,7 @@ _METRIC_PAIR: Final = re.compile(
     r"(?<![\d.,/-])(\d{1,4}(?:[.,]\d{1,2})?)\s*+(cm|mm|m)?\s*+x\s*+(\d{1,4}(?:[.,]\d{1,2})?)\s*+(cm|mm|m)\b", re.I
 )
 _METRIC_ONE: Final = re.compile(r"(?<![\d.,/x-])(\d{1,4}(?:[.,]\d{1,2})?)\s*+(cm|mm|m)\b", re.I)
+_CENTIMETRES: Final = re.compile(r"(?<![\d.,/-])(\d{2,3})\s?x\s?(\d{2,3})(?![\d.,'\"])", re.I)
 _NO_RUG: Final = re.compile(
     r"\b(?:sample|swatch|strike ?off|custom|made[ -]to[ -]measure|cut[ -]to[ -]size|bespoke|muster|maßanfertigung|wunschmaß|échantillon|sur mesure|muestra"
     r"|a medida|staal|maatwerk|campione|su misura)s?\b",
@@ -243,6 +169,9 @@ _NO_RUG: Final = re.compile(
 _JOINED_PAIR: Final = re.compile(r"\d\s{0,2}(?:['\"]|ft\.?|in\.?|cm|mm|m)?\s{0,2}[wl]?\s{0,2}x\s{0,2}\d", re.I)
 _SAME_WITHIN: Final = 150
 _METRIC_LIKELY: Final = 144
+_ROUND_LIKELY: Final = 100
+_ABROAD: Final = re.compile(r"[øØ]|\b(?:rund\w{0,2}|ronde?|redond[ao]|rotond[ao]|rond)\b", re.I)
+"""How round rugs are called where they are measured in centimetres."""
 
 
 def _metric_length(number: str, unit: str) -> Length:
@@ -258,6 +187,24 @@ def _metric_pair(flat: str) -> tuple[Length, Length, int, int] | None:
     return (first, second, match.start(), match.end()) if sound else None
 
 
+def _said_again(rest: str, found: list[int]) -> tuple[int, int] | None:
+    """Where a size stands that is the same one in another unit; figures without one are centimetres."""
+    pairs = []
+    if metric := _metric_pair(rest):
+        pairs.append(metric)
+    if marked := _MARKED.search(rest):
+        first, second = _side(marked, 1, True), _side(marked, 2, True)
+        if first and second:
+            pairs.append((first, second, marked.start(), marked.end()))
+    if bare := _CENTIMETRES.search(rest):
+        pairs.append((length(Decimal(bare[1]), "cm"), length(Decimal(bare[2]), "cm"), bare.start(), bare.end()))
+    for first, second, start, end in pairs:
+        said = (first["hundredths_in"], second["hundredths_in"])
+        if all(abs(one - two) <= _SAME_WITHIN for one, two in zip(found, said, strict=True)):
+            return start, end
+    return None
+
+
 def _told_rest(text: str, flat: str, read: Parsed[RugSize], start: int, end: int) -> Parsed[RugSize]:
     """A size read, and whether what stands around it states another one."""
     if read.value is None or read.faults:
@@ -266,11 +213,9 @@ def _told_rest(text: str, flat: str, read: Parsed[RugSize], start: int, end: int
     found = [
         read.value.dimensions[side]["hundredths_in"] for side in ("width", "depth") if side in read.value.dimensions
     ]
-    metric = _metric_pair(rest)
-    if metric and len(found) == 2:
-        pair = (metric[0]["hundredths_in"], metric[1]["hundredths_in"])
-        if all(abs(one - two) <= _SAME_WITHIN for one, two in zip(found, pair, strict=True)):
-            rest = rest[: metric[2]] + rest[metric[3] :]
+    again = _said_again(rest, found) if len(found) == 2 else None
+    if again:
+        rest = rest[: again[0]] + rest[again[1] :]
     stray = not flat[:start].strip(" -(") and re.search(r"(?<![^\W_])\d[\d.,]*(?!\d|\s?(?:pcs?|pile|ply|mm\b|%))", rest)
     if _JOINED_PAIR.search(rest) or stray:
         fault = Fault(ProblemKind.CONFLICT, f"{quoted(text)} states more than one size; the first is kept.")
@@ -310,26 +255,99 @@ def parse_rug_size(text: str, unit: str | None = None) -> Parsed[RugSize]:
     if given is None:
         return NOTHING
     flat = re.sub(r"^rug ?size\s*:\s*", "", re.sub(r"(\d) (?=['\"])", r"\1", folded(given)), flags=re.I).strip()
-    flat = _TWICE_JOINED.sub("x", flat)
+    flat = _METRES.sub(" m", _SLUG.sub(lambda match: match[1] or " ", _TWICE_JOINED.sub("x", flat)))
     if _NO_RUG.search(flat):
         return unreadable(text, "is a sample or made to measure, not the size of a rug")
     shape = shape_in(flat)
-    if unit in ("cm", "mm", "m", "in") and (bare := _BARE_PAIR.fullmatch(flat)):
-        sides = [length(Decimal(number.replace(",", ".")), unit) for number in bare.groups()]
-        return (
-            Parsed(_sized(sides[0], sides[1], shape))
-            if all(s["hundredths_in"] for s in sides)
-            else unreadable(text, "is no size of a rug")
-        )
+    if unit in METRIC or _METRIC_UNIT.search(flat):
+        return _of_metric(text, flat, unit, shape)
+    if unit == "in" and (bare := _BARE_PAIR.fullmatch(flat)) and not unit_named(bare[3] or ""):
+        return _pair_in(text, bare, unit, shape)
     return _found_size(text, flat, shape)
 
 
-_BARE_PAIR: Final = re.compile(r"(\d{1,4}(?:[.,]\d{1,2})?)\s*x\s*(\d{1,4}(?:[.,]\d{1,2})?)(?:\s+[^\W\d_]+)?", re.I)
+_BARE_PAIR: Final = re.compile(r"(\d{1,4}(?:[.,]\d{1,2})?)\s*x\s*(\d{1,4}(?:[.,]\d{1,2})?)(?:\s*([^\W\d_]+)\.?)?", re.I)
+_BARE_ONE: Final = re.compile(r"\D*?(\d{1,4}(?:[.,]\d{1,2})?)\s*([^\W\d_]+)?\W*", re.I)
+_METRIC_UNIT: Final = re.compile(r"\d\s?(?:cm|mm|m|см|мм|м)\b", re.I)
+_METRES: Final = re.compile(r"(?<=\d)\s?m(?:eter|etre|ètre|etro|etri)s?\b|(?<=\d)\s?Meter\b", re.I)
+_SLUG: Final = re.compile(r"(?<=\d)-(x)-(?=\d)|(?<=\d)-(?=cm\b|ft\b|in\b)", re.I)
+_SLASHED: Final = re.compile(r"(?<![\d.,/])(\d{2,3})\s?/\s?(\d{2,3})(?![\d/])")
+_LETTER_D: Final = re.compile(r"\W{0,4}d\W{0,4}\d", re.I)
+_SMALLEST: Final = 1000
+"""Hundredths of an inch: what is smaller on all sides is no rug, and its figures are in another unit."""
+
+
+def _is_thick(size: RugSize) -> bool:
+    """Whether the second of a round rug's figures is how thick it is (`Ø 200 cm x 12 mm`)."""
+    sides = size.dimensions
+    return (
+        size.shape == "round"
+        and "depth" in sides
+        and 4 * sides["depth"]["hundredths_in"] < sides["width"]["hundredths_in"]
+    )
+
+
+def _pair_in(text: str, bare: re.Match[str], unit: str, shape: str | None) -> Parsed[RugSize]:
+    """Two numbers in the unit of their column."""
+    first, second = (length(Decimal(bare[place].replace(",", ".")), unit) for place in (1, 2))
+    if not (first["hundredths_in"] and second["hundredths_in"]):
+        return unreadable(text, "is no size of a rug")
+    if max(first["hundredths_in"], second["hundredths_in"]) < _SMALLEST:
+        return refused(ProblemKind.CONFLICT, text, f"is no size of a rug in {unit}, as its column says")
+    return Parsed(_sized(first, second, shape))
+
+
+def _of_metric(text: str, flat: str, unit: str | None, shape: str | None) -> Parsed[RugSize]:
+    """A size where metres or their parts are in use: by the column's unit, as rugs' sizes are written, else by labels of sides."""
+    if unit in METRIC:
+        flat = _SLASHED.sub(r"\1x\2", flat)
+        if (bare := _BARE_PAIR.fullmatch(flat)) and not unit_named(bare[3] or ""):
+            return _pair_in(text, bare, str(unit), shape)
+        amid = _AMID_METRIC.findall(flat)
+        if len(amid) == 1 and (bare := _BARE_PAIR.fullmatch(amid[0])) and not _METRIC_UNIT.search(flat):
+            return _pair_in(text, bare, str(unit), shape)
+        if shape in _ONE_SIDED and (one := _BARE_ONE.fullmatch(flat)) and not unit_named(one[2] or ""):
+            side = length(Decimal(one[1].replace(",", ".")), str(unit))
+            if side["hundredths_in"] < _SMALLEST:
+                return refused(ProblemKind.CONFLICT, text, f"is no size of a rug in {unit}, as its column says")
+            return Parsed(_one_side(side, str(shape)))
+    found = _found_size(text, flat, shape)
+    if found.value is not None and not _is_thick(found.value):
+        return found
+    spread = parse_dimensions(flat, unit, RUG).value
+    sides = spread.dimensions if spread else {}
+    across = sides.get("diameter") or (sides.get("depth") if _LETTER_D.match(flat) and len(sides) == 1 else None)
+    if across and set(sides) <= {"diameter", "depth", "height"}:
+        return Parsed(RugSize("round", {"diameter": across}))
+    if {"width", "depth"} <= set(sides) <= {"width", "depth", "height"}:
+        return Parsed(_sized(sides["width"], sides["depth"], shape))
+    return found
+
+
 _TWICE_JOINED: Final = re.compile(r"\bby\b|(?<=[\d'\"])\s?\*\s?(?=\d)", re.I)
 
 
+_NO_TITLE: Final = re.compile(r"\b(?:inch(?:es)?|in\.|pack|set of|pcs?|cm|mm)\b", re.I)
+_AMID: Final = re.compile(
+    r"(?<![\w.,/'\"-])\d{1,2}(?:\.\d{1,2})?\s?x\s?\d{1,2}(?:\.\d{1,2})?(?![\w.,/'\"-]|\s?x)(?:\s?(?:feet|foot|ft)\b)?",
+    re.I,
+)
+_OF_RUGS: Final = re.compile(r"\b(?:rugs?|\w*mats?|carpets?|runners?)\b", re.I)
+_AMID_METRIC: Final = re.compile(r"(?<![\w.,/'\"-])\d{2,3}\s?x\s?\d{2,3}(?![\w.,/'\"-]|\s?x)", re.I)
+
+
+def _amid_words(flat: str) -> re.Match[str] | None:
+    """The one size in feet that stands without marks in a title (`Woven Rug 5 x 8 - Acme`)."""
+    found = list(_AMID.finditer(flat))
+    match = _PAIR.match(flat, found[0].start()) if len(found) == 1 else None
+    if match is None or _NO_TITLE.search(flat):
+        return None
+    feet = _bare_are_feet(match)
+    return match if feet or (feet is False and _OF_RUGS.search(flat)) else None
+
+
 def _found_size(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
-    match = _MARKED.search(flat) or _PLAIN.match(flat)
+    match = _MARKED.search(flat) or _PLAIN.match(flat) or _amid_words(flat)
     metric = _metric_pair(flat)
     if metric and (match is None or metric[2] <= match.start() or match.groupdict().get("metric2")):
         return _told_rest(text, flat, Parsed(_sized(metric[0], metric[1], shape)), metric[2], metric[3])
@@ -340,21 +358,28 @@ def _found_size(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
     return _from_one_side(text, flat, shape)
 
 
+_ONE_SIDED: Final = ("round", "square", "octagon")
+_NO_SIZE: Final = "is no size of a rug"
 _AHEAD: Final = re.compile(r"^\W*(?:dia(?:m|meter)?|round|rund|rond|redonda?|rotondo|square|quadrat\w*)\b[\s.:]*", re.I)
 
 
 def _from_one_side(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
     """Round and square rugs have one side to state."""
     nothing: Parsed[RugSize] = Parsed(None, (Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is no size of a rug."),))
-    if shape not in ("round", "square", "octagon"):
+    if shape not in _ONE_SIDED:
         return nothing
     if metric := _METRIC_ONE.search(flat):
         side: Length | None = _metric_length(metric[1], metric[2])
         found, end = True, metric.end()
     else:
         flat = _AHEAD.sub("", flat)
+        marked = list(_MARKED_ONE.finditer(flat))
+        flat = flat[marked[0].start() :] if len(marked) == 1 else flat
         single = _SINGLE.match(flat)
-        feet = _bare_are_feet(single) if single and single.groupdict().get("bare1") else True
+        bare = single.groupdict().get("bare1") if single else None
+        if bare and Decimal(bare.rstrip(".")) > (_FEET_NEVER if _ABROAD.search(text) else _ROUND_LIKELY):
+            return refused(ProblemKind.CONFLICT, text, "may be in inches or in centimetres")
+        feet = _bare_are_feet(single) if single and bare else True
         side = _side(single, 1, bool(feet)) if single and feet is not None else None
         found, end = single is not None, single.end() if single else 0
     if not found or not side or not side["hundredths_in"]:

@@ -302,6 +302,10 @@ _TRAILING_LEAF: Final = re.compile(
     r"(?:\+|\bwith|\bw/|\band|\bplus)\s{0,2}(?:\(?\d\)?\s{0,2}x?\s{0,2})?\d[\d ./-]{0,9}\s{0,2}(?:\"|in\.?|inch|cm|mm)?\s{0,2}-?(?:leaf|leaves)\b",
     re.I,
 )
+_CORNER: Final = re.compile(
+    r"(?<=[^\W\d_])\s+(?:en|em)\s+[LU](?=\s+\d)|\b[LU][ -]?(?:shaped?|förmig\w{0,2}|form)\b", re.I
+)
+"""The shape of a corner piece, which is no axis."""
 _WITH: Final = re.compile(r"(?<![^\W_])w/(?=\s|[^\W\d_]{3})", re.I)
 _SLASH: Final = re.compile(r"(?<=[a-zA-Z\"'])\s{0,3}/\s{0,3}(?=[\dWDHLBTwdhlbt])")
 _JOINS: Final = re.compile(r"(?<=[\d\"'\sa-zA-Z])[xX*](?=[\s\dWDHLBTwdhlbt])")
@@ -340,7 +344,7 @@ def _twice(text: str) -> str:
 
 
 _UNIT_AHEAD: Final = re.compile(
-    r"(?P<head>[^\d\"']{0,120}?)(?<![^\W_])(?:in\s|en\s|в\s)?(?P<unit>cm|mm|inch(?:es)?|zoll|см|мм|in(?=\s?:))\.?(?![^\W_])(?=[^\d]{0,40}\d)",
+    r"(?P<head>[^\d\"']{0,120}?)(?<![^\W_])(?:in\s|en\s|в\s)?(?P<unit>cm|mm|[cz]enti?met(?:er|re)s?|millimet(?:er|re)s?|inch(?:es)?|zoll|см|мм|in(?=\s?:))\.?(?![^\W_])(?=[^\d]{0,40}\d)",
     re.I,
 )
 """A unit before the first figure: `Maße in cm: 80x60x40`, `cm 80 x 60`."""
@@ -348,6 +352,7 @@ _UNIT_AHEAD: Final = re.compile(
 
 def scanned(flat: str, unit: str | None = None) -> Scan:
     """The tokens of a folded text; `unit` is the column's."""
+    flat = _CORNER.sub(" ", flat)
     scan = Scan(_WITH.sub("with ", flat) if "/" in flat else flat, unit=unit)
     scan.text = with_orders(with_colons(scan.text))
     if ahead := _UNIT_AHEAD.match(scan.text):

@@ -192,6 +192,9 @@ def place(items: Sequence[Sided], text: str, kind: str = "", order: str = "", tr
             faults.append(Fault(ProblemKind.CONFLICT, f"{quoted(text)} names one side; read as {' x '.join(_BOX)}."))
     elif left and len(free) == 1 and len(left) == 1:
         placed[free[0]] = left[0]
+    elif len(items) == 2 and items[0].side is None and set(placed) == {"height"}:
+        placed["width"] = left[0]
+        faults.append(Fault(ProblemKind.CONFLICT, f"{quoted(text)} names one side; read as width x height."))
     elif left and not doubled:
         faults.append(Fault(ProblemKind.CONFLICT, f"{quoted(text)} has a length without a side."))
     sides: Dimensions = placed  # type: ignore[assignment]

@@ -103,6 +103,32 @@ _LESS: Final = re.compile(
     re.I,
 )
 _LOW_BOUND: Final = 10
+_POSSIBLE: Final = re.compile(r"\b(?:möglich|possible|posible|possibile|mogelijk|możliwe|erhältlich)\b", re.I)
+_SHIPPED: Final = re.compile(
+    r"([^\d:;,|–—-]{2,40}?)\s*[:;,|–—-]\s*(?:usually |typically )?(?:ships?|delivery|dispatch\w*|lieferung|lieferzeit|versand\w*|livraison|expédi\w*"
+    r"|levering|levertijd|entrega|envío|spedi\w*|consegna|leverans)\b.{0,80}",
+    re.I,
+)
+_NOUNS: Final = frozenset(
+    "stock lager bestand vorrat vorrätig verfügbar lieferbar magazynie magazynu magazyn stanie stanu voorraad leverbaar beschikbaar "
+    "disponible disponibles disponibile disponibili dispo magazzino scorta scorte giacenza existencias almacén estoque disponível lagret "
+    "lagerhållen varastossa складе наличии остатке dostępny dostępne dostępna ilość ilości mängd antal menge quantité cantidad quantità "
+    "aantal available availability inventory skladem sklade".split()
+)
+_NONE: Final = frozenset(
+    "no not none nicht kein keine keinen nie brak niet geen non pas plus sin ikke inte ej ei нет не não není out ohne zonder senza "
+    "temporarily vorübergehend tijdelijk tymczasowo tillfälligt".split()
+)
+_FEW: Final = frozenset(
+    "limited few low last begrenzt begrenzte begrenzter wenige geringe geringer knapp restbestand limité limitée faible dernières beperkt "
+    "beperkte weinig laatste limitado limitada pocas últimas bajo limitata limitate poche ultimi ograniczona ograniczony mała małe "
+    "ostatnie begränsat begränsad få begrænset ограничено ограничен мало последние".split()
+)
+_IDLE: Final = frozenset(
+    "in on the at auf ab im am w na i på op en de à a di da в на mehr more currently derzeit zurzeit momentan aktuell actuellement "
+    "attualmente actualmente obecnie momenteel nu just now is are we have unser unserem product item produkt artikel hay está y "
+    "quantity stück".split()
+)
 _MINUS_BEFORE: Final = re.compile(r"(?:^|[\s:(])[-−–]\s?$")
 _STRANGE: Final = re.compile(r"[/=*%$€£]")
 _CODE: Final = re.compile(r"\d[^\W\d_]{1,2}\d|[^\W\d_]\d|\d[kKeE](?![^\W\d_])")
@@ -180,6 +206,16 @@ def _worded(text: str, meaning: Stock, count: int) -> Parsed[Stock]:
     return Parsed(meaning, (fault,))
 
 
+def _said(given: str) -> Stock | None:
+    """What the words of a phrase come to (`nicht mehr auf Lager`, `brak w magazynie`); None where one is not known."""
+    words = {word.lower() for word in _LETTERS.findall(given)}
+    if not words & _NOUNS or not words <= _NOUNS | _NONE | _FEW | _IDLE:
+        return None
+    if words & _NONE:
+        return None if words & _FEW else Stock(0, "out_of_stock")
+    return Stock(None, "low_stock") if words & _FEW else None
+
+
 def _led(text: str, given: str) -> Parsed[Stock] | None:
     """A word for stock with a date or more behind it (`Backorder until 12/05`): the word is taken, the rest told."""
     head = re.match(r"[^\W\d_]{2,30}(?:[ -][^\W\d_]{1,30}){0,3}", given)
@@ -216,6 +252,10 @@ def parse_stock(text: str) -> Parsed[Stock]:
             if read.value is not None or read.faults[0].problem != ProblemKind.UNREADABLE
             else _led(text, given) or read
         )
+    if not numbers and (said := _said(given) or word_meaning(_POSSIBLE.sub("", given))):
+        return Parsed(said)
+    if (shipped := _SHIPPED.fullmatch(given)) and (said := word_meaning(shipped[1])):
+        return Parsed(said)
     led = _led(text, given) if numbers else None
     return led or unreadable(text, "is neither a quantity nor a word for stock")
 

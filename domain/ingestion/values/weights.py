@@ -46,11 +46,16 @@ _SECOND: Final = re.compile(r"\s*+(?:-|to\b|bis\b|à|a\b|tot\b|~)\s*+(?=\.?\d)",
 _FURTHER: Final = re.compile(r"[\s,]*+(?:and\s|&\s)?(?=\d)")
 _UNIT_BEFORE: Final = re.compile(r"(?<![^\W_])(kgs?|lbs?|gr?|oz)\.?:?\s{0,2}$", re.I)
 _LOAD: Final = re.compile(
-    r"load|capacity|rating|support|holds|limit|tested|belast|trag|charge|carga|portata|draag|capacidad|max\.?\s|user|person",
+    r"raumgewicht|densit|dichte|dichtheid|gęstość|плотност|load|capacity|rating|support|holds|limit|tested|belast|trag|charge|carga|portata|draag|capacidad|max\.?\s|user|person",
     re.I,
 )
 _OTHER_KINDS: Final = re.compile(r"\bx\s*+$|\d\s*+x\s*+$|per\b|each\b", re.I)
 _COUNT_BEHIND: Final = re.compile(r"\s*+(?:pcs?|pieces?|packs?|boxes|ctns?|cartons?|/)", re.I)
+_LABELLED: Final = re.compile(
+    r"(?:weight|wt|gewicht|poids|peso|vikt|v[æa]e?gt|waga|вес)\.?\s?[:=]?\s?(\d[\d.,]{0,10}\s?(?:kgs?|lbs?|кг))\b", re.I
+)
+_COUNTED: Final = re.compile(r"\d\s*x\s*\d[\d.,]{0,10}\s?(?:kg|lb)|(?:kg|lb)s?\s*x\s*\d|(?:per|each|je|pro)\b", re.I)
+_WITH_UNIT: Final = re.compile(r"(?<![\w.,])\d[\d.,]{0,10}\s?(?:kgs?|lbs?)\b(?!\s?/)", re.I)
 _LIKELY_MOST: Final = 100_000
 """Hundredths of a pound: beyond 1,000 lb a reading is the less likely one of two."""
 _SAME_WITHIN: Final = 120
@@ -213,4 +218,10 @@ def parse_weight(text: str, unit: str | None = None, decimal: str = "auto") -> P
     lead = flat[: start.start()]
     if lead.endswith("-") and not lead[-2:-1].isalnum():
         return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
-    return _read(text, flat, start.start(), unit, decimal)
+    found = _read(text, flat, start.start(), unit, decimal)
+    idle = found.value is not None or _LOAD.search(flat) or _COUNTED.search(flat)
+    lone = [] if idle else _LABELLED.findall(flat) or _WITH_UNIT.findall(flat)
+    if len(lone) == 1:
+        # A packing line (`1 pc/ctn, gross weight 7.5 kg, carton 58 x 32 x 42 cm`) says which of its figures is the weight.
+        return _read(text, lone[0], _START.search(lone[0]).start(), unit, decimal)  # type: ignore[union-attr]  # it has a digit
+    return found

@@ -10,7 +10,7 @@ from domain.ingestion.vocabulary.lexicon import commerce, measures, texts
 
 Concepts = frozenset[str]
 _NONE: Final[Concepts] = frozenset()
-_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 _LINKS: Final = ("", "s", "n", "e", "es", "en", "er")
 """What German, Dutch and the Nordic languages put between the parts of a compound."""
 _SHORTEST_PART: Final = 3
@@ -21,6 +21,35 @@ _PART_ENDING: Final = 3
 _MOST_PARTS: Final = 4
 _ENDING: Final = 8
 _LONGEST_PHRASE: Final = 3
+_ENDINGS: Final = (
+    ("as", "os", "es", "is", "a", "o", "e", "i"),
+    ("", "o", "a", "e"),
+    (
+        "erna",
+        "arna",
+        "orna",
+        "ene",
+        "ene",
+        "eren",
+        "en",
+        "et",
+        "er",
+        "ar",
+        "na",
+        "ne",
+        "ta",
+        "es",
+        "em",
+        "e",
+        "s",
+        "n",
+        "r",
+        "t",
+    ),
+    ("", "e", "a"),
+)
+"""How words are inflected: Romance endings and what may stand for them, then Germanic ones."""
+_SHORTEST_BASE: Final = 4
 _NO_PARTS: Final = frozenset(
     "den der die das des per pro par por art nom cat doc rea een van age set let top oil ref".split()
 )
@@ -28,7 +57,8 @@ _NO_PARTS: Final = frozenset(
 _STOP: Final = frozenset(
     "of the for to at by with is are as a an and or und oder des der die das den dem im von für fuer zur zum mit du de la le les l"
     " d aux au sur et ou het een der van voor met en y o del los las el para con da do dos das e di della dei delle per il lo gli"
-    " su för av med til ja i z w na ze в на по и для от из с к со ks est estimated approximate n si en".split()
+    "  dell dall nell sull all o su för av med til ja i z w na ze в на по и для от из с к со ks est estimated approximate n si en exprime exprimee exprimes exprimees expressed angegeben espresso espressa expresado"
+    " expresada uitgedrukt".split()
 )
 
 
@@ -76,6 +106,11 @@ def known(word: str) -> Concepts:
         if " " not in ending and (len(ending) < _SHORTEST_PART or ending not in _WORDS):
             found |= _STEMS.get(word[:end], _NONE)
     return found
+
+
+def is_filler(word: str) -> bool:
+    """Whether a word says nothing by itself (`of`, `für`)."""
+    return word in _STOP
 
 
 def _is_part(word: str) -> bool:
@@ -138,6 +173,20 @@ def _respelt(word: str) -> Concepts:
     return next(iter(found)) if len(found) == 1 and "" not in meant else _NONE
 
 
+def _inflected(word: str) -> Concepts:
+    """The concepts of the known word that differs by its ending alone (`previsto`, `prevista`; `Lager`, `Lagers`)."""
+    endings, bases = _ENDINGS[::2], _ENDINGS[1::2]
+    for group, others in zip(endings, bases, strict=True):
+        for ending in group:
+            stem = word.removesuffix(ending)
+            if stem == word or len(stem) < _SHORTEST_BASE:
+                continue
+            for other in others:
+                if other != ending and (found := _WORDS.get(stem + other)):
+                    return found
+    return _NONE
+
+
 def _one_apart(one: str, other: str) -> bool:
     """Whether words differ by two neighbouring letters that have changed places.
 
@@ -173,6 +222,8 @@ def _read(word: str) -> Iterator[Word]:
         yield Word(word, found)
     elif word in _STOP or word.isdecimal():
         return
+    elif word.isalpha() and (found := _inflected(word)):
+        yield Word(word, found)
     elif _SHORTEST_COMPOUND <= len(word) <= _LONGEST_WORD and (parts := _parts(word)):
         yield from (Word(part, known(part)) for part in parts)
     else:

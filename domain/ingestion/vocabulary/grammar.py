@@ -17,9 +17,12 @@ _NO_CODES: Final = frozenset(("all", "top", "map", "cup", "try"))
 _LOCAL_UNITS: Final = frozenset("руб р мм см кг г гр м zł zl kr kč kc".split())
 _LETTERS: Final = {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}
 _HAVING_SIDES: Final = frozenset("package dims size overall item gross".split())
+_BORNE: Final = frozenset("seat arm package".split())
 _UNKNOWN_COSTS: Final = 18
 _MISSPELT_COSTS: Final = 12
 _MOST_UNKNOWN: Final = 3
+_TRANSLATED_COSTS: Final = 9
+_LANGUAGE: Final = frozenset(("lang",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +53,12 @@ def words_in(text: str) -> list[Word]:
     """The words of a heading in plain form with their concepts; figures stand apart, units and currencies are left out."""
     apart = " ".join(word if known(word) else _FIGURES.sub(" ", word) for word in text.split())
     words = [word for word in words_of(apart) if not _is_noise(word.text)]
-    if (
-        len(words) > 1
-        and (side := _LETTERS.get(words[-1].text))
-        and _HAVING_SIDES & frozenset().union(*(word.concepts for word in words[:-1]))
-    ):
-        words[-1] = Word(words[-1].text, frozenset((side,)))
+    last = apart.rpartition(" ")[2]
+    if (side := _LETTERS.get(last)) and _HAVING_SIDES & frozenset().union(*(word.concepts for word in words)):
+        words = [word for word in words if word.text != last]
+        words.append(Word(last, frozenset((side,))))
+    if len(words) == 2 and (side := _LETTERS.get(words[0].text)) and words[1].concepts & _BORNE:
+        words[0] = Word(words[0].text, frozenset((side,)))
     return words
 
 
@@ -72,6 +75,11 @@ def _fits(rule: Rule, words: Sequence[Word], found: frozenset[str]) -> int | Non
     return unknown if all(not word.concepts or word.concepts & wanted for word in words) else None
 
 
+def _translated(words: Sequence[Word]) -> int:
+    """What a language beside other words costs: of `name` and `name_en` the plain one goes first."""
+    return _TRANSLATED_COSTS if len(words) > 1 and any(word.concepts == _LANGUAGE for word in words) else 0
+
+
 @lru_cache(maxsize=16384)
 def read(text: str) -> Reading:
     """What a heading in plain form (`headings.plain_words`) says."""
@@ -84,7 +92,7 @@ def read(text: str) -> Reading:
         unknown = _fits(rule, words, found)
         if unknown is None:
             continue
-        loss = unknown * _UNKNOWN_COSTS + (0 if spelt else _MISSPELT_COSTS)
+        loss = unknown * _UNKNOWN_COSTS + (0 if spelt else _MISSPELT_COSTS) + _translated(words)
         senses = tuple((field, rank - loss) for field, rank in rule.senses if rank > loss)
         outside = rule.anything and not rule.senses
         return Reading(senses, understood=outside or not unknown, spelt=spelt)

@@ -24,10 +24,13 @@ _CURRENCY_SIGNS: Final = {"$": "usd", "€": "eur", "£": "gbp"}
 _NO_UNIT: Final = frozenset(("m", "g", "t", "pie", "pies", "ft"))
 _NUMBER_SIGN: Final = re.compile(r"(?<=[a-z])\s?#(?![\d\w])", re.I)
 _PER: Final = re.compile(
-    r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo)\b)", re.I
+    r"/\s{0,4}(?=(?:pkg|ctn|carton|box|pallet|container|karton|ve|colis|doos|bulto|collo|embalaje|caja|emballage|imballo|krt|kartong)\b)",
+    re.I,
 )
 _CYRILLIC_UNITS: Final = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
 _HUNGARIAN: Final = re.compile(r"^[a-z](?=[A-Z][a-z])")
+_OF_PACKAGE: Final = re.compile(r"ship|pack|carton|box", re.I)
+"""Names in a path that change what the names below them say."""
 _LONGEST: Final = 1_000
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _MOST_PARTS: Final = 3
@@ -111,6 +114,13 @@ def _between_slashes(split: str) -> list[str]:
     return [part for part in parts if len(part) > 2] if 1 < len(parts) <= _MOST_PARTS else []
 
 
+def _behind_colon(split: str) -> list[str]:
+    """The last name of a path (`core::supplierPartNumber`), or what stands behind a label (`Parameter: Brand`)."""
+    before, colon, last = split.rpartition(":")
+    words = plain_words(last)
+    return [words] if colon and plain_words(before) and len(words) > 2 else []
+
+
 @lru_cache(maxsize=8192)
 def heading(text: str) -> Heading:
     """The heading of a header cell as the feed has it (BOM, line breaks, `*`, `#`, brackets and all)."""
@@ -125,14 +135,17 @@ def heading(text: str) -> Heading:
     bracketed = [word for content in _BRACKET.findall(raw) for word in [*plain_words(content).split(), content.strip()]]
     forms = _forms(full, bare)
     number = _DIGITS.search(full)
+    last = _behind_colon(split) if "::" in raw and not _OF_PACKAGE.search(raw) else []
     words = full.split()
     if raw.rstrip().endswith('"') and len(words) > 0:
         bracketed.append('"')
+    if last:
+        forms = (*_forms(last[0], last[0]), *forms)
     return Heading(
         forms,
         int(number[0]) if number else None,
         _unit_in(words, bracketed),
         _currency_in(raw, words),
         metafield[1].lower() if metafield else None,
-        tuple(dict.fromkeys((full, bare, *_between_slashes(split)))),
+        tuple(dict.fromkeys((*last, full, bare, *_between_slashes(split), *_behind_colon(split)))),
     )

@@ -15,7 +15,7 @@ from domain.ingestion.vocabulary.grammar import Reading, read
 from domain.ingestion.vocabulary.headings import Heading, heading
 
 _SAFE: Final = frozenset("sku gtin mpn cost msrp map price compare_at sale_price".split())
-_DROPPABLE_NOT: Final = frozenset(
+NOT_DROPPED: Final = frozenset(
     "carton case inner box shipping ship freight min max minimum maximum moq order pack swatch sample accessory "
     "parent old "
     "previous deposit tax per sold committed reserved backordered mattress frame seat shade replacement related "
@@ -23,6 +23,7 @@ _DROPPABLE_NOT: Final = frozenset(
     "parts part set total avg average last first discount percent delivery sub from to before after competitor lowest "
     "google seo meta custom without not no number of option".split()
 )
+"""Words that change what stands behind them."""
 _PATH_WORDS: Final = frozenset(
     "variants variant products product items item data attributes node edges offers offer fields record records specs "
     "specifications details info general prices pricing identifiers attribute spec stock inventory availability".split()
@@ -151,7 +152,7 @@ def _after_vendor_name(form: str) -> tuple[str, list[tuple[str, int]]] | None:
     """Keys and prices keep their meaning behind a vendor's name (`Acme UPC Code`); measures behind a part's do not."""
     words = form.split()
     for start in range(1, min(3, len(words))):
-        if words[start - 1] in _DROPPABLE_NOT or words[start - 1] == "#":
+        if words[start - 1] in NOT_DROPPED or words[start - 1] == "#":
             return None
         rest = " ".join(words[start:])
         safe = [(field, rank) for field, rank in _TABLE.get(rest, ()) if field in _SAFE and len(rest) > 2]
@@ -221,7 +222,7 @@ def _understood(found: Heading, raw: str) -> tuple[Sense, ...]:
 def _guessed(found: Heading, raw: str) -> tuple[Sense, ...]:
     """The same where words are left over, or had to be put right."""
     options = [_read_senses(reading, words, found, raw) for words in found.readings if (reading := read(words)).fields]
-    return max(options, key=lambda senses: senses[0].rank, default=())
+    return max(filter(None, options), key=lambda senses: senses[0].rank, default=())
 
 
 def _read_senses(reading: Reading, words: str, found: Heading, raw: str) -> tuple[Sense, ...]:

@@ -18,6 +18,11 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
     ),
     ("sku", 88, "rug id|item #|item|article|artikel|product #|code|model sku|sku upc"),
     ("sku", 60, "style"),
+    ("gtin", 70, "external product id|standard product id"),
+    ("title", 90, "post title"),
+    ("description", 90, "post content"),
+    ("weight", 60, "kg|kgs|lbs|kilo|kilos"),
+    ("ignore", 80, "pack size|packsize|pakkauskoko"),
     (
         "sku",
         60,
@@ -74,7 +79,7 @@ ENTRIES: Final[tuple[tuple[str, int, str], ...]] = (
         100,
         "title|product title|product name|item name|item title|product name en|listing title|nombre"
         "|nombre del producto|titulo|produktname|artikelbezeichnung|bezeichnung|titel|produktbezeichnung"
-        "|artikelname|nombre producto|product label|name en|item short description|product display name"
+        "|artikelname|nombre producto|product label|item short description|product display name"
         "|display name|web title|web name|webname|productname|products title|full name",
     ),
     ("title", 85, "name|titles|piece|item description|product short name|artikeltext"),

@@ -5,13 +5,19 @@ from collections.abc import Sequence
 from domain.catalogue.model import Stream
 from domain.ingestion.mapping.learned import digest_of
 from domain.ingestion.reading import ReadTable
+from domain.mappings.asking import askable, asking
 from domain.mappings.model import KEPT
 from domain.mappings.proposing import brought_up_to_date, new_mapping
 from ports.unit_of_work import Tx
 
 
-async def keep_proposals(tx: Tx, source: str, stream: Stream, tables: Sequence[ReadTable]) -> dict[str, str]:
-    """Keep a mapping for each header set of a feed, once; answers their ids by the header set's digest."""
+async def keep_proposals(
+    tx: Tx, source: str, stream: Stream, tables: Sequence[ReadTable], *, ask: bool = False
+) -> dict[str, str]:
+    """Keep a mapping for each header set of a feed, once; answers their ids by the header set's digest.
+
+    With `ask` a job is left for each that a model may know more about.
+    """
     wanted: dict[str, ReadTable] = {}
     for table in tables:
         if table.asked:
@@ -29,6 +35,8 @@ async def keep_proposals(tx: Tx, source: str, stream: Stream, tables: Sequence[R
             await tx.mappings.add(mapping)
         elif mapping != before:
             await tx.mappings.save(mapping)
+        if ask and askable(mapping):
+            await tx.jobs.add(asking(tx.tenant, mapping.id))
         ids[digest] = mapping.id
     if len(known) < len(wanted):
         await tx.mappings.prune(source, KEPT)

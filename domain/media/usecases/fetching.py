@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -17,7 +17,7 @@ from domain.kernel import retention
 from domain.kernel.ids import new_id
 from domain.kernel.problems import Problem, ProblemKind
 from domain.kernel.tenancy import Actor, AuditContext
-from domain.media.model import NO_ROOM_FOR, Address, Image, delay
+from domain.media.model import NO_ROOM_FOR, Address, Image, Rendition, delay
 from domain.media.usecases.showing import show
 from domain.storage.model import StoredKind, StoredObject, image_key
 from ports.images import ConvertedImage, ImageConverter, ImageFetcher, ImageRefused, ImageUnreachable
@@ -123,37 +123,46 @@ class _Fetch:
             return True
         converted = await self.of.converter.convert(got.path, folder / "stored.webp")
         at = replace(at, etag=got.etag, last_modified=got.last_modified)
-        entry, room = await self._counted_in(at, converted)
-        if entry is not None:
-            await self.of.objects.put_file(entry.key, converted.path)
-            await self._stored(at, entry, converted)
+        keys, room = await self._counted_in(at, converted)
+        if keys:
+            for key, made in zip(keys, converted.files, strict=True):
+                await self.of.objects.put_file(key, made.path)
+            await self._stored(at, keys, converted)
         return room
 
-    async def _counted_in(self, at: Address, converted: ConvertedImage) -> tuple[StoredObject | None, bool]:
-        """The entry to write under, unless such an image is there already; and whether the plan had room."""
+    async def _counted_in(self, at: Address, converted: ConvertedImage) -> tuple[Sequence[str], bool]:
+        """The keys to write under, unless such an image is there already; and whether the plan had room for all of it."""
         async with self._recording() as tx:
             there = await tx.media.by_content(converted.content)
             if there is not None:
                 await _found(tx, at, there.id)
-                return None, True
-            key = image_key(tx.tenant, converted.content, secrets.token_hex(8))
-            wanted = StoredObject(key, StoredKind.IMAGE, converted.bytes, tx.now + retention.ORPHANS)
-            entry = await tx.storage.keep(wanted)
-            if entry is None:
-                _LOG.info("no room for images", extra={"org": tx.tenant.org, "host": at.host})
-                await tx.media.postpone(at.host, tx.now + NO_ROOM_FOR)
-        return entry, entry is not None
+                return (), True
+            keys: list[str] = []
+            for made in converted.files:
+                smaller = "" if made is converted.file else f"-{max(made.width, made.height)}"
+                key = image_key(tx.tenant, converted.content + smaller, secrets.token_hex(8))
+                wanted = StoredObject(key, StoredKind.IMAGE, made.bytes, tx.now + retention.ORPHANS)
+                if await tx.storage.keep(wanted) is None:
+                    _LOG.info("no room for images", extra={"org": tx.tenant.org, "host": at.host})
+                    await _free(tx, keys)
+                    await tx.media.postpone(at.host, tx.now + NO_ROOM_FOR)
+                    return (), False
+                keys.append(key)
+        return keys, True
 
-    async def _stored(self, at: Address, entry: StoredObject, converted: ConvertedImage) -> None:
-        """The object lies there: have it stay, unless nobody needs it any more or another job was quicker."""
+    async def _stored(self, at: Address, keys: Sequence[str], converted: ConvertedImage) -> None:
+        """The objects lie there: have them stay, unless nobody needs them any more or another job was quicker."""
+        pairs = zip(keys[1:], converted.renditions, strict=True)
+        renditions = tuple(Rendition(key, one.bytes, one.width, one.height) for key, one in pairs)
+        own = converted.file
         async with self._recording() as tx:
             image = Image(
-                new_id("img"), converted.content, entry.key, converted.bytes, converted.width, converted.height, tx.now
+                new_id("img"), converted.content, keys[0], own.bytes, own.width, own.height, tx.now, renditions
             )
-            if await tx.media.knows(at.address) and await tx.storage.settle(entry.key) and await tx.media.add(image):
+            if await tx.media.knows(at.address) and await _settled(tx, keys) and await tx.media.add(image):
                 await _found(tx, at, image.id)
             else:
-                await tx.storage.free(entry.key)
+                await _free(tx, keys)
                 if there := await tx.media.by_content(converted.content):
                     await _found(tx, at, there.id)
 
@@ -170,8 +179,17 @@ class _Fetch:
 
 
 async def _found(tx: Tx, at: Address, image: str) -> None:
-    for key in await tx.media.found(at, image):
+    await _free(tx, await tx.media.found(at, image))
+
+
+async def _free(tx: Tx, keys: Iterable[str]) -> None:
+    for key in keys:
         await tx.storage.free(key)
+
+
+async def _settled(tx: Tx, keys: Sequence[str]) -> bool:
+    """Whether all of them stay; where one has gone already none is of use."""
+    return all([await tx.storage.settle(key) for key in keys])
 
 
 async def _tell(tx: Tx, at: Address, reason: str, kind: ProblemKind) -> None:

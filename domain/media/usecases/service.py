@@ -11,11 +11,12 @@ from ports.unit_of_work import Tx
 
 @dataclass(frozen=True, slots=True)
 class StoredImage:
-    """An image, and where its bytes may be downloaded until when."""
+    """An image, and where its bytes may be downloaded until when; `smaller` are the links of its renditions, in their order."""
 
     image: Image
     url: str
     expires_at: datetime
+    smaller: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +31,9 @@ class MediaService:
         if image is None:
             raise NotFound
         expires_at = tx.now + LINK_LIFETIME
-        url = await self.objects.sign_get(image.key, filename=f"{image.id}.webp", expires_at=expires_at)
-        return StoredImage(image, url, expires_at)
+        names = [f"{image.id}.webp", *(f"{image.id}-{one.width}x{one.height}.webp" for one in image.renditions)]
+        links = [
+            await self.objects.sign_get(key, filename=name, expires_at=expires_at)
+            for key, name in zip(image.keys, names, strict=True)
+        ]
+        return StoredImage(image, links[0], expires_at, tuple(links[1:]))

@@ -90,6 +90,7 @@ class RunExecution:
         slots: FairSlots | None = None,
         statistics: Callable[[], Coroutine[Any, Any, None]] | None = None,
         ladder: Ladder | None = None,
+        ask_models: bool = False,
         lease: timedelta = timedelta(seconds=30),
     ) -> None:
         self._uow = uow
@@ -100,6 +101,7 @@ class RunExecution:
         self._slots = slots or FairSlots(1)
         self._statistics = statistics or _nothing
         self._ladder = ladder or Ladder()
+        self._ask = ask_models
         self._lease = lease
         self._fetcher = Fetcher(uow, connectors, objects)
 
@@ -133,7 +135,7 @@ class RunExecution:
             await tx.sources.get(
                 latest.source, lock=True
             )  # in the order of those who confirm: the source, then mappings
-            run = await with_tables(tx, latest, failure.tables)
+            run = await with_tables(tx, latest, failure.tables, ask=self._ask)
             asked = f" Confirm {', '.join(run.mappings[:3])}." if run.mappings else ""
             await outcome.ask_for_mapping(tx, attempt.job, run, f"{failure}{asked}")
 
@@ -254,7 +256,7 @@ class RunExecution:
 
             spooled = await reader.spool(told)
             async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
-                run = await with_tables(tx, run, spooled.tables)
+                run = await with_tables(tx, run, spooled.tables, ask=self._ask)
                 await tx.runs.save(run)
                 await tx.jobs.hold(attempt.job, self._lease)
             feed = feed_of(spooled, run.stream)

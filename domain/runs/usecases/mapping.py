@@ -9,9 +9,12 @@ from domain.runs.sheets import columns_of
 from ports.unit_of_work import Tx
 
 
-async def with_tables(tx: Tx, run: Run, tables: ReadTables) -> Run:
-    """The run with what it read, its header sets' mappings kept; pushed records have no columns."""
-    ids = await keep_proposals(tx, run.source, run.stream, tables.first)
+async def with_tables(tx: Tx, run: Run, tables: ReadTables, *, ask: bool) -> Run:
+    """The run with what it read, its header sets' mappings kept; pushed records have no columns.
+
+    With `ask` a model is asked later what the run could not tell; the run neither waits for that nor goes by it.
+    """
+    ids = await keep_proposals(tx, run.source, run.stream, tables.first, ask=ask)
     stats = {**run.stats}
     if tables.columns:
         stats |= {"columns": tables.columns, "columns_unmapped": tables.unmapped}

@@ -25,6 +25,7 @@ from domain.ingestion.values import (
     lengths,
     media,
     money,
+    rug_words,
     rugs,
     sides,
     stock,
@@ -53,7 +54,7 @@ READERS: list[Callable[[str], Parsed[Any]]] = [
     text.line_of_text,
     text.body_of_text,
     rugs.parse_rug_size,
-    rugs.parse_shape,
+    rug_words.parse_shape,
     stock.parse_stock,
     stock.parse_availability,
     lambda value: weights.parse_weight(value, "lb"),
@@ -102,6 +103,7 @@ def test_texts_and_lists_take_any_text(value: str) -> None:
     assert isinstance(text.clean(value), str)
     assert isinstance(text.plain(value), str)
     assert all(url.startswith(("http://", "https://", "HTTP")) or "://" in url for url in media.addresses(value).urls)
+    media.addresses(value, "https://cdn.vendor.example/")
     stock.stock_in_value(value)
     attributes.pairs(value)
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.ingestion.mapping.namespaces import without_namespaces
 from domain.ingestion.mapping.proposal import propose
 from domain.ingestion.model import FeedSettings, MappingTier
 from domain.ingestion.vocabulary.senses import senses
@@ -151,3 +152,94 @@ def test_further_prices_are_told_and_not_read() -> None:
 def test_a_header_alone_is_never_sure(headers: list[str]) -> None:
     assert all(column.confidence < 0.9 for column in propose(headers, [], FeedSettings()).columns)
     assert propose(headers, [], FeedSettings()) == propose(headers, [], FeedSettings())
+
+
+@pytest.mark.parametrize(
+    ("base", "inflected"),
+    [
+        ("Fecha previsto", "Fecha prevista"),
+        ("Prezzo scontato", "Prezzo scontati"),
+        ("Lagerbestand", "Lagerbestands"),
+        ("Bruttovikt", "bruttovikten"),
+    ],
+)
+def test_words_are_known_in_their_other_forms(base: str, inflected: str) -> None:
+    """Gender, number and case change nothing."""
+    assert _field(base) == _field(inflected) is not None
+
+
+@pytest.mark.parametrize(
+    ("header", "field"),
+    [
+        ("core::supplierPartNumber", "sku"),
+        ("Parameter: Brand", "brand"),
+        ("Fashion:size", "axes.Size"),
+        ("innkjoepspris", "cost"),
+        ("H seduta", "dimensions.seat_height"),
+        ("package_size_l", "cartons.0.depth"),
+        ("Breite (angegeben in cm)", "dimensions.width"),
+        ("Precio de descuento", "sale_price"),
+        ("Kod wewnętrzny", "sku"),
+    ],
+)
+def test_paths_letters_and_fillers_are_seen_through(header: str, field: str) -> None:
+    assert _field(header) == field
+
+
+@pytest.mark.parametrize("header", ["Sztuk w kartonie", "Pcs in Carton", "Unità di misura", "DIM. Weight", "ASIN"])
+def test_what_only_sounds_like_a_field_is_left_alone(header: str) -> None:
+    """Pieces in a box are no number of boxes, a unit of measure is no unit of lengths."""
+    assert _field(header) in (None, "ignore")
+
+
+def _mapped(headers: list[str], *rows: list[str]) -> dict[str, str]:
+    mapping = propose(headers, rows or [[""] * len(headers)], FeedSettings())
+    return {column.column: column.field for column in mapping.columns if not column.is_alternative}
+
+
+def test_a_word_before_every_header_says_nothing() -> None:
+    """A platform's name is passed over where many headers share it, but a part's name is not."""
+    shared = _mapped(["SKU", "zq_width", "zq_height", "zq_brand", "zq_in_stock"])
+    assert shared["zq_width"] == "dimensions.width"
+    assert shared["zq_brand"] == "brand"
+    few = ["SKU", "Title", "Price", "Colour", "Width", "Height", "Brand", "Bunkbay width", "Bunkbay height"]
+    assert without_namespaces(few, [()] * len(few))[-2:] == [(), ()]
+
+
+def test_the_title_is_the_one_without_a_language() -> None:
+    """`name` goes before `name_en`, wherever they stand."""
+    assert _mapped(["sku", "name_en", "name"])["name"] == "title"
+
+
+def test_a_description_is_no_title_unless_its_values_are_short() -> None:
+    """Two lines of text beside a code describe, a few words name."""
+    told = "A solid sofa for the living room, " * 8
+    assert _mapped(["sku", "description"], ["A-1", told], ["A-2", told])["description"] == "description"
+    assert _mapped(["sku", "description"], ["A-1", "Sofa Alma"], ["A-2", "Sofa Bert"])["description"] == "title"
+
+
+def test_numbers_behind_a_point_count_from_the_first_there_is() -> None:
+    """`width.1` is of the first box where none is of box 0."""
+    assert _mapped(["sku", "carton width.1", "carton width.2"])["carton width.1"] == "cartons.0.width"
+    assert _mapped(["sku", "carton width.0", "carton width.1"])["carton width.1"] == "cartons.1.width"
+
+
+def test_an_id_beside_a_sku_is_the_product_s_key() -> None:
+    """By itself it is all the code there is."""
+    assert _mapped(["product_id", "sku"])["product_id"] == "product_key"
+    assert _mapped(["product_id", "title"])["product_id"] == "sku"
+
+
+def test_a_sale_price_for_some_days_is_told_and_not_read() -> None:
+    """Its days stand in columns of their own."""
+    headers = ["sku", "price", "special_price", "special_from_date", "special_to_date"]
+    mapping = propose(headers, [["A-1", "10.00", "8.00", "2026-01-01", "2026-01-31"]], FeedSettings(currency="usd"))
+    column = next(column for column in mapping.columns if column.column == "special_price")
+    assert column.field == "sale_price"
+    assert column.is_alternative
+
+
+@pytest.mark.parametrize("header", ["Einheit Breitte (cm)", "unit lenght cm", "weight units foo kg"])
+def test_a_unit_s_unit_is_read_as_nothing(header: str) -> None:
+    """What says the unit of others and names one itself means neither."""
+    assert senses(header) == ()

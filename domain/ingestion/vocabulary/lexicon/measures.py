@@ -5,27 +5,32 @@ from typing import Final
 ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     (
         "width",
-        "width|widths|wide|wdth|wd|breite|breiten|breit|largeur|larg|breedte|breed|ancho|anchura|largura|larghezza|largh"
-        "|bredd|bredde|leveys|szerokość|szer|šířka|ширин*|шир",
+        "width|widths|wide|wdth|wd|breite|breiten|breit|largeur|larg|breedte|breed|ancho|anchura|largura|larghezza"
+        "|largh|bredd|bredde|leveys|szerokość|szer|šířka|ширин*|шир|breadth|breath|larghezze|larguras|anchuras"
+        "|largeurs|breddes|szerok*|bredden|laius|genişlik",
     ),
     (
         "depth",
         "depth|depths|deep|dpth|dp|tiefe|tiefen|tief|profondeur|prof|diepte|diep|fondo|profundidad|profundidade"
-        "|profondità|djup|dybde|syvyys|głębokość|głęb|hloubka|глубин*|глуб",
+        "|profondità|djup|dybde|syvyys|głębokość|głęb|hloubka|глубин*|глуб|profondeurs|profundidades"
+        "|dybden|djupet|głębok*|sügavus|derinlik",
     ),
     (
         "height",
-        "height|heights|high|hgt|ht|höhe|höhen|hoch|hauteur|haut|hoogte|hoog|alto|altura|altezza|altez|höjd|højde|høyde"
-        "|korkeus|wysokość|wys|výška|высот*|выс",
+        "height|heights|high|hgt|ht|höhe|höhen|hoch|hauteur|haut|hoogte|hoog|alto|altura|altezza|altez|höjd|højde"
+        "|høyde|korkeus|wysokość|wys|výška|высот*|выс|hauteurs|alturas|höjden|høyden|højden|wysokoś*"
+        "|kõrgus|yükseklik",
     ),
     (
         "length",
         "length|lengths|len|lgth|lgt|länge|längen|longueur|longeur|lengte|largo|longitud|comprimento|lunghezza|lungh"
-        "|längd|længde|lengde|pituus|długość|dług|délka|длин*|дл",
+        "|längd|længde|lengde|pituus|długość|dług|délka|длин*|дл|longueurs|larghi|comprimentos|längden|lengden"
+        "|længden|długoś*|pikkus|uzunluk",
     ),
     (
         "diameter",
-        "diameter|dia|diam|durchmesser|dm|diamètre|diametre|doorsnede|diámetro|diametro|halkaisija|średnica|průměr|диаметр*",
+        "diameter|dia|diam|durchmesser|dm|diamètre|diametre|doorsnede|diámetro|diametro|halkaisija|średnica|průměr"
+        "|диаметр*|ø|durchm|średnicy|diametrul|çap",
     ),
     (
         "thickness",
@@ -35,12 +40,15 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     (
         "weight",
         "weight|weights|wt|wgt|mass|grams|gewicht|gewichte|poids|peso|pesos|vikt|vægt|vekt|paino|waga|masa|hmotnost"
-        "|вес|веса|масса|массы",
+        "|вес|веса|масса|массы|wght|pesi|gewichts|vekten|vikten|ciężar*|ваг*|kaal|ağırlık",
     ),
     (
         "dims",
-        "mea|measure|measures|dimension*|dims|dim|measurement*|abmessung*|abm|maße|mesures|encombrement|afmeting*|afm|medidas|medida|mesure"
-        "|dimensões|dimensione|dimensioni|misure|misura|ingombro|mått|måtten|mål|mitat|mitta|wymiar*|rozměr*|габарит*",
+        "mea|measure|measures|dimension*|dims|dim|measurement*|abmessung*|abm|maße|mesures|encombrement|afmeting*|afm"
+        "|medidas|medida|mesure|dimensões|dimensione|dimensioni|misure|misura|ingombro|mått|måtten|mål|mitat|mitta"
+        "|wymiar*|rozměr*|габарит*|abmaß|abmaße|dimensión|dimensiónes|größenangabe|größenangaben|maßangaben"
+        "|masse l x b x h|размерность|dimensiuni|gabaryt*|buitenmaat|außenmaß|außenmaße|gesamtmaß|gesamtmaße"
+        "|totaalmaat",
     ),
     (
         "size",
@@ -50,8 +58,10 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("axes_order", "wxdxh|lxwxh|wxhxd|hxwxd|bxtxh|bxhxt|lxbxh|hxbxt|lxlxh|lxpxh|bxdxh|дхшхв|шхгхв|bxhxd"),
     (
         "volume",
-        "volume|volumes|vol|cubage|cuft|cbm|cft|cube|cubic|m3|volumen|rauminhalt|inhalt|volym|rumfang|tilavuus|objętość"
-        "|kubatura|objem|объем*|inhoud",
+        "volume|volumes|vol|cubage|cuft|cbm|cft|cube|cubic|m3|volumen|rauminhalt|inhalt|volym|rumfang|tilavuus"
+        "|objętość|kubatura|objem|объем*|inhoud|dim weight|dimensional weight|volumetric|volumetrisch|volumétrique"
+        "|volumétrico|volumetrico|volumengewicht|volumegewicht|objętościow*|kubikmeter|kubik|cubicaje|cubicfeet"
+        "|kubatur*|м3|мз|litre|litres|liter",
     ),
     ("area", "area|sqft|sqm|m2|fläche|superficie|oppervlakte|powierzchnia|площад*"),
     (
@@ -61,7 +71,9 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("angle", "angle|swivel|winkel|recline|tilt"),
     (
         "seat",
-        "seat|seating|sitz|sitzfläche|sitzflächen|sitzen|assise|siège|zit|zitting|asiento|seduta|sedile|assento|sits|sitt|sæde|sete|sitte|istuin|istuimen|siedzisk*|sedák*|sedu|сиденья|сиденье|сидения|сидень*|посадк*",
+        "seat|seating|sitz|sitzfläche|sitzflächen|sitzen|assise|siège|zit|zitting|asiento|seduta|sedile|assento|sits"
+        "|sitt|sæde|sete|sitte|istuin|istuimen|siedzisk*|sedák*|sedu|сиденья|сиденье|сидения|сидень*|посадк*|sidde"
+        "|sittplats|zithoek|posti a sedere|asientos|siddehøjde",
     ),
     (
         "arm",
@@ -132,7 +144,10 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("step_foot", "clearance|ground|floor|bodenfreiheit|underneath|bodenabstand"),
     (
         "color",
-        "color|colors|colour|colours|clr|farbe|farben|farbton|farbtöne|farb|couleur|couleurs|coloris|teinte|kleur|kleuren|color|colores|cor|cores|colore|colori|tinta|färg|färger|kulör|farve|farver|farge|farger|väri|värit|kolor|kolory|koloru|kolorystyka|barva|barvy|цвет*|расцветк*|ral",
+        "color|colors|colour|colours|clr|farbe|farben|farbton|farbtöne|farb|couleur|couleurs|coloris|teinte|kleur"
+        "|kleuren|color|colores|cor|cores|colore|colori|tinta|färg|färger|kulör|farve|farver|farge|farger|väri|värit"
+        "|kolor|kolory|koloru|kolorystyka|barva|barvy|цвет*|расцветк*|ral|colorway|colourway|färgen|fargen|farven"
+        "|tonalité|tonalidad|tonalità|tono|hue|kolorze|окраск*|цвета",
     ),
     (
         "finish",
@@ -140,7 +155,11 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "material",
-        "material|materials|matl|composition|content|fiber|fibre|werkstoff|werkstoffe|materialien|materiaal|materialen|matière|matières|matériau|matériaux|matériel|composición|composizione|materiales|materia|materiali|materiale|materiais|materiaali|materiał*|materiál*|материал*|состав*|sammansättning",
+        "material|materials|matl|composition|content|fiber|fibre|werkstoff|werkstoffe|materialien|materiaal"
+        "|materialen|matière|matières|matériau|matériaux|matériel|composición|composizione|materiales|materia"
+        "|materiali|materiale|materiais|materiaali|materiał*|materiál*|материал*|состав*|sammansättning|werkstoffen"
+        "|materialet|skład|složení|сырь*|fibra|fibras|fibras textiles|zusammensetzung|materialzusammensetzung"
+        "|samenstelling|composição|materiały",
     ),
     (
         "wood",
@@ -149,7 +168,10 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("metal", "metal|metall|métal|metaal|metallo|metalli|metalu|металл*|steel|stahl"),
     (
         "fabric",
-        "fabric|upholstery|cover|textile|bezug|bezüge|bezugsstoff|stoff|stoffe|polsterung|tissu|revêtement|housse|stof|bekleding|stoffering|tejido|tela|tapicería|tapizado|funda|tessuto|rivestimento|tecido|estofo|tyg|klädsel|betræk|stof|trekk|kangas|verhoilu|tkanin*|tapicerk*|obici*|látk*|potah*|čaloun*|ткань|ткани|обивк*|чехл*|чехол",
+        "fabric|upholstery|cover|textile|bezug|bezüge|bezugsstoff|stoff|stoffe|polsterung|tissu|revêtement|housse"
+        "|stof|bekleding|stoffering|tejido|tela|tapicería|tapizado|funda|tessuto|rivestimento|tecido|estofo|tyg"
+        "|klädsel|betræk|stof|trekk|kangas|verhoilu|tkanin*|tapicerk*|obici*|látk*|potah*|čaloun*|ткань|ткани|обивк*"
+        "|чехл*|чехол|upholstered|tapizados|polster stoff|bezugsmaterial|обивочн*|meubelstof",
     ),
     (
         "filling",
@@ -159,8 +181,12 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     ("glass", "glass|glas|verre|vidrio|vetro|lasi|szkło|sklo|стекл*"),
     (
         "pattern",
-        "pattern|patterns|print|muster|motif|motifs|patroon|dessin|estampado|fantasia|padrão|mönster|mønster|kuosi|wzór|wzory|vzor|узор*|рисун*",
+        "pattern|patterns|print|muster|motif|motifs|patroon|dessin|estampado|fantasia|padrão|mönster|mønster|kuosi"
+        "|wzór|wzory|vzor|узор*|рисун*|motiv|desenho|disegno|decoro|dibujo",
     ),
-    ("shape", "shape|form|forme|vorm|forma|figura|form|muoto|kształt|tvar|форма|формы"),
+    (
+        "shape",
+        "shape|form|forme|vorm|forma|figura|form|muoto|kształt|tvar|форма|формы|formen|formato forma|kształty|форм",
+    ),
     ("texture", "texture|textur|struktur|textura|texture"),
 )

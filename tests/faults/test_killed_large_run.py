@@ -1,0 +1,65 @@
+"""A run of a hundred thousand rows whose worker is killed twenty times, wherever it happens to be."""
+
+import random
+import signal
+import time
+
+import pytest
+
+from tests.faults.conftest import TRAPS, Faults
+from tests.faults.states import state
+from tests.flows.feeds import catalogue
+from tests.flows.stage import Tenancy, eventually
+
+KILLS = 20
+PRODUCTS, VARIANTS = 20_000, 5
+IN_READING = 0.25
+"""How often a worker is killed at once, while it starts or reads the file anew; never twice in a row, for three such deaths end a run."""
+
+
+@pytest.mark.soak
+def test_a_large_run_killed_twenty_times(faults: Faults) -> None:
+    """It ends in the state and the events of one that nobody disturbed."""
+    dice = random.Random(20261122)
+    content = catalogue(PRODUCTS, VARIANTS)
+    tenancy = faults.organisation()
+    source = tenancy.api.source("file", config={"currency": "usd"})
+    kills, at_once = 0, True
+    faults.patient.send_signal(signal.SIGSTOP)
+    try:
+        run = tenancy.api.hand_in(source, content)
+        while kills < KILLS and tenancy.api.get(f"/v1/runs/{run}")["status"] in ("queued", "running"):
+            victim = faults.stage.start("victim", (*TRAPS, "worker"))
+            at_once = not at_once and dice.random() < IN_READING
+            if not at_once:
+                _stores(tenancy, run, portions=dice.randint(1, 3))
+            time.sleep(dice.random() * 1.5)
+            victim.send_signal(signal.SIGKILL)
+            victim.wait(10)
+            faults.stage.running.remove(victim)
+            kills += 1
+    finally:
+        faults.patient.send_signal(signal.SIGCONT)
+    ended = tenancy.api.ended(run, 600)
+    assert ended["status"] == "succeeded", ended
+    assert (ended["stats"]["rows"], ended["stats"]["products_created"]) == (PRODUCTS * VARIANTS, PRODUCTS)
+    assert kills == KILLS, "it was over before"
+    calm = tenancy.api.source("file", config={"currency": "usd"})
+    assert tenancy.api.ended(tenancy.api.hand_in(calm, content), 600)["status"] == "succeeded"
+    disturbed, undisturbed = state(faults.stage, source), state(faults.stage, calm)
+    for part in undisturbed:
+        assert disturbed[part] == undisturbed[part], part
+
+
+def _stores(tenancy: Tenancy, run: str, portions: int) -> None:
+    """Wait until the run has stored so many portions more, or is over."""
+    told = _stored(tenancy, run)
+    for _ in range(portions):
+        eventually(lambda: _stored(tenancy, run) != told, "a portion was stored", 120)
+        told = _stored(tenancy, run)
+
+
+def _stored(tenancy: Tenancy, run: str) -> tuple[str, int]:
+    found = tenancy.api.get(f"/v1/runs/{run}")
+    over = "" if found["status"] in ("queued", "running") else found["status"]
+    return over, found["stats"].get("products_created", 0)

@@ -1,0 +1,91 @@
+"""Rugs measured in metres and their parts, and sizes amid the words of a title."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.ingestion.values.rugs import parse_rug_size
+from domain.kernel.problems import ProblemKind
+
+SIDES = st.integers(40, 400)
+
+
+def _sides(text: str, unit: str | None = None) -> dict[str, int]:
+    parsed = parse_rug_size(text, unit)
+    assert parsed.value is not None, text
+    assert not parsed.faults, text
+    sides: dict[str, dict[str, int]] = parsed.value.dimensions  # type: ignore[assignment]
+    return {side: value["hundredths_in"] for side, value in sides.items()}
+
+
+def _hundredths(centimetres: int) -> int:
+    return (centimetres * 10_000 + 127) // 254
+
+
+@pytest.mark.parametrize("join", [" x ", "x", " × ", "*", " X ", "/"])
+@given(one=SIDES, two=SIDES)
+def test_two_numbers_of_a_metric_column_are_centimetres_however_they_are_joined(join: str, one: int, two: int) -> None:
+    """Titles around them and shapes behind them change nothing."""
+    if one == two:
+        return
+    expected = {"width": _hundredths(one), "depth": _hundredths(two)}
+    assert _sides(f"{one}{join}{two}", "cm") == expected
+    if join != "/":
+        assert _sides(f"{one}{join}{two} cm") == expected
+        assert _sides(f"Teppich Lund {one}{join}{two}", "cm") == expected
+
+
+@given(one=SIDES, two=SIDES)
+def test_labelled_sides_of_a_rug_are_read_in_any_order(one: int, two: int) -> None:
+    """Width and length keep what their letters say."""
+    if one == two:
+        return
+    expected = {"width": _hundredths(one), "depth": _hundredths(two)}
+    assert _sides(f"B {one} x L {two} cm") == expected
+    assert _sides(f"Länge {two} cm, Breite {one} cm") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "diameter"),
+    [
+        ("Ø 200 cm", None, 7874),
+        ("rund 160", "cm", 6299),
+        ("Ø120", "cm", 4724),
+        ("Diamètre 160 cm", None, 6299),
+        ("D: 150 cm", None, 5906),
+        ("Ø 200 cm x 12 mm", None, 7874),
+        ("1,5 m rond", None, 5906),
+    ],
+)
+def test_round_rugs_have_a_diameter(text: str, unit: str | None, diameter: int) -> None:
+    """In the column's unit or their own; how thick they are is no side."""
+    assert _sides(text, unit) == {"diameter": diameter}
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "sides"),
+    [
+        ("2 x 3 m", "cm", {"width": 7874, "depth": 11811}),
+        ("2.3x8 ft", "cm", {"width": 2700, "depth": 9600}),
+        ("160 x 230 x 1 cm", None, {"width": 6299, "depth": 9055}),
+        ("200cm x 290cm (6'6\" x 9'6\")", None, {"width": 7874, "depth": 11417}),
+        ("4' x 6' (120x180)", None, {"width": 4800, "depth": 7200}),
+        ("3' 1 4/5\" x 4' 6 1/3\"", None, {"width": 3780, "depth": 5433}),
+        ("8'6 Square", None, {"width": 10200, "depth": 10200}),
+        ("Woven Carpet 5 X 7 - The Loom", None, {"width": 6000, "depth": 8400}),
+    ],
+)
+def test_a_unit_that_is_written_wins_over_the_columns(text: str, unit: str | None, sides: dict[str, int]) -> None:
+    """And the same size in another unit behind it is no second one."""
+    assert _sides(text, unit) == sides
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [("6x9", "cm"), ("RND 6", "cm"), ("rund 160", None), ("Ø120", None), ("4' x 6' (150x180)", None), ("160", "cm")],
+)
+def test_what_may_be_another_size_is_told(text: str, unit: str | None) -> None:
+    """Figures too small for centimetres, round ones without a unit, and two sizes that differ."""
+    faults = parse_rug_size(text, unit).faults
+    assert faults
+    assert faults[0].problem in (ProblemKind.CONFLICT, ProblemKind.UNREADABLE)
