@@ -33,6 +33,10 @@ class Settings:
     worker_readers: int = 4
     reader_memory: int = 1024
     """MiB that one reader of a feed may take."""
+    degraded_after: int = 3
+    """Failed runs in a row that make a source degraded."""
+    blocked_after: int = 10
+    """Failed runs in a row that make it blocked."""
     work_dir: Path | None = None
     """Where snapshots are worked on; the system's temporary folder when there is none."""
     log_level: str = "info"
@@ -61,6 +65,13 @@ def integer(env: Mapping[str, str], name: str, default: int) -> int:
     if not text.isdigit():
         raise SettingsError(f"{name} must be a whole number, not {text!r}.")
     return int(text)
+
+
+def _thresholds(env: Mapping[str, str]) -> tuple[int, int]:
+    degraded, blocked = integer(env, "JOINERY_DEGRADED_AFTER", 3), integer(env, "JOINERY_BLOCKED_AFTER", 10)
+    if not 1 <= degraded <= blocked:
+        raise SettingsError("JOINERY_DEGRADED_AFTER must be at least 1, and JOINERY_BLOCKED_AFTER no less than that.")
+    return degraded, blocked
 
 
 def _switch(env: Mapping[str, str], name: str) -> bool:
@@ -114,6 +125,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
             f"JOINERY_SECRET must hold at least {SHORTEST_SECRET} characters; make one with `openssl rand -hex 32`."
         )
     host, port = env.get("JOINERY_HOST", "127.0.0.1"), integer(env, "JOINERY_PORT", 8080)
+    degraded_after, blocked_after = _thresholds(env)
     base_url = env.get("JOINERY_BASE_URL", f"http://{host}:{port}").rstrip("/")
     return Settings(
         database_url=database_url,
@@ -134,6 +146,8 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         worker_lanes=integer(env, "JOINERY_WORKER_LANES", 64),
         worker_readers=integer(env, "JOINERY_WORKER_READERS", 4),
         reader_memory=integer(env, "JOINERY_READER_MEMORY", 1024),
+        degraded_after=degraded_after,
+        blocked_after=blocked_after,
         work_dir=Path(env["JOINERY_WORK_DIR"]) if env.get("JOINERY_WORK_DIR") else None,
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
         http2=_switch(env, "JOINERY_HTTP2"),

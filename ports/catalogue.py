@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from domain.catalogue.absence import Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.category_rules import CategoryPaths, Filed
-from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, Stream, Variant
+from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, SourceItem, Stream, Variant
 from domain.kernel.paging import Page, PageRequest
 
 
@@ -46,6 +46,10 @@ class CatalogueStore(CatalogueReads, Protocol):
 
         Variants' and products' `data` may come packed (see Rendering): they are carried on, not read.
         """
+        ...
+
+    async def item(self, variant: str) -> SourceItem | None:
+        """One variant with the keys that its source knows it by, and its offers by id; nothing is locked."""
         ...
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:

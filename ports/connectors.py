@@ -18,7 +18,8 @@ class ConnectorInfo:
 
     `fetches` tells whether the service itself can pull; `config_schema` and `credentials_schema` are JSON Schemas
     (Draft 2020-12); without the latter the connector takes no credentials. Settings that are `addresses` decide by their
-    origin where credentials go, `harmless` ones not at all; of all others nothing is known.
+    origin where credentials go, `harmless` ones not at all; of all others nothing is known. `checks` tells whether it can
+    ask for the stock of one item.
     """
 
     name: str
@@ -32,6 +33,7 @@ class ConnectorInfo:
     version: str
     addresses: frozenset[str] = frozenset()
     harmless: frozenset[str] = frozenset()
+    checks: bool = False
 
     def destination(self, config: Mapping[str, Any]) -> str:
         """What the credentials of a source with these settings are bound to."""
@@ -48,12 +50,25 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a connector is opened for: the source's settings, opened credentials and stream, and the last validators."""
+    """What a connector is opened for: the source's settings, opened credentials and stream, and the last validators.
+
+    `caller` is the organisation for which the source is asked: those who ask one host take turns.
+    """
 
     config: Mapping[str, Any]
     credentials: Mapping[str, Any] | None
     stream: str
     validators: Validators = field(default_factory=Validators)
+    caller: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of a source by the keys that the source itself gave it, and its SKU where it is known."""
+
+    product_key: str
+    variant_key: str
+    sku: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +88,23 @@ class Answer:
 class FetchFailed(Exception):
     """The source did not give its feed. `code` is a source's status_reason code; `retry_at` asks to come back later.
 
-    `waiting` is a run's waiting reason (rate_limited, upstream_busy, retry) when the run should wait, else None.
+    `waiting` is a run's waiting reason (rate_limited, upstream_busy, retry) when the run should wait, else None. `own`: the
+    source was not asked, as others ask its host; that is no refusal of its, however often it happens.
     """
 
     def __init__(
-        self, code: str, message: str, *, waiting: str | None = None, retry_at: datetime | None = None
+        self,
+        code: str,
+        message: str,
+        *,
+        waiting: str | None = None,
+        retry_at: datetime | None = None,
+        own: bool = False,
     ) -> None:
         self.code = code
         self.waiting = waiting
         self.retry_at = retry_at
+        self.own = own
         super().__init__(message)
 
 
@@ -102,6 +125,13 @@ class Connectors(Protocol):
 
     def fetch(self, name: str, job: Job) -> AbstractAsyncContextManager[Answer]:
         """Ask the source. Raises FetchFailed; the connection is closed on leaving the context."""
+        ...
+
+    def check(self, name: str, job: Job, item: Item) -> AbstractAsyncContextManager[Answer]:
+        """Ask the source for one item's stock, within half a minute. Raises FetchFailed.
+
+        What comes is read by `tables` as a snapshot of the stream `stock`; it may tell of other items as well.
+        """
         ...
 
     def tables(

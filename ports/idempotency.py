@@ -25,6 +25,10 @@ class IdempotencyStore(Protocol):
         """Keep the answer for 24 hours, in this transaction."""
         ...
 
+    async def revise(self, key: str, body: bytes) -> None:
+        """Answer with that body from now on; nothing where no answer is kept."""
+        ...
+
 
 class IdempotencyMaintenance(Protocol):
     """Across tenants, for the scheduler."""

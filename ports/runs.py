@@ -12,7 +12,11 @@ class RunStore(Store[Run], Protocol):
     """In a tenant's transaction. Adding raises Conflict while another run of the source and stream is open."""
 
     async def open(self, source: str, stream: Stream | None = None) -> Run | None:
-        """The source's open run (queued, running or waiting) of that stream, or of any."""
+        """The source's open run (queued, running or waiting) of that stream, or of any; stock checks apart."""
+        ...
+
+    async def open_checks(self, source: str, limit: int) -> Sequence[Run]:
+        """The source's open runs that ask for one item's stock, at most so many, oldest first."""
         ...
 
     async def last_good(self, source: str, stream: Stream) -> Run | None:
@@ -27,5 +31,5 @@ class RunStore(Store[Run], Protocol):
         ...
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        """The newest run of the stream that ended, well or not (CONCLUDED), those that file by category rules apart."""
+        """The newest run of the stream that ended, well or not (CONCLUDED), those that read no feed (BESIDE) apart."""
         ...

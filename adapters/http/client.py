@@ -15,6 +15,7 @@ from yarl import URL
 from adapters.http import errors
 from adapters.http.body import Body, Pace, translated
 from adapters.http.names import Names
+from adapters.http.pacing import Asker, HostPace
 from adapters.http.resolver import Lookup, VettingResolver
 from adapters.http.vetting import Vetting
 
@@ -66,7 +67,8 @@ class GuardedClient:
     """One kept set of connections for a process. Use it as an async context, or call close().
 
     `allowed_hosts` are JOINERY_ALLOW_PRIVATE_HOSTS (`host` or `host:port`); `any_port` lifts the bound to 80 and 443;
-    `lookup` stands in for the name service. Every failure is an OutboundError.
+    `lookup` stands in for the name service. Every failure is an OutboundError. Who asks through `asking` keeps to the `pace` of
+    each host.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class GuardedClient:
         any_port: bool = False,
         lookup: Lookup | None = None,
         tls: ssl.SSLContext | None = None,
+        pace: HostPace | None = None,
     ) -> None:
         allowed = frozenset(name.strip().lower() for name in allowed_hosts if name.strip())
         self._vetting = Vetting(allowed, ports=None) if any_port else Vetting(allowed)
@@ -85,6 +88,7 @@ class GuardedClient:
         self._agent = f"Joinery/{version}"
         self._lookup = lookup or Names().lookup
         self._tls = tls
+        self._pace = pace or HostPace()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -99,6 +103,10 @@ class GuardedClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    def asking(self, caller: str, account: frozenset[str]) -> "PacedClient":
+        """The client as an organisation asks through it, signed in by these texts or by none: in its turn at each host."""
+        return PacedClient(self, self._pace, Asker(caller, account))
 
     @asynccontextmanager
     async def get(
@@ -201,13 +209,51 @@ class GuardedClient:
                 resolver=VettingResolver(self._vetting, self._lookup),
                 use_dns_cache=False,
                 limit=0,
-                limit_per_host=0,  # runs are bounded for each organisation; none waits here for another's
+                limit_per_host=0,  # who asks in somebody's name has taken a turn before
                 ssl=self._tls if self._tls is not None else True,
             )
             self._session = aiohttp.ClientSession(
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False, auto_decompress=False
             )
         return self._session
+
+
+@dataclass(frozen=True, slots=True)
+class PacedClient:
+    """A guarded client in somebody's name, who waits for a turn at each host. Raises as the client does, and HostBusy."""
+
+    client: GuardedClient
+    pace: HostPace
+    asker: Asker
+
+    @asynccontextmanager
+    async def get(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        conditional: Conditions | None = None,
+        hosts: frozenset[str] | None = None,
+        private: frozenset[str] = frozenset(),
+    ) -> AsyncIterator[Answer]:
+        sent = self.client.get(url, headers=headers, conditional=conditional, hosts=hosts, private=private)
+        async with self.pace.turn(_parsed(url), self.asker) as told, sent as answer:
+            told(answer.status, answer.headers)
+            yield answer
+
+    @asynccontextmanager
+    async def post(
+        self,
+        url: str,
+        *,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        hosts: frozenset[str] | None = None,
+    ) -> AsyncIterator[Answer]:
+        sent = self.client.post(url, body=body, headers=headers, hosts=hosts)
+        async with self.pace.turn(_parsed(url), self.asker) as told, sent as answer:
+            told(answer.status, answer.headers)
+            yield answer
 
 
 def _parsed(url: str) -> URL:

@@ -67,3 +67,13 @@ class BadEncoding(OutboundError):
     """The answer is packed in a way that cannot be, or may not be, unpacked."""
 
     kind = "bad_encoding"
+
+
+class HostBusy(OutboundError):
+    """Nothing was asked: it is not our turn at this host, which may come in so many `seconds`."""
+
+    kind = "host_busy"
+
+    def __init__(self, message: str, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(message)

@@ -24,6 +24,7 @@ from domain.catalogue.model import (
     Product,
     ProductFilter,
     ProductStatus,
+    SourceItem,
     Stream,
     Variant,
 )
@@ -100,6 +101,12 @@ class MemoryCatalogue:
         wanted = {id for id, _ in found.values()}
         loaded = {product.id: copied(product) for product in self._products.where(lambda one: one.id in wanted)}
         return {key: (loaded[id], loaded[id].variants[index]) for key, (id, index) in found.items()}
+
+    async def item(self, variant: str) -> SourceItem | None:
+        for product in self._products.where(lambda one: any(own.id == variant for own in one.variants)):
+            [own] = [one for one in copied(product).variants if one.id == variant]
+            return SourceItem(own.id, own.source, product.key, own.key, own.data.get("sku"), own.offers)
+        return None
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         touched = {product.id: product for product in (*batch.new_products, *batch.changed_products)} | batch.touched

@@ -1,6 +1,6 @@
 """Stored answers in memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -39,6 +39,10 @@ class MemoryIdempotency:
 
     async def keep(self, key: str, answer: StoredAnswer) -> None:
         await self._rows.put(Kept(key, answer, self._transaction.now + IDEMPOTENT_ANSWERS))
+
+    async def revise(self, key: str, body: bytes) -> None:
+        if kept := self._rows.get(key):
+            await self._rows.put(replace(kept, answer=replace(kept.answer, body=body)))
 
 
 class MemoryIdempotencyMaintenance:

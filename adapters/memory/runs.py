@@ -5,12 +5,16 @@ from typing import Final
 
 from adapters.memory.table import Table, TableStore, Transaction
 from domain.catalogue.model import Stream
-from domain.runs.model import CONCLUDED, OPEN, QUEUEING, Run, RunStatus, RunTrigger, newest_first
+from domain.runs.model import BESIDE, CONCLUDED, OPEN, QUEUEING, Run, RunStatus, RunTrigger, newest_first
 
 
 def _claim(run: Run) -> tuple[str, str] | None:
     """What an open run holds alone; pushed and mailed ones queue one behind the other and hold nothing."""
     return (run.source, run.stream) if run.status in OPEN and run.trigger not in QUEUEING else None
+
+
+def _reads(run: Run) -> bool:
+    return run.trigger != RunTrigger.STOCK_CHECK
 
 
 RUNS: Final = Table[Run](
@@ -28,7 +32,13 @@ class MemoryRuns(TableStore[Run]):
         return max(self.rows.where(matches), key=lambda run: run.id, default=None)
 
     async def open(self, source: str, stream: Stream | None = None) -> Run | None:
-        return self._newest(lambda run: run.source == source and run.status in OPEN and stream in (None, run.stream))
+        return self._newest(
+            lambda run: run.source == source and _reads(run) and run.status in OPEN and stream in (None, run.stream)
+        )
+
+    async def open_checks(self, source: str, limit: int) -> Sequence[Run]:
+        found = self.rows.where(lambda run: run.source == source and run.status in OPEN and not _reads(run))
+        return sorted(found, key=lambda run: run.id)[:limit]
 
     async def last_good(self, source: str, stream: Stream) -> Run | None:
         sought = (source, stream, RunStatus.SUCCEEDED)
@@ -43,8 +53,6 @@ class MemoryRuns(TableStore[Run]):
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         return self._newest(
             lambda run: (
-                (run.source, run.stream) == (source, stream)
-                and run.status in CONCLUDED
-                and run.trigger != RunTrigger.CATEGORY_RULES
+                (run.source, run.stream) == (source, stream) and run.status in CONCLUDED and run.trigger not in BESIDE
             )
         )

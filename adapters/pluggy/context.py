@@ -5,11 +5,11 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol, runtime_checkable
 
 from connectors.sdk.context import HttpClient, HttpFailure, HttpResponse, Limits, Validators
-from connectors.sdk.errors import Refused, Unreachable
+from connectors.sdk.errors import Refused, RetryLater, Unreachable
 from connectors.sdk.tables import Report
 
 _LOG = logging.getLogger("joinery.connectors")
@@ -48,6 +48,24 @@ class _Response:
     headers: Mapping[str, str]
     final_url: str
     chunks: AsyncIterator[bytes]
+
+
+@runtime_checkable
+class PacingClient(Protocol):
+    """A client that shares its turns at a host among those who ask."""
+
+    def asking(self, caller: str, account: frozenset[str]) -> HttpClient:
+        """The client as an organisation asks through it, signed in by these texts or by none."""
+        ...
+
+
+def asking(client: HttpClient, caller: str, account: frozenset[str]) -> HttpClient:
+    """The client as an organisation asks through it."""
+    return client.asking(caller, account) if isinstance(client, PacingClient) else client
+
+
+class NotOurTurn(RetryLater):
+    """The host was not asked, so that nobody else is held up by us, or us by it."""
 
 
 class BoundHttp:
@@ -113,6 +131,9 @@ def _translated() -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, HttpFailure):
             raise
+        if error.kind == "host_busy":
+            until = datetime.now(UTC) + timedelta(seconds=getattr(error, "seconds", 60.0))
+            raise NotOurTurn(str(error), until=until, reason="retry") from None
         if error.kind == "refused_address":
             raise Refused(f"The address may not be reached. {error}") from None
         raise Unreachable(str(error)) from None

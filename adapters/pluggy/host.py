@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -11,22 +12,25 @@ from urllib.parse import quote, quote_plus
 
 from adapters.pluggy.allowlist import read
 from adapters.pluggy.cells import bounded, named
-from adapters.pluggy.context import BoundHttp, HostContext, ReportLog
+from adapters.pluggy.context import BoundHttp, HostContext, NotOurTurn, ReportLog, asking
 from adapters.pluggy.loading import Loaded, PluginReport, Provided, load
 from connectors.sdk import context as sdk
+from connectors.sdk import spec as sdk_spec
 from connectors.sdk import tables as sdk_tables
 from connectors.sdk.credentials import secret_texts
 from connectors.sdk.errors import BadData, ConnectorError, Refused, RetryLater
-from connectors.sdk.spec import Connector, Fetched
+from connectors.sdk.spec import Fetched
 from domain.ingestion.model import FeedTable, Row
 from domain.kernel.problems import Problem, ProblemKind
-from ports.connectors import Answer, ConnectorInfo, FetchFailed, Job, ParseFailed, Validators
+from ports.connectors import Answer, ConnectorInfo, FetchFailed, Item, Job, ParseFailed, Validators
 
+Opening = Callable[[Provided, sdk.Limits], AbstractAsyncContextManager[Fetched]]
 Reported = Callable[[str, sdk_tables.Report], None]
 
 _STRIDE = 4_096
 _HIDDEN = "[hidden]"
 _SHORTEST_SECRET = 4
+_CHECK_SECONDS = 20.0
 _END = object()
 
 
@@ -68,17 +72,36 @@ class PluggyConnectors:
     def info(self, name: str) -> ConnectorInfo | None:
         return self._infos.get(name)
 
-    @asynccontextmanager
-    async def fetch(self, name: str, job: Job) -> AsyncIterator[Answer]:
-        provided = self._provided(name)
-        deadline = asyncio.get_running_loop().time() + self._limits.fetch_seconds
-        with _fetching(name, job):
-            if provided is None or not provided.spec.fetches:
+    def fetch(self, name: str, job: Job) -> AbstractAsyncContextManager[Answer]:
+        def opening(provided: Provided, limits: sdk.Limits) -> AbstractAsyncContextManager[Fetched]:
+            if not provided.spec.fetches:
                 raise BadData(f"No connector {name!r} that fetches is loaded.")
-            opening = self._opened(provided).fetch(self._context(provided, job, _no_header))
+            return provided.spec.open().fetch(self._context(provided, job, _no_header, limits=limits))
+
+        return self._asked(name, job, self._limits, opening)
+
+    def check(self, name: str, job: Job, item: Item) -> AbstractAsyncContextManager[Answer]:
+        asked = sdk_spec.Item(item.product_key, item.variant_key, item.sku)
+
+        def opening(provided: Provided, limits: sdk.Limits) -> AbstractAsyncContextManager[Fetched]:
+            connector = provided.spec.open()
+            if not provided.spec.checks or not isinstance(connector, sdk_spec.StockChecker):
+                raise BadData(f"The connector {name!r} cannot ask for one item.")
+            return connector.check(self._context(provided, job, _no_header, limits=limits), asked)
+
+        return self._asked(name, job, _of_a_check(self._limits), opening)
+
+    @asynccontextmanager
+    async def _asked(self, name: str, job: Job, limits: sdk.Limits, opened: Opening) -> AsyncIterator[Answer]:
+        """What a connector answers, within the limits; everything is closed on leaving."""
+        deadline = asyncio.get_running_loop().time() + limits.fetch_seconds
+        with _fetching(name, job):
+            if (provided := self._provided(name)) is None:
+                raise BadData(f"No connector {name!r} is loaded.")
+            opening = opened(provided, limits)
             async with asyncio.timeout_at(deadline):
                 fetched = await opening.__aenter__()
-        chunks = self._chunks(name, job, fetched, deadline)
+        chunks = self._chunks(name, job, fetched, deadline, limits.snapshot_bytes)
         try:
             yield _answer(fetched, chunks)
         finally:
@@ -103,7 +126,7 @@ class PluggyConnectors:
                     raise BadData(f"No connector {name!r} is loaded.")
                 sink = self._sink(name, log, reported)
                 context = self._context(provided, job, score_header, sink)
-                found = iter(self._opened(provided).tables(context, snapshot))
+                found = iter(provided.spec.open().tables(context, snapshot))
             while True:
                 with _parsing(name, job):
                     table = next(found, None)
@@ -121,9 +144,6 @@ class PluggyConnectors:
     def _provided(self, name: str) -> Provided | None:
         return self._loaded.connectors.get(name)
 
-    def _opened(self, provided: Provided) -> Connector:
-        return provided.spec.open()
-
     def _sink(
         self, name: str, log: ReportLog, asked: Callable[[Problem], None] | None
     ) -> Callable[[sdk_tables.Report], None]:
@@ -138,21 +158,26 @@ class PluggyConnectors:
         job: Job,
         score_header: Callable[[Sequence[str]], int],
         reported: Callable[[sdk_tables.Report], None] = lambda _: None,
+        *,
+        limits: sdk.Limits | None = None,
     ) -> HostContext:
+        secrets = frozenset(secret_texts(job.credentials))
         return HostContext(
             config=job.config,
             credentials=job.credentials,
             stream=job.stream,
             validators=sdk.Validators(job.validators.etag, job.validators.last_modified),
-            http=BoundHttp(self._http, provided.hosts, frozenset(secret_texts(job.credentials))),
-            limits=self._limits,
+            http=BoundHttp(asking(self._http, job.caller, secrets), provided.hosts, secrets),
+            limits=limits or self._limits,
             score_header=score_header,
             reported=reported,
         )
 
-    async def _chunks(self, name: str, job: Job, fetched: Fetched, deadline: float) -> AsyncGenerator[bytes, None]:
+    async def _chunks(
+        self, name: str, job: Job, fetched: Fetched, deadline: float, most: int
+    ) -> AsyncGenerator[bytes, None]:
         """The snapshot's bytes, bounded; never waits beyond the deadline."""
-        left = self._limits.snapshot_bytes
+        left = most
         walk = aiter(fetched.chunks)
         while True:
             with _fetching(name, job):
@@ -162,7 +187,7 @@ class PluggyConnectors:
                     return
                 left -= len(chunk)
                 if left < 0:
-                    raise BadData(f"The feed is larger than {self._limits.snapshot_bytes // (1024 * 1024)} MiB.")
+                    raise BadData(f"The feed is larger than {most // (1024 * 1024)} MiB.")
             yield chunk
 
     def _rows(self, name: str, job: Job, table: sdk_tables.Table, deadline: float) -> Iterator[Row]:
@@ -178,6 +203,16 @@ class PluggyConnectors:
                     raise BadData(f"the feed has more than {self._limits.rows:,} rows")
                 if monotonic() > deadline:
                     raise BadData("reading the feed takes too long")
+
+
+def _of_a_check(limits: sdk.Limits) -> sdk.Limits:
+    """Somebody waits for one item: no more than a page, soon, and without waiting for the source."""
+    return replace(
+        limits,
+        snapshot_bytes=min(limits.snapshot_bytes, limits.page_bytes),
+        fetch_seconds=min(limits.fetch_seconds, _CHECK_SECONDS),
+        patience_seconds=0.0,
+    )
 
 
 def _no_header(_: Sequence[str]) -> int:
@@ -198,6 +233,7 @@ def _info(provided: Provided) -> ConnectorInfo:
         version=provided.version,
         addresses=frozenset(spec.addresses),
         harmless=frozenset(spec.harmless),
+        checks=spec.checks and spec.fetches,
     )
 
 
@@ -221,7 +257,8 @@ def _fetching(name: str, job: Job) -> Iterator[None]:
         yield
     except RetryLater as error:
         message = _clean(error, job)
-        raise FetchFailed("fetch_failed", message, waiting=error.reason, retry_at=error.until) from None
+        own = isinstance(error, NotOurTurn)
+        raise FetchFailed("fetch_failed", message, waiting=error.reason, retry_at=error.until, own=own) from None
     except ConnectorError as error:
         raise FetchFailed(_code(error), _clean(error, job)) from None
     except TimeoutError:

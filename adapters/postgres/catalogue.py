@@ -24,6 +24,7 @@ from domain.catalogue.model import (
     Product,
     ProductFilter,
     ProductStatus,
+    SourceItem,
     Stream,
     Variant,
 )
@@ -144,6 +145,14 @@ class PostgresCatalogueStore:
         products = {row[0]: rows.product_of(row, rows.packed) for row in found}
         await self._fill(products, rows.packed)
         return _by_variant(products.values(), source, keys, codes)
+
+    async def item(self, variant: str) -> SourceItem | None:
+        row = await self._session.one(BATCH["item"], id=variant)
+        if row is None:
+            return None
+        source, product_key, variant_key, data = row
+        offers = [rows.offer_of(one) for one in await self._session.all(BATCH["offers_of_variant"], id=variant)]
+        return SourceItem(variant, source, product_key, variant_key, rows.plain(data).get("sku"), offers)
 
     async def _fill(self, products: Mapping[str, Product], read: Any) -> None:
         """Give loaded products their variants and offers."""

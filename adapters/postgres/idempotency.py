@@ -47,6 +47,9 @@ class PostgresIdempotencyStore:
             now=self._session.now,
         )
 
+    async def revise(self, key: str, body: bytes) -> None:
+        await self._session.run(SQL["revise"], key=key, body=body)
+
 
 class PostgresIdempotencyMaintenance:
     """Across tenants, for the scheduler."""

@@ -7,10 +7,12 @@ from adapters.postgres.columns import Column, as_json
 from adapters.postgres.sqlfile import rendered, statements
 from adapters.postgres.table import Table, TableStore
 from domain.catalogue.model import Stream
-from domain.runs.model import CONCLUDED, OPEN, PushInput, Run, RunStatus, UploadInput, newest_first
+from domain.runs.model import CONCLUDED, OPEN, CheckInput, PushInput, Run, RunStatus, UploadInput, newest_first
 
 
-def _input(value: Mapping[str, Any]) -> UploadInput | PushInput:
+def _input(value: Mapping[str, Any]) -> UploadInput | PushInput | CheckInput:
+    if "check" in value:
+        return CheckInput(**value)
     return UploadInput(**value) if "upload" in value else PushInput(**value)
 
 
@@ -27,8 +29,12 @@ class PostgresRunStore(TableStore[Run]):
     """The tenant's runs."""
 
     async def open(self, source: str, stream: Stream | None = None) -> Run | None:
-        statement = rendered(SQL["newest"], frozenset({"stream"} if stream else ()))
+        statement = rendered(SQL["newest"], frozenset({"stream", "whole"} if stream else {"whole"}))
         return await self.first(statement, source=source, stream=stream, statuses=sorted(OPEN))
+
+    async def open_checks(self, source: str, limit: int) -> Sequence[Run]:
+        found = await self.session.all(SQL["open_checks"], source=source, most=limit)
+        return [self.table.row_of(row) for row in found]
 
     async def last_good(self, source: str, stream: Stream) -> Run | None:
         statement = rendered(SQL["newest"], frozenset({"stream", "snapshot"}))

@@ -91,10 +91,9 @@ FRESHNESS: Final = record(
 
 def _freshness(source: Source, view: View) -> Mapping[str, Any]:
     """How fresh each stream is; null before its first good run."""
-    schedule = source.schedule
     return {
-        "catalogue": freshness(source.catalogue_at, schedule.interval_minutes, view.now),
-        "stock": freshness(source.stock_at, schedule.stock_interval_minutes, view.now),
+        "catalogue": freshness(source.catalogue_at, source.expected_minutes("catalogue"), view.now),
+        "stock": freshness(source.stock_at, source.expected_minutes("stock"), view.now),
     }
 
 

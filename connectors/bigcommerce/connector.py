@@ -9,12 +9,12 @@ from typing import Any
 from connectors.bigcommerce.rows import tables
 from connectors.sdk.context import Context
 from connectors.sdk.credentials import with_query
-from connectors.sdk.errors import Refused
+from connectors.sdk.errors import BadData, Refused, Unreachable
 from connectors.sdk.pulling import Page, page
 from connectors.sdk.settings import HARMLESS, URL, config_schema
-from connectors.sdk.spec import ConnectorSpec, Fetched
+from connectors.sdk.spec import ConnectorSpec, Fetched, Item
 from connectors.sdk.tables import Table
-from connectors.sdk.walking import Leaf, Listing, leaves, read, rest
+from connectors.sdk.walking import Leaf, Listing, leaves, read, rest, wrapped
 
 _HOST = "https://api.bigcommerce.com"
 _SIZE = 128
@@ -40,6 +40,27 @@ class BigCommerceConnector:
             served_by="v3",
         )
 
+    @asynccontextmanager
+    async def check(self, ctx: Context, item: Item) -> AsyncIterator[Fetched]:
+        """The item's product with its variants, as the list has it."""
+        if not item.product_key.isdecimal():
+            raise BadData("The item's key is none of a BigCommerce store.")
+        query = {"id": item.product_key, "include": "variants", "include_fields": _STOCK_FIELDS}
+        answer = await page(ctx, _url(ctx, "v3/catalog/products", query), _headers(ctx), patient=False)
+        found = _items(await read(answer))
+        if not isinstance(found, list):
+            raise BadData("The store's answer lists no products.")
+        if not found:
+            raise Unreachable("The store has no such product any more.")
+        yield Fetched(
+            status=answer.status,
+            chunks=_line(wrapped("products", answer)),
+            final_url=_url(ctx, "v3/catalog/products", {}),
+            content_type="application/jsonl",
+            filename="stock.jsonl",
+            served_by="v3",
+        )
+
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
         """One table. Raises BadData."""
         return tables(ctx, path)
@@ -59,6 +80,10 @@ async def _chunks(ctx: Context, first: Leaf, walk: AsyncIterator[Leaf]) -> Async
     yield first.line
     async for leaf in walk:
         yield leaf.line
+
+
+async def _line(line: bytes) -> AsyncIterator[bytes]:
+    yield line
 
 
 def _products(ctx: Context) -> Listing:
@@ -129,4 +154,5 @@ SPEC = ConnectorSpec(
     open=BigCommerceConnector,
     addresses=frozenset({"url"}),
     harmless=HARMLESS,
+    checks=True,
 )

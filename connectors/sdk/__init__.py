@@ -8,7 +8,7 @@ Modules in here import each other relatively, so that neither name is written in
 from .context import Context, HttpClient, HttpFailure, HttpResponse, Limits, Validators
 from .errors import BadData, ConnectorError, Refused, RetryLater, TooLarge, Unreachable
 from .hooks import ENTRY_POINT_GROUP, PROJECT, hookimpl, hookspec
-from .spec import API, KINDS, STREAMS, Connector, ConnectorSpec, Fetched
+from .spec import API, KINDS, STREAMS, Connector, ConnectorSpec, Fetched, Item, StockChecker
 from .tables import GIVEN_FIELDS, GIVEN_PARTS, Cell, Report, Row, Table, given_field, is_given
 from .version import VERSION
 
@@ -32,11 +32,13 @@ __all__ = [
     "HttpClient",
     "HttpFailure",
     "HttpResponse",
+    "Item",
     "Limits",
     "Refused",
     "Report",
     "RetryLater",
     "Row",
+    "StockChecker",
     "Table",
     "TooLarge",
     "Unreachable",

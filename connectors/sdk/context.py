@@ -104,7 +104,8 @@ class HttpClient(Protocol):
 class HttpFailure(Protocol):
     """How a guarded client's own exception tells its kind.
 
-    `kind` is one of refused_address, dns, tls, connect, timeout, aborted, too_large, too_slow, redirect, bad_encoding.
+    `kind` is one of refused_address, dns, tls, connect, timeout, aborted, too_large, too_slow, redirect, bad_encoding,
+    host_busy.
     """
 
     kind: str

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from .context import Context, Validators
 from .tables import Table
@@ -32,6 +32,19 @@ class Fetched:
     validators: Validators = field(default_factory=Validators)
 
 
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item whose stock is asked for, by the keys that the connector's own rows gave it.
+
+    `product_key` and `variant_key` are what columns of these meanings stated; they are the same where a feed has one key
+    for both. `sku` is there where it is known.
+    """
+
+    product_key: str
+    variant_key: str
+    sku: str | None = None
+
+
 class Connector(Protocol):
     """One opened connector. It keeps no state between calls; everything it needs is in the context."""
 
@@ -44,13 +57,28 @@ class Connector(Protocol):
         ...
 
 
+@runtime_checkable
+class StockChecker(Connector, Protocol):
+    """A connector that can also ask for the stock of one item (`ConnectorSpec.checks`)."""
+
+    def check(self, ctx: Context, item: Item) -> AbstractAsyncContextManager[Fetched]:
+        """Ask for the stock of one item now, by as few requests as it takes; somebody waits for the answer.
+
+        What comes is no more than is needed: a snapshot that `tables` reads where `ctx.stream` is `stock`, whatever
+        streams the connector has. Rows of other items are passed over. Raises ConnectorError, RetryLater at once where the
+        source asks to wait, Unreachable where it does not know the item.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectorSpec:
     """One connector. `name` is lower-case ASCII (`acme`, `acme-stock`), what sources name in `connector`.
 
     `kinds` are source kinds (KINDS), `streams` of STREAMS. `fetches` tells whether it pulls; else it only reads files.
     The schemas are JSON Schemas, Draft 2020-12, of type object; `credentials_schema` None means it takes none.
-    `open` gives a Connector. `api` is the version of this interface that it was written for.
+    `open` gives a Connector. `api` is the version of this interface that it was written for. `checks` says that what
+    `open` gives is a StockChecker.
 
     Stored credentials are forgotten when a setting changes that may send them elsewhere: of `addresses` (settings that
     are URLs) scheme, host and port count, `harmless` settings not at all, every other one as a whole.
@@ -67,3 +95,4 @@ class ConnectorSpec:
     api: int = API
     addresses: frozenset[str] = frozenset()
     harmless: frozenset[str] = frozenset()
+    checks: bool = False

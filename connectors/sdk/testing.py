@@ -3,9 +3,9 @@
 import asyncio
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +15,7 @@ import jsonschema_rs
 
 from .errors import BadData, ConnectorError, Refused, RetryLater
 from .fakes import NOON, Asked, FakeAnswer, FakeContext, FakeHttp, FakeResponse, Headers
-from .spec import API, KINDS, STREAMS, ConnectorSpec
+from .spec import API, KINDS, STREAMS, ConnectorSpec, Item, StockChecker
 from .tables import Table, is_given
 
 __all__ = [
@@ -28,6 +28,8 @@ __all__ = [
     "FakeHttp",
     "FakeResponse",
     "Headers",
+    "Item",
+    "checked",
     "fetched",
     "read",
     "stored",
@@ -35,6 +37,8 @@ __all__ = [
 
 _CELLS = "text, whole numbers, Decimal, bool, None, and lists and dicts of these"
 _SHOWN = 500
+_CHECKING = 5
+"""How many requests a stock check may take."""
 
 
 def fetched(spec: ConnectorSpec, ctx: FakeContext) -> bytes:
@@ -42,6 +46,19 @@ def fetched(spec: ConnectorSpec, ctx: FakeContext) -> bytes:
 
     async def run() -> bytes:
         async with spec.open().fetch(ctx) as answer:
+            return b"".join([chunk async for chunk in answer.chunks])
+
+    return asyncio.run(run())
+
+
+def checked(spec: ConnectorSpec, ctx: FakeContext, item: Item) -> bytes:
+    """What a connector fetches to tell the stock of one item. Raises ConnectorError."""
+
+    async def run() -> bytes:
+        connector: Any = spec.open()
+        checks = isinstance(connector, StockChecker)
+        _check(checks, "ConnectorSpec.open, as checks is set", "a connector with the method check", connector)
+        async with connector.check(ctx, item) as answer:
             return b"".join([chunk async for chunk in answer.chunks])
 
     return asyncio.run(run())
@@ -66,7 +83,8 @@ def stored(snapshot: bytes) -> Iterator[Path]:
 class Example:
     """What to try a connector with: settings and credentials that its schemas take, and what its source then answers.
 
-    `answers` are by URL; `snapshot` stands for them where a connector only reads; `rows` come out of all tables.
+    `answers` are by URL; `snapshot` stands for them where a connector only reads; `rows` come out of all tables. For a
+    connector that checks stock, `item` is the one to ask for, and `stock` the answers to that, by URL.
     """
 
     spec: ConnectorSpec
@@ -75,6 +93,8 @@ class Example:
     answers: Mapping[str, FakeAnswer | Sequence[FakeAnswer]] = field(default_factory=dict)
     snapshot: bytes | None = None
     rows: int = 1
+    item: Item | None = None
+    stock: Mapping[str, FakeAnswer | Sequence[FakeAnswer]] = field(default_factory=dict)
 
 
 class ConnectorContract:
@@ -126,6 +146,10 @@ class ConnectorContract:
         for name, values, known in (("kinds", spec.kinds, KINDS), ("streams", spec.streams, STREAMS)):
             some = bool(values) and values <= known
             _check(some, f"ConnectorSpec.{name}", f"one or more of {', '.join(sorted(known))}", sorted(values))
+        checker = isinstance(spec.open(), StockChecker) and spec.fetches
+        _check(
+            checker or not spec.checks, "ConnectorSpec.checks", "only for connectors that fetch and check", spec.checks
+        )
         both = sorted(spec.addresses & spec.harmless)
         _check(not both, "ConnectorSpec.addresses and harmless", "no setting in both", both)
         _check_schema("config_schema", spec.config_schema, "Example.config", self.example.config)
@@ -163,18 +187,69 @@ class ConnectorContract:
 
     def test_refusals(self) -> None:
         """Statuses are told by what the runner does next, without a word of the credentials."""
-        if not self.spec.fetches:
+        if self.spec.fetches:
+            self._refusals("from the source", self.failure)
+
+    def test_stock_check(self) -> None:
+        """One item's stock is asked for by a few requests, and is read like a snapshot of the stock stream, twice the same."""
+        if not self.spec.checks:
             return
+        item, http = self._item(), FakeHttp(self.example.stock)
+        context = replace(self.context(http), stream="stock")
+        snapshot = checked(self.spec, context, item)
+        some = 1 <= len(http.asked) <= _CHECKING
+        _check(some, "Requests of a stock check", f"1 to {_CHECKING}", [asked.url for asked in http.asked])
+        _check(context.slept == 0, "A stock check, for which somebody waits", "no wait", context.slept)
+        again = checked(self.spec, replace(self.context(FakeHttp(self.example.stock)), stream="stock"), item)
+        _check(snapshot == again, "Checking twice", f"the same {len(snapshot)} bytes", again)
+        offline = replace(self.context(FakeHttp(always=FakeAnswer(status=500))), stream="stock")
+        tables = read(self.spec, offline, snapshot)
+        for number, (table, rows) in enumerate(tables, start=1):
+            _check_table(f"Table {number} of a stock check", table)
+            for line, cells in rows:
+                _check_row(f"Table {number} of a stock check, line {line}", table.headers, cells)
+        keys = [key for table, rows in tables for key in _keys(table, rows)]
+        named = item.variant_key in keys or (item.sku is not None and item.sku in keys)
+        _check(named, "Rows of a stock check", f"one of {item}", keys)
+
+    def test_stock_check_refusals(self) -> None:
+        """The same of a stock check; an item that the source does not know is no error of the item's connector."""
+        if self.spec.checks:
+            self._refusals("to a stock check", self.check_failure)
+            page = FakeAnswer(b"<!DOCTYPE html><html><body>Please sign in</body></html>", content_type="text/html")
+            error = self.check_failure(page)
+            _check(error is not None, "A web page in place of an item's stock", "a ConnectorError", "no error")
+
+    def check_failure(self, answer: FakeAnswer) -> ConnectorError | None:
+        """What a stock check raises when the source always answers this, in asking or in reading. Another error fails."""
+        context = replace(self.context(FakeHttp(always=answer)), stream="stock")
+        try:
+            read(self.spec, context, checked(self.spec, context, self._item()))
+        except ConnectorError as error:
+            return error
+        except Exception as error:
+            what = f"A stock check that is answered HTTP {answer.status}, {answer.content_type}"
+            raise AssertionError(_message(what, "an error of joinery_sdk", error)) from error
+        return None
+
+    def _item(self) -> Item:
+        item = self.example.item
+        if item is None:
+            _check(False, "Example.item, as ConnectorSpec.checks is set", "an Item, and Example.stock", "None")
+            raise AssertionError
+        return item
+
+    def _refusals(self, where: str, failure: Callable[[FakeAnswer], ConnectorError | None]) -> None:
         failed = {404: ConnectorError, 500: ConnectorError}
         expected = {401: Refused, 403: Refused, 429: RetryLater, 503: RetryLater}
         for status, kind in {**failed, **expected}.items():
-            error = self.failure(FakeAnswer(b"{}", status=status, headers={"Retry-After": "30"}))
+            error = failure(FakeAnswer(b"{}", status=status, headers={"Retry-After": "30"}))
             came = "no error" if error is None else repr(error)
             hidden = not any(secret in came for secret in _secrets(self.example.credentials))
             _check(
                 hidden, f"The message of HTTP {status}", "no value of the credentials", "one that holds such a value"
             )
-            _check(isinstance(error, kind), f"HTTP {status} from the source", kind.__name__, came)
+            _check(isinstance(error, kind), f"HTTP {status} {where}", kind.__name__, came)
             if isinstance(error, RetryLater):
                 later = NOON + timedelta(seconds=30)
                 _check(error.until == later, f"RetryLater.until at HTTP {status}, Retry-After 30", later, error.until)
@@ -276,6 +351,13 @@ def _is_cell(cell: object) -> bool:
     if isinstance(cell, dict):
         return all(isinstance(key, str) and _is_cell(value) for key, value in cell.items())
     return cell is None or isinstance(cell, (str, int, bool, Decimal))
+
+
+def _keys(table: Table, rows: Sequence[tuple[int, Sequence[object]]]) -> list[object]:
+    """What stands in columns that key variants; in any column where the table does not say what its columns mean."""
+    given = table.given or [None] * len(table.headers)
+    wanted = [at for at, field in enumerate(given) if table.given is None or field in ("variant_key", "sku")]
+    return [cells[at] for _, cells in rows for at in wanted]
 
 
 def _secrets(credentials: Mapping[str, Any] | None) -> list[str]:

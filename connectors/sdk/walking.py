@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .context import Context
@@ -82,6 +82,11 @@ def wrapped(kind: str, answer: Page, about: Mapping[str, Any] | None = None) -> 
     """A page on one line of a snapshot: `{"kind": …, "page": …}`, with what else is known about it."""
     head = json.dumps({"kind": kind, **(about or {})})
     return head[:-1].encode() + b', "page": ' + answer.line().rstrip(b"\n") + b"}\n"
+
+
+def one(kind: str, answer: Page, about: Mapping[str, Any] | None = None) -> bytes:
+    """A single item on one line of a snapshot, as if a page of the list held it alone."""
+    return wrapped(kind, replace(answer, body=b"[" + answer.body.removeprefix(b"\xef\xbb\xbf") + b"]"), about)
 
 
 async def rest(ctx: Context, answer: Page) -> None:

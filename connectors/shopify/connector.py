@@ -1,5 +1,6 @@
 """The connector for a shop's public products.json: pages in, one row a variant out."""
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -7,11 +8,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 from connectors.sdk.context import Context
 from connectors.sdk.errors import BadData
+from connectors.sdk.pulling import page
 from connectors.sdk.readers import json_records
 from connectors.sdk.settings import HARMLESS, URL, config_schema
-from connectors.sdk.spec import ConnectorSpec, Fetched
+from connectors.sdk.spec import ConnectorSpec, Fetched, Item
 from connectors.sdk.tables import Table
-from connectors.shopify.pages import first_page, walk
+from connectors.shopify.pages import first_page, stock_of, walk
 from connectors.shopify.rows import table
 
 
@@ -32,11 +34,38 @@ class ShopifyConnector:
             served_by="products.json",
         )
 
+    @asynccontextmanager
+    async def check(self, ctx: Context, item: Item) -> AsyncIterator[Fetched]:
+        """Whether one variant can be had, as the shop's own pages ask for it; no count is public."""
+        address = variant_url(str(ctx.config.get("url", "")), item.variant_key)
+        answer = await page(ctx, address, {"Accept": "application/json"}, patient=False)
+        line = json.dumps({"products": [stock_of(answer, item)]}).encode() + b"\n"
+        yield Fetched(
+            status=answer.status,
+            chunks=_line(line),
+            final_url=answer.final_url,
+            content_type="application/jsonl",
+            filename="stock.jsonl",
+            served_by="variants.js",
+        )
+
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """One table of all pages. Raises BadData."""
+        """One table of all pages; of the stock stream, which checks alone have, with stock alone. Raises BadData."""
         if path.stat().st_size == 0:
             raise BadData("the file is empty")
         yield table(json_records.pages(path, "products", ctx.limits, ctx.report), ctx)
+
+
+async def _line(line: bytes) -> AsyncIterator[bytes]:
+    yield line
+
+
+def variant_url(shop: str, variant: str) -> str:
+    """Where a shop shows one variant. Raises BadData."""
+    if not variant.isdecimal():
+        raise BadData("The item's key is none of a Shopify shop.")
+    parts = urlsplit(products_url(shop))
+    return urlunsplit((parts.scheme, parts.netloc, f"/variants/{variant}.js", "", ""))
 
 
 def products_url(shop: str) -> str:
@@ -65,4 +94,5 @@ SPEC = ConnectorSpec(
     open=ShopifyConnector,
     addresses=frozenset({"url"}),
     harmless=HARMLESS,
+    checks=True,
 )

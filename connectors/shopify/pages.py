@@ -10,7 +10,8 @@ from connectors.sdk.credentials import with_query
 from connectors.sdk.errors import BadData, Refused
 from connectors.sdk.notes import note
 from connectors.sdk.pulling import Page, page
-from connectors.sdk.readers.outline import outline
+from connectors.sdk.readers.outline import outline, small
+from connectors.sdk.spec import Item
 
 SIZE = 250
 FARTHEST = 25_000
@@ -59,22 +60,36 @@ async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[
         yield current.page.line()
 
 
+def stock_of(answer: Page, item: Item) -> dict[str, Any]:
+    """A product with the one variant that an answer tells of, as far as its stock goes. Raises as reading a page does."""
+    _refuse_closed(answer)
+    variant = small(answer.body)
+    if not isinstance(variant, dict) or str(variant.get("id")) != item.variant_key:
+        raise BadData("The shop's answer is not the variant that was asked for.")
+    stock = {name: variant.get(name) for name in ("id", "sku", "available")}
+    return {"id": item.product_key, "variants": [stock]}
+
+
 def _numbered(address: str, number: int) -> str:
     return with_query(address, {"limit": str(SIZE), "page": str(number)})
 
 
 async def _read(answer: Page) -> ProductPage:
     """The products of an answer. Raises Refused for a password page or a challenge, BadData for anything else."""
-    if urlsplit(answer.final_url).path.rstrip("/").endswith("/password"):
-        raise Refused("The shop is closed behind a password.")
-    if "html" in answer.media_type or answer.body.lstrip()[:1] == b"<":
-        raise Refused("The shop answers with a web page instead of its products: it keeps automatic readers out.")
+    _refuse_closed(answer)
     _refuse_unreadable(answer.body)
     document = await outline(answer.body, keep=_ID)
     products = document.get("products") if isinstance(document, dict) else None
     if not isinstance(products, list):
         raise BadData("The address answers with JSON that lists no products: it is no Shopify shop.")
     return ProductPage(answer, tuple(product.get("id") for product in products if isinstance(product, dict)))
+
+
+def _refuse_closed(answer: Page) -> None:
+    if urlsplit(answer.final_url).path.rstrip("/").endswith("/password"):
+        raise Refused("The shop is closed behind a password.")
+    if "html" in answer.media_type or answer.body.lstrip()[:1] == b"<":
+        raise Refused("The shop answers with a web page instead of its products: it keeps automatic readers out.")
 
 
 def _refuse_unreadable(body: bytes) -> None:

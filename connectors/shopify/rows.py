@@ -31,6 +31,8 @@ COLUMNS: tuple[tuple[str, str | None], ...] = (
     ("currency", "currency"),
     ("variants.available", "availability"),
 )
+STOCK = frozenset({"id", "variants.id", "variants.sku", "variants.available"})
+"""The columns that say what can be had of a variant."""
 _NO_OPTION = "Default Title"
 
 
@@ -40,11 +42,13 @@ def table(records: Iterator[Record], ctx: Context) -> Table:
     if first is None:
         raise BadData("the shop lists no products")
     currency = ctx.config.get("currency")
+    places = [at for at, (header, _) in enumerate(COLUMNS) if ctx.stream != "stock" or header in STOCK]
+    rows = _rows(chain([first], records), currency if isinstance(currency, str) else None)
     return Table(
         sheet=None,
-        headers=tuple(header for header, _ in COLUMNS),
-        rows=_rows(chain([first], records), currency if isinstance(currency, str) else None),
-        given=tuple(field for _, field in COLUMNS),
+        headers=tuple(COLUMNS[at][0] for at in places),
+        rows=rows if len(places) == len(COLUMNS) else ((line, [cells[at] for at in places]) for line, cells in rows),
+        given=tuple(COLUMNS[at][1] for at in places),
     )
 
 

@@ -14,9 +14,9 @@ from connectors.sdk.errors import BadData, Refused
 from connectors.sdk.notes import note
 from connectors.sdk.pulling import Page, page
 from connectors.sdk.settings import HARMLESS, URL, config_schema
-from connectors.sdk.spec import ConnectorSpec, Fetched
+from connectors.sdk.spec import ConnectorSpec, Fetched, Item
 from connectors.sdk.tables import Table
-from connectors.sdk.walking import Leaf, Listing, leaves, read
+from connectors.sdk.walking import Leaf, Listing, leaves, one, read
 from connectors.woocommerce.rows import tables
 
 _API = "/wp-json/wc/v3"
@@ -49,6 +49,27 @@ class WooCommerceConnector:
             served_by="wc/v3",
         )
 
+    @asynccontextmanager
+    async def check(self, ctx: Context, item: Item) -> AsyncIterator[Fetched]:
+        """One product, or one variation of it, as a page of its own."""
+        known, own = item.product_key, item.variant_key
+        if not (known.isdecimal() and own.isdecimal()):
+            raise BadData("The item's keys are none of a WooCommerce shop.")
+        alone = known == own
+        path = f"/products/{known}" if alone else f"/products/{known}/variations/{own}"
+        url, headers = _signed(ctx, path, {"_fields": _STOCK_FIELDS})
+        answer = await page(ctx, url, headers, patient=False)
+        if not isinstance(await read(answer), dict):
+            raise BadData("The shop's answer is no product.")
+        yield Fetched(
+            status=answer.status,
+            chunks=_line(one("products" if alone else "variations", answer, None if alone else {"parent": int(known)})),
+            final_url=_base(ctx),
+            content_type="application/jsonl",
+            filename="stock.jsonl",
+            served_by="wc/v3",
+        )
+
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
         """One table. Raises BadData."""
         return tables(ctx, path)
@@ -66,6 +87,10 @@ async def _chunks(ctx: Context, first: Leaf, walk: AsyncIterator[Leaf]) -> Async
                 async for variations in leaves(ctx, _variations(ctx, item["id"]), about={"parent": item["id"]}):
                     yield variations.line
         leaf = await anext(walk, None)
+
+
+async def _line(line: bytes) -> AsyncIterator[bytes]:
+    yield line
 
 
 async def _about(ctx: Context) -> AsyncIterator[bytes]:
@@ -175,4 +200,5 @@ SPEC = ConnectorSpec(
     open=WooCommerceConnector,
     addresses=frozenset({"url"}),
     harmless=HARMLESS | {"auth", "weight_unit", "dimension_unit"},
+    checks=True,
 )

@@ -12,6 +12,9 @@ NESTED: Final = frozenset({"dimensions", "rug", "axes", "compliance"})
 PRICE_FIELDS: Final = ("currency", "cost", "msrp", "map", "price", "compare_at")
 STOCK_FIELDS: Final = ("quantity", "incoming", "lead_time_days")
 
+CHECKED: Final = ("quantity", "incoming", "availability")
+"""What a stock check asks for."""
+
 
 def created(data: Mapping[str, Any], prefix: str = "data.") -> list[Changed]:
     """Every field, old None; plain tuples, for a first load makes millions of them."""
@@ -51,6 +54,26 @@ def facets(changes: list[Changed]) -> list[str]:
     if "availability" in paths:
         found.append("availability")
     return found
+
+
+def checked(old: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """An offer's facts after its source was asked for its stock alone: what can be had is as stated, all else stays."""
+    data = {name: value for name, value in old.items() if name not in CHECKED}
+    data |= {name: stated[name] for name in CHECKED if name in stated}
+    data.setdefault("availability", Availability.UNKNOWN)
+    return data
+
+
+def withdrawn(old: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of an offer that nobody states any more: the last prices, and nothing to be had."""
+    data = {name: value for name, value in old.items() if name != "incoming"}
+    return data | {"quantity": 0, "availability": Availability.OUT_OF_STOCK}
+
+
+def without_stock(old: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of an offer whose stock nobody states any more."""
+    stock = (*STOCK_FIELDS, "availability")
+    return {name: value for name, value in old.items() if name not in stock} | {"availability": Availability.UNKNOWN}
 
 
 def merged(old: Mapping[str, Any], stated: Mapping[str, Any], *, shared: bool) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Master products with their variants and offers, and the filters that lists take (docs/conventions.md#products-variants-and-offers)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -21,6 +21,11 @@ class ProductStatus(StoredEnum):
     ACTIVE = "active"
     PROBABLY_DISCONTINUED = "probably_discontinued"
     DISCONTINUED = "discontinued"
+
+    @classmethod
+    def stated(cls, discontinued: bool | None) -> "ProductStatus":
+        """By the source's own word."""
+        return cls.DISCONTINUED if discontinued else cls.ACTIVE
 
 
 class Visibility(StoredEnum):
@@ -104,6 +109,18 @@ class Product:
     updated_at: datetime
     variants: list[Variant] = field(default_factory=list)
     stated_category: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceItem:
+    """A variant as its source keys it, with its offers: by `product_key` and `variant_key` the source is asked about it."""
+
+    variant: str
+    source: str
+    product_key: str
+    variant_key: str
+    sku: str | None
+    offers: Sequence[Offer]
 
 
 @dataclass(frozen=True, slots=True)

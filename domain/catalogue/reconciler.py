@@ -122,6 +122,16 @@ class CatalogueReconciler:
         if self.complete and places is not None:
             self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
 
+    def check(self, product: Product, offer: Offer, stated: Mapping[str, Any]) -> None:
+        """The source was asked for this offer's stock alone. No stream states it by that: complete runs withdraw as before."""
+        data = differences.checked(offer.data, stated)
+        if "incoming" in data and not self._room.arrivals(product, offer.data, data):
+            self._no_room(product, "incoming")
+            del data["incoming"]
+        if changes := differences.changed(offer.data, data, ""):
+            offer.data = data
+            self._offer_changed(product, offer, changes, differences.facets(changes))
+
     def withdraw(self, product: Product, offers: Iterable[Offer]) -> None:
         """A complete run no longer states these offers; one that no stream states is withdrawn."""
         bit = STREAM_BITS[self.stream]
@@ -133,8 +143,7 @@ class CatalogueReconciler:
                 self._stated_by_another(product, offer)
                 continue
             old = offer.data
-            offer.data = {name: value for name, value in old.items() if name != "incoming"}
-            offer.data |= {"quantity": 0, "availability": Availability.OUT_OF_STOCK}
+            offer.data = differences.withdrawn(old)
             offer.withdrawn_at = self.now
             changes = differences.changed(old, offer.data, "")
             changes.append(FieldChange("withdrawn_at", None, self.now))
@@ -145,9 +154,7 @@ class CatalogueReconciler:
         """The other stream still states the offer: a price stays as last stated, stock that nobody states is unknown."""
         old = offer.data
         if self.stream == Stream.STOCK:
-            stock = (*differences.STOCK_FIELDS, "availability")
-            kept = {name: value for name, value in old.items() if name not in stock}
-            offer.data = {**kept, "availability": Availability.UNKNOWN}
+            offer.data = differences.without_stock(old)
         if changes := differences.changed(old, offer.data, ""):
             self._offer_changed(product, offer, changes, differences.facets(changes))
         else:
@@ -178,7 +185,7 @@ class CatalogueReconciler:
             catalogue=self.source.catalogue,
             source=self.source.id,
             key=statement.key,
-            status=_status(statement.discontinued),
+            status=ProductStatus.stated(statement.discontinued),
             version=1,
             visibility=Visibility.UNLISTED,
             data=statement.data,
@@ -202,7 +209,7 @@ class CatalogueReconciler:
             self.batch.changed_products.append(product)
             self._touch(product)
         product.data = statement.data
-        wanted = _status(statement.discontinued)
+        wanted = ProductStatus.stated(statement.discontinued)
         if product.status != wanted:
             self.status(product, wanted)
         if changes:
@@ -246,7 +253,7 @@ class CatalogueReconciler:
             product=product.id,
             source=self.source.id,
             key=stated.key,
-            status=_status(stated.data.get("discontinued")),
+            status=ProductStatus.stated(stated.data.get("discontinued")),
             version=1,
             data=stated.data,
             updated_at=self.now,
@@ -265,7 +272,7 @@ class CatalogueReconciler:
         if changes and not self._room.variant(product, stated.data, variant):
             self._no_room(product, "variants")
             stated.data, changes = variant.data, []
-        status = _status(stated.data.get("discontinued"))
+        status = ProductStatus.stated(stated.data.get("discontinued"))
         if status != variant.status:
             changes.append(FieldChange("status", variant.status, status))
         if owner is not product:
@@ -390,7 +397,3 @@ class CatalogueReconciler:
                 source=self.source.id, catalogue=self.source.catalogue, correlation_id=self.run,
             )
         )  # fmt: skip
-
-
-def _status(discontinued: bool | None) -> ProductStatus:
-    return ProductStatus.DISCONTINUED if discontinued else ProductStatus.ACTIVE

@@ -88,12 +88,15 @@ REPLAYABLE: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
 """Of each stream, the newest run that ended so may be worked through again from its snapshot."""
 REREADING: Final = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING})
 """Triggers that have a feed worked through again although it is the very one of the last good run."""
-QUEUEING: Final = frozenset({RunTrigger.PUSH, RunTrigger.MAIL})
-"""Triggers whose runs wait behind open ones of the same stream: who hands the data in cannot be asked to come back."""
+QUEUEING: Final = frozenset({RunTrigger.PUSH, RunTrigger.MAIL, RunTrigger.STOCK_CHECK})
+"""Triggers whose runs wait behind open ones of the same stream: who hands the data in cannot be asked to come back, and who
+asks for one item's stock shall not be refused for a run that reads all."""
+BESIDE: Final = frozenset({RunTrigger.CATEGORY_RULES, RunTrigger.STOCK_CHECK})
+"""Triggers whose runs read no feed, so that they say nothing about how the next one compares with the last."""
 SNAPSHOT_LIMIT: Final = 2 * 1024**3
 """The largest file that is taken, in bytes (2 GiB)."""
 WAITS: Final = 10
-"""How often a run waits for a busy source before it fails."""
+"""How often a run waits for a busy source before it fails; turns at its host are none of these."""
 DEATHS: Final = 3
 """How many attempts in a row may end without a word before the run fails."""
 KEPT_PROBLEMS: Final = 1000
@@ -160,16 +163,25 @@ class PushInput:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckInput:
+    """The stock check that a run is for, and the variant whose stock it asks for."""
+
+    check: str
+    variant: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fetched:
     """How the snapshot was come by: the digest of the settings it is read with, and the server's validators of it.
 
-    `whole`: it holds the source's whole catalogue.
+    `whole`: it holds the source's whole catalogue. `at` is when it was fetched or handed in.
     """
 
     settings: str
     whole: bool = True
     etag: str | None = None
     last_modified: str | None = None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +196,8 @@ class Checkpoint:
 class Run:
     """One reading of one stream of a source.
 
-    `input` is what was handed in, None for a pull; `snapshot` the object key of the raw bytes once they are kept;
-    `waits` counts how often the run has waited, `deaths` the attempts that ended without a word since anything was last
+    `input` is what was handed in or asked for, None for a pull; `snapshot` the object key of the raw bytes once they are kept;
+    `waits` counts how often the run has waited for its source, `turns` how often for a turn at its host, `deaths` the attempts that ended without a word since anything was last
     stored; `accept_shrink` lets a complete run withdraw as much as it wants. `columns` tells what each column was read as,
     `mappings` the mappings of their header sets.
     """
@@ -205,7 +217,7 @@ class Run:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     snapshot: str | None = None
-    input: UploadInput | PushInput | None = None
+    input: UploadInput | PushInput | CheckInput | None = None
     fetched: Fetched | None = None
     checkpoint: Checkpoint | None = None
     waits: int = 0
@@ -213,10 +225,13 @@ class Run:
     accept_shrink: bool = False
     columns: tuple[RunColumn, ...] = ()
     mappings: tuple[str, ...] = ()
+    turns: int = 0
 
     @property
     def complete(self) -> bool:
         """Whether the source's whole catalogue is there, so that what is not stated is gone."""
+        if isinstance(self.input, CheckInput):
+            return False
         return not isinstance(self.input, PushInput) or self.input.complete
 
     @property
@@ -234,9 +249,14 @@ class Run:
         """Whether so many attempts have died that another one would, too."""
         return self.deaths >= DEATHS
 
-    def fetched_under(self, settings: str) -> Fetched | None:
-        """How the snapshot was come by, unless the settings it is read with are others."""
-        return self.fetched if self.fetched and self.fetched.settings == settings else None
+    def fetched_under(self, settings: str, checked_at: datetime | None = None) -> Fetched | None:
+        """How the snapshot was come by, unless the settings it is read with are others.
+
+        Of a run that began before the stock of one of the source's items was asked for apart (`checked_at`), nothing: its feed
+        must be read again, whether it is the same or not, for that what it states of the item counts again.
+        """
+        stale = checked_at is not None and (self.started_at is None or self.started_at <= checked_at)
+        return self.fetched if self.fetched and self.fetched.settings == settings and not stale else None
 
     def over(self, read: "Run") -> "Run":
         """The run over the snapshot of an earlier one, which is not fetched again."""
@@ -252,11 +272,11 @@ class Run:
         """An attempt ended without a word."""
         return replace(self, deaths=self.deaths + 1)
 
-    def put_off(self, reason: WaitingReason, until: datetime, detail: str) -> "Run":
-        """The source asked to come back later."""
-        waits = self.waits + 1
-        waiting = Waiting(reason, until, waits, detail)
-        return replace(self, status=RunStatus.WAITING, waiting=waiting, waits=waits)
+    def put_off(self, reason: WaitingReason, until: datetime, detail: str, *, own: bool = False) -> "Run":
+        """The source asked to come back later, or (`own`) it was not the run's turn at its host."""
+        waits, turns = (self.waits, self.turns + 1) if own else (self.waits + 1, self.turns)
+        waiting = Waiting(reason, until, waits + turns, detail)
+        return replace(self, status=RunStatus.WAITING, waiting=waiting, waits=waits, turns=turns)
 
     def ended(self, status: RunStatus, now: datetime, error: RunError | None = None) -> "Run":
         """The run is over."""

@@ -9,14 +9,18 @@ from domain.catalogue.model import Stream
 from domain.jobs.model import NewJob
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
-from domain.runs.model import PushInput, Run, RunStatus, RunTrigger, UploadInput
+from domain.runs.model import CheckInput, PushInput, Run, RunStatus, RunTrigger, UploadInput
 from domain.sources.model import Source
 
 EXECUTE: Final = "runs.execute"
 """The kind of job that carries out a run; its `args` are `{"run": id}`."""
 
+CHECK: Final = "runs.check"
+"""The kind of job that asks for one item's stock; with the same `args`."""
+
 REFILE: Final = "runs.refile"
 """The kind of job that files a source's products by its category rules; with the same `args`."""
+_KINDS: Final = {RunTrigger.CATEGORY_RULES: REFILE, RunTrigger.STOCK_CHECK: CHECK}
 
 
 def queued(
@@ -25,7 +29,7 @@ def queued(
     now: datetime,
     *,
     stream: Stream = Stream.CATALOGUE,
-    input: UploadInput | PushInput | None = None,
+    input: UploadInput | PushInput | CheckInput | None = None,
     accept_shrink: bool = False,
 ) -> Run:
     """A new run that waits for a worker."""
@@ -41,15 +45,19 @@ def queued(
     )
 
 
-def rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool, jitter: float) -> Source:
-    """The source with the stream's next pull: one interval on, times `jitter`; adaptive ones stretch while nothing changes."""
+def rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool | None, jitter: float) -> Source:
+    """The source with the stream's next pull: one interval on, times `jitter`.
+
+    Adaptive ones stretch while runs find nothing changed; a run that found out neither (None) leaves the pace as it is.
+    """
     minutes = source.interval(stream)
     if minutes is None or not source.runnable:
         return source.next_due(stream, None)
     factor = 1.0
     if source.schedule.adaptive:
-        before = source.interval_factor.get(stream, 1.0)
-        factor = max(0.5, before / 2) if changed else min(4.0, before * 2)
+        factor = source.interval_factor.get(stream, 1.0)
+        if changed is not None:
+            factor = max(0.5, factor / 2) if changed else min(4.0, factor * 2)
         source = replace(source, interval_factor={**source.interval_factor, stream.value: factor})
     return source.next_due(stream, now + timedelta(minutes=max(5.0, minutes * factor) * jitter))
 
@@ -61,8 +69,7 @@ def lane(source: str) -> str:
 
 def execution(run: Run, tenant: Tenant) -> NewJob:
     """The job that carries out the run."""
-    kind = REFILE if run.trigger == RunTrigger.CATEGORY_RULES else EXECUTE
-    return NewJob(kind, lane(run.source), tenant, {"run": run.id}, key=run.id)
+    return NewJob(_KINDS.get(run.trigger, EXECUTE), lane(run.source), tenant, {"run": run.id}, key=run.id)
 
 
 def started(run: Run) -> Change:

@@ -87,7 +87,8 @@ class Source:
     """One vendor connection. `config` is the wire object as it was given; credentials live sealed elsewhere.
 
     `failures` counts failed runs in a row; `next_pull` and `next_stock_pull` say when the schedule wants a run;
-    `catalogue_at` and `stock_at` are the ends of the last good runs of each stream (freshness).
+    `catalogue_at` and `stock_at` are the ends of the last good runs of each stream (freshness); `checked_at` is when a check
+    of one item's stock last changed anything.
     """
 
     id: str
@@ -112,6 +113,7 @@ class Source:
     next_pull: datetime | None = None
     next_stock_pull: datetime | None = None
     interval_factor: Mapping[str, float] = field(default_factory=dict)
+    checked_at: datetime | None = None
 
     @property
     def runnable(self) -> bool:
@@ -139,9 +141,24 @@ class Source:
         """The source with the stream's next pull at that time (None: not by schedule)."""
         return replace(self, next_stock_pull=at) if stream == "stock" else replace(self, next_pull=at)
 
-    def after_success(self, stream: str, now: datetime) -> "Source":
-        """A run ended well: the stream is fresh, and a degraded source is active again."""
-        fresh = replace(self, stock_at=now) if stream == "stock" else replace(self, catalogue_at=now)
+    def expected_minutes(self, stream: str) -> float | None:
+        """Minutes in which the stream is read anew, if all goes well: an adaptive schedule may have stretched the interval."""
+        minutes = self.interval(stream)
+        stretched = self.interval_factor.get(stream, 1.0) if self.schedule.adaptive else 1.0
+        return None if minutes is None else minutes * max(1.0, stretched)
+
+    def after_success(
+        self, stream: str, now: datetime, *, observed_at: datetime | None = None, asked: bool = True
+    ) -> "Source":
+        """A run ended well: the stream is as fresh as what was read (`observed_at`), and a degraded source is active again.
+
+        Where the source was not `asked`, as what is kept was read once more, that cures only what could not be read.
+        """
+        held, seen = self.stock_at if stream == "stock" else self.catalogue_at, observed_at or now
+        seen = seen if held is None else max(held, seen)
+        fresh = replace(self, stock_at=seen) if stream == "stock" else replace(self, catalogue_at=seen)
+        if not asked and (self.status_reason is None or self.status_reason.code != SourceFault.PARSE_FAILED):
+            return fresh
         if self.status == SourceStatus.DEGRADED:
             return fresh.changed(now, status=SourceStatus.ACTIVE, status_reason=None, failures=0)
         return replace(fresh, failures=0)
@@ -154,6 +171,8 @@ class Source:
             return self.changed(now, status=SourceStatus.BLOCKED, status_reason=reason, failures=failures)
         if self.status == SourceStatus.ACTIVE and failures >= ladder.degraded_after:
             return self.changed(now, status=SourceStatus.DEGRADED, status_reason=reason, failures=failures)
+        if self.status == SourceStatus.DEGRADED and self.status_reason and self.status_reason.code != reason.code:
+            return self.changed(now, status_reason=reason, failures=failures)
         return replace(self, failures=failures)
 
 
@@ -190,8 +209,11 @@ AUDITED: Final = Audited(
 )  # fmt: skip
 
 
-def freshness(observed_at: datetime | None, interval_minutes: int | None, now: datetime) -> dict[str, Any] | None:
-    """When a stream was last read whole and whether that is fresh, late (past 1.5 intervals) or stale (past 3)."""
+def freshness(observed_at: datetime | None, interval_minutes: float | None, now: datetime) -> dict[str, Any] | None:
+    """When a stream was last read whole and whether that is fresh, late (past 1.5 intervals) or stale (past 3).
+
+    Without an interval a day counts as one.
+    """
     if observed_at is None:
         return None
     age = now - observed_at

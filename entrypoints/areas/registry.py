@@ -10,6 +10,7 @@ _MODULES: Final = (
     "runs",
     "uploads",
     "probes",
+    "checks",
     "mappings",
     "mail",
     "changes",

@@ -16,6 +16,7 @@ from domain.runs.usecases.rehearsal import Rehearsal
 from domain.runs.usecases.scheduling import RunScheduler
 from domain.runs.usecases.service import Push, RunService
 from domain.runs.usecases.slots import FairSlots
+from domain.sources.model import Ladder
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read, Tool, Write
@@ -86,6 +87,7 @@ def _execution(dependencies: Dependencies) -> Handler:
         dependencies.workspaces,
         slots=FairSlots(dependencies.settings.worker_readers),
         statistics=dependencies.maintenance.statistics,
+        ladder=Ladder(dependencies.settings.degraded_after, dependencies.settings.blocked_after),
         ask_models=dependencies.models is not None,
     )
 

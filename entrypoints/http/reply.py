@@ -1,5 +1,6 @@
 """What handlers answer."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ class Reply:
     """`body` is a JSON value, or bytes already encoded. `version` makes the versioned ETag.
 
     `etag` is the strong validator's text when it is known without hashing the body; `stream` is sent instead of a body.
+    `later`, of a write, waits a little for what it set going, once that is committed and no connection is held: what it gives is
+    answered and kept in place of this.
     """
 
     body: Any = None
@@ -20,3 +23,4 @@ class Reply:
     version: int | None = None
     etag: str | None = None
     stream: "EventStream | None" = None
+    later: Callable[[], Awaitable["Reply"]] | None = None

@@ -10,6 +10,7 @@ from domain.access.model import Principal
 from domain.kernel.paging import PageRequest
 from entrypoints.http.exchange import HeaderList, Request
 from entrypoints.http.operation import Operation
+from entrypoints.http.reply import Reply
 from entrypoints.http.route import Route
 from entrypoints.http.table import Match
 
@@ -53,6 +54,9 @@ class RequestState:
     error_code: str | None = None
     stream: "EventStream | None" = None
     """What is answered instead of a body."""
+
+    later: Callable[[], Awaitable[Reply]] | None = None
+    """What is waited for once the change is committed."""
 
     @property
     def route(self) -> Route:

@@ -38,6 +38,12 @@ class Waiters:
                 del self._open[org]
 
     @contextmanager
+    def resting(self, org: str) -> Iterator[None]:
+        """While a change that is committed waits for what it set going, which presses nobody and is refused nothing."""
+        with self.counted(org), self._pressure.idle():
+            yield
+
+    @contextmanager
     def polling(self, org: str) -> Iterator[None]:
         """While a long poll only waits, which presses nobody. Raises RateLimited."""
         self.check(org)

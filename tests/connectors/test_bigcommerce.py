@@ -9,7 +9,7 @@ from aiohttp import web
 
 from connectors.bigcommerce.connector import SPEC
 from connectors.sdk import Limits, Refused, RetryLater
-from connectors.sdk.testing import NOON, ConnectorContract, Example, FakeAnswer
+from connectors.sdk.testing import NOON, ConnectorContract, Example, FakeAnswer, Item
 from tests.connectors.vendors import Vendor
 
 CREDENTIALS = {"store": "abc123", "access_token": "token-0123456789"}
@@ -147,6 +147,7 @@ def test_milliseconds_where_no_retry_after_is_sent() -> None:
 
 
 BASE = "https://api.bigcommerce.com/stores/abc123"
+FIELDS = "id%2Csku%2Cinventory_level%2Cinventory_tracking%2Cavailability"
 
 
 def listed(*items: dict[str, Any]) -> FakeAnswer:
@@ -168,4 +169,6 @@ class TestBigCommerce(ConnectorContract):
             f"{BASE}/v2/store": FakeAnswer(b'{"currency": "USD", "weight_units": "KGS", "dimension_units": "Centimeters"}'),
         },
         rows=2,
+        item=Item("7", "71", "ADA-G"),
+        stock={f"{BASE}/v3/catalog/products?id=7&include=variants&include_fields={FIELDS}": listed(SOFA)},
     )  # fmt: skip

@@ -8,7 +8,7 @@ from adapters.pluggy.allowlist import BUILT_IN
 from adapters.pluggy.loading import load
 from connectors.api.connector import SPEC as API
 from connectors.csv.connector import SPEC as CSV
-from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer
+from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, Item
 from connectors.shopify.connector import SPEC as SHOPIFY
 from tests.connectors.made_workbooks import ods, xls, xlsb
 from tests.connectors.test_json_ld import SOFA, page
@@ -63,6 +63,8 @@ class TestShopify(ConnectorContract):
             f"{SHOP}3": FakeAnswer(b'{"products": []}'),
         },
         rows=4,
+        item=Item("1", "11", "S1-1"),
+        stock={"https://shop.example/variants/11.js": FakeAnswer(b'{"id": 11, "sku": "S1-1", "available": false}')},
     )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from connectors.sdk import (
     Context,
     Fetched,
     HttpClient,
+    Item,
     Limits,
     Refused,
     Report,
@@ -28,6 +30,7 @@ from connectors.sdk import (
 )  # fmt: skip
 from connectors.sdk.testing import FakeAnswer, FakeHttp
 from ports.connectors import Connectors, FetchFailed, Job, ParseFailed
+from ports.connectors import Item as Asked
 from ports.connectors import Validators as Known
 
 SECRET = "tok en/9!"
@@ -252,3 +255,79 @@ def test_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert [(name, report.line) for name, report in got] == [("csv", 2)]
     assert "left out values in 1 places" in caplog.text
     assert "secret value" not in caplog.text
+
+
+class CheckingOne(Scripted):
+    """A connector that can also ask for one item."""
+
+    def __init__(self, said: Callable[[Context, Item], AsyncIterator[bytes]]) -> None:
+        super().__init__()
+        self.said = said
+
+    @asynccontextmanager
+    async def check(self, ctx: Context, item: Item) -> AsyncIterator[Fetched]:
+        yield Fetched(200, self.said(ctx, item))
+
+
+def checked(connectors: Connectors) -> bytes:
+    """What a check of one item answers."""
+
+    async def run() -> bytes:
+        async with connectors.check("one", Job({}, {"token": SECRET}, "stock"), Asked("P", "V", "S")) as answer:
+            return b"".join([chunk async for chunk in answer.chunks])
+
+    return asyncio.run(run())
+
+
+def checker(said: Callable[[Context, Item], AsyncIterator[bytes]], **limits: Any) -> PluggyConnectors:
+    """A host of a connector that checks so."""
+    made = host(CheckingOne(said), **limits)
+    provided = made._loaded.connectors["one"]
+    spec = replace(provided.spec, checks=True)
+    return PluggyConnectors(Loaded({"one": replace(provided, spec=spec)}), FakeHttp(), limits=Limits(**limits))
+
+
+def test_one_item_is_asked_for_within_tighter_bounds() -> None:
+    async def said(ctx: Context, item: Item) -> AsyncIterator[bytes]:
+        assert (ctx.stream, ctx.limits.patience_seconds, ctx.credentials) == ("stock", 0.0, {"token": SECRET})
+        yield repr(item).encode()
+
+    async def endless(_: Context, __: Item) -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 1024 * 1024
+
+    async def failing(_: Context, __: Item) -> AsyncIterator[bytes]:
+        raise Refused(f"Not {SECRET}.", credentials=True)
+        yield b""
+
+    assert checked(checker(said)) == b"Item(product_key='P', variant_key='V', sku='S')"
+    with pytest.raises(FetchFailed, match="larger than 1 MiB"):
+        checked(checker(endless, page_bytes=1024 * 1024))
+    with pytest.raises(FetchFailed, match="Not .hidden.") as caught:
+        checked(checker(failing))
+    assert caught.value.code == "credentials_refused"
+
+
+def test_who_can_ask_for_one_item_is_declared() -> None:
+    shops = PluggyConnectors(load(BUILT_IN, product_version="1"), FakeHttp())
+    able = {one.name for one in shops.infos() if one.checks}
+    assert able == {"bigcommerce", "shopify", "shopify-admin", "woocommerce"}
+    with pytest.raises(FetchFailed, match="cannot ask for one item"):
+        checked(host(Scripted()))
+
+
+def test_a_host_whose_turn_is_others_is_asked_later() -> None:
+    class Busy(Exception):
+        kind, seconds = "host_busy", 90.0
+
+    class Client(FakeHttp):
+        @asynccontextmanager
+        async def get(self, url: str, **_: Any) -> AsyncIterator[Any]:
+            raise Busy("Not our turn.")
+            yield
+
+    connectors = PluggyConnectors(load(BUILT_IN, product_version="1"), Client())
+    with pytest.raises(FetchFailed) as caught:
+        fetched(connectors, "csv", Job({"url": "https://files.example/a.csv"}, None, "catalogue"))
+    assert (caught.value.code, caught.value.waiting, caught.value.own) == ("fetch_failed", "retry", True)
+    assert caught.value.retry_at is not None and caught.value.retry_at > datetime.now(UTC)

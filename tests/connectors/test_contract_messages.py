@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from connectors.sdk import BadData, ConnectorSpec, Fetched, Refused, RetryLater, Table, Unreachable
+from connectors.sdk.answers import check
 from connectors.sdk.pulling import pull
-from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeHttp
+from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeHttp, Item
 
 URL = "https://api.odd.example/items"
 TOKEN = "not-a-real-token"
@@ -82,7 +84,7 @@ def said(test: Callable[[], None]) -> str:
 def test_a_good_one_passes() -> None:
     made = suite()
     tests = [name for name in dir(made) if name.startswith("test_")]
-    assert len(tests) == 7
+    assert len(tests) == 9
     for name in tests:
         getattr(made, name)()
 
@@ -182,6 +184,59 @@ def failing(error: Exception | None) -> ConnectorSpec:
             yield Fetched(answer.status, answer.chunks)
 
     return opened(fetch=fetch)
+
+
+ITEM = Item("A", "A")
+
+
+class Checking(Odd):
+    """Checks as a test has it do; `stock` comes out as a snapshot."""
+
+    def check(self, ctx: Any, item: Item) -> Any:
+        """Ask so many times, and answer."""
+
+        @asynccontextmanager
+        async def answering() -> Any:
+            found = self.ways.get("stock")
+            for _ in range(self.ways.get("times", 1)):
+                async with ctx.http.get(URL) as answer:
+                    check(answer, ctx)
+                    found = found or answer.chunks
+            await ctx.sleep(self.ways.get("wait", 0))
+            yield Fetched(200, found)
+
+        return answering()
+
+
+def checking(example: Any = MappingProxyType({"item": ITEM, "stock": ANSWERS}), **ways: Any) -> ConnectorContract:
+    """The suite over a connector that checks stock in such a way."""
+    return suite(replace(SPEC, open=lambda: Checking(**ways), checks=True), **example)
+
+
+def test_stock_checks() -> None:
+    good = checking()
+    for name in ("test_description", "test_stock_check"):
+        getattr(good, name)()
+    assert "ConnectorSpec.checks\n  expected: only for" in said(suite(replace(SPEC, checks=True)).test_description)
+    assert "expected: a connector with the method check" in said(
+        suite(replace(SPEC, checks=True), item=ITEM).test_stock_check
+    )
+    assert "Example.item, as ConnectorSpec.checks is set\n  expected: an Item" in said(checking({}).test_stock_check)
+    assert "Requests of a stock check\n  expected: 1 to 5" in said(checking(times=6).test_stock_check)
+    assert "somebody waits\n  expected: no wait\n  came: 30" in said(checking(wait=30).test_stock_check)
+    other = checking({"item": Item("C", "C"), "stock": ANSWERS})
+    assert "Rows of a stock check\n  expected: one of Item" in said(other.test_stock_check)
+    assert "HTTP 404 to a stock check\n  expected: ConnectorError" in said(
+        suite(
+            replace(SPEC, open=lambda: Checking(lambda _: iter([]), stock=chunks(b"[]"), times=0), checks=True),
+            item=ITEM,
+        ).test_stock_check_refusals
+    )
+
+
+async def chunks(content: bytes) -> Any:
+    """The content, whole."""
+    yield content
 
 
 def test_refusals() -> None:

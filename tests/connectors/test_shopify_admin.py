@@ -11,7 +11,7 @@ from aiohttp import web
 from connectors.sdk import BadData, Refused, RetryLater, Unreachable
 from connectors.shopify.admin import queries
 from connectors.shopify.admin.connector import SPEC
-from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeContext, read
+from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, FakeContext, Item, read
 from tests.connectors.vendors import Vendor
 
 CREDENTIALS = {"shop": "acme.myshopify.com", "access_token": "shpat_0123456789abcdef"}
@@ -267,6 +267,14 @@ def graphql(data: Any) -> FakeAnswer:
     return FakeAnswer(json.dumps({"data": data}).encode())
 
 
+def levels(tracked: bool, *found: dict[str, Any], after: str | None = None) -> dict[str, Any]:
+    """What the shop says of one variant's stock; `after` is where the next page begins."""
+    item = {"id": "gid://shopify/InventoryItem/91", "sku": "A-1", "tracked": tracked}
+    page = {"pageInfo": {"hasNextPage": after is not None, "endCursor": after}, "nodes": list(found)}
+    variant = {"id": VARIANT, "availableForSale": True, "product": {"id": PRODUCT}}
+    return {"productVariant": {**variant, "inventoryItem": {**item, "inventoryLevels": page}}}
+
+
 class TestShopifyAdmin(ConnectorContract):
     """What the kit promises of connectors."""
 
@@ -283,6 +291,8 @@ class TestShopifyAdmin(ConnectorContract):
             "https://files.example/r.jsonl": FakeAnswer("".join(json.dumps(line) + "\n" for line in LINES).encode()),
         },
         rows=6,
+        item=Item("7", "71", "A-1"),
+        stock={"https://acme.myshopify.com/admin/api/2026-01/graphql.json": graphql(levels(True, *LEVELS[:1]))},
     )  # fmt: skip
 
 

@@ -125,7 +125,7 @@ for module in pkgutil.walk_packages(joinery_sdk.__path__, "joinery_sdk."):
 assert not any(importlib.util.find_spec(name) for name in ("connectors", "adapters", "domain"))
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "tests"]))
 """
-    assert "7 passed" in alone(installed, tmp_path, "-c", program)
+    assert "9 passed" in alone(installed, tmp_path, "-c", program)
 
 
 def test_it_is_typed_without_joinery(installed: Path, tmp_path: Path) -> None:

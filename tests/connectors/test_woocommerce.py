@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from connectors.sdk import BadData, Limits, Refused, RetryLater
-from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer
+from connectors.sdk.testing import ConnectorContract, Example, FakeAnswer, Item
 from connectors.woocommerce.connector import SPEC
 from tests.connectors.vendors import Vendor
 
@@ -172,6 +172,7 @@ def test_told_to_wait_for_long() -> None:
 
 BASE = "https://shop.example/wp-json/wc/v3"
 PAGE = "orderby=id&order=asc"
+FIELDS = "id%2Csku%2Ctype%2Cparent_id%2Cstock_status%2Cstock_quantity%2Cmanage_stock%2Cbackorders"
 
 
 class TestWooCommerce(ConnectorContract):
@@ -189,6 +190,8 @@ class TestWooCommerce(ConnectorContract):
             f"{BASE}/settings/products/woocommerce_dimension_unit": FakeAnswer(b'{"value": "cm"}'),
         },
         rows=2,
+        item=Item("10", "101", "ADA-G"),
+        stock={f"{BASE}/products/10/variations/101?_fields={FIELDS}": FakeAnswer(json.dumps(GREY).encode())},
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from domain.catalogue.absence import PROBABLY_DISCONTINUED_AFTER, next_status
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange
-from domain.catalogue.model import STOCK_STREAM, Product, ProductFilter
+from domain.catalogue.model import STOCK_STREAM, Product, ProductFilter, SourceItem
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
@@ -295,3 +295,16 @@ async def test_the_absence_ladder(backend: Backend, tenant: Tenant) -> None:
     assert await due(timedelta(days=30)) == {"active", "probably_discontinued"}
     await store(uow, tenant, Batch(fingerprints=fingerprints), key_range)
     assert await due(timedelta(days=40)) == set()
+
+
+async def test_an_item_as_its_source_keys_it(uow: UnitOfWork, tenant: Tenant) -> None:
+    [kept] = await add(uow, tenant, _table("k"))
+    first, second = kept.variants
+    async with uow.read(tenant) as tx:
+        item = await tx.catalogue.item(first.id)
+        assert item == SourceItem(first.id, SOURCE, "k", first.key, first.data["sku"], first.offers)
+        other = await tx.catalogue.item(second.id)
+        assert other is not None and list(other.offers) == second.offers
+        assert await tx.catalogue.item(new_id("var")) is None
+    async with uow.read(Tenant(tenant.org, not tenant.livemode)) as tx:
+        assert await tx.catalogue.item(first.id) is None

@@ -81,3 +81,15 @@ async def test_answers_are_forgotten_after_a_day(backend: Backend, tenant: Tenan
         assert await tx.idempotency.hold("k") is None
     assert await backend.maintenance.purge_expired() == 1
     assert await backend.maintenance.purge_expired() == 0
+
+
+async def test_an_answer_may_be_revised(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.idempotency.hold("k")
+        await tx.idempotency.keep("k", ANSWER)
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.idempotency.revise("k", b'{"object":"other"}')
+        await tx.idempotency.revise("nothing", b"{}")
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.idempotency.hold("k") == replace(ANSWER, body=b'{"object":"other"}')
+        assert await tx.idempotency.hold("nothing") is None

@@ -11,7 +11,18 @@ from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Tenant
-from domain.runs.model import Checkpoint, Fetched, PushInput, Run, RunColumn, RunError, RunFilter, UploadInput, Waiting
+from domain.runs.model import (
+    CheckInput,
+    Checkpoint,
+    Fetched,
+    PushInput,
+    Run,
+    RunColumn,
+    RunError,
+    RunFilter,
+    UploadInput,
+    Waiting,
+)
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
@@ -58,6 +69,7 @@ async def test_keeps_every_field(uow: UnitOfWork, tenant: Tenant) -> None:
         fetched=Fetched("5e77", whole=False, etag='W/"1"', last_modified="Fri, 20 Nov 2026 13:08:00 GMT"),
         checkpoint=Checkpoint(7, "12 of 40 by 3000"),
         waits=2,
+        turns=3,
         accept_shrink=True,
         columns=(RunColumn("SKU", 0, "Prices", "sku"), RunColumn("Zorb", 1, reason=UnmappedReason.UNKNOWN)),
         mappings=("map_1", "map_2"),
@@ -177,3 +189,23 @@ async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:
     expected = sorted(runs, key=_id, reverse=True)
     await check_both_ways(fetch, expected, _id)
     await check_inserts(fetch, insert, expected, _id)
+
+
+async def test_stock_checks_stand_beside_the_runs_of_a_stream(uow: UnitOfWork, tenant: Tenant) -> None:
+    checks = [
+        builders.run("src_1", trigger="stock_check", stream="stock", input=CheckInput(f"chk_{number}", "var_1"))
+        for number in range(3)
+    ]
+    ended = _ended("src_1", trigger="stock_check", stream="stock")
+    await _add(uow, tenant, *checks, ended, builders.run("src_2", trigger="stock_check", stream="stock"))
+    async with uow.read(tenant) as tx:
+        assert await tx.runs.get(checks[0].id) == checks[0]
+        assert await tx.runs.open("src_1") is None and await tx.runs.open("src_1", "stock") is None
+        assert list(await tx.runs.open_checks("src_1", 10)) == checks
+        assert list(await tx.runs.open_checks("src_1", 2)) == checks[:2]
+        assert await tx.runs.last_ended("src_1", "stock") is None
+    pull = builders.run("src_1", stream="stock")
+    await _add(uow, tenant, pull)
+    async with uow.read(tenant) as tx:
+        assert await tx.runs.open("src_1", "stock") == pull
+        assert list(await tx.runs.open_checks("src_1", 10)) == checks

@@ -8,6 +8,7 @@ import pytest
 from tests.flows.feeds import FeedServer, catalogue
 from tests.flows.stage import FEEDS, Stage, Tenancy
 
+_MOVES = "SELECT after ->> 'status' FROM audit_entries WHERE target_id = %(id)s AND action = 'runs.execute' AND after ? 'status' ORDER BY id"
 SECRET = "s3cr3t-that-nobody-may-see"
 
 
@@ -52,6 +53,8 @@ def test_down_the_ladder_and_up_again(stage: Stage, fjord: Tenancy, feeds: FeedS
     data = told[-1][2]["data"]
     assert (data["id"], data["status"], data["run"]) == (source, "blocked", last["id"])
     assert data["status_reason"]["code"] == "fetch_failed" and told[-1][2]["correlation_id"] == last["id"]
+    moves = stage.rows(_MOVES, id=source)
+    assert [after for (after,) in moves] == ["degraded", "active", "degraded", "blocked"], "and all of it is audited"
 
 
 def test_a_blocked_source_runs_again_once_set_active(fjord: Tenancy, feeds: FeedServer) -> None:

@@ -1,9 +1,12 @@
 """Sources that are pulled from an address: conditionally, patiently, and by pages."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
-from tests.flows.feeds import Asked, FeedServer, Reply, catalogue, stock
+import pytest
+
+from tests.flows.feeds import Asked, FeedServer, Reply, catalogue, feed_server, stock
 from tests.flows.stage import Stage, Tenancy
 
 
@@ -69,12 +72,55 @@ def test_a_busy_source_is_asked_again_when_it_says(fjord: Tenancy, feeds: FeedSe
     assert ended["status"] == "succeeded" and "waiting" not in ended
 
 
-def test_one_run_of_a_stream_at_a_time(fjord: Tenancy, feeds: FeedServer) -> None:
-    feeds.fail("/later.csv", 503, Retry_After="60")
-    source = _source(fjord, feeds.url("/later.csv"))
+@pytest.fixture
+def apart() -> Iterator[FeedServer]:
+    """A server of its own, as a host that asks to be left alone is."""
+    with feed_server() as served:
+        yield served
+
+
+def test_one_run_of_a_stream_at_a_time(fjord: Tenancy, apart: FeedServer) -> None:
+    apart.fail("/later.csv", 503, Retry_After="60")
+    source = _source(fjord, apart.url("/later.csv"))
     first = fjord.api.post(f"/v1/sources/{source}/runs")
     second = fjord.api.call("POST", f"/v1/sources/{source}/runs")
     assert (second.status, second.code) == (409, "conflict") and first["id"] in second.json()["detail"]
+
+
+def test_a_host_that_asks_for_it_is_left_alone(stage: Stage, fjord: Tenancy, apart: FeedServer) -> None:
+    """By all sources of the organisation; what signs in is known by its account, whose limit is its own."""
+    apart.fail("/busy.csv", 429, Retry_After="12")
+    apart.serve("/other.csv", catalogue(1))
+    api, url = fjord.api, apart.url("/other.csv")
+    busy = api.post(f"/v1/sources/{_source(fjord, apart.url('/busy.csv'))}/runs")
+    api.until(busy["id"], lambda found: found["status"] == "waiting")
+    apart.serve("/busy.csv", catalogue(1))
+    other = api.post(f"/v1/sources/{_source(fjord, url)}/runs")
+    waiting = api.until(other["id"], lambda found: found["status"] in ("waiting", "failed", "succeeded"))
+    assert (waiting["status"], waiting["waiting"]["reason"]) == ("waiting", "retry")
+    assert apart.count("/other.csv") == 0, "it was not asked"
+    signed = _source(fjord, url)
+    api.call("PUT", f"/v1/sources/{signed}/credentials", {"credentials": {"token": "an-account-of-its-own"}})
+    assert api.pull(signed)["status"] == "succeeded"
+    elm = stage.organisation()
+    assert elm.api.pull(_source(elm, url))["status"] == "succeeded", "nobody waits for what others were asked"
+    assert api.ended(other["id"], within=40)["status"] == "succeeded", "and asks as soon as it may"
+
+
+def test_a_server_need_not_repeat_what_it_said_of_a_feed(fjord: Tenancy, feeds: FeedServer) -> None:
+    path, stated = "/terse.csv", {"Last-Modified": "Fri, 20 Nov 2026 12:00:00 GMT"}
+
+    def answer(asked: Asked) -> Reply:
+        if asked.headers.get("If-Modified-Since"):
+            return 304, {}, b""
+        return 200, {"Content-Type": "text/csv", **stated}, catalogue(2)
+
+    feeds.pages[path] = answer
+    source = _source(fjord, feeds.url(path))
+    runs = [fjord.api.pull(source) for _ in range(4)]
+    assert [run["stats"].get("unchanged_feed", 0) for run in runs] == [0, 1, 1, 1]
+    sent = [asked.headers.get("If-Modified-Since") for asked in feeds.asked if asked.path == path]
+    assert sent == [None, *[stated["Last-Modified"]] * 3]
 
 
 def test_stock_is_pulled_apart(fjord: Tenancy, feeds: FeedServer) -> None:

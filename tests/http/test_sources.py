@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.ids import is_id
-from domain.sources.model import StatusReason
+from domain.sources.model import Schedule, StatusReason
 from ports.connectors import FetchFailed
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
 
@@ -192,6 +192,10 @@ async def test_freshness(shop: Shop) -> None:
     fresh = (await shop.client.get(f"/v1/sources/{source['id']}")).json()["freshness"]
     assert fresh["catalogue"] == {"observed_at": "2026-11-20T11:37:00.000Z", "age_seconds": 5460, "state": "late"}
     assert fresh["stock"]["state"] == "stale"
+    stretched = {"schedule": Schedule(60, 10, adaptive=True), "interval_factor": {"catalogue": 4.0, "stock": 2.0}}
+    await shop.change(source["id"], **stretched)
+    fresh = (await shop.client.get(f"/v1/sources/{source['id']}")).json()["freshness"]
+    assert [fresh[stream]["state"] for stream in ("catalogue", "stock")] == ["fresh", "late"]
 
 
 @pytest.mark.parametrize("kind", ["url", "file", "push"])

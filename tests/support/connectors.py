@@ -9,7 +9,7 @@ from typing import Any, Final
 from connectors.sdk.settings import URL, config_schema
 from domain.ingestion.model import FeedTable
 from domain.kernel.problems import Problem
-from ports.connectors import Answer, ConnectorInfo, FetchFailed, Job, ParseFailed, Validators
+from ports.connectors import Answer, ConnectorInfo, FetchFailed, Item, Job, ParseFailed, Validators
 
 TOKEN: Final = {
     "type": "object",
@@ -39,17 +39,21 @@ def info(name: str, kinds: str, streams: str = "catalogue stock", **changes: Any
 class FakeConnectors:
     """Connectors. `feed` is what every fetch gives (chunks, or what it raises); `asked` the jobs it was opened for.
 
+    `stock` is what every check of one item gives, or raises; `checked` the items.
     Feeds are comma-separated lines, the first one the headers; a line `?` cannot be read.
     """
 
     feed: list[bytes] | FetchFailed = field(default_factory=list)
     asked: list[Job] = field(default_factory=list)
+    stock: list[bytes] | Exception = field(default_factory=list)
+    checked: list[Item] = field(default_factory=list)
     known: list[ConnectorInfo] = field(
         default_factory=lambda: [
             info("api", "api"),
             info("csv", "url file mail"),
             info("open", "url", credentials_schema=None),
             info("reader", "url file", fetches=False),
+            info("shop", "url api", checks=True),
             info("shopify", "url api", "catalogue"),
         ]
     )
@@ -70,6 +74,16 @@ class FakeConnectors:
             raise self.feed
         url = job.config.get("url")
         yield Answer(200, url, "text/csv", "feed.csv", None, False, Validators(), _chunks(self.feed))
+
+    @asynccontextmanager
+    async def check(self, name: str, job: Job, item: Item) -> AsyncIterator[Answer]:
+        """Give the stock."""
+        self.asked.append(job)
+        self.checked.append(item)
+        if isinstance(self.stock, Exception):
+            raise self.stock
+        url = job.config.get("url")
+        yield Answer(200, url, "text/csv", "stock.csv", None, False, Validators(), _chunks(self.stock))
 
     def tables(
         self,

@@ -152,6 +152,16 @@ SELECT id, variant, product, source, location, currency, cost, msrp, map, price,
     availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM offers
 WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) ORDER BY id
 
+-- item --
+SELECT v.source, p.key, v.key, v.data FROM variants v
+JOIN products p ON p.org = v.org AND p.livemode = v.livemode AND p.id = v.product
+WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = %(id)s
+
+-- offers_of_variant --
+SELECT id, variant, product, source, location, currency, cost, msrp, map, price, compare_at, quantity, incoming,
+    availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM offers
+WHERE org = %(org)s AND livemode = %(livemode)s AND variant = %(id)s ORDER BY id
+
 -- stated_offers --
 SELECT count(*) FROM offers
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stated & %(bit)s <> 0

@@ -9,11 +9,12 @@ from connectors.sdk.answers import check
 from connectors.sdk.context import Context
 from connectors.sdk.errors import BadData
 from connectors.sdk.settings import HARMLESS, URL, config_schema
-from connectors.sdk.spec import ConnectorSpec, Fetched
+from connectors.sdk.spec import ConnectorSpec, Fetched, Item
 from connectors.sdk.tables import Table
 from connectors.shopify.admin import queries
 from connectors.shopify.admin.bulk import begin, finished
 from connectors.shopify.admin.graphql import VERSION, base_url, version_of
+from connectors.shopify.admin.levels import stock_lines
 from connectors.shopify.admin.rows import SHOP, tables
 
 _TYPE = "application/jsonl"
@@ -37,6 +38,14 @@ class ShopifyAdminConnector:
         async with ctx.http.get(written.url, headers={"Accept": _TYPE}) as response:
             check(response, ctx)
             yield _fetched(ctx, _after(head, response.chunks))
+
+    @asynccontextmanager
+    async def check(self, ctx: Context, item: Item) -> AsyncIterator[Fetched]:
+        """One variant's stock by location, in the lines of a bulk operation's file. Raises ConnectorError."""
+        lines = await stock_lines(ctx, item.variant_key)
+        shop = {"currency": None, "stream": "stock", "objects": len(lines)}
+        content = b"".join(json.dumps(line).encode() + b"\n" for line in ({SHOP: shop}, *lines))
+        yield _fetched(ctx, _after(content, None))
 
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
         """One table of the file. Raises BadData."""
@@ -104,4 +113,5 @@ SPEC = ConnectorSpec(
     open=ShopifyAdminConnector,
     addresses=frozenset({"url"}),
     harmless=HARMLESS | {"api_version"},
+    checks=True,
 )

@@ -34,6 +34,24 @@ STOCK = """{
   }
 }"""
 
+LEVELS = """query ($id: ID!, $after: String) {
+  productVariant(id: $id) {
+    id availableForSale product { id }
+    inventoryItem {
+      id sku tracked
+      inventoryLevels(first: 100, after: $after) {
+        pageInfo { hasNextPage endCursor }
+        nodes {
+          id
+          location { id name }
+          quantities(names: ["available", "incoming"]) { name quantity }
+        }
+      }
+    }
+  }
+}"""
+"""One variant's stock, a hundred locations at a time."""
+
 RUN = """mutation ($query: String!) {
   bulkOperationRunQuery(query: $query, groupObjects: false) {
     bulkOperation { id status }

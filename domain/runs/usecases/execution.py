@@ -5,7 +5,7 @@ import errno
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ from domain.mappings.model import KNOWN
 from domain.runs.chunks import bucket_count, spool_room
 from domain.runs.model import (
     REREADING,
-    Fetched,
     PushInput,
     Run,
     RunError,
@@ -37,6 +36,7 @@ from domain.runs.usecases.mapping import with_tables
 from domain.runs.usecases.slots import FairSlots
 from domain.runs.usecases.writing import ChunkWriter
 from domain.sources.model import HANDED_IN_KINDS, Ladder, Source
+from domain.sources.usecases.signing import opened_credentials
 from ports.connectors import Connectors, FetchFailed, Job, ParseFailed, Validators
 from ports.feed_readers import FeedReaders, ReaderDied, ReadingOrder
 from ports.objects import Objects
@@ -49,6 +49,10 @@ TRIES: Final = 8
 """How often a run that meets unforeseen errors is tried: for some minutes, as the worker waits longer each time."""
 AGAIN: Final = timedelta(seconds=2)
 """After which a run whose reader died is tried again."""
+LATER: Final = timedelta(minutes=1)
+"""After which a source is asked again that names no time."""
+SOON: Final = timedelta(seconds=1)
+"""Before which none is asked again, whatever it says."""
 _DIED: Final = (
     "Reading the feed came to a sudden end {times} times, so it is not tried again; most likely that lies in what it holds. "
     "What was stored before stays. {last}"
@@ -141,7 +145,7 @@ class RunExecution:
             message = "The service has no space left to keep the feed; nothing was changed. Run it again later."
             await self._fail(attempt, RunError(RunErrorCode.STORAGE_FULL, message))
             return
-        if attempt.job.attempt - attempt.run.waits < TRIES:
+        if attempt.job.attempt - attempt.run.waits - attempt.run.turns < TRIES:
             raise error
         _LOG.error("run given up after %d attempts", TRIES, exc_info=error, extra={"run": attempt.run.id})
         message = (
@@ -193,13 +197,11 @@ class RunExecution:
             return attempt
 
     async def _connector_job(self, tx: Tx, run: Run, source: Source) -> Job:
-        sealed = await tx.sources.sealed(source.id)
-        info = self._connectors.info(source.connector)
-        credentials = self._vault.open(sealed, source.id, info.destination(source.config)) if sealed and info else None
+        credentials = await opened_credentials(tx, self._vault, self._connectors, source)
         good = await tx.runs.last_good(source.id, run.stream)
-        fetched = good.fetched_under(settings_digest(source, run.stream)) if good else None
+        fetched = good.fetched_under(settings_digest(source, run.stream), source.checked_at) if good else None
         validators = Validators(fetched.etag, fetched.last_modified) if fetched else Validators()
-        return Job(source.config, credentials, run.stream.value, validators)
+        return Job(source.config, credentials, run.stream.value, validators, tx.tenant.org)
 
     async def _carry_out(self, attempt: Attempt) -> None:
         """Fetch, then work the snapshot through; one that turns out to be a stock sheet is worked through as such.
@@ -226,12 +228,12 @@ class RunExecution:
         """The run with what the fetch gave; None when the feed is the very one of the last good run, which ends it."""
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             run, digest, key = attempt.run, settings_digest(attempt.source, attempt.run.stream), snapshot.key
-            good, unchanged = await tx.runs.last_good(run.source, run.stream), False
-            if good and (before := good.fetched_under(digest)) and before.whole:
+            good, unchanged, before = await tx.runs.last_good(run.source, run.stream), False, None
+            if good and (before := good.fetched_under(digest, attempt.source.checked_at)) and before.whole:
                 unchanged = snapshot.unchanged or snapshot.key == good.snapshot
                 key = good.snapshot if unchanged else key
             if run.snapshot is None or run.fetched_under(digest) is None:
-                fetched = Fetched(digest, run.complete, snapshot.validators.etag, snapshot.validators.last_modified)
+                fetched = snapshot.fetched(digest, run, before, tx.now)
                 run = replace(run, served_by=snapshot.served_by, fetched=fetched, checkpoint=None)
             stats = {**run.stats, "bytes": snapshot.size} | ({"unchanged_feed": 1} if unchanged else {})
             run = replace(run, snapshot=key, stats=stats, stage=RunStage.DONE if unchanged else RunStage.PARSE)
@@ -293,13 +295,14 @@ class RunExecution:
         _LOG.info("run failed", extra={"run": attempt.run.id, "code": error.code})
 
     async def _fetch_failed(self, attempt: Attempt, failure: FetchFailed) -> None:
-        if failure.waiting is None or attempt.run.waited_out:
+        if failure.waiting is None or (attempt.run.waited_out and not failure.own):
             await self._fail(attempt, RunError(RunErrorCode(failure.code), str(failure)))
             return
-        until = failure.retry_at or datetime.now(UTC) + timedelta(minutes=1)
         async with self._uow.begin(attempt.job.tenant, attempt.context) as tx:
             run = await self._latest(tx, attempt)
-            await outcome.wait(tx, attempt.job, run, WaitingReason(failure.waiting), until, str(failure))
+            until = max(failure.retry_at or tx.now + LATER, tx.now + SOON)
+            run = run.put_off(WaitingReason(failure.waiting), until, str(failure), own=failure.own)
+            await outcome.wait(tx, attempt.job, run, until)
 
 
 def size_of(path: Path) -> tuple[int, bool]:

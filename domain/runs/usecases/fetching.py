@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from domain.kernel.errors import QuotaExceeded
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.runs.model import SNAPSHOT_LIMIT, PushInput, Run, RunErrorCode, UploadInput
+from domain.runs.model import SNAPSHOT_LIMIT, Fetched, PushInput, Run, RunErrorCode, UploadInput
 from domain.sources.model import Source
 from domain.storage.keeping import new_snapshot, no_room
 from domain.storage.model import push_key
@@ -29,6 +30,17 @@ class Snapshot:
     unchanged: bool = False
     served_by: str | None = None
     validators: Validators = field(default_factory=Validators)
+
+    def fetched(self, settings: str, run: Run, before: Fetched | None, now: datetime) -> Fetched:
+        """How it was come by. A server that says that nothing changed need not repeat what it said `before` of it.
+
+        What a run reads that fetches nothing is as old as it was.
+        """
+        etag, last_modified = self.validators.etag, self.validators.last_modified
+        if self.unchanged and before is not None:
+            etag, last_modified = etag or before.etag, last_modified or before.last_modified
+        at = run.fetched.at if run.snapshot is not None and run.fetched else now
+        return Fetched(settings, run.complete, etag, last_modified, at)
 
 
 @dataclass(frozen=True, slots=True)

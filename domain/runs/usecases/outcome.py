@@ -8,10 +8,10 @@ from typing import Final
 from domain.catalogue.model import Stream
 from domain.jobs.model import ClaimedJob
 from domain.media.queueing import collecting
-from domain.runs.model import PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput, WaitingReason
+from domain.runs.model import REREADING, PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput
 from domain.runs.queueing import rescheduled
 from domain.sources.health import outcome_events
-from domain.sources.model import Ladder, Source, StatusReason
+from domain.sources.model import AUDITED, Ladder, Source, StatusReason
 from ports.unit_of_work import Tx
 
 _NO_FAILURE: Final = frozenset(
@@ -25,9 +25,20 @@ _NO_FAILURE: Final = frozenset(
 )
 
 
-def _rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool) -> Source:
+def _rescheduled(source: Source, run: Run, now: datetime, *, changed: bool | None) -> Source:
+    """A run that read again what was kept is no pull, so the next one is due when it was."""
+    if run.trigger in REREADING:
+        return source
     jitter = uniform(0.9, 1.1)  # noqa: S311  no secret
-    return rescheduled(source, stream, now, changed=changed, jitter=jitter)
+    return rescheduled(source, run.stream, now, changed=changed, jitter=jitter)
+
+
+async def _keep(tx: Tx, before: Source, after: Source, run: Run) -> None:
+    """The source after a run, with what is heard and written down where it moved on the ladder."""
+    await tx.sources.save(after)
+    if (after.status, after.status_reason) != (before.status, before.status_reason):
+        await tx.audit.add(AUDITED.updated(before, after))
+    await tx.events.append(outcome_events(before, after, run.id))
 
 
 async def succeed(tx: Tx, job: ClaimedJob, run: Run, *, changed: bool) -> None:
@@ -35,23 +46,21 @@ async def succeed(tx: Tx, job: ClaimedJob, run: Run, *, changed: bool) -> None:
     source = await tx.sources.get(run.source, lock=True)
     await tx.runs.save(run.ended(RunStatus.SUCCEEDED, tx.now))
     if source is not None:
-        after = _rescheduled(source.after_success(run.stream, tx.now), run.stream, tx.now, changed=changed)
-        await tx.sources.save(after)
-        await tx.events.append(outcome_events(source, after, run.id))
+        seen, asked = run.fetched.at if run.fetched else None, run.trigger not in REREADING
+        after = source.after_success(run.stream, tx.now, observed_at=seen, asked=asked)
+        await _keep(tx, source, _rescheduled(after, run, tx.now, changed=changed), run)
     await _close(tx, job, run)
 
 
 async def fail(tx: Tx, job: ClaimedJob, run: Run, error: RunError, ladder: Ladder) -> None:
-    """The run failed; refusing to shrink, or a full disk of ours, says nothing against the source."""
+    """The run failed; refusing to shrink, a full disk of ours, or reading once more says nothing against the source."""
     source = await tx.sources.get(run.source, lock=True)
     await tx.runs.save(run.ended(RunStatus.FAILED, tx.now, error))
     if source is not None:
         after = source
-        if error.code not in _NO_FAILURE:
+        if error.code not in _NO_FAILURE and run.trigger not in REREADING:
             after = source.after_failure(StatusReason(error.code, error.message), tx.now, ladder)
-        after = _rescheduled(after, run.stream, tx.now, changed=True)
-        await tx.sources.save(after)
-        await tx.events.append(outcome_events(source, after, run.id))
+        await _keep(tx, source, _rescheduled(after, run, tx.now, changed=None), run)
     await _close(tx, job, run)
 
 
@@ -60,7 +69,7 @@ async def ask_for_mapping(tx: Tx, job: ClaimedJob, run: Run, message: str) -> No
     source = await tx.sources.get(run.source, lock=True)
     await tx.runs.save(run.ended(RunStatus.NEEDS_MAPPING, tx.now, RunError(RunErrorCode.MAPPING_REQUIRED, message)))
     if source is not None:
-        await tx.sources.save(_rescheduled(source, run.stream, tx.now, changed=False))
+        await tx.sources.save(_rescheduled(source, run, tx.now, changed=None))
     await _close(tx, job, run)
 
 
@@ -70,9 +79,9 @@ async def cancel(tx: Tx, job: ClaimedJob, run: Run, message: str) -> None:
     await _close(tx, job, run)
 
 
-async def wait(tx: Tx, job: ClaimedJob, run: Run, reason: WaitingReason, until: datetime, detail: str) -> None:
-    """The source asked to come back later."""
-    await tx.runs.save(run.put_off(reason, until, detail))
+async def wait(tx: Tx, job: ClaimedJob, run: Run, until: datetime) -> None:
+    """The run is put off until then."""
+    await tx.runs.save(run)
     await tx.jobs.put_off(job, until)
 
 

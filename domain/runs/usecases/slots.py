@@ -10,12 +10,12 @@ class FairSlots:
     """`limit` slots in one process.
 
     A free slot goes to the organisation that holds the fewest, the one that has waited longest among those. No
-    organisation holds more than half of them (at least one).
+    organisation holds more than `most`, which is half of them unless it is given, and at least one.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, most: int | None = None) -> None:
         self._free = limit
-        self._most = max(1, limit // 2)
+        self._most = max(1, limit // 2 if most is None else most)
         self._held: Counter[str] = Counter()
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
 

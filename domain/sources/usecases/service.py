@@ -26,6 +26,7 @@ from domain.sources.model import (
 from domain.sources.schedules import faults, planned
 from domain.sources.testing import Failure, SourceTest
 from domain.sources.usecases.quota import refuse_more
+from domain.sources.usecases.signing import opened_credentials
 from domain.sources.usecases.trial import Trial
 from ports.connectors import ConnectorInfo, Connectors, Job
 from ports.feed_readers import DEFAULTS, FeedReaders, ReadingSettings
@@ -187,14 +188,13 @@ class SourceService:
         if tx.dry:
             tx.recorded.warnings.append("A dry run does not call the source.")
             return _failed("dry_run", "A dry run does not call the source.")
-        sealed = await tx.sources.sealed(id)
         try:
-            credentials = self.vault.open(sealed, id, info.destination(source.config)) if sealed else None
+            credentials = await opened_credentials(tx, self.vault, self.connectors, source)
         except ValueError:
             return _failed(
                 SourceFault.CREDENTIALS_REFUSED, "The stored credentials cannot be opened; store them again."
             )
-        job = Job(source.config, credentials, "catalogue")
+        job = Job(source.config, credentials, "catalogue", caller=tx.tenant.org)
         return self._trial(source, job)
 
     def _trial(

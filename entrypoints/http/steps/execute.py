@@ -1,6 +1,6 @@
 """The handler in its unit of work: what it did and what is answered commit together, or not at all."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -104,8 +104,24 @@ class Execute:
         async with self._uow.begin(caller.tenant, context) as tx:
             tx.dry = state.dry_run is not None
             if state.idempotency_key is None or tx.dry:
-                return await self._act(state, operation, tx)
-            return await self._act_once(state, operation, tx, state.idempotency_key)
+                response = await self._act(state, operation, tx)
+            else:
+                response = await self._act_once(state, operation, tx, state.idempotency_key)
+        if state.later is None or state.dry_run is not None:
+            return response
+        return await self._finished(state, operation, context, state.later)
+
+    async def _finished(
+        self, state: RequestState, operation: Write, context: AuditContext, later: Callable[[], Awaitable[Reply]]
+    ) -> Response:
+        """What the change set going has come to; a repetition is answered the same from then on."""
+        with self._waiters.resting(state.caller.tenant.org):
+            response = self._responses.success(state, await later())
+        if (key := state.idempotency_key) is not None:
+            kept = StoredAnswer(fingerprint(state), response.status, _kept(response.headers), response.body)
+            async with self._uow.begin(state.caller.tenant, context) as tx:
+                await tx.idempotency.revise(key, self._encrypted(operation, key, kept).body)
+        return response
 
     async def _act_once(self, state: RequestState, operation: Write, tx: Tx, key: str) -> Response:
         stored = await tx.idempotency.hold(key)
@@ -142,6 +158,7 @@ class Execute:
         check_ids(state)
         read_preconditions(state)
         reply = await self._handle(state, operation, tx)
+        state.later = reply.later
         return (
             self._responses.preview(state, tx.recorded)
             if state.dry_run == "explain"

@@ -396,3 +396,23 @@ async def test_proxies_of_the_environment_are_ignored(site: Site, monkeypatch: p
     site.answers("/a", b"ok")
     async with client(site) as guarded:
         assert await body(guarded, f"{site.base}/a") == b"ok"
+
+
+async def test_a_host_is_asked_at_its_pace(site: Site) -> None:
+    async def pressed(_: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=429, headers={"Retry-After": "60"})
+
+    site.paths["/"] = pressed
+    async with GuardedClient(allowed_hosts=frozenset({site.name}), any_port=True) as client:
+        fjord: HttpClient = client.asking("org_fjord", frozenset())
+        async with fjord.get(f"{site.base}/") as answer:
+            assert answer.status == 429
+        for request in (fjord.get(f"{site.base}/other"), fjord.post(f"{site.base}/other", body=b"")):
+            with pytest.raises(errors.HostBusy) as busy:
+                async with request:
+                    pass
+            assert isinstance(busy.value, HttpFailure) and busy.value.kind == "host_busy"
+        for asked in (client.asking("org_fjord", frozenset({"an account"})), client.asking("org_oak", frozenset())):
+            async with asked.get(f"{site.base}/") as answer:
+                assert answer.status == 429, "others, and whoever signs in, are asked for nothing"
+    assert len(site.seen) == 3

@@ -1,5 +1,6 @@
 """The rules of a run: chunks, the shrink guard, pushes, the next pull."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -7,10 +8,12 @@ import pytest
 from domain.catalogue.batch import SLOTS
 from domain.catalogue.model import Stream
 from domain.runs.chunks import CHUNK_ROWS, bucket_count, chunks_of, portions_of, slot_of, slots_of
-from domain.runs.model import PushInput, RunError, RunErrorCode, WaitingReason
+from domain.runs.model import Fetched, PushInput, RunError, RunErrorCode, WaitingReason
 from domain.runs.queueing import rescheduled
 from domain.runs.shrink import allowance, confirms, kept_by_stock
+from domain.runs.usecases.fetching import Snapshot
 from domain.sources.model import Schedule
+from ports.connectors import Validators
 from tests.support import builders
 
 NOW = builders.MOMENT
@@ -57,9 +60,44 @@ def test_a_connectors_own_reason_is_a_retry() -> None:
     assert WaitingReason("maintenance") is WaitingReason.RETRY
 
 
-@pytest.mark.parametrize(("changed", "minutes", "factor"), [(True, 30, 0.5), (False, 120, 2.0)])
-def test_adaptive_schedules_stretch_while_nothing_changes(changed: bool, minutes: int, factor: float) -> None:
+@pytest.mark.parametrize(("changed", "minutes", "factor"), [(True, 30, 0.5), (False, 120, 2.0), (None, 60, 1.0)])
+def test_adaptive_schedules_stretch_while_nothing_changes(changed: bool | None, minutes: int, factor: float) -> None:
     source = builders.source(schedule=Schedule(interval_minutes=60, adaptive=True))
     after = rescheduled(source, Stream.CATALOGUE, NOW, changed=changed, jitter=1.0)
     assert after.next_pull == NOW + timedelta(minutes=minutes)
     assert after.interval_factor == {"catalogue": factor}
+
+
+def test_adaptive_schedules_stay_within_a_half_and_four_times() -> None:
+    source, seen = builders.source(schedule=Schedule(interval_minutes=60, adaptive=True)), []
+    for changed in (True, True, None, False, False, False, False, None, True):
+        source = rescheduled(source, Stream.CATALOGUE, NOW, changed=changed, jitter=1.0)
+        assert source.next_pull is not None
+        seen.append((source.next_pull - NOW).total_seconds() / 60)
+    assert seen == [30, 30, 30, 60, 120, 240, 240, 240, 120]
+    plain = builders.source(schedule=Schedule(interval_minutes=60))
+    for jitter in (0.9, 1.1):
+        found = rescheduled(plain, Stream.CATALOGUE, NOW, changed=False, jitter=jitter)
+        assert found.next_pull == NOW + timedelta(minutes=60 * jitter) and found.interval_factor == {}
+    often = builders.source(schedule=Schedule(stock_interval_minutes=5, adaptive=True))
+    assert rescheduled(often, Stream.STOCK, NOW, changed=True, jitter=1.0).next_stock_pull == NOW + timedelta(minutes=5)
+
+
+def test_what_was_fetched_is_known_by_what_was_said_before() -> None:
+    before = Fetched("s", etag='"1"', last_modified="Fri", at=NOW - timedelta(days=1))
+    run, told = builders.run("src_1"), Validators('"2"')
+    assert Snapshot(None, None, 0, unchanged=True).fetched("s", run, before, NOW) == replace(before, at=NOW)
+    assert Snapshot(None, None, 0, True, None, told).fetched("s", run, before, NOW) == replace(
+        before, etag='"2"', at=NOW
+    )
+    assert Snapshot(None, "k", 9, False, None, told).fetched("s", run, before, NOW) == Fetched("s", etag='"2"', at=NOW)
+    again = replace(run, snapshot="k", fetched=before)
+    assert Snapshot(None, "k", 9).fetched("other", again, None, NOW).at == before.at, (
+        "what was kept is as old as it was"
+    )
+
+
+def test_what_was_checked_since_is_read_again() -> None:
+    run = builders.run("src_1", fetched=Fetched("s"), started_at=NOW)
+    assert run.fetched_under("s") and run.fetched_under("s", NOW - timedelta(seconds=1))
+    assert run.fetched_under("s", NOW) is None and run.fetched_under("other") is None

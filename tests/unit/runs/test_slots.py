@@ -12,8 +12,8 @@ pytestmark = pytest.mark.asyncio
 class Hall:
     """Work that holds a slot until it is told to go; `inside` names who is in, in the order of entering."""
 
-    def __init__(self, limit: int) -> None:
-        self.slots, self.inside, self.tasks = FairSlots(limit), [], {}
+    def __init__(self, limit: int, most: int | None = None) -> None:
+        self.slots, self.inside, self.tasks = FairSlots(limit, most), [], {}
 
     def comes(self, name: str) -> None:
         """Somebody of the organisation `name[0]` asks for a slot."""
@@ -73,3 +73,14 @@ async def test_who_stops_waiting_takes_nothing() -> None:
     await hall.goes("c1")
     hall.comes("a2")
     assert await hall.settled() == ["a2"]
+
+
+async def test_a_share_may_be_named() -> None:
+    hall = Hall(8, most=1)
+    for name in ("a1", "a2", "b1", "c1"):
+        hall.comes(name)
+    assert await hall.settled() == ["a1", "b1", "c1"]
+    await hall.goes("a1")
+    assert await hall.settled() == ["b1", "c1", "a2"]
+    for name in ("a2", "b1", "c1"):
+        await hall.goes(name)

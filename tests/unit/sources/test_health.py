@@ -6,7 +6,7 @@ import pytest
 
 from domain.events.model import FieldChange
 from domain.sources.health import outcome_events
-from domain.sources.model import Ladder, StatusReason
+from domain.sources.model import Ladder, Schedule, StatusReason, freshness
 from tests.support import builders
 
 RUN = builders.run("src_1")
@@ -59,3 +59,63 @@ def test_down_the_ladder_and_up_again() -> None:
     degraded = builders.source(status="degraded", status_reason=REASON, failures=4)
     [event] = outcome_events(degraded, degraded.after_success("catalogue", now), RUN.id)
     assert event.type == "source.recovered" and "status_reason" not in event.data
+
+
+def test_a_degraded_source_says_why_it_fails_now() -> None:
+    degraded = builders.source(status="degraded", status_reason=REASON, failures=4)
+    other = degraded.after_failure(StatusReason("parse_failed", "It is a web page."), builders.MOMENT, Ladder())
+    assert other.status_reason == StatusReason("parse_failed", "It is a web page.") and other.version == 2
+    assert outcome_events(degraded, other, RUN.id) == []
+    again = other.after_failure(StatusReason("parse_failed", "Another one."), builders.MOMENT, Ladder())
+    assert (again.version, again.failures) == (2, 6), "not each time in other words"
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "failures"), [("fetch_failed", "degraded", 4), ("parse_failed", "active", 0)]
+)
+def test_reading_again_cures_what_could_not_be_read(code: str, status: str, failures: int) -> None:
+    degraded = builders.source(status="degraded", status_reason=StatusReason(code, "No."), failures=4)
+    after = degraded.after_success("catalogue", builders.MOMENT, asked=False)
+    assert (after.status, after.failures) == (status, failures)
+    failing = builders.source(failures=2)
+    assert failing.after_success("catalogue", builders.MOMENT, asked=False).failures == 2
+    assert failing.after_success("catalogue", builders.MOMENT).failures == 0
+
+
+def test_a_stream_is_as_fresh_as_what_was_read() -> None:
+    now, yesterday = builders.MOMENT, builders.MOMENT - timedelta(days=1)
+    source = builders.source()
+    assert source.after_success("catalogue", now, observed_at=yesterday).catalogue_at == yesterday
+    fresh = source.after_success("stock", now)
+    assert (fresh.stock_at, fresh.catalogue_at) == (now, None)
+    assert fresh.after_success("stock", now, observed_at=yesterday).stock_at == now, "it grows no older"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "factor", "minutes"),
+    [
+        (Schedule(60), {"catalogue": 4.0}, 60),
+        (Schedule(60, adaptive=True), {"catalogue": 4.0}, 240),
+        (Schedule(60, adaptive=True), {"catalogue": 0.5}, 60),
+        (Schedule(60, adaptive=True), {}, 60),
+        (Schedule(None, 30), {}, None),
+    ],
+)
+def test_how_soon_a_stream_is_read_anew(schedule: Schedule, factor: dict[str, float], minutes: float | None) -> None:
+    assert builders.source(schedule=schedule, interval_factor=factor).expected_minutes("catalogue") == minutes
+
+
+@pytest.mark.parametrize(
+    ("age", "minutes", "state"),
+    [
+        (0, 60, "fresh"), (90, 60, "fresh"), (90.1, 60, "late"), (180, 60, "late"), (180.1, 60, "stale"),
+        (36 * 60, None, "fresh"), (72 * 60, None, "late"), (72 * 60 + 1, None, "stale"),
+    ],
+)  # fmt: skip
+def test_freshness(age: float, minutes: float | None, state: str) -> None:
+    now = builders.MOMENT
+    found = freshness(now - timedelta(minutes=age), minutes, now)
+    assert found == {"observed_at": now - timedelta(minutes=age), "age_seconds": int(age * 60), "state": state}
+    assert freshness(None, minutes, now) is None
+    ahead = freshness(now + timedelta(minutes=1), minutes, now)
+    assert ahead is not None and (ahead["age_seconds"], ahead["state"]) == (0, "fresh")

@@ -1,0 +1,1 @@
+"""What people ask for (`service`), and the run that asks a source (`execution`)."""

@@ -1,0 +1,110 @@
+"""Having the sources of one variant asked for its stock now, and waiting a little for what they say."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from domain.audit.model import Change
+from domain.catalogue.model import Offer, SourceItem, Stream
+from domain.checks.model import (
+    OPEN_CHECKS,
+    PAUSES,
+    CheckFailure,
+    CheckFault,
+    StockCheck,
+    result_of,
+)
+from domain.kernel.errors import NotFound
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.runs.model import CheckInput, Run, RunStatus, RunTrigger
+from domain.runs.queueing import execution, queued, started
+from domain.sources.model import FETCHED_KINDS, Source
+from ports.connectors import Connectors
+from ports.unit_of_work import Tx, UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class CheckService:
+    """Stock checks of one tenant's variants; workers carry them out."""
+
+    uow: UnitOfWork
+    connectors: Connectors
+    pauses: Sequence[float] = PAUSES
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def begin(self, tx: Tx, variant: str) -> StockCheck:
+        """Have the sources of the variant's offers asked, each by a run of its own; those that cannot say are not asked.
+
+        Raises NotFound.
+        """
+        item = await tx.catalogue.item(variant)
+        if item is None:
+            raise NotFound
+        check, offers = new_id("chk"), _standing(item)
+        asked = {}
+        for source in sorted({offer.source for offer in offers}):
+            asked[source] = await self._asked(tx, source, item, check)
+        sources = [source for source, run in asked.items() if isinstance(run, Run)]
+        told = {"variant": variant, "sources": sources}
+        await tx.audit.add(Change("stock_check", check, "create", {}, told))
+        return StockCheck(check, variant, [result_of(offer, asked[offer.source]) for offer in offers])
+
+    async def settled(self, tenant: Tenant, check: StockCheck) -> StockCheck:
+        """The check once every source has answered, or as it stands after some seconds; no connection is held meanwhile."""
+        for pause in self.pauses:
+            if not any(result.waits for result in check.results):
+                break
+            await self.sleep(pause)
+            async with self.uow.read(tenant) as tx:
+                check = await self._looked_at(tx, check)
+        return check
+
+    async def _asked(self, tx: Tx, id: str, item: SourceItem, check: str) -> Run | CheckFailure:
+        """The run that asks the source, or why none does."""
+        source = await tx.sources.get(id, lock=True)
+        if source is None or not self._can_check(source):
+            message = "The source's connector cannot ask for one item's stock."
+            return CheckFailure(CheckFault.NOT_CHECKABLE, message)
+        if not source.runnable:
+            return CheckFailure(CheckFault.SOURCE_NOT_ACTIVE, f"The source is {source.status}.")
+        waiting = await tx.runs.open_checks(id, OPEN_CHECKS)
+        for run in waiting:
+            if run.status == RunStatus.QUEUED and _is_about(run, item.variant):
+                return run  # it will ask, and did not yet
+        if len(waiting) >= OPEN_CHECKS:
+            message = f"{OPEN_CHECKS} checks of this source wait already; ask again when some are over."
+            return CheckFailure(CheckFault.TOO_MANY_CHECKS, message)
+        asked = CheckInput(check, item.variant)
+        run = queued(id, RunTrigger.STOCK_CHECK, tx.now, stream=Stream.STOCK, input=asked)
+        await tx.runs.add(run)
+        await tx.jobs.add(execution(run, tx.tenant))
+        await tx.audit.add(started(run))
+        return run
+
+    def _can_check(self, source: Source) -> bool:
+        info = self.connectors.info(source.connector)
+        return info is not None and info.checks and source.kind in FETCHED_KINDS
+
+    async def _looked_at(self, tx: Tx, check: StockCheck) -> StockCheck:
+        """The check as it stands now; what was refused stays refused."""
+        runs = {id: run for id in check.runs if (run := await tx.runs.get(id)) is not None}
+        item = await tx.catalogue.item(check.variant)
+        offers = {offer.id: offer for offer in item.offers} if item else {}
+        return StockCheck(
+            check.id,
+            check.variant,
+            [
+                result_of(offers[one.offer], runs[one.run]) if one.run in runs and one.offer in offers else one
+                for one in check.results
+            ],
+        )
+
+
+def _standing(item: SourceItem) -> list[Offer]:
+    """The offers that count: one that is withdrawn is none."""
+    return [offer for offer in item.offers if offer.withdrawn_at is None]
+
+
+def _is_about(run: Run, variant: str) -> bool:
+    return isinstance(run.input, CheckInput) and run.input.variant == variant

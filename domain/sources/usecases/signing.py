@@ -1,0 +1,18 @@
+"""Opening what a source signs in with."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from domain.sources.model import Source
+from ports.connectors import Connectors
+from ports.secrets import Vault
+from ports.unit_of_work import Tx
+
+
+async def opened_credentials(tx: Tx, vault: Vault, connectors: Connectors, source: Source) -> Mapping[str, Any] | None:
+    """The source's credentials; None where it has none, or a connector that is not loaded.
+
+    Raises ValueError where they were given for another address or connector, or sealed under a secret that is lost.
+    """
+    sealed, info = await tx.sources.sealed(source.id), connectors.info(source.connector)
+    return vault.open(sealed, source.id, info.destination(source.config)) if sealed and info else None

@@ -1,0 +1,71 @@
+"""POST /v1/variants/{id}/checks."""
+
+from typing import Final, TypeAlias
+
+from adapters.wire import checks as wire
+from domain.checks.model import StockCheck
+from domain.checks.usecases.execution import CheckExecution
+from domain.checks.usecases.service import CheckService
+from domain.jobs.usecases.draining import Handler
+from domain.runs.queueing import CHECK
+from entrypoints.areas.area import Area
+from entrypoints.dependencies import Dependencies
+from entrypoints.http.operation import Tool, Write
+from entrypoints.http.reply import Reply
+from entrypoints.http.request_context import WriteContext
+
+Writing: TypeAlias = WriteContext[CheckService]
+
+
+async def create(call: Writing) -> Reply:
+    """Ask for one variant's stock, and wait a little for the answers."""
+    service, tenant = call.service, call.principal.tenant
+    check: StockCheck = await service.begin(call.tx, call.ids["id"])
+    reply = call.one(wire.STOCK_CHECK, check)
+
+    async def later() -> Reply:
+        return call.one(wire.STOCK_CHECK, await service.settled(tenant, check))
+
+    reply.later = later
+    return reply
+
+
+def _execution(dependencies: Dependencies) -> Handler:
+    return CheckExecution(
+        dependencies.uow,
+        dependencies.connectors,
+        dependencies.vault,
+        dependencies.feed_readers,
+        dependencies.workspaces,
+    )
+
+
+OPERATIONS: Final = (
+    Write(
+        id="checks.create",
+        method="POST",
+        path="/v1/variants/{id}/checks",
+        ids={"id": "var"},
+        summary="Check a variant's stock now",
+        description="Asks the sources of the variant's offers whose connector can, for this one item's stock, each by a run "
+        "(`stock_check`) behind those of the source. Quantity, incoming and availability of the offers become what is "
+        "answered; prices and everything else stay. Up to four seconds are waited for the answers; then `status` is `queued`, "
+        "with the offers as they were known, and what comes later is heard as `offer.changed`. `failed`: no source had an "
+        "answer; each result says why. A repetition under the same key answers the same check.",
+        handler=create,
+        scope="sources:write",
+        reply=wire.STOCK_CHECK.schema,
+        rate="expensive",
+        errors=("not_found",),
+        agent=Tool(approval=True),
+    ),
+)
+
+AREA: Final = Area(
+    name="checks",
+    title="Stock checks",
+    description="Asking sources for one variant's stock now.",
+    service=lambda dependencies: CheckService(dependencies.uow, dependencies.connectors),
+    operations=OPERATIONS,
+    jobs=lambda dependencies: {CHECK: _execution(dependencies)},
+)

@@ -1,0 +1,238 @@
+"""Stock checks on every store: what they change, what they leave, and what the next run makes of it."""
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.catalogue.model import Stream
+from domain.checks.model import OPEN_CHECKS, CheckFailure, CheckStatus
+from domain.jobs.model import ClaimedJob
+from domain.kernel.errors import LeaseLost, NotFound
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.runs.model import RunStatus, RunTrigger
+from domain.runs.queueing import lane
+from domain.sources.model import Source
+from ports.connectors import FetchFailed, Item, ParseFailed
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.checking import CheckDesk, check_desk
+
+pytestmark = pytest.mark.asyncio
+FEED = b"SKU,Title,Price,Cost,Qty\nA-1,Oak chair,100.50,50,7\nA-2,Ash chair,90,45,8\n"
+PLACE = "default"
+PRICES = {"currency": "usd", "price": 10050, "cost": 5000}
+
+
+async def _desk(backend: Backend, tenant: Tenant) -> tuple[CheckDesk, str]:
+    """A desk with two chairs, and the id of the first one's variant."""
+    desk = await check_desk(backend, tenant)
+    assert (await desk.pull(FEED)).status == RunStatus.SUCCEEDED
+    return desk, (await desk.variants("A-1"))["A-1"]
+
+
+async def _source(desk: CheckDesk) -> Source:
+    async with desk.backend.uow.read(desk.tenant) as tx:
+        found = await tx.sources.get(desk.source.id)
+    assert found is not None
+    return found
+
+
+async def test_what_can_be_had_becomes_what_is_answered_and_all_else_stays(backend: Backend, tenant: Tenant) -> None:
+    desk, variant = await _desk(backend, tenant)
+    before = await _source(desk)
+    check = await desk.check(variant, b"SKU,Qty,Price\nA-1,3,1.00\nA-2,0,1.00\n")
+    assert (check.status, check.variant, check.id[:4]) == (CheckStatus.SUCCEEDED, variant, "chk_")
+    [result] = check.results
+    assert (result.source, result.availability, result.quantity) == (desk.source.id, "low_stock", 3)
+    assert result.failure is None and result.checked_at is not None
+    assert await desk.offers(variant) == {PLACE: PRICES | {"quantity": 3, "availability": "low_stock"}}
+    other = (await desk.variants("A-2"))["A-2"]
+    assert (await desk.offers(other))[PLACE]["quantity"] == 8, "rows of other items are passed over"
+    assert desk.connectors.checked == [Item("A-1", "A-1", "A-1")] and desk.connectors.asked[-1].stream == "stock"
+    run = await desk.run(check.runs[0])
+    assert (run.trigger, run.stream, run.status) == (RunTrigger.STOCK_CHECK, Stream.STOCK, RunStatus.SUCCEEDED)
+    assert (run.complete, run.snapshot, run.stats["offers_changed"]) == (False, None, 1)
+    [event] = await desk.events("offer.changed")
+    assert (event["data"]["facets"], event["correlation_id"]) == (["stock", "availability"], run.id)
+    assert [one["path"] for one in event["data"]["fields"]] == ["availability", "quantity"]
+    after = await _source(desk)
+    assert after.checked_at is not None
+    assert replace(after, checked_at=None) == before, "health, freshness and schedule say nothing of one item"
+
+
+async def test_no_stream_states_it_by_that_and_the_next_run_states_the_stock_anew(
+    backend: Backend, tenant: Tenant
+) -> None:
+    desk, variant = await _desk(backend, tenant)
+    assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
+    await desk.check(variant, b"SKU,Qty\nA-1,3\n")
+    run = await desk.pull(FEED)
+    assert "unchanged_feed" not in run.stats, "the very feed of the last run is read again"
+    assert (run.stats["offers_changed"], run.stats["unchanged"]) == (1, 1)
+    assert await desk.offers(variant) == {PLACE: PRICES | {"quantity": 7, "availability": "in_stock"}}
+    assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
+    gone = await desk.pull(FEED.replace(b"A-1,Oak chair,100.50,50,7\n", b""))
+    assert gone.stats["withdrawn"] == 1, "a complete run withdraws what no stream states"
+    check = await desk.check(variant, b"SKU,Qty\nA-1,3\n")
+    assert (check.results, check.status) == ([], CheckStatus.FAILED), "a withdrawn offer is none"
+
+
+async def test_a_feed_without_stock_keeps_what_was_checked_no_longer_than_its_next_change(
+    backend: Backend, tenant: Tenant
+) -> None:
+    desk = await check_desk(backend, tenant)
+    feed = b"SKU,Title,Price\nA-1,Oak chair,100\n"
+    await desk.pull(feed)
+    variant = (await desk.variants("A-1"))["A-1"]
+    await desk.check(variant, b"SKU,Availability\nA-1,in stock\n")
+    assert (await desk.offers(variant))[PLACE] == {"currency": "usd", "price": 10000, "availability": "in_stock"}
+    await desk.pull(feed)
+    assert (await desk.offers(variant))[PLACE]["availability"] == "unknown", "nothing shadows what the feed says"
+
+
+async def test_a_stock_stream_states_its_stock_anew_as_well(backend: Backend, tenant: Tenant) -> None:
+    desk, variant = await _desk(backend, tenant)
+    stock = b"SKU,Qty\nA-1,5\nA-2,6\n"
+    await desk.pull(stock, Stream.STOCK)
+    await desk.check(variant, b"SKU,Qty\nA-1,2\n")
+    assert (await desk.offers(variant))[PLACE] == PRICES | {"quantity": 2, "availability": "low_stock"}
+    run = await desk.pull(stock, Stream.STOCK)
+    assert (run.stats["offers_changed"], run.stats["unchanged"]) == (1, 1)
+    assert (await desk.offers(variant))[PLACE]["quantity"] == 5
+
+
+async def test_an_answer_that_changes_nothing_leaves_no_trace(backend: Backend, tenant: Tenant) -> None:
+    desk, variant = await _desk(backend, tenant)
+    check = await desk.check(variant, b"SKU,Qty\nA-1,7\n")
+    assert check.status == CheckStatus.SUCCEEDED and await desk.events("offer.changed") == []
+    assert (await _source(desk)).checked_at is None
+    assert (await desk.pull(FEED)).stats["unchanged_feed"] == 1
+
+
+async def test_locations_apart(backend: Backend, tenant: Tenant) -> None:
+    desk = await check_desk(backend, tenant)
+    await desk.pull(b"SKU,Title,Price,Qty,Warehouse\nA-1,Oak chair,100,7,East\nA-1,Oak chair,100,9,West\n")
+    variant = (await desk.variants("A-1"))["A-1"]
+    assert set(await desk.offers(variant)) == {"East", "West"}
+    check = await desk.check(variant, b"SKU,Qty,Warehouse\nA-1,0,East\nA-1,4,North\n")
+    stored = await desk.offers(variant)
+    assert {place: offer["quantity"] for place, offer in stored.items()} == {"East": 0, "West": 9}, "none is made"
+    assert check.status == CheckStatus.SUCCEEDED
+    told = sorted((one.quantity, one.failure.code if one.failure else None) for one in check.results)
+    assert told == [(0, None), (9, "not_stated")]
+    [problem] = (await desk.run(check.runs[0])).problems
+    assert "West" in problem.detail
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (FetchFailed("fetch_failed", "It answered 503.", waiting="upstream_busy"), "fetch_failed"),
+        (FetchFailed("credentials_refused", "It answered 401."), "credentials_refused"),
+        (ParseFailed("This is no shop."), "parse_failed"),
+        (b"SKU,Qty\nB-9,4\n", "parse_failed"),
+        (b"SKU,Qty\n?\n", "parse_failed"),
+        (b"Wibble,Wobble\na,b\n", "parse_failed"),
+        (b"", "parse_failed"),
+    ],
+)
+async def test_what_goes_wrong_is_told_and_changes_nothing(
+    backend: Backend, tenant: Tenant, answer: bytes | Exception, code: str
+) -> None:
+    desk, variant = await _desk(backend, tenant)
+    before = await _source(desk)
+    check = await desk.check(variant, answer)
+    [result] = check.results
+    assert check.status == CheckStatus.FAILED and isinstance(result.failure, CheckFailure)
+    assert (result.failure.code, result.quantity, result.checked_at) == (code, 7, None)
+    assert await _source(desk) == before, "one item says nothing against its source"
+    assert (await desk.run(check.runs[0])).error is not None
+
+
+async def test_who_cannot_be_asked(backend: Backend, tenant: Tenant) -> None:
+    desk, variant = await _desk(backend, tenant)
+    for changes, code in (({"connector": "csv"}, "not_checkable"), ({"status": "paused"}, "source_not_active")):
+        async with backend.uow.begin(tenant, builders.CALL) as tx:
+            await tx.sources.save(replace(desk.source, **changes))
+        check = await desk.begin(variant)
+        assert (check.status, check.runs) == (CheckStatus.FAILED, [])
+        assert check.results[0].failure is not None and check.results[0].failure.code == code
+        assert check.results[0].quantity == 7
+    for unknown in (new_id("var"), "var_x"):
+        with pytest.raises(NotFound):
+            await desk.begin(unknown)
+    for stranger in (Tenant(tenant.org, not tenant.livemode), await backend.tenant()):
+        with pytest.raises(NotFound):
+            async with backend.uow.begin(stranger, builders.CALL) as tx:
+                await desk.service.begin(tx, variant)
+
+
+async def test_credentials_that_do_not_open(backend: Backend, tenant: Tenant) -> None:
+    desk, variant = await _desk(backend, tenant)
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        await tx.sources.seal(desk.source.id, b"sealed")
+    check = await desk.check(variant, b"SKU,Qty\nA-1,3\n")
+    assert check.results[0].failure is not None and check.results[0].failure.code == "credentials_refused"
+    assert desk.connectors.checked == []
+
+
+async def test_one_that_waits_asks_for_all_and_no_more_than_some_wait(backend: Backend, tenant: Tenant) -> None:
+    desk, variant = await _desk(backend, tenant)
+    first, second = await desk.begin(variant), await desk.begin(variant)
+    assert first.id != second.id and first.runs == second.runs
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        assert await tx.runs.open(desk.source.id) is None, "a pull is not refused for it"
+        for number in range(OPEN_CHECKS - 1):
+            await tx.runs.add(builders.run(desk.source.id, trigger="stock_check", stream="stock"))
+    other = await desk.begin((await desk.variants("A-2"))["A-2"])
+    assert other.results[0].failure is not None and other.results[0].failure.code == "too_many_checks"
+    assert (await desk.begin(variant)).runs == first.runs
+
+
+async def test_it_waits_behind_an_open_run_and_answers_what_is_known(backend: Backend, tenant: Tenant) -> None:
+    desk, variant = await _desk(backend, tenant)
+    desk.connectors.stock = [b"SKU,Qty\nA-1,3\n"]
+    idle = replace(desk.service, pauses=(0.0,), sleep=asyncio.sleep)
+    check = await idle.settled(tenant, await desk.begin(variant))
+    assert (check.status, check.results[0].quantity, check.results[0].checked_at) == (CheckStatus.QUEUED, 7, None)
+    await desk.work()
+    again = await idle.settled(tenant, check)
+    assert (again.id, again.status, again.results[0].quantity) == (check.id, CheckStatus.SUCCEEDED, 3)
+
+
+async def test_whoever_lost_the_job_writes_nothing(backend: Backend, tenant: Tenant) -> None:
+    desk, variant = await _desk(backend, tenant)
+    desk.connectors.stock = [b"SKU,Qty\nA-1,3\n"]
+    check = await desk.begin(variant)
+    job = await _claimed(desk)
+    with pytest.raises(LeaseLost):
+        await desk.execution()(replace(job, attempt=job.attempt - 1), asyncio.Event())
+    assert (await desk.offers(variant))[PLACE]["quantity"] == 7
+    await desk.execution()(job, asyncio.Event())
+    assert (await desk.run(check.runs[0])).status == RunStatus.SUCCEEDED
+
+
+async def test_errors_of_our_own_are_tried_again_and_then_told(backend: Backend, tenant: Tenant) -> None:
+    desk, variant = await _desk(backend, tenant)
+    desk.connectors.stock = KeyError("a bug")
+    check = await desk.begin(variant)
+    job = await _claimed(desk)
+    with pytest.raises(KeyError):
+        await desk.execution()(job, asyncio.Event())
+    for _ in range(2):
+        await backend.dispatch.release(job, backend.now())
+        job = await _claimed(desk)
+        with contextlib.suppress(KeyError):
+            await desk.execution()(job, asyncio.Event())
+    run = await desk.run(check.runs[0])
+    assert run.error is not None and run.error.code == "internal_error"
+
+
+async def _claimed(desk: CheckDesk) -> ClaimedJob:
+    where = f"{desk.tenant.org}/{lane(desk.source.id)}"
+    [job] = await desk.backend.dispatch.claim(where, 1, timedelta(seconds=30))
+    return job

@@ -1,0 +1,152 @@
+"""What a run's end means for its source, on every store: the ladder, freshness, the next pull, and waits that are none of its."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from domain.catalogue.model import Stream
+from domain.kernel.tenancy import Tenant
+from domain.runs import model
+from domain.runs.model import Run, RunStatus, StartRun, WaitingReason
+from domain.runs.usecases.service import RunService
+from domain.sources.model import Schedule, Source
+from ports.connectors import FetchFailed
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.checking import CheckDesk, check_desk
+
+pytestmark = pytest.mark.asyncio
+FEED = b"SKU,Title,Price\nA-1,Oak chair,100\n"
+OTHER = b"SKU,Title,Price\nA-1,Oak chair,90\n"
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+HOURLY = Schedule(interval_minutes=60, adaptive=True)
+
+
+async def _source(desk: CheckDesk) -> Source:
+    async with desk.backend.uow.read(desk.tenant) as tx:
+        found = await tx.sources.get(desk.source.id)
+    assert found is not None
+    return found
+
+
+async def _change(desk: CheckDesk, **changes: Any) -> None:
+    async with desk.backend.uow.begin(desk.tenant, builders.CALL) as tx:
+        found = await tx.sources.get(desk.source.id, lock=True)
+        assert found is not None
+        await tx.sources.save(replace(found, **changes))
+
+
+async def _started(desk: CheckDesk) -> Run:
+    async with desk.backend.uow.begin(desk.tenant, builders.CALL) as tx:
+        return await RunService(desk.connectors).start(tx, desk.source.id, StartRun(Stream.CATALOGUE))
+
+
+async def _failed(desk: CheckDesk, code: str = "fetch_failed") -> Run:
+    desk.connectors.feed = FetchFailed(code, "No.")
+    run = await _started(desk)
+    await desk.work()
+    return await desk.run(run.id)
+
+
+async def _replayed(desk: CheckDesk) -> Run:
+    async with desk.backend.uow.begin(desk.tenant, builders.CALL) as tx:
+        run = await RunService(desk.connectors).replay(tx, desk.source.id, StartRun(Stream.CATALOGUE))
+    await desk.work()
+    return await desk.run(run.id)
+
+
+async def test_the_pace_of_an_adaptive_schedule(backend: Backend, tenant: Tenant) -> None:
+    desk = await check_desk(backend, tenant, schedule=HOURLY)
+    paces = []
+    for feed in (FEED, FEED, FEED, FEED, OTHER, None, OTHER):
+        await (desk.pull(feed) if feed else _failed(desk))
+        source = await _source(desk)
+        paces.append(source.interval_factor["catalogue"])
+        assert source.next_pull is not None
+        minutes = (source.next_pull - backend.now()).total_seconds() / 60
+        assert 0.89 < minutes / (60 * paces[-1]) < 1.11
+    assert paces == [0.5, 1.0, 2.0, 4.0, 2.0, 2.0, 4.0], "a failed run finds neither change nor none"
+
+
+async def test_reading_again_what_is_kept_is_no_pull(backend: Backend, tenant: Tenant) -> None:
+    desk = await check_desk(backend, tenant, schedule=HOURLY)
+    await desk.pull(FEED)
+    before = await _source(desk)
+    assert before.catalogue_at is not None
+    await _change(desk, failures=2)
+    await backend.pass_time(timedelta(milliseconds=20))
+    run = await _replayed(desk)
+    assert run.status == RunStatus.SUCCEEDED
+    after = await _source(desk)
+    assert after == replace(before, failures=2), "as fresh as it was, due when it was, as well as it was"
+    await _failed(desk)
+    assert (await _source(desk)).status == "degraded"
+    await _replayed(desk)
+    assert (await _source(desk)).status == "degraded", "the source itself was not asked"
+    await desk.pull(FEED)
+    assert (await _source(desk)).status == "active"
+    async with desk.backend.uow.read(desk.tenant) as tx:
+        good = await tx.runs.last_good(desk.source.id, Stream.CATALOGUE)
+    assert good is not None and good.snapshot is not None
+    await desk.objects.delete(good.snapshot)
+    assert (await _replayed(desk)).status == RunStatus.FAILED
+    assert (await _source(desk)).failures == 0, "nor does what is not asked fail"
+
+
+async def test_each_move_is_heard_and_written_down(backend: Backend, tenant: Tenant) -> None:
+    desk = await check_desk(backend, tenant)
+    for _ in range(3):
+        await _failed(desk)
+    await desk.pull(FEED)
+    await _failed(desk, "credentials_refused")
+    heard = []
+    for kind in ("source.degraded", "source.recovered", "source.blocked"):
+        heard += [event["data"]["status"] for event in await desk.events(kind)]
+    assert heard == ["degraded", "active", "blocked"]
+    source = await _source(desk)
+    assert source.status_reason is not None and source.status_reason.code == "credentials_refused"
+
+
+async def test_others_turns_at_a_host_are_no_failure_however_many(
+    backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "WAITS", 1)
+    desk = await check_desk(backend, tenant)
+    desk.connectors.feed = FetchFailed("fetch_failed", "Not our turn.", waiting="retry", retry_at=LONG_AGO, own=True)
+    run = await _started(desk)
+    for number in (1, 2, 3):
+        await _due(desk)
+        found = await desk.run(run.id)
+        assert (found.status, found.waits, found.turns) == (RunStatus.WAITING, 0, number)
+        assert found.waiting is not None
+        assert (found.waiting.reason, found.waiting.attempt) == (WaitingReason.RETRY, number)
+    desk.connectors.feed = [FEED]
+    await _due(desk)
+    assert (await desk.run(run.id)).status == RunStatus.SUCCEEDED
+    assert (await _source(desk)).failures == 0
+
+
+async def test_a_source_that_asks_to_come_back_later_is_asked_so_many_times(
+    backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "WAITS", 2)
+    desk = await check_desk(backend, tenant)
+    desk.connectors.feed = FetchFailed("fetch_failed", "Busy.", waiting="upstream_busy", retry_at=LONG_AGO)
+    run = await _started(desk)
+    for _ in range(3):
+        await _due(desk)
+    ended = await desk.run(run.id)
+    assert ended.status == RunStatus.FAILED and ended.error is not None and ended.error.code == "fetch_failed"
+    assert (await _source(desk)).failures == 1
+    assert len(desk.connectors.asked) == 3
+
+
+async def _due(desk: CheckDesk) -> None:
+    """Do what waits, once its time has come."""
+    asked = len(desk.connectors.asked)
+    for _ in range(2):
+        await desk.work()
+    assert len(desk.connectors.asked) == asked + 1, "none is asked again at once"
+    await desk.backend.pass_time(timedelta(seconds=1.05))

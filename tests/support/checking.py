@@ -1,0 +1,130 @@
+"""A source that is pulled and can be asked for one item's stock, on any backend, with a worker beside it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from adapters.files.workspaces import FileWorkspaces
+from adapters.memory.objects import MemoryObjects
+from domain.catalogue.model import Stream
+from domain.changes.model import ALL, BEGINNING, OPEN_END, LogPosition, View
+from domain.checks.model import StockCheck
+from domain.checks.usecases.execution import CheckExecution
+from domain.checks.usecases.service import CheckService
+from domain.jobs.usecases.draining import Drain
+from domain.kernel.tenancy import Tenant
+from domain.runs.model import Run, StartRun
+from domain.runs.queueing import CHECK, EXECUTE, lane
+from domain.runs.usecases.execution import RunExecution
+from domain.runs.usecases.service import RunService
+from domain.sources.model import Source
+from ports.secrets import Vault
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.connectors import FakeConnectors
+from tests.support.readers import in_process
+
+LEASE = timedelta(seconds=1)
+
+
+class NoVault:
+    """Vault of sources without credentials, or whose box does not open."""
+
+    def open(self, sealed: bytes, *context: str) -> Mapping[str, Any]:
+        """It does not open."""
+        raise ValueError
+
+
+@dataclass
+class CheckDesk:
+    """One source of one tenant. `checks` and `work` are what the API and a worker do."""
+
+    backend: Backend
+    tenant: Tenant
+    source: Source
+    connectors: FakeConnectors = field(default_factory=FakeConnectors)
+    objects: MemoryObjects = field(default_factory=MemoryObjects)
+    vault: Vault = NoVault()  # type: ignore[assignment]
+
+    @property
+    def service(self) -> CheckService:
+        """The use cases; waiting has the worker do what there is to do."""
+
+        async def worked(_: float) -> None:
+            await self.work()
+
+        return CheckService(self.backend.uow, self.connectors, (0.0, 0.0), worked)
+
+    def execution(self) -> CheckExecution:
+        """The handler of checks, as a worker makes it."""
+        readers = in_process(self.connectors)
+        return CheckExecution(self.backend.uow, self.connectors, self.vault, readers, FileWorkspaces(), lease=LEASE)
+
+    async def work(self) -> None:
+        """Carry out what waits."""
+        readers = in_process(self.connectors)
+        runs = RunExecution(
+            self.backend.uow, self.connectors, self.objects, self.vault, readers, FileWorkspaces(), lease=LEASE
+        )
+        handlers = {EXECUTE: runs, CHECK: self.execution()}
+        await Drain(self.backend.dispatch, handlers, lease=LEASE).drain(f"{self.tenant.org}/{lane(self.source.id)}")
+
+    async def pull(self, feed: bytes, stream: Stream = Stream.CATALOGUE) -> Run:
+        """A pull of that feed, carried out; the run as it ended."""
+        self.connectors.feed = [feed]
+        async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
+            run = await RunService(self.connectors).start(tx, self.source.id, StartRun(stream))
+        await self.work()
+        ended = await self.run(run.id)
+        await self.backend.pass_time(timedelta(milliseconds=5))
+        return ended
+
+    async def begin(self, variant: str) -> StockCheck:
+        """Ask."""
+        async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
+            return await self.service.begin(tx, variant)
+
+    async def check(self, variant: str, stock: bytes | Exception) -> StockCheck:
+        """Ask, and wait for the answer."""
+        self.connectors.stock = stock if isinstance(stock, Exception) else [stock]
+        settled = await self.service.settled(self.tenant, await self.begin(variant))
+        await self.backend.pass_time(timedelta(milliseconds=5))
+        return settled
+
+    async def run(self, id: str) -> Run:
+        """The run as it is now."""
+        async with self.backend.uow.read(self.tenant) as tx:
+            run = await tx.runs.get(id)
+        assert run is not None
+        return run
+
+    async def variants(self, *products: str) -> Mapping[str, str]:
+        """The ids of the products' variants by key."""
+        async with self.backend.uow.begin(self.tenant, builders.CALL) as tx:
+            found = await tx.catalogue.load(self.source.id, products)
+        return {variant.key: variant.id for product in found.values() for variant in product.variants}
+
+    async def offers(self, variant: str) -> Mapping[str, Any]:
+        """What is stored of a variant's offers, by location."""
+        async with self.backend.uow.read(self.tenant) as tx:
+            item = await tx.catalogue.item(variant)
+        return {offer.location: dict(offer.data) for offer in item.offers} if item else {}
+
+    async def events(self, kind: str) -> Sequence[Any]:
+        """The events of that type, oldest first."""
+        page = await self.backend.events.page(
+            View.own(self.tenant), BEGINNING, LogPosition(position=OPEN_END), 10_000, ALL
+        )
+        return [json.loads(event.body) for event in page.events if event.type == kind]
+
+
+async def check_desk(backend: Backend, tenant: Tenant, **fields: Any) -> CheckDesk:
+    """A desk with a new source."""
+    async with backend.uow.begin(tenant, builders.CALL) as tx:
+        org = await tx.orgs.own()
+        given = {"connector": "shop", "config": {"currency": "usd"}, **fields}
+        source = builders.source(catalogue=org.catalogue(tenant.livemode), **given)
+        await tx.sources.add(source)
+    return CheckDesk(backend, tenant, source)
