@@ -177,9 +177,13 @@ class GuardedClient:
         redirects: int,
         bounds: Bounds,
     ) -> aiohttp.ClientResponse:
-        for _ in range(redirects + 1):
+        for hop in range(redirects + 1):
             self._vetting.vet(url, hosts)
-            response = await self._send(method, url, body, headers, bounds)
+            try:
+                response = await self._send(method, url, body, headers, bounds)
+            except errors.OutboundError as error:
+                error.redirected = hop > 0
+                raise
             target = response.headers.get("Location")
             if not redirects or response.status not in _REDIRECTS or target is None:
                 return response

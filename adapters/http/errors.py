@@ -4,9 +4,13 @@ from typing import ClassVar
 
 
 class OutboundError(Exception):
-    """The request came to nothing. The message names no address and no secret; it may be shown."""
+    """The request came to nothing. The message names no address and no secret; it may be shown.
+
+    `redirected` says that it was not the host that was asked first, but one that it leads to.
+    """
 
     kind: ClassVar[str] = "connect"
+    redirected: bool = False
 
 
 class RefusedAddress(OutboundError):

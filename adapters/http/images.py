@@ -42,7 +42,7 @@ class HttpImages:
         except errors.RefusedAddress as error:
             raise ImageUnreachable(str(error), refused=True) from None
         except (errors.DnsFailed, errors.ConnectFailed) as error:
-            raise ImageUnreachable(str(error), absent=True) from None
+            raise ImageUnreachable(str(error), absent=not error.redirected) from None
         except errors.OutboundError as error:
             raise ImageUnreachable(str(error)) from None
 

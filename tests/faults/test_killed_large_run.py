@@ -18,6 +18,7 @@ IN_READING = 0.25
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_a_large_run_killed_twenty_times(faults: Faults) -> None:
     """It ends in the state and the events of one that nobody disturbed."""
     dice = random.Random(20261122)

@@ -308,6 +308,18 @@ async def test_a_host_that_is_gone_fails_as_a_whole(gallery: Gallery) -> None:
     assert problem["field"] == "media" and problem["detail"].startswith(f"9 images at {FEEDS}:{port} were given up")
 
 
+async def test_a_host_answers_for_itself_alone(gallery: Gallery) -> None:
+    """A picture that is moved to a host that is gone says nothing of those that stayed."""
+    server = gallery.server
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+    server.pages["/moved.jpg"] = lambda _: (302, {"Location": f"http://{FEEDS}:{port}/1.jpg"}, b"")
+    urls = [server.serve(f"/{number}.jpg", images.jpeg(number)) for number in range(4)]
+    await gallery.pull(server.url("/moved.jpg"), *urls)
+    await gallery.work()
+    assert ["id" in item for item in await gallery.media()] == [False, True, True, True, True]
+
+
 async def test_a_plan_without_room(gallery: Gallery) -> None:
     server, org = gallery.server, gallery.desk.tenant.org
     urls = [server.serve(f"/{number}.jpg", images.jpeg(number)) for number in range(5)]
