@@ -1,11 +1,13 @@
-"""What only rugs have: sizes in feet and inches, shapes, constructions, where they may lie.
+"""Sizes of rugs: in feet and inches, as the trade writes them, and in metres and their parts.
 
 size     := side ["w" | "l"] join side [confirm] [shape] | side shape | shape side        one side of round and square rugs
 side     := feet ["-"] inches | feet "." inches | inches | metric | bare
 feet     := digits ("'" | "ft" | "feet");  inches := digits [fraction] ('"' | "in")      5'3", 5'-3", 5.3', 5-3
 bare     := digits                       to 15 feet (to 20 beside 4 or less, 12 or more), above 20 inches, beyond 144 perhaps centimetres: told
 metric   := decimal ("cm" | "mm" | "m")  the unit may stand once, behind the last side
-confirm  := the same size in another unit, in brackets or behind a slash; another size is told
+           | number join number | one number of a round or square rug, in a metric column; labelled sides (`dimensions`)
+confirm  := the same size in another unit, in brackets, beside it or behind a slash; another size is told
+amid     := digits join digits            the only one amid other words: feet, or inches where the words name a rug or a mat
 shape    := a word of SHAPES in six languages; "sample", "swatch", "custom" are no size of the rug: told
 """
 

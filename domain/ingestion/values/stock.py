@@ -4,6 +4,8 @@
     about    := "ca." | "~" | "approx." …                     the number is taken
     number   := ["-"] digits ["+"] | ">" digits               below zero is oversold: 0, and told; `20+` and `>20` are 20
     bound    := "<" digits | "less than" digits               no quantity: low stock up to ten, and told
+    phrase   := none noun | few noun                          words of `_NONE`, `_FEW`, `_NOUNS` and `_IDLE` alone
+    shipped  := word ("-" | "," | ":" …) "ships" …            a word for stock before how long it takes to ship
 
 One number at most: a second one, a date, a formula or a fraction is told.
 """

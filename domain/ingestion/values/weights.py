@@ -5,7 +5,8 @@
     confirm  := ("(" | "/") weight [")"]          the same in another unit; another weight is told and the first kept
     label    := "weight" | "Gewicht" | "net" …    of a load or a capacity it is no weight of the piece: told
 
-Every figure of the cell is used, confirms the one used, or is told.
+Every figure of the cell is used, confirms the one used, or is told. Of a line about other things, too, the one figure that is
+labelled as a weight is read, or the only one that has a unit of weight.
 """
 
 import re
