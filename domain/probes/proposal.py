@@ -10,6 +10,7 @@ from domain.probes.model import PlatformFeed
 DAILY: Final = 1_440
 """Minutes between pulls."""
 _FILES: Final = "csv"
+_PAGES: Final = "json_ld"
 _SIGNING_IN: Final = frozenset(("woocommerce",))
 """Platforms whose connector needs credentials, which are stored once the source is there."""
 
@@ -26,6 +27,11 @@ def for_feed(feed: PlatformFeed, currency: str | None) -> dict[str, Any]:
 def for_file(url: str, format: str, currency: str | None = None) -> dict[str, Any]:
     """The source that reads a file."""
     return _source(url, _FILES, {"url": url, "format": format}, currency)
+
+
+def for_pages(url: str, currency: str | None) -> dict[str, Any]:
+    """The source that reads what the pages of a site state for machines, all that its sitemaps list."""
+    return _source(url, _PAGES, {"url": f"{origin_of(url)}/", "pages": "site"}, currency)
 
 
 def _source(url: str, connector: str, config: dict[str, Any], currency: str | None) -> dict[str, Any]:

@@ -96,6 +96,7 @@ _PACK: Final = re.compile(
     r"|\s+(?:each|ea\.?|apiece|stuksprijs|p/?st)\s*+$",
     re.I,
 )
+_BOXES: Final = frozenset(("ctn", "carton", "box", "pack", "packs", "pk"))
 _PAIRS: Final = frozenset(("pair", "pairs", "paar", "paire", "par", "pares"))
 _MEASURED: Final = re.compile(
     r"(?:/|\b(?:per|pro|je|por|par|al|le|der|den)\b)\s{0,3}(?:\d{1,4}\s?)?(?:m[²2³3]?|qm|lfm|lfd|cm|mm|ft|foot|feet|sq\b|sqm|sqft|sq\.?\s?(?:ft|m)|yards?|yd"
@@ -250,12 +251,15 @@ def _priced(text: str, found: re.Match[str], bare: str, currency: str | None, de
     return Parsed(Price(minor, chosen)) if minor else NOTHING
 
 
-def _pack(bare: str) -> tuple[str, int | None]:
-    """A price without what it is for, and the number of pieces that is, where it is said."""
+def _pack(bare: str, notes: list[str]) -> tuple[str, int | None]:
+    """A price without what it is for, and the number of pieces that is, where it is said; a box of nobody knows how many is told."""
     match = _PACK.search(bare)
     if match is None:
         return bare, None
-    count = int(match["count"]) if match["count"] else 2 if (match["kind"] or "").lower() in _PAIRS else None
+    kind = (match["kind"] or "").lower()
+    if kind in _BOXES and not match["count"]:
+        notes.append("is the price of a whole box")
+    count = int(match["count"]) if match["count"] else 2 if kind in _PAIRS else None
     return bare[: match.start()], count or None
 
 
@@ -294,7 +298,7 @@ def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -
     if _MEASURED.search(given):
         return unreadable(text, "is a price by measure or by time, not one of the item")
     notes: list[str] = []
-    bare, pack = _pack(given)
+    bare, pack = _pack(given, notes)
     for tax in _TAX.finditer(bare):
         if (
             tax["without"]
@@ -304,7 +308,7 @@ def parse_money(text: str, currency: str | None = None, decimal: str = "auto") -
             notes.append("is a price without tax")
         bare = f"{bare[: tax.start()]} {bare[tax.end() :]}"
         break
-    bare, second = _pack(bare) if pack is None else (bare, pack)
+    bare, second = _pack(bare, notes) if pack is None else (bare, pack)
     bare = _LABEL.sub("", bare)
     if least := _LEAST.match(bare):
         notes.append("states only the least price")

@@ -10,6 +10,7 @@ from domain.probes.estimate import Findings
 from domain.probes.facts import PageFacts, Response, host_of, origin_of
 from domain.probes.listings import ENDPOINTS, SHOP, Endpoint, Listing, listing, shop
 from domain.probes.model import (
+    Effort,
     Estimate,
     Platform,
     PlatformFeed,
@@ -20,6 +21,7 @@ from domain.probes.model import (
     SampledPage,
     Sitemap,
     Wall,
+    Way,
 )
 from domain.probes.usecases.visiting import Limits, Spent, Visit
 from ports.web import Documents, Unreachable
@@ -242,7 +244,7 @@ class Probing:
         readable = offered is None or self._takes(offered)
         if offered is not None and not readable:
             self._visit.note(
-                f"No connector of this service reads {offered['connector']} shops, so no source is proposed."
+                f"No connector of this service reads {offered['connector']} sources, so no source is proposed."
             )
         report = Report(
             final_url=seen.url,
@@ -267,6 +269,9 @@ class Probing:
             return proposal.for_file(seen.feed.url, seen.file.format, currency) if seen.file.format else None
         if seen.feed is not None and seen.feed.products:
             return proposal.for_feed(seen.feed, currency)
+        judged = _estimate(seen, readable=True)
+        if (judged.kind, judged.effort) == (Way.STRUCTURED_DATA, Effort.MEDIUM):
+            return proposal.for_pages(seen.url, currency)
         return None
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from domain.ingestion.values.dimensions import parse_dimensions
+from domain.ingestion.values.money import parse_money
 from domain.ingestion.values.stock import parse_stock
 from domain.ingestion.values.weights import parse_weight
 
@@ -71,3 +72,18 @@ def test_stock_in_words_is_understood_by_its_words(text: str, availability: str)
 @pytest.mark.parametrize("text", ["nicht begrenzt verfügbar", "no stock photo", "few"])
 def test_words_that_may_mean_either_are_told(text: str) -> None:
     assert parse_stock(text).faults
+
+
+@pytest.mark.parametrize(
+    ("text", "minor"), [("€ 1.099,-", 109900), ("2.499,– €", 249900), ("$1,099.-", 109900), ("VHB 250 €", 25000)]
+)
+def test_a_mark_for_no_cents_says_which_mark_parts_thousands(text: str, minor: int) -> None:
+    found = parse_money(text, "usd")
+    assert found.value is not None
+    assert (found.value.minor, found.faults) == (minor, ())
+
+
+@pytest.mark.parametrize("text", ["$50/ctn", "$50 per box", "$50/pack"])
+def test_the_price_of_a_box_is_told(text: str) -> None:
+    """Nobody knows how many are in it."""
+    assert parse_money(text, "usd").faults

@@ -99,14 +99,17 @@ async def test_a_woocommerce_shop_is_proposed_to_its_own_connector_alone() -> No
 async def test_a_magento_shop_is_known_by_its_pages() -> None:
     web = MemoryWeb()
     webs.magento(web)
-    outcome = await look(web)
+    outcome = await look(web, connectors="json_ld")
     report = outcome.report
     assert report.platform == "magento" and report.confidence > 0.9 and report.feed is None
     assert report.sample is not None and len(report.sample.pages) == 8
     assert report.sample.coverage["name"] == report.sample.coverage["currency"] == 1.0
     assert (report.estimate.effort, report.estimate.kind) == ("medium", "structured_data")
     assert report.sitemap is not None and report.sitemap.product_pages == 12
-    assert outcome.proposal is None
+    assert outcome.proposal is not None
+    assert (outcome.proposal["kind"], outcome.proposal["connector"]) == ("url", "json_ld")
+    assert outcome.proposal["config"] == {"url": f"{SITE}/", "pages": "site", "currency": "eur"}
+    assert (await look(web, connectors="csv api")).proposal is None
     assert not any("products.json" in url or "wp-json" in url for url in web.asked)
 
 
