@@ -13,10 +13,12 @@ class ImageUnreachable(Exception):
     """The image could not be fetched; the message says why, and may be shown.
 
     `pressed` says that the host asks to be left alone for a while; `refused` that the address is none to be reached;
-    `absent` that the host itself is not there, whatever of it is asked for.
+    `absent` that nobody answers for what begins like this (`https://host:port/`), whatever of it is asked for.
     """
 
-    def __init__(self, message: str, *, pressed: bool = False, refused: bool = False, absent: bool = False) -> None:
+    def __init__(
+        self, message: str, *, pressed: bool = False, refused: bool = False, absent: str | None = None
+    ) -> None:
         super().__init__(message)
         self.pressed, self.refused, self.absent = pressed, refused, absent
 

@@ -63,8 +63,10 @@ class MediaStore(Protocol):
         """The address led nowhere for the `tries`-th time; None: it is given up."""
         ...
 
-    async def host_failed(self, host: str, failure: str, delays: Sequence[timedelta]) -> Mapping[str, int]:
-        """Everything of the host that is due failed once more, and waits by how often it has; beyond `delays` it is given up.
+    async def origin_failed(
+        self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
+    ) -> Mapping[str, int]:
+        """Everything of the host below `origin` that is due failed once more, and waits by how often it has; beyond `delays` it is given up.
 
         Answers how many addresses of each run are given up.
         """

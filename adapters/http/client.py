@@ -2,11 +2,11 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 from urllib.parse import quote, quote_plus, unquote_plus
 
 import aiohttp
@@ -63,6 +63,26 @@ class Answer:
     chunks: AsyncIterator[bytes]
 
 
+Told: TypeAlias = Callable[[int, Mapping[str, str]], None]
+"""Told how an answer begins: its status and headers."""
+Turns: TypeAlias = Callable[[URL], AbstractAsyncContextManager[Told]]
+"""Whose turn it is at the URL's host."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What stays the same along redirects."""
+
+    method: str
+    body: bytes | None
+    bounds: Bounds
+    turns: Turns | None
+
+
+def _heed_nothing(status: int, headers: Mapping[str, str]) -> None:
+    """Nobody waits for turns."""
+
+
 class GuardedClient:
     """One kept set of connections for a process. Use it as an async context, or call close().
 
@@ -117,6 +137,7 @@ class GuardedClient:
         conditional: Conditions | None = None,
         hosts: frozenset[str] | None = None,
         private: frozenset[str] = frozenset(),
+        turns: Turns | None = None,
     ) -> AsyncIterator[Answer]:
         """Ask for the URL, following at most `bounds.redirects` redirects, each vetted anew.
 
@@ -124,7 +145,9 @@ class GuardedClient:
         Raises OutboundError, also while chunks are read.
         """
         sent, most = {**(headers or {}), **_conditions(conditional)}, self._bounds.redirects
-        async with self.request("GET", url, headers=sent, hosts=hosts, private=private, redirects=most) as answer:
+        async with self.request(
+            "GET", url, headers=sent, hosts=hosts, private=private, redirects=most, turns=turns
+        ) as answer:
             yield answer
 
     @asynccontextmanager
@@ -135,8 +158,11 @@ class GuardedClient:
         body: bytes,
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
+        turns: Turns | None = None,
     ) -> AsyncIterator[Answer]:
-        async with self.request("POST", url, body=body, headers=headers, hosts=hosts, redirects=0) as answer:
+        async with self.request(
+            "POST", url, body=body, headers=headers, hosts=hosts, redirects=0, turns=turns
+        ) as answer:
             yield answer
 
     @asynccontextmanager
@@ -151,60 +177,64 @@ class GuardedClient:
         private: frozenset[str] = frozenset(),
         redirects: int = 0,
         bounds: Bounds | None = None,
+        turns: Turns | None = None,
     ) -> AsyncIterator[Answer]:
         """One request with everything said. Raises OutboundError.
 
-        `redirects` 0 passes a redirect on as the answer; more is for GET and HEAD, which are sent again as they are.
+        `redirects` 0 passes a redirect on as the answer; more is for GET and HEAD, which are sent again as they are. With `turns`
+        each host that is asked, that of a redirect, too, is asked in its turn, which lasts until its answer is read.
         """
         limits = bounds or self._bounds
         sent = dict(headers or {})
-        response = await self._follow(method, _parsed(url), body, sent, hosts, private, redirects, limits)
-        try:
-            chunks = Body(response, limits.wire_bytes, limits.body_bytes, limits.pace).chunks()
-            yield Answer(response.status, response.headers, str(response.url), chunks)
-            await chunks.aclose()
-        finally:
-            response.close()
+        asked = _Asked(method, body, limits, turns)
+        async with AsyncExitStack() as turn:
+            response = await self._follow(asked, _parsed(url), sent, hosts, private, redirects, turn)
+            try:
+                chunks = Body(response, limits.wire_bytes, limits.body_bytes, limits.pace).chunks()
+                yield Answer(response.status, response.headers, str(response.url), chunks)
+                await chunks.aclose()
+            finally:
+                response.close()
 
     async def _follow(
         self,
-        method: str,
+        asked: _Asked,
         url: URL,
-        body: bytes | None,
         headers: dict[str, str],
         hosts: frozenset[str] | None,
         private: frozenset[str],
         redirects: int,
-        bounds: Bounds,
+        turn: AsyncExitStack,
     ) -> aiohttp.ClientResponse:
         for hop in range(redirects + 1):
             self._vetting.vet(url, hosts)
+            told = await turn.enter_async_context(asked.turns(url)) if asked.turns else _heed_nothing
             try:
-                response = await self._send(method, url, body, headers, bounds)
+                response = await self._send(asked, url, headers)
             except errors.OutboundError as error:
                 error.redirected = hop > 0
                 raise
+            told(response.status, response.headers)
             target = response.headers.get("Location")
             if not redirects or response.status not in _REDIRECTS or target is None:
                 return response
             response.close()
+            await turn.aclose()
             following = _joined(url, target)
             if following.origin() != url.origin():
                 headers = _kept_across(headers, following, private)
             url = following
         raise errors.RedirectRefused(f"There are more than {redirects} redirects.")
 
-    async def _send(
-        self, method: str, url: URL, body: bytes | None, headers: dict[str, str], bounds: Bounds
-    ) -> aiohttp.ClientResponse:
-        sent = {"User-Agent": self._agent, **headers, "Accept-Encoding": "gzip, deflate"}
+    async def _send(self, asked: _Asked, url: URL, headers: dict[str, str]) -> aiohttp.ClientResponse:
+        sent, bounds = {"User-Agent": self._agent, **headers, "Accept-Encoding": "gzip, deflate"}, asked.bounds
         timeout = aiohttp.ClientTimeout(
             total=bounds.total_seconds, sock_connect=bounds.connect_seconds, sock_read=bounds.idle_seconds
         )
         with translated():
             async with asyncio.timeout(bounds.connect_seconds + bounds.answer_seconds):
                 return await self._opened().request(
-                    method, url, data=body, headers=sent, allow_redirects=False, timeout=timeout
+                    asked.method, url, data=asked.body, headers=sent, allow_redirects=False, timeout=timeout
                 )
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -240,9 +270,10 @@ class PacedClient:
         hosts: frozenset[str] | None = None,
         private: frozenset[str] = frozenset(),
     ) -> AsyncIterator[Answer]:
-        sent = self.client.get(url, headers=headers, conditional=conditional, hosts=hosts, private=private)
-        async with self.pace.turn(_parsed(url), self.asker) as told, sent as answer:
-            told(answer.status, answer.headers)
+        sent = self.client.get(
+            url, headers=headers, conditional=conditional, hosts=hosts, private=private, turns=self._turn
+        )
+        async with sent as answer:
             yield answer
 
     @asynccontextmanager
@@ -254,10 +285,11 @@ class PacedClient:
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
     ) -> AsyncIterator[Answer]:
-        sent = self.client.post(url, body=body, headers=headers, hosts=hosts)
-        async with self.pace.turn(_parsed(url), self.asker) as told, sent as answer:
-            told(answer.status, answer.headers)
+        async with self.client.post(url, body=body, headers=headers, hosts=hosts, turns=self._turn) as answer:
             yield answer
+
+    def _turn(self, url: URL) -> AbstractAsyncContextManager[Told]:
+        return self.pace.turn(url, self.asker)
 
 
 def _parsed(url: str) -> URL:

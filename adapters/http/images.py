@@ -7,7 +7,7 @@ from typing import Final
 
 from adapters.http import errors
 from adapters.http.client import Answer, Bounds, GuardedClient
-from domain.media.model import HEAD_BYTES, format_of
+from domain.media.model import HEAD_BYTES, format_of, origin_of
 from ports.images import FetchedImage, ImageRefused, ImageUnreachable
 
 IMAGE_BYTES: Final = 32 << 20
@@ -42,7 +42,7 @@ class HttpImages:
         except errors.RefusedAddress as error:
             raise ImageUnreachable(str(error), refused=True) from None
         except (errors.DnsFailed, errors.ConnectFailed) as error:
-            raise ImageUnreachable(str(error), absent=not error.redirected) from None
+            raise ImageUnreachable(str(error), absent=None if error.redirected else origin_of(url)) from None
         except errors.OutboundError as error:
             raise ImageUnreachable(str(error)) from None
 

@@ -133,7 +133,7 @@ def _retry_after(value: str) -> float:
         return float(text) if len(text) <= _LONGEST else 0.0
     try:
         until = parsedate_to_datetime(text)
-    except ValueError:
+        until = until.replace(tzinfo=UTC) if until.tzinfo is None else until
+        return max(0.0, (until - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError, IndexError, OverflowError):  # what a stranger writes for a date
         return 0.0
-    until = until.replace(tzinfo=UTC) if until.tzinfo is None else until
-    return max(0.0, (until - datetime.now(UTC)).total_seconds())

@@ -124,10 +124,12 @@ class MemoryMedia:
             tried = replace(known.of, tries=tries)
             await self._addresses.put(KnownAddress(tried, again, self._transaction.now, failure))
 
-    async def host_failed(self, host: str, failure: str, delays: Sequence[timedelta]) -> Mapping[str, int]:
+    async def origin_failed(
+        self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
+    ) -> Mapping[str, int]:
         now, given_up = self._transaction.now, Counter[str]()
         for known in self._addresses.where(lambda one: one.of.host == host):
-            if known.due_at is None or known.due_at > now:
+            if known.due_at is None or known.due_at > now or not known.of.url.lower().startswith(origin):
                 continue
             again = now + delays[known.of.tries] if known.of.tries < len(delays) else None
             await self._addresses.put(KnownAddress(replace(known.of, tries=known.of.tries + 1), again, now, failure))

@@ -115,10 +115,12 @@ class PostgresMediaStore:
         values = {"tries": tries, "failure": failure, "again": again, "now": self._session.now}
         await self._session.run(SQL["failed"], address=address, **values)
 
-    async def host_failed(self, host: str, failure: str, delays: Sequence[timedelta]) -> Mapping[str, int]:
+    async def origin_failed(
+        self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
+    ) -> Mapping[str, int]:
         seconds = jsonb([delay.total_seconds() for delay in delays])
-        values = {"failure": failure, "delays": seconds, "now": self._session.now}
-        return dict(await self._session.all(SQL["host_failed"], host=host, **values))
+        values = {"origin": origin, "failure": failure, "delays": seconds, "now": self._session.now}
+        return dict(await self._session.all(SQL["origin_failed"], host=host, **values))
 
     async def postpone(self, host: str, until: datetime) -> None:
         await self._session.run(SQL["postpone"], host=host, until=until)

@@ -32,9 +32,9 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> datetime | None:
     else:
         try:
             until = parsedate_to_datetime(value)
-        except ValueError:
+            until = until.replace(tzinfo=UTC) if until.tzinfo is None else until.astimezone(UTC)
+        except (ValueError, TypeError, IndexError, OverflowError):  # what a stranger writes for a date
             return None
-        until = until.replace(tzinfo=UTC) if until.tzinfo is None else until.astimezone(UTC)
     return min(max(until, now), now + _LONGEST_WAIT)
 
 

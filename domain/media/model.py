@@ -93,6 +93,12 @@ def host_of(url: str) -> str | None:
     return host if port is None else f"{host}:{port}"
 
 
+def origin_of(url: str) -> str:
+    """What all addresses of one server begin with: scheme, host and port as written, in lower case (`https://img.example/`)."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/".lower()
+
+
 def address_of(url: str) -> str:
     """What an address is known under: a digest, for addresses are longer than keys may be."""
     return blake2b(url.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

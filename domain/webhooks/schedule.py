@@ -62,11 +62,11 @@ def asked_pause(text: str | None, now: datetime) -> timedelta | None:
         return min(timedelta(seconds=int(text[:9])), LONGEST_ASKED)
     try:
         moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError):
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return min(max(moment - now, timedelta()), LONGEST_ASKED)
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return min(max(moment - now, timedelta()), LONGEST_ASKED)
 
 
 def is_failing(failing_since: datetime | None, now: datetime) -> bool:

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.asyncio
 CALL = builders.CALL
 SOURCE = "src_0000000000000000000001"
 HOST = "a.example"
+ORIGIN = f"https://{HOST}/"
 A, B, C = (f"https://{HOST}/{letter}.jpg" for letter in "abc")
 
 
@@ -214,12 +215,13 @@ async def test_a_host_that_is_not_there_fails_as_a_whole(uow: UnitOfWork, tenant
     async with uow.begin(tenant, CALL) as tx:
         await tx.media.failed(due[B].address, 2, "no answer", tx.now)
         await tx.media.failed(due[C].address, 1, "no answer", later := tx.now + timedelta(hours=1))
-        assert await tx.media.host_failed("b.example", "it has no address", delays) == {}
-        assert await tx.media.host_failed(HOST, "it has no address", delays) == {due[B].run: 1}
+        assert await tx.media.origin_failed(HOST, f"ftp://{HOST}/", "it has no address", delays) == {}
+        assert await tx.media.origin_failed("b.example", "https://b.example/", "it has no address", delays) == {}
+        assert await tx.media.origin_failed(HOST, ORIGIN, "it has no address", delays) == {due[B].run: 1}
         assert await tx.media.next_due(HOST) == tx.now + timedelta(minutes=5) < later
-        assert await tx.media.host_failed(HOST, "it has no address", delays) == {}, "nothing is due"
+        assert await tx.media.origin_failed(HOST, ORIGIN, "it has no address", delays) == {}, "nothing is due"
         await tx.media.failed(due[A].address, 1, "no answer", tx.now)
-        assert await tx.media.host_failed(HOST, "it has no address", delays) == {}
+        assert await tx.media.origin_failed(HOST, ORIGIN, "it has no address", delays) == {}
         assert await tx.media.next_due(HOST) == tx.now + timedelta(minutes=20)
 
 

@@ -305,7 +305,9 @@ async def test_a_host_that_is_gone_fails_as_a_whole(gallery: Gallery) -> None:
         assert await gallery.desk.rows(tries, org) == [(failed, failed)], "all of them, once each time"
         await gallery.due_now()
     [problem] = (await gallery.desk.newest(gallery.source))["problems"]
-    assert problem["field"] == "media" and problem["detail"].startswith(f"9 images at {FEEDS}:{port} were given up")
+    assert problem["field"] == "media" and problem["detail"].startswith(
+        f"9 images at http://{FEEDS}:{port}/ were given up"
+    )
 
 
 async def test_a_host_answers_for_itself_alone(gallery: Gallery) -> None:

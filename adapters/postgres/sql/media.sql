@@ -106,10 +106,11 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 UPDATE image_addresses SET tries = %(tries)s, failure = %(failure)s, due_at = %(again)s, checked_at = %(now)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND address = %(address)s
 
--- host_failed --
+-- origin_failed --
 WITH due AS (
     SELECT address FROM image_addresses
     WHERE org = %(org)s AND livemode = %(livemode)s AND host = %(host)s AND due_at <= %(now)s
+        AND lower(left(url, length(%(origin)s))) = %(origin)s
     ORDER BY address FOR UPDATE
 ), failed AS (
     UPDATE image_addresses a

@@ -174,6 +174,9 @@ async def _keep(tx: Tx, job: ClaimedJob, question: Question, answer: Stated) -> 
     source = await tx.sources.get(id, lock=True)
     found = await tx.catalogue.load(id, [], [item.variant_key])
     owners = [(product, own) for product in found.values() for own in product.variants if own.id == item.variant]
+    if source is not None and not source.runnable:
+        await outcome.cancel(tx, job, run, f"The source is {source.status}.")  # a person was quicker than its answer
+        return
     if source is None or not about or not owners:
         await _end(tx, job, run, RunError(RunErrorCode.PARSE_FAILED, _NOTHING))
         return

@@ -131,8 +131,7 @@ def _prices_of_today(
         for header, one in zip(headers, concepts, strict=True)
     )
     for_several = any(
-        plain_words(header) in _PRICE_UNITS
-        and any(sample.strip().isdecimal() and int(sample) > 1 for sample in samples[:_SEEN])
+        plain_words(header) in _PRICE_UNITS and any(_is_several(sample.strip()) for sample in samples[:_SEEN])
         for header, samples in zip(headers, columns, strict=True)
     )
     out = []
@@ -144,6 +143,11 @@ def _prices_of_today(
             options = (replace(options[0], settings=(*options[0].settings, ("alternative", "yes"))),)
         out.append(options)
     return out
+
+
+def _is_several(text: str) -> bool:
+    """Whether a text is a whole number above one; it may have any number of digits."""
+    return text.isdecimal() and text.lstrip("0") not in ("", "1")
 
 
 def _feet_and_inches(

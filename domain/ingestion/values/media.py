@@ -27,6 +27,7 @@ _NO_PICTURE: Final = re.compile(
 )
 """Endings of documents, as a group, and of videos."""
 ROLES: Final = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document"))
+_KEPT: Final = 300
 _MEMBERS: Final = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
 _REASONS: Final = {
     ProblemKind.UNSAFE_URL: "is no web address that may be fetched",
@@ -63,13 +64,22 @@ def _below(base: str | None, name: str) -> str | None:
     return address_below(base, name) if base else None
 
 
-@lru_cache(maxsize=65536)
 def addresses(text: str, base: str | None = None) -> Addresses:
     """The addresses of a cell: one, or a list split at `|`, commas, semicolons and line breaks.
 
     Only http and https are taken. File names get the address that they have below `base`, when there is one. Problems:
     unsafe_url, unreadable (a bare file name), too_long; one of each a cell.
     """
+    # Long lists are each item's own, and would fill the memory of who reads a large feed.
+    return _addresses(text, base) if len(text) <= _KEPT else _split_up(text, base)
+
+
+@lru_cache(maxsize=16384)
+def _addresses(text: str, base: str | None) -> Addresses:
+    return _split_up(text, base)
+
+
+def _split_up(text: str, base: str | None) -> Addresses:
     if _ONE.fullmatch(text):
         return Addresses((text,))
     if stated(text) is None:

@@ -101,11 +101,11 @@ class _Fetch:
             try:
                 return await self._fetched(folder)
             except ImageUnreachable as failure:
-                if failure.absent:
-                    await self._host_failed(str(failure))
+                if failure.absent is not None:
+                    await self._origin_failed(failure.absent, str(failure))
                 else:
                     await self._failed(str(failure), refused=failure.refused, pressed=failure.pressed)
-                return not (failure.pressed or failure.absent)
+                return not failure.pressed and failure.absent is None
             except ImageRefused as failure:
                 await self._failed(str(failure))
                 return True
@@ -181,13 +181,12 @@ class _Fetch:
             if wait is None:
                 await _tell(tx, at, reason, ProblemKind.UNSAFE_URL if refused else ProblemKind.UNREADABLE)
 
-    async def _host_failed(self, reason: str) -> None:
+    async def _origin_failed(self, origin: str, reason: str) -> None:
         """What cannot be reached at all is not asked for each of its addresses: all have failed."""
-        host = self.address.host
         async with self._recording() as tx:
-            given_up = await tx.media.host_failed(host, reason, DELAYS)
+            given_up = await tx.media.origin_failed(self.address.host, origin, reason, DELAYS)
             for run, count in given_up.items():
-                told = f"{count} images at {host[:_LONGEST_HOST]} were given up: {reason}"
+                told = f"{count} images at {origin[:_LONGEST_HOST]} were given up: {reason}"
                 await _add_problem(tx, run, told, ProblemKind.UNREADABLE, count)
 
 

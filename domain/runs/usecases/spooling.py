@@ -15,6 +15,7 @@ from domain.ingestion.mapping.proposal import from_given, propose
 from domain.ingestion.model import FeedSettings, FeedTable, HeaderMapping, Row
 from domain.ingestion.reading import NeedsMapping, SpooledRows, StockSheet
 from domain.ingestion.values.parsed import quoted
+from domain.ingestion.values.surrogates import whole, whole_text
 from domain.kernel.bounds import ROWS
 from domain.kernel.problems import Problem, ProblemKind
 from domain.mappings.proposing import TableLog
@@ -206,9 +207,19 @@ class RowSpooler:
                 detail = f"The row of {quoted(key)} adds up others and is no item."
                 feed.problems.add(Problem("sku", ProblemKind.UNREADABLE, detail, line=line, sheet=name))
                 continue
-            if note is not None:
-                note(key, cells)
-            self._keep(index, key, line, cells, number(cells) if number is not None else 0)
+            try:
+                if note is not None:
+                    note(key, cells)
+                self._keep(index, key, line, cells, number(cells) if number is not None else 0)
+            except UnicodeEncodeError:
+                self._broken(index, key, line, cells)
+
+    def _broken(self, index: int, key: str, line: int, cells: Any) -> None:
+        """A row with half of a character: they become U+FFFD, and that is told."""
+        detail = "The row has halves of characters, which no text can have; each is kept as U+FFFD."
+        sheet = self._feed.sheets[index].name
+        self._feed.problems.add(Problem("cell", ProblemKind.UNREADABLE, detail, line=line, sheet=sheet))
+        self._keep(index, whole_text(key), line, whole(cells))
 
     def _keep(self, table: int, key: str, line: int, cells: Any, number: int = 0) -> None:
         feed, encode, slot = self._feed, self._codec.encode, slot_of(key, self._feed.stream)
