@@ -42,7 +42,7 @@ def context_of(source: Source, stream: Stream) -> FeedSettings:
         decimal=str(config.get("decimal", "auto")),
         warehouse=config.get("warehouse"),
         price_code=config.get("price_code"),
-        stream=stream.value,  # plain, for salts are made of the context's repr
+        stream=stream.value,  # plain, for its repr is part of salts
         media_base_url=config.get("media_base_url"),
     )
 

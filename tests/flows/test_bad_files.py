@@ -1,6 +1,7 @@
 """Files as vendors send them at their worst: each read as well as can be, or refused with a sentence, and no half state."""
 
 import io
+import json
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -169,3 +170,12 @@ def _bomb(mebibytes: int) -> bytes:
             else:
                 archive.writestr(entry, original.read(entry))
     return file.getvalue()
+
+
+async def test_half_a_character_spoils_no_feed(desk: Bench) -> None:
+    """JSON can write halves of characters; the item is kept with U+FFFD, the others as they are, and it is told."""
+    items = [{"sku": "A\ud8001", "title": "Half \udc00 a chair"}, {"sku": "A-2", "title": "Whole chair"}]
+    run = await desk.read(json.dumps(items).encode(), filename="feed.json")
+    assert (run["status"], run["stats"]["products_created"]) == ("succeeded", 2)
+    assert [problem["problem"] for problem in run["problems"] if problem["field"] == "cell"] == ["unreadable"]
+    assert {data["title"] for data in await desk.data()} == {"Half \ufffd a chair", "Whole chair"}

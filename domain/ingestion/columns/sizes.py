@@ -9,10 +9,11 @@ from domain.ingestion.drafts.draft import RowDraft, kind_of_product
 from domain.ingestion.drafts.pieces import lone_piece, named_piece, of_several, sized_as_bed, with_subtitle
 from domain.ingestion.model import Column, FeedSettings
 from domain.ingestion.values.dimensions import Spread, parse_dimensions
-from domain.ingestion.values.lengths import parse_length, unit_named
+from domain.ingestion.values.lengths import METRIC, parse_length, unit_named
 from domain.ingestion.values.parsed import NOTHING, Parsed, refused
+from domain.ingestion.values.rug_sizes import RugSize
 from domain.ingestion.values.rug_words import parse_construction, parse_indoor_outdoor, parse_shape
-from domain.ingestion.values.rugs import RugSize, is_no_rug, parse_rug_size
+from domain.ingestion.values.rugs import is_no_rug, parse_rug_size
 from domain.ingestion.values.sides import BED, RUG, kind_of
 from domain.ingestion.values.text import line_of_text, stated
 from domain.kernel.problems import ProblemKind
@@ -51,7 +52,7 @@ def _dimensions(column: Column, settings: FeedSettings) -> CellReader:
 def _is_of_a_rug(row: RowDraft, text: str, column: Column) -> bool:
     """Take a text as a rug's size; False where it is better read as any other piece's."""
     parsed = parse_rug_size(text, _rug_unit(column))
-    if parsed.value is None and not is_no_rug(text):
+    if parsed.value is None and not is_no_rug(text) and not _is_doubtful(parsed):
         return False
     size = row.taken(column.field, column.column, parsed)
     if size is not None:
@@ -60,9 +61,15 @@ def _is_of_a_rug(row: RowDraft, text: str, column: Column) -> bool:
     return True
 
 
+def _is_doubtful(parsed: Parsed[RugSize]) -> bool:
+    """Whether a text is a size, of which it is not sure in which unit."""
+    return any(fault.problem == ProblemKind.CONFLICT for fault in parsed.faults)
+
+
 def _rug_unit(column: Column) -> str | None:
-    """The unit that a column of rug sizes names itself; what its market measures by says nothing of feet or inches."""
-    return None if column.setting("unit_by") == "market" else column.setting("unit")
+    """The unit that a column of rug sizes names itself, or its market's; where that is inches the trade writes feet as well."""
+    unit = column.setting("unit")
+    return None if column.setting("unit_by") == "market" and unit not in METRIC else unit
 
 
 def _keep_extras(row: RowDraft) -> None:

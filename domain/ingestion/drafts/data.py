@@ -23,7 +23,6 @@ _FINISH_AXES: Final = frozenset(("finish", "wood finish"))
 _SIZE_AXES: Final = frozenset(("size", "rug size", "dimensions", "grösse", "größe", "tamaño"))
 _LETTERED: Final = re.compile(r"\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d", re.I)
 """Sizes in options are taken when letters say which side is which (`720mm L x 530mm W x 510mm H`)."""
-_PLAIN_NAMES: Final = ("title", "default")
 
 
 def add_media(row: RowDraft) -> None:
@@ -88,7 +87,7 @@ def _axes(row: RowDraft) -> dict[str, str]:
         names = row.product.option_names
         for at in sorted(row.option_values):
             value, name = row.option_values[at], names.get(at) or f"Option {at + 1}"
-            if value != "Default Title" and not (name.lower() in _PLAIN_NAMES and value == "Default Title"):
+            if value != "Default Title":
                 axes = {**axes, name: value}
     return axes
 
@@ -113,8 +112,9 @@ def _is_rug(row: RowDraft) -> bool:
 
 
 def _rug_from(row: RowDraft, text: str) -> None:
-    size = parse_rug_size(text).value
-    if size is None:
+    parsed = parse_rug_size(text)
+    size = parsed.value
+    if size is None or parsed.faults:
         return
     row.rug = {"shape": size.shape, "size_text": stated(text) or text}
     if size.nominal:

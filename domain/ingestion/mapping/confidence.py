@@ -5,7 +5,7 @@ from typing import Final
 
 from domain.ingestion.mapping.evidence import Traits, supported
 from domain.ingestion.mapping.surmise import likeness
-from domain.ingestion.vocabulary.senses import Sense
+from domain.ingestion.vocabulary.senses import PROMOTED, Sense
 
 _LISTED: Final = 0.96
 _READ: Final = 0.9
@@ -13,7 +13,6 @@ _SURMISED: Final = 0.65
 _WITHOUT_VALUES: Final = 0.89
 _STAND_IN: Final = 0.8
 _FOR_WANT: Final = 0.7
-_PROMOTED: Final = 150
 _PLAIN: Final = 80
 _OWN_NAME: Final = 95
 _ALIKE: Final = 0.8
@@ -49,6 +48,6 @@ def confidence_of(header: str, sense: Sense, options: Sequence[Sense], traits: T
     settings = dict(sense.settings)
     if "alternative" in settings or "fallback" in settings:
         chance = min(chance, _STAND_IN)
-    if sense.rank == _PROMOTED:
+    if sense.rank == PROMOTED:
         chance = min(chance, _FOR_WANT)
     return round(max(chance, 0.05), 3)

@@ -18,7 +18,7 @@ from domain.ingestion.model import Column, FeedSettings, HeaderMapping, MappingT
 from domain.ingestion.values.text import as_text, clean
 from domain.ingestion.vocabulary.fields import FAMILIES, IGNORE, KEYS, MONEY, is_field, parse_given
 from domain.ingestion.vocabulary.headings import plain_words
-from domain.ingestion.vocabulary.senses import Sense, senses
+from domain.ingestion.vocabulary.senses import PROMOTED, Sense, senses
 
 _WEAK: Final = 50
 _SECOND_BEST: Final = 50
@@ -184,7 +184,7 @@ def _promoted(candidates: list[tuple[Sense, ...]], field: str, never: frozenset[
     if not weak:
         return candidates
     best = -max(weak)[1]
-    raised = [replace(s, rank=150) if s.field == field else s for s in candidates[best]]
+    raised = [replace(s, rank=PROMOTED) if s.field == field else s for s in candidates[best]]
     out = list(candidates)
     out[best] = tuple(sorted(raised, key=lambda sense: -sense.rank))
     return out

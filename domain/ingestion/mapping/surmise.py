@@ -6,7 +6,7 @@ from typing import Final
 from domain.ingestion.vocabulary.fields import IGNORE, KEYS, MONEY
 from domain.ingestion.vocabulary.headings import heading
 from domain.ingestion.vocabulary.likeness import OUTSIDE, likeliest
-from domain.ingestion.vocabulary.senses import Sense
+from domain.ingestion.vocabulary.senses import Sense, settings_of
 
 _LIKE_ENOUGH: Final = 0.75
 _UNLIKE: Final = 0.5
@@ -44,7 +44,7 @@ def by_likeness(header: str, options: tuple[Sense, ...]) -> tuple[Sense, ...]:
     if not options:
         if label in _NEVER or chance < _LIKE_ENOUGH:
             return ()
-        return (Sense(label, _RANK + round(10 * chance), surmised=True),)
+        return (Sense(label, _RANK + round(10 * chance), settings_of(label, header), surmised=True),)
     if label == _class_of(options[0].field):
         return tuple(replace(sense, rank=sense.rank + 10) for sense in options)
     return () if chance >= _UNLIKE else options

@@ -13,10 +13,11 @@ from domain.catalogue.data import Component, Dimensions, Length
 from domain.ingestion.values.amounts import folded
 from domain.ingestion.values.clauses import Clauses, Item, Scope, parted
 from domain.ingestion.values.labels import SEAT, Label, of_a_part, piece_name, seat_or_arm, words_in
-from domain.ingestion.values.lengths import METRIC, Measure, checked, same_length
+from domain.ingestion.values.lengths import METRIC, checked
 from domain.ingestion.values.parsed import Fault, Parsed, not_said, overlong, quoted, unreadable
 from domain.ingestion.values.plain_sizes import plain_size
 from domain.ingestion.values.scan import COUNT, Scan, scanned
+from domain.ingestion.values.shared_units import all_items, confirms, shared_unit, units_of
 from domain.ingestion.values.sides import Sided, kind_of_part, place
 from domain.ingestion.values.text import plain, stated
 from domain.kernel.problems import ProblemKind
@@ -52,6 +53,7 @@ class _Reading:
     kind: str
     order: str
     decimal: str
+    column: str | None = None
     faults: list[Fault] = field(default_factory=list)
     extras: list[str] = field(default_factory=list)
 
@@ -68,18 +70,11 @@ class _Reading:
             )
 
 
-def _units(reading: _Reading, items: list[Item]) -> list[str | None]:
-    """The unit of each measure: its own, else the next one's, else that of the last before, else the string's or column's."""
-    last = next((item.measure.unit for item in reversed(items) if item.measure.unit), reading.unit)
-    units: list[str | None] = []
-    for item in reversed(items):
-        last = item.measure.unit or last
-        units.append(last)
-    return units[::-1]
-
-
 def _length(reading: _Reading, item: Item, unit: str | None) -> Length | None:
     """One figure as a length; a missing unit and what is beyond reason are told."""
+    if unit == "m" and item.measure.unit is None and item.measure.value > _METRES:
+        # `183 x 0.91 m`: the metre is the other figure's alone.
+        unit = reading.column if reading.column in METRIC else "cm"
     if unit is None and item.measure.value:
         fault = Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(reading.text)} names no unit of length.")
         reading.faults.extend([] if fault in reading.faults else [fault])
@@ -94,7 +89,7 @@ def _length(reading: _Reading, item: Item, unit: str | None) -> Length | None:
 
 def _sided(reading: _Reading, items: list[Item]) -> list[Sided]:
     """The lengths of a sequence, with the axes written beside them."""
-    units = _units(reading, items)
+    units = units_of(items, reading.unit)
     own = {item.measure.unit for item in items if item.measure.unit}
     if own & set(METRIC) and not own <= set(METRIC):
         reading.tell(ProblemKind.CONFLICT, "mixes metric and imperial units")
@@ -125,26 +120,6 @@ def _placed(reading: _Reading, items: list[Item], kind: str, order: str) -> Dime
     sides = place(lengths, reading.text, kind, order or reading.order, usual)
     reading.faults.extend(sides.faults)
     return sides.dimensions
-
-
-def _confirms(reading: _Reading, first: list[Item], second: list[Item]) -> bool:
-    """Whether a sequence states the one before it once more, in another unit or in the same words."""
-    if len(first) != len(second):
-        return False
-    one, two = _units(reading, first), _units(reading, second)
-    for a, b, unit_a, unit_b in zip(first, second, one, two, strict=True):
-        if b.label.side not in (None, a.label.side) or unit_a is None or unit_b is None:
-            return False
-        if unit_a == unit_b:
-            if a.measure.value != b.measure.value:
-                return False
-        elif not same_length(_in_unit(a, unit_a), _in_unit(b, unit_b), None):
-            return False
-    return True
-
-
-def _in_unit(item: Item, unit: str) -> Measure:
-    return Measure(item.measure.value, unit, item.measure.end, other=item.measure.other)
 
 
 def _seat_or_arm(scope: Scope) -> None:
@@ -221,7 +196,7 @@ def _unread(reading: _Reading, items: list[Item]) -> None:
 
 def _further(reading: _Reading, first: list[Item], items: list[Item], target: Dimensions, how: tuple[str, str]) -> None:
     """A later sequence confirms the first or fills sides still free; another figure for one side is a conflict."""
-    if _confirms(reading, first, items):
+    if confirms(first, items, reading.unit):
         reading.set_aside([item for item in items if item.measure.upper is not None])
         return
     if all(item.label.side is None for item in items):
@@ -290,10 +265,6 @@ def _no_side(item: Item) -> Item:
     return item
 
 
-def _all_items(scope: Scope) -> list[Item]:
-    return [item for items in scope.sequences for item in items] + scope.extras + scope.largest + scope.nouns
-
-
 def _ranked(scopes: list[Scope]) -> tuple[list[Scope], list[Scope], list[Scope]]:
     """The scopes of the piece itself, those of its pieces, and those set aside."""
     by_role = {
@@ -335,7 +306,7 @@ def _settled(reading: _Reading, clauses: Clauses) -> Spread:
         if found:
             components.append(_component(reading, scope, found))
     for scope in aside:
-        reading.set_aside(_all_items(scope))
+        reading.set_aside(all_items(scope))
     if aside and not dimensions and not components and not reading.faults:
         reading.tell(ProblemKind.UNREADABLE, "states no size of the piece itself")
     return Spread(dimensions, tuple(components), (*reading.scan.asides, *reading.extras))
@@ -348,12 +319,6 @@ def _joined(reading: _Reading, target: Dimensions, found: Dimensions) -> None:
         reading.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
     for side, value in found.items():
         target.setdefault(side, value)  # type: ignore[misc]
-
-
-def _only_unit(clauses: Clauses) -> str | None:
-    """The unit that a string names, if it names one alone."""
-    units = {item.measure.unit for scope in clauses.scopes for item in _all_items(scope) if item.measure.unit}
-    return units.pop() if len(units) == 1 else None
 
 
 @lru_cache(maxsize=32768)
@@ -379,12 +344,14 @@ def _by_grammar(text: str, unit: str | None, kind: str, order: str, decimal: str
     if given is None:
         return not_said(text)
     scan = scanned(_BLANKS.sub(" ", folded(plain(text) if "<" in text else text)), unit)
-    reading = _Reading(text, scan, scan.unit, kind, order.lower(), decimal)
+    reading = _Reading(text, scan, scan.unit, kind, order.lower(), decimal, unit)
+    if _HYPHENED.search(scan.text):
+        reading.tell(ProblemKind.CONFLICT, "joins three figures by hyphens, which may be sides or a range")
     if _NEGATIVE.search(scan.text):
         reading.tell(ProblemKind.OUT_OF_RANGE, "has a figure below zero")
     clauses = parted(scan)
     reading.order = clauses.order or reading.order
-    reading.unit = _only_unit(clauses) or reading.unit if scan.unit == unit else scan.unit
+    reading.unit = shared_unit(clauses, unit) or reading.unit if scan.unit == unit else scan.unit
     spread = _settled(reading, clauses)
     if clauses.missing:
         reading.tell(ProblemKind.UNREADABLE, "lacks a figure")
@@ -395,4 +362,8 @@ def _by_grammar(text: str, unit: str | None, kind: str, order: str, decimal: str
     return Parsed(spread, tuple(dict.fromkeys(reading.faults)))
 
 
+_METRES: Final = 12
+_HYPHENED: Final = re.compile(
+    r"(?<![\d.,/-])\d{1,4}(?:[.,]\d{1,2})?\s?-\s?\d{1,4}(?:[.,]\d{1,2})?\s?-\s?\d{1,4}(?![\d/-])"
+)
 _NEGATIVE: Final = re.compile(r"(?:^|[\s:=x(,;])-\d", re.I)

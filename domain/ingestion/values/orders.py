@@ -16,6 +16,8 @@ _ORDER: Final = re.compile(
     re.I,
 )
 _GLUED_ORDER: Final = re.compile(r"(?<![^\W_])([wdhlbtpшгвд])x?([wdhlbtpшгвд])x?([wdhlbtpшгвд])(?=\s{0,2}[):])", re.I)
+_SEAT_BEHIND: Final = re.compile(r"(?<![^\W_])(h|[wbtdlp]\s?x\s?[wbtdlp]\s?x\s?h)\s?/\s?sh\b", re.I)
+_SEAT_FIGURE: Final = re.compile(r"(\d)\s?/\s?(\d{2,3}(?:[.,]\d)?)(?![\d/])")
 _NOT_AFTER: Final = frozenset("0123456789\"'")
 
 
@@ -47,6 +49,13 @@ def with_orders(text: str) -> str:
     for pattern in (_ORDER, _GLUED_ORDER):
         text = _replaced(pattern, text)
     return text
+
+
+def with_seats(text: str) -> str:
+    """`text` with the height of the seat by its name, where it stands behind that of the piece (`BxTxH/SH 60x65x110/45`)."""
+    if "/" not in text or not _SEAT_BEHIND.search(text):
+        return text
+    return _SEAT_FIGURE.sub(r"\1, seat height \2", _SEAT_BEHIND.sub(r"\1", text), count=1)
 
 
 def _replaced(pattern: re.Pattern[str], text: str) -> str:

@@ -12,40 +12,22 @@ shape    := a word of SHAPES in six languages; "sample", "swatch", "custom" are 
 """
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
-from domain.catalogue.data import Dimensions, Length
+from domain.catalogue.data import Length
 from domain.ingestion.values.amounts import folded
 from domain.ingestion.values.dimensions import parse_dimensions
 from domain.ingestion.values.lengths import METRIC, length, unit_named
 from domain.ingestion.values.parsed import NOTHING, Fault, Parsed, overlong, quoted, refused, unreadable
+from domain.ingestion.values.rug_sizes import RugSize, likely, one_side, sized
 from domain.ingestion.values.rug_words import shape_in
 from domain.ingestion.values.sides import RUG
 from domain.ingestion.values.text import stated
 from domain.kernel.problems import ProblemKind
 
 _LONGEST: Final = 500
-_NOMINALS: Final = {
-    (w, d): nominal
-    for nominal, pairs in (
-        ("2' x 3'", ((20, 30), (26, 36), (24, 36))),
-        ("3' x 5'", ((39, 60), (31, 59), (36, 60))),
-        ("4' x 6'", ((47, 67), (48, 72))),
-        ("5' x 7'", ((63, 84), (60, 86), (60, 84))),
-        ("5' x 8'", ((63, 90), (61, 90), (63, 92), (60, 96))),
-        ("6' x 9'", ((79, 114), (78, 114), (72, 108))),
-        ("8' x 10'", ((94, 120), (93, 120), (94, 118), (91, 130), (96, 120))),
-        ("9' x 12'", ((110, 144), (106, 144), (108, 144))),
-        ("10' x 14'", ((120, 156), (118, 154), (120, 168))),
-        ("12' x 15'", ((140, 176), (144, 180))),
-        ("2' x 8'", ((27, 90), (27, 96), (30, 96), (31, 96), (24, 96))),
-        ("2'6\" x 10'", ((31, 120), (30, 120))),
-    )
-    for w, d in pairs
-}
 _INCH_PART: Final = r"\d{1,2}(?:\.\d{1,3})?(?:\s+\d{1,2}/\d{1,2})?"
 _ESCAPED_INCHES: Final = _INCH_PART.replace("{", "{{").replace("}", "}}")
 _SIDE: Final = (
@@ -63,22 +45,14 @@ _PLAIN: Final = re.compile(f"^\\W*(?:{(_SIDE + _BARE).format(n=1)}){_MID}(?:{(_S
 _PAIR: Final = re.compile(f"(?:{(_SIDE + _BARE).format(n=1)}){_MID}(?:{(_SIDE + _BARE).format(n=2)})", re.I)
 _MARKED_ONE: Final = re.compile(f"(?<![\\d.x])(?:{_SIDE.format(n=1)})", re.I)
 _SINGLE: Final = re.compile(f"^\\W*(?:{(_SIDE + _BARE).format(n=1)})", re.I)
+_LENGTH_FIRST: Final = re.compile(r"[^x]*\d\s?['\"]?\s?-?\s?l\b[^x]*x[^x]*\d\s?['\"]?\s?-?\s?w\b", re.I)
+_LETTER_ROOM: Final = 4
 _CUT: Final = re.compile(r"\d['\"]?\s*\d*['\"]?\s*x\s*$", re.I)
 _FEET_MOST: Final = 15
 _FEET_NEVER: Final = 20
 _NARROW: Final = 4
 _WIDE: Final = 12
 """Sides to 20 feet are those of runners and of large rugs; in inches no rug is 3 x 18 or 12 x 16."""
-_RUNNER_WIDTH: Final = 4200
-
-
-@dataclass(frozen=True, slots=True)
-class RugSize:
-    """A rug's shape and sides (`width` and `depth`, or `diameter`), with its nominal size where the trade has one."""
-
-    shape: str
-    dimensions: Dimensions
-    nominal: str | None = None
 
 
 def _feet_and_inches(feet: str, inches: str) -> Length | None:
@@ -155,7 +129,9 @@ def _two_sides(text: str, match: re.Match[str], shape: str | None) -> Parsed[Rug
     first, second = _side(match, 1, feet), _side(match, 2, feet)
     if not (first and second and first["hundredths_in"] and second["hundredths_in"]):
         return unreadable(text, "is no size of a rug")
-    return Parsed(_sized(first, second, shape))
+    if _LENGTH_FIRST.match(match.string[match.start() : match.end() + _LETTER_ROOM]):
+        first, second = second, first
+    return Parsed(sized(first, second, shape))
 
 
 _METRIC_PAIR: Final = re.compile(
@@ -225,19 +201,6 @@ def _told_rest(text: str, flat: str, read: Parsed[RugSize], start: int, end: int
     return read
 
 
-def _sized(first: Length, second: Length, shape: str | None) -> RugSize:
-    width, long_side = first["hundredths_in"], second["hundredths_in"]
-    equal = width == long_side
-    if shape in ("round", "octagon") and equal and shape == "round":
-        return RugSize("round", {"diameter": first})
-    short, tall = min(width, long_side), max(width, long_side)
-    found = shape or (
-        "square" if equal else "runner" if short <= _RUNNER_WIDTH and 2 * tall >= 5 * short else "rectangle"
-    )
-    nominal = _NOMINALS.get((short // 100, tall // 100)) if short % 100 == 0 == tall % 100 else None
-    return RugSize(found, {"width": first, "depth": second}, nominal if found in ("rectangle", "runner") else None)
-
-
 def is_no_rug(text: str) -> bool:
     """Whether a text says that its size is a sample's, or made to measure."""
     return bool(_NO_RUG.search(text[:_LONGEST]))
@@ -260,7 +223,18 @@ def parse_rug_size(text: str, unit: str | None = None) -> Parsed[RugSize]:
     flat = _METRES.sub(" m", _SLUG.sub(lambda match: match[1] or " ", _TWICE_JOINED.sub("x", flat)))
     if _NO_RUG.search(flat):
         return unreadable(text, "is a sample or made to measure, not the size of a rug")
+    return likely(_read(text, flat, unit), text)
+
+
+def _read(text: str, flat: str, unit: str | None) -> Parsed[RugSize]:
     shape = shape_in(flat)
+    if (pile := _PILE.search(flat)) and _JOINED_PAIR.search(flat, 0, pile.start()):
+        # How thick a rug is says nothing of the unit of its sides, but where it is bought.
+        flat = flat[: pile.start()]
+        bare = _BARE_PAIR.fullmatch(flat.strip())
+        unit = (
+            "cm" if unit is None and bare and not bare[3] and Decimal(bare[1].replace(",", ".")) > _FEET_NEVER else unit
+        )
     if unit in METRIC or _METRIC_UNIT.search(flat):
         return _of_metric(text, flat, unit, shape)
     if unit == "in" and (bare := _BARE_PAIR.fullmatch(flat)) and not unit_named(bare[3] or ""):
@@ -274,9 +248,11 @@ _METRIC_UNIT: Final = re.compile(r"\d\s?(?:cm|mm|m|см|мм|м)\b", re.I)
 _METRES: Final = re.compile(r"(?<=\d)\s?m(?:eter|etre|ètre|etro|etri)s?\b|(?<=\d)\s?Meter\b", re.I)
 _SLUG: Final = re.compile(r"(?<=\d)-(x)-(?=\d)|(?<=\d)-(?=cm\b|ft\b|in\b)", re.I)
 _SLASHED: Final = re.compile(r"(?<![\d.,/])(\d{2,3})\s?/\s?(\d{2,3})(?![\d/])")
+_THICKEST: Final = 400
 _LETTER_D: Final = re.compile(r"\W{0,4}d\W{0,4}\d", re.I)
-_SMALLEST: Final = 1000
-"""Hundredths of an inch: what is smaller on all sides is no rug, and its figures are in another unit."""
+_PILE: Final = re.compile(
+    r"(?<=[\d'\"m])[\s,;(]{1,3}(?:h(?:öhe)?\.?\s?)?\d{1,2}(?:[.,]\d)?\s?mm\b(?:\s?[^\W\d_]{2,12}){0,2}\)?$", re.I
+)
 
 
 def _is_thick(size: RugSize) -> bool:
@@ -294,9 +270,7 @@ def _pair_in(text: str, bare: re.Match[str], unit: str, shape: str | None) -> Pa
     first, second = (length(Decimal(bare[place].replace(",", ".")), unit) for place in (1, 2))
     if not (first["hundredths_in"] and second["hundredths_in"]):
         return unreadable(text, "is no size of a rug")
-    if max(first["hundredths_in"], second["hundredths_in"]) < _SMALLEST:
-        return refused(ProblemKind.CONFLICT, text, f"is no size of a rug in {unit}, as its column says")
-    return Parsed(_sized(first, second, shape))
+    return Parsed(sized(first, second, shape))
 
 
 def _of_metric(text: str, flat: str, unit: str | None, shape: str | None) -> Parsed[RugSize]:
@@ -305,24 +279,24 @@ def _of_metric(text: str, flat: str, unit: str | None, shape: str | None) -> Par
         flat = _SLASHED.sub(r"\1x\2", flat)
         if (bare := _BARE_PAIR.fullmatch(flat)) and not unit_named(bare[3] or ""):
             return _pair_in(text, bare, str(unit), shape)
-        amid = _AMID_METRIC.findall(flat)
-        if len(amid) == 1 and (bare := _BARE_PAIR.fullmatch(amid[0])) and not _METRIC_UNIT.search(flat):
-            return _pair_in(text, bare, str(unit), shape)
+        amid = None if _METRIC_UNIT.search(flat) else _AMID_METRIC.search(flat)
+        if amid and (bare := _BARE_PAIR.fullmatch(amid[0])):
+            return _told_rest(text, flat, _pair_in(text, bare, str(unit), shape), amid.start(), amid.end())
         if shape in _ONE_SIDED and (one := _BARE_ONE.fullmatch(flat)) and not unit_named(one[2] or ""):
             side = length(Decimal(one[1].replace(",", ".")), str(unit))
-            if side["hundredths_in"] < _SMALLEST:
-                return refused(ProblemKind.CONFLICT, text, f"is no size of a rug in {unit}, as its column says")
-            return Parsed(_one_side(side, str(shape)))
+            return Parsed(one_side(side, str(shape)))
     found = _found_size(text, flat, shape)
     if found.value is not None and not _is_thick(found.value):
         return found
-    spread = parse_dimensions(flat, unit, RUG).value
-    sides = spread.dimensions if spread else {}
+    parsed = parse_dimensions(flat, unit, RUG)
+    sides = parsed.value.dimensions if parsed.value else {}
+    thick = "height" in sides and sides["height"]["hundredths_in"] <= _THICKEST
+    faults = () if thick else parsed.faults
     across = sides.get("diameter") or (sides.get("depth") if _LETTER_D.match(flat) and len(sides) == 1 else None)
     if across and set(sides) <= {"diameter", "depth", "height"}:
-        return Parsed(RugSize("round", {"diameter": across}))
+        return Parsed(RugSize("round", {"diameter": across}), faults)
     if {"width", "depth"} <= set(sides) <= {"width", "depth", "height"}:
-        return Parsed(_sized(sides["width"], sides["depth"], shape))
+        return Parsed(sized(sides["width"], sides["depth"], shape), faults)
     return found
 
 
@@ -352,7 +326,7 @@ def _found_size(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
     match = _MARKED.search(flat) or _PLAIN.match(flat) or _amid_words(flat)
     metric = _metric_pair(flat)
     if metric and (match is None or metric[2] <= match.start() or match.groupdict().get("metric2")):
-        return _told_rest(text, flat, Parsed(_sized(metric[0], metric[1], shape)), metric[2], metric[3])
+        return _told_rest(text, flat, Parsed(sized(metric[0], metric[1], shape)), metric[2], metric[3])
     if match:
         return _told_rest(text, flat, _two_sides(text, match, shape), match.start(), match.end())
     if _CUT.search(flat):
@@ -386,8 +360,4 @@ def _from_one_side(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
         found, end = single is not None, single.end() if single else 0
     if not found or not side or not side["hundredths_in"]:
         return nothing
-    return _told_rest(text, flat, Parsed(_one_side(side, shape)), 0, end)
-
-
-def _one_side(side: Length, shape: str) -> RugSize:
-    return RugSize(shape, {"diameter": side} if shape == "round" else {"width": side, "depth": side})
+    return _told_rest(text, flat, Parsed(one_side(side, shape)), 0, end)

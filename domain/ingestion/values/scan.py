@@ -25,7 +25,7 @@ from domain.ingestion.values.labels import (
     words_in,
 )
 from domain.ingestion.values.lengths import Measure, measure_at, same_length, unit_named
-from domain.ingestion.values.orders import ORDER, after_figure, with_colons, with_orders
+from domain.ingestion.values.orders import ORDER, after_figure, with_colons, with_orders, with_seats
 
 MEASURE: Final = "m"
 WORDS: Final = "w"
@@ -354,7 +354,7 @@ def scanned(flat: str, unit: str | None = None) -> Scan:
     """The tokens of a folded text; `unit` is the column's."""
     flat = _CORNER.sub(" ", flat)
     scan = Scan(_WITH.sub("with ", flat) if "/" in flat else flat, unit=unit)
-    scan.text = with_orders(with_colons(scan.text))
+    scan.text = with_orders(with_colons(with_seats(scan.text)))
     if ahead := _UNIT_AHEAD.match(scan.text):
         scan.unit = unit_named(ahead["unit"])
         scan.text = f"{ahead['head']} {scan.text[ahead.end() :]}"

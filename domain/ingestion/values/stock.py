@@ -192,6 +192,8 @@ def _numbered(text: str, given: str, found: re.Match[str]) -> Parsed[Stock]:
         return unreadable(text, "is no quantity")
     if less:
         return _bounded(text, count)
+    if count == 0 and (_MORE.match(before) or before.strip().endswith((">", "≥")) or after.strip().startswith("+")):
+        return Parsed(Stock(None, "in_stock"))  # more than none
     if count > _MAX:
         return refused(ProblemKind.OUT_OF_RANGE, text, "is more than any stock")
     if _oversold(before, after):

@@ -47,9 +47,17 @@ _SECOND: Final = re.compile(r"\s*+(?:-|to\b|bis\b|à|a\b|tot\b|~)\s*+(?=\.?\d)",
 _FURTHER: Final = re.compile(r"[\s,]*+(?:and\s|&\s)?(?=\d)")
 _UNIT_BEFORE: Final = re.compile(r"(?<![^\W_])(kgs?|lbs?|gr?|oz)\.?:?\s{0,2}$", re.I)
 _LOAD: Final = re.compile(
-    r"raumgewicht|densit|dichte|dichtheid|gęstość|плотност|load|capacity|rating|support|holds|limit|tested|belast|trag|charge|carga|portata|draag|capacidad|max\.?\s|user|person",
+    r"raumgewicht|densit|dichte|dichtheid|gęstość|плотност|load|capacit|\bcap\b|rating|\brated|support|holds?\b|limit|tested|geprüft|getestet|belast|trag"
+    r"|charge|carga|portata|draag|capienza|nośnoś|nosnoś|udźwig|obciąż|нагруз|грузопод|\bmax|máx|massim|høyest|höchst|user|person|benutzer|utilisateur"
+    r"|up to|bis\b|jusqu|hasta|fino a|upp till|opp til|op til|до\b",
     re.I,
 )
+"""Words of what a piece bears, or of what is measured otherwise, before a figure or behind it."""
+_BY_MEASURE: Final = re.compile(
+    r"\s{0,2}(?:/|\b(?:per|pro|je|par|por|a)\b)\s{0,2}(?:m|yd|ft|sq|qm|cm|seat|sitz|person|shelf|drawer|boden|étag|plank)",
+    re.I,
+)
+_ABOUT_SIZES: Final = re.compile(r"\d\s?(?:\"|''|cm|mm|in\b)?\s?[wdhlbt]?\s{0,2}x\s{0,2}\d", re.I)
 _OTHER_KINDS: Final = re.compile(r"\bx\s*+$|\d\s*+x\s*+$|per\b|each\b", re.I)
 _COUNT_BEHIND: Final = re.compile(r"\s*+(?:pcs?|pieces?|packs?|boxes|ctns?|cartons?|/)", re.I)
 _LABELLED: Final = re.compile(
@@ -181,8 +189,10 @@ def _read(text: str, flat: str, start: int, unit: str | None, decimal: str) -> P
     before = _UNIT_BEFORE.search(flat, 0, start)
     named = first.unit or (weight_unit_named(before[1]) if before else None)
     label = flat[: min(start, before.start() if before else start)]
-    if _LOAD.search(label) or _LOAD.match(flat[first.end :].lstrip(" .,(")):
+    if _LOAD.search(label) or _LOAD.search(flat, first.end):
         return unreadable(text, "is a load, not the weight of the piece")
+    if _BY_MEASURE.match(flat, first.end):
+        return unreadable(text, "is a weight by measure")
     if _OTHER_KINDS.search(label) or flat[first.end :].lstrip().lower().startswith("x "):
         return unreadable(text, "counts weights")
     if named is None and first.strange and first.strange.lower() not in _IDLE:
@@ -221,7 +231,9 @@ def parse_weight(text: str, unit: str | None = None, decimal: str = "auto") -> P
         return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
     found = _read(text, flat, start.start(), unit, decimal)
     idle = found.value is not None or _LOAD.search(flat) or _COUNTED.search(flat)
-    lone = [] if idle else _LABELLED.findall(flat) or _WITH_UNIT.findall(flat)
+    lone = [] if idle else _LABELLED.findall(flat)
+    if not idle and not lone and _ABOUT_SIZES.search(flat):
+        lone = _WITH_UNIT.findall(flat)
     if len(lone) == 1:
         # A packing line (`1 pc/ctn, gross weight 7.5 kg, carton 58 x 32 x 42 cm`) says which of its figures is the weight.
         return _read(text, lone[0], _START.search(lone[0]).start(), unit, decimal)  # type: ignore[union-attr]  # it has a digit

@@ -35,7 +35,22 @@ _ORDER: Final = re.compile(r"(?<![a-z])([wdhlbt])\s*[x*/,]\s*([wdhlbt])(?:\s*[x*
 _LENGTHS: Final = frozenset(("dimensions", "rug.pile_height"))
 _NOT_IN_METAFIELDS: Final = frozenset(("colour", "title", "materials", "media", "tags", "features", "finish"))
 _MAX_INDEX: Final = 20
+_SPELLS: Final = (
+    (
+        "weeks",
+        re.compile(
+            r"\b(?:weeks?|wks?|wochen?|semaines?|weken|semanas?|settiman[ae]|veckor|uger|uker|viikkoa|tygodni\w*|недел\w*)\b",
+            re.I,
+        ),
+    ),
+    (
+        "hours",
+        re.compile(r"\b(?:hours?|hrs|stunden|heures|uren|horas|ore|timmar|timer|tuntia|godzin\w*|час\w*)\b", re.I),
+    ),
+)
 _LONGEST: Final = 300
+PROMOTED: Final = 150
+"""The rank of a sense that was not the strongest, and is taken for want of a better column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +131,14 @@ def _settings(field: str, found: Heading, raw: str) -> tuple[tuple[str, str], ..
             settings["order"] = "".join(filter(None, order.groups())).lower()
     if field in MONEY and found.currency:
         settings["currency"] = found.currency
+    if field == "lead_time_days" and (spell := next((unit for unit, words in _SPELLS if words.search(raw)), None)):
+        settings["unit"] = spell
     return tuple(settings.items())
+
+
+def settings_of(field: str, header: str) -> tuple[tuple[str, str], ...]:
+    """What a header itself says of how a field's values are read: their unit, the order of sides, the currency."""
+    return _settings(field, heading(header), clean(header))
 
 
 def _sense(field: str, rank: int, form: str, found: Heading, raw: str) -> Sense:

@@ -230,7 +230,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
     (
         "returns",
         "return|returns|rückgabe|retoure|retour|retours|devolución|reso|retur|palautus|zwrot*|возврат*|retouren"
-        "|rückgaben|resi",
+        "|rückgaben|resi|returned|zurückgegeben|retourné|devuelto",
     ),
     ("per", "per|je|par|pro|за"),
     (

@@ -193,8 +193,7 @@ ENTRIES: Final[tuple[tuple[str, str], ...]] = (
         "|silhouette|bild|bilder|abbildung|produktbild|foto|fotos|afbeelding|afbeeldingen|plaatje|imagen|imágenes"
         "|imagem|imagens|immagine|immagini|fotografia|bilde|billede|billeder|kuva|kuvat|kuvan|zdjęci*|obraz*|obrázek"
         "|obrázky|изображени*|фото*|картинк*|рисунок|swatch|thumbnail|lifestyle|vista|vistas|fotoğraf|foton|imagenes"
-        "|fotografía|fotografías|fotografie|imgs url|grafik|zdjęć|pictureurl|photograph|photographs|bildet|bilden"
-        "|lifestyleimage",
+        "|fotografía|fotografías|fotografie|imgs url|grafik|zdjęć|pictureurl|bildet|bilden|lifestyleimage|",
     ),
     (
         "url",

@@ -1,0 +1,24 @@
+"""Retry-After with dates that no calendar has."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from adapters.http.pacing import _retry_after
+from connectors.sdk.answers import retry_after
+from domain.webhooks.schedule import asked_pause
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+STRANGE = [
+    "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+    "Mon, 01 Jan 2024 00:00:00 +99999999999999999999",
+    "soon",
+]
+
+
+@pytest.mark.parametrize("value", STRANGE)
+def test_a_strange_date_names_no_time(value: str) -> None:
+    """Neither at a host's turns, nor in the kit, nor at an endpoint."""
+    assert _retry_after(value) == 0.0
+    assert retry_after({"Retry-After": value}, NOW) is None
+    assert asked_pause(value, NOW) is None
