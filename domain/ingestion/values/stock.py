@@ -40,7 +40,7 @@ _WORDS: Final[dict[str, tuple[str, int | None]]] = {
         "|pocas unidades"
         "|almost gone|low inventory|last pieces|nur noch wenige|wenige verfügbar|begrenzter bestand|letzte stücke|stock faible"
         "|stock limité|dernières pièces|plus que quelques pièces|últimas unidades|stock limitado|stock bajo|beperkte voorraad"
-        "|bijna uitverkocht|laatste stuks|ultimi pezzi|scorte limitate|quasi esaurito|few remaining|selling fast|very low|low qty".split(
+        "|bijna uitverkocht|laatste stuks|ultimi pezzi|scorte limitate|quasi esaurito|few remaining|running low|selling fast|very low|low qty".split(
             "|"
         ),
         ("low_stock", None),
@@ -107,7 +107,7 @@ _LESS: Final = re.compile(
 _LOW_BOUND: Final = 10
 _POSSIBLE: Final = re.compile(r"\b(?:möglich|possible|posible|possibile|mogelijk|możliwe|erhältlich)\b", re.I)
 _SHIPPED: Final = re.compile(
-    r"([^\d:;,|–—-]{2,40}?)\s*[:;,|–—-]\s*(?:usually |typically )?(?:ships?|delivery|dispatch\w*|lieferung|lieferzeit|versand\w*|livraison|expédi\w*"
+    r"([^\d:;,|–—-]{2,40}?)\s*[:;,|–—-]\s*(?:usually |typically )?(?:ships?|lieferbar in|available in|delivery|dispatch\w*|lieferung|lieferzeit|versand\w*|livraison|expédi\w*"
     r"|levering|levertijd|entrega|envío|spedi\w*|consegna|leverans)\b.{0,80}",
     re.I,
 )

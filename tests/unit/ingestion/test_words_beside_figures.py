@@ -61,6 +61,9 @@ def test_a_packing_line_says_which_figure_is_the_weight(text: str, hundredths: i
         ("pas en stock", "out_of_stock"),
         ("Ograniczona ilość", "low_stock"),
         ("dernières disponibles", "low_stock"),
+        ("running_low", "low_stock"),
+        ("Auf Lager - Lieferbar in 1-3 Werktagen", "in_stock"),
+        ("In Stock — Ships in 3-5 business days", "in_stock"),
     ],
 )
 def test_stock_in_words_is_understood_by_its_words(text: str, availability: str) -> None:
