@@ -1,0 +1,68 @@
+"""Which items are worth comparing: those that share rare keys, looked up in lists and never pair by pair."""
+
+from heapq import nsmallest
+from math import log2
+from typing import Final
+
+from domain.matching.facts import Facts
+
+KEPT: Final = 10
+"""Candidates of an item, at most, beside those that ask for it themselves."""
+
+VISITED: Final = 1000
+"""Entries of lists that are looked at for an item; the rarest keys go first."""
+
+_STRONG: Final = 1.5
+
+
+def keys(item: Facts) -> list[str]:
+    """What an item is found by. Codes and GTINs stand apart from words by their first letters."""
+    made = {*item.words, *item.quantities, *item.brand, *item.colours}
+    made.update("#" + found for found in item.codes)
+    made.update("#" + found for found in item.stems)
+    made.update("#" + found for found in item.mentioned)
+    made.update("#" + found for found in item.joined)
+    if item.gtin:
+        made.add("=" + item.gtin)
+    made.update(f"~{round(side)}" for side in item.sides if side)
+    made.update(f"~{round(side)}" for size in item.sizes for side in size)
+    return sorted(made)
+
+
+class Postings:
+    """The items of one side by their keys."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, dict[str, None]] = {}
+
+    def add(self, item: Facts) -> None:
+        """Enter an item under each of its keys."""
+        for key in keys(item):
+            self._items.setdefault(key, {})[item.id] = None
+
+    def remove(self, item: Facts) -> None:
+        """Take an item out of every list."""
+        for key in keys(item):
+            listed = self._items[key]
+            del listed[item.id]
+            if not listed:
+                del self._items[key]
+
+    def neighbours(self, item: Facts, items: int) -> list[str]:
+        """The ids of those that share most with `item`, best first; `items` is how many there are on this side."""
+        lists = [(len(found), key, found) for key in keys(item) if (found := self._items.get(key))]
+        lists.sort(key=lambda listed: listed[:2])
+        scores: dict[str, float] = {}
+        left = VISITED
+        for count, key, found in lists:
+            left -= count
+            if left < 0:
+                break
+            worth = log2((items + 2) / (count + 1)) * (_STRONG if key[0] in "#=" else 1.0)
+            for id in found:
+                scores[id] = scores.get(id, 0.0) + worth
+        if len(scores) > KEPT:
+            best = nsmallest(KEPT, ((-score, id) for id, score in scores.items()))
+        else:
+            best = sorted((-score, id) for id, score in scores.items())
+        return [id for score, id in best]

@@ -1,0 +1,318 @@
+"""The comparisons of two items: each looks at one fact and answers one of its levels."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import fsum
+from typing import Final
+
+from domain.matching.facts import Facts
+from domain.matching.frequencies import Frequencies
+from domain.matching.lexicon import COLOURS
+from domain.matching.measures import beyond, close, same_size
+from domain.matching.words import alike
+
+HUB: Final = 3
+"""A code that more items than this bear names a family, not an item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A fact of two items. `levels` are from none to compare (0, which weighs nothing) over the best to the worst."""
+
+    name: str
+    levels: tuple[str, ...]
+    level: Callable[[Facts, Facts, Frequencies], int]
+    shown: Callable[[Facts], object]
+    """What evidence tells of one item."""
+    ordered: bool = True
+    """Whether a better level can never weigh less than a worse one."""
+
+
+class Different:
+    """The level of a comparison from which on its facts may contradict each other."""
+
+    GTIN: Final = 2
+    COLOUR: Final = 4
+    DIMENSIONS: Final = 5
+    SIZE: Final = 2
+    PIECES: Final = 2
+
+
+def _gtin(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    if not a.gtin or not b.gtin:
+        return 0
+    return 1 if a.gtin == b.gtin else 2
+
+
+def _code(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    if shared := a.codes & b.codes:
+        return 1 if min(frequencies.codes[c] for c in shared) <= HUB else 3
+    if shared := a.stems & b.stems:
+        return 2 if min(frequencies.stems[c] for c in shared) <= 2 * HUB else 3
+    if a.stems & b.joined or a.joined & b.stems or a.codes & b.joined or a.joined & b.codes or _contained(a, b):
+        return 4
+    if a.codes & b.mentioned or a.mentioned & b.codes:
+        return 5
+    if a.part and b.part:
+        return 7
+    return 6 if a.codes and b.codes else 0
+
+
+def _contained(a: Facts, b: Facts) -> bool:
+    """Whether a code of one is a part of a code of the other: five characters or more, three of them digits."""
+    for one in a.codes:
+        for other in b.codes:
+            short, long = (one, other) if len(one) < len(other) else (other, one)
+            if len(short) >= 5 and short in long and sum(map(str.isdigit, short)) >= 3:
+                return True
+    return False
+
+
+def overlap(a: Facts, b: Facts, frequencies: Frequencies) -> tuple[float, float, float]:
+    """The information in bits that two titles share, and that each has; brand and colours are facts of their own."""
+    aside = a.brand | b.brand | a.colours | b.colours
+    left, right = a.words - aside, b.words - aside
+    information = frequencies.information.__getitem__
+    both = left & right
+    shared = fsum(map(information, both))
+    only_left, only_right = left - both, right - both
+    of_left = shared + fsum(map(information, only_left))
+    of_right = shared + fsum(map(information, only_right))
+    if only_left and only_right:
+        shared += _alike(only_left, only_right, frequencies)
+    return shared, of_left, of_right
+
+
+def _alike(left: frozenset[str], right: frozenset[str], frequencies: Frequencies) -> float:
+    """The information of words that are likely one, though written otherwise; each counts once."""
+    ones, free = sorted((sorted(left), sorted(right)))
+    gained = 0.0
+    for one in ones:
+        for other in free:
+            if alike(one, other):
+                gained += 0.8 * min(frequencies.information[one], frequencies.information[other])
+                free.remove(other)
+                break
+    return gained
+
+
+_TITLE: Final = (0.92, 0.8, 0.66, 0.52, 0.38, 0.22)
+
+
+def _title(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    shared, left, right = overlap(a, b, frequencies)
+    if not left or not right:
+        return 0
+    likeness = shared / (left * right) ** 0.5
+    return next((at for at, least in enumerate(_TITLE, start=1) if likeness >= least), len(_TITLE) + 1)
+
+
+def _quantities(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    left, right = a.quantities, b.quantities
+    if not left or not right:
+        return 0
+    shared = left & right
+    if len(shared) == min(len(left), len(right)):
+        return 1 if len(left) == len(right) else 2
+    return 3 if shared else 4
+
+
+def _brand(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    if a.brand and b.brand:
+        if a.brand == b.brand:
+            return 1
+        if a.brand <= b.brand or b.brand <= a.brand or a.brand & b.brand:
+            return 2
+        return 2 if a.brand <= b.words or b.brand <= a.words else 3
+    if not a.brand and not b.brand:
+        return 0
+    said, other = (a, b) if a.brand else (b, a)
+    return 2 if said.brand <= other.words else 4
+
+
+def shades_apart(a: Facts, b: Facts) -> bool:
+    """Whether each of two items has a known colour or finish that the other has not."""
+    return bool(a.shades - b.colours - b.words) and bool(b.shades - a.colours - a.words)
+
+
+def _colour(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    left, right = a.colours, b.colours
+    if not left or not right:
+        return 0
+    if left == right:
+        return 1
+    only_left, only_right = left - right - b.words, right - left - a.words
+    if shades_apart(a, b):
+        return 6
+    if only_left and only_right:
+        if all(any(alike(w, o) for o in only_left) for w in only_right):
+            return 3
+        return 5 if left & right or not a.colour_stated or not b.colour_stated else 6
+    if (only_left | only_right) & COLOURS:
+        return 4
+    return 3 if only_left or only_right else 2
+
+
+def colours_differ(a: Facts, b: Facts) -> bool:
+    """Whether two stated colours agree in part, yet one names a shade more, or each says something that the other denies.
+
+    `grey lund` and `grey moss`, `white` and `white oak`. Colours that share no word may be two languages.
+    """
+    if not (a.colour_stated and b.colour_stated and a.colours & b.colours):
+        return False
+    one, other = a.colours - b.colours - b.words, b.colours - a.colours - a.words
+    if (one | other) & COLOURS:
+        return True
+    return bool(one and other) and not any(alike(w, o) for w in one for o in other)
+
+
+def sides_pairs(a: Facts, b: Facts) -> list[tuple[float, float]]:
+    """The lengths that two items both state, width and depth in whichever order fits."""
+    (aw, ad, ah), (bw, bd, bh) = a.sides, b.sides
+    upright = [(ah, bh)] if ah and bh else []
+    straight = [(x, y) for x, y in ((aw, bw), (ad, bd)) if x and y]
+    off = _off(straight)
+    if off or len(straight) < 2:
+        crossed = [(x, y) for x, y in ((aw, bd), (ad, bw)) if x and y]
+        if len(crossed) >= len(straight) and _off(crossed) < off:
+            return crossed + upright
+    return straight + upright
+
+
+def _off(pairs: list[tuple[float, float]]) -> int:
+    return sum(2 if beyond(x, y) else not close(x, y) for x, y in pairs)
+
+
+def same_figures(a: Facts, b: Facts) -> bool:
+    """Whether two items state two lengths or more in the same figures: the unit of one is wrong then."""
+    pairs = [(x, y) for x, y in zip(a.figures, b.figures, strict=True) if x and y]
+    return len(pairs) >= 2 and all(x == y for x, y in pairs)
+
+
+def _dimensions(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    pairs = sides_pairs(a, b)
+    if not pairs:
+        return 0
+    if any(beyond(x, y) for x, y in pairs):
+        return 3 if same_figures(a, b) else 5
+    agreeing = sum(close(x, y) for x, y in pairs)
+    return 4 if agreeing < len(pairs) else 4 - min(agreeing, 3)
+
+
+def _size(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    if not a.sizes or not b.sizes:
+        return 0
+    same = same_size(a.sizes, b.sizes)
+    return 0 if same is None else 1 if same else 2
+
+
+def _ratio(one: float, other: float) -> float:
+    return max(one, other) / min(one, other)
+
+
+def _weight(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    if not a.weight or not b.weight:
+        return 0
+    ratio = _ratio(a.weight, b.weight)
+    return 1 if ratio <= 1.02 else 2 if ratio <= 1.1 else 3
+
+
+def _price(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    if not a.price or not b.price or (a.currency and b.currency and a.currency != b.currency):
+        return 0
+    ratio = _ratio(a.price, b.price)
+    return next((at for at, most in enumerate((1.03, 1.15, 1.4, 2.0), start=1) if ratio <= most), 5)
+
+
+def _pieces(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    if a.packs is None and b.packs is None and (a.pieces is None or b.pieces is None):
+        return 0
+    if (a.packs or 1) != (b.packs or 1):
+        return 3 if a.packs and b.packs else 2
+    return 3 if a.pieces and b.pieces and a.pieces != b.pieces else 1
+
+
+def _described(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+    """How much of what only one title says is told by the other's description."""
+    left, right = a.words - b.words - b.brand, b.words - a.words - a.brand
+    whole = fsum(map(frequencies.information.__getitem__, left | right))
+    if not whole or not (a.described or b.described):
+        return 0
+    told = (left & b.described) | (right & a.described)
+    part = fsum(map(frequencies.information.__getitem__, told)) / whole
+    return 1 if part >= 0.5 else 2 if part >= 0.2 else 3
+
+
+COMPARISONS: Final = (
+    Comparison("gtin", ("missing", "same", "different"), _gtin, lambda f: f.gtin),
+    Comparison(
+        "code",
+        (
+            "missing",
+            "same",
+            "same but for its ending",
+            "common to several",
+            "part of the other",
+            "described",
+            "none shared",
+            "other number",
+        ),
+        _code,
+        lambda f: sorted(f.codes),
+        ordered=False,
+    ),
+    Comparison(
+        "title",
+        ("missing", *(f"{least:.0%} shared" for least in _TITLE), "less shared"),
+        _title,
+        lambda f: f.title,
+    ),
+    Comparison(
+        "quantities",
+        ("missing", "same", "one says more", "some shared", "different"),
+        _quantities,
+        lambda f: sorted(f.quantities),
+    ),
+    Comparison(
+        "brand",
+        ("missing", "same", "contained", "different", "named once"),
+        _brand,
+        lambda f: sorted(f.brand),
+        ordered=False,
+    ),
+    Comparison(
+        "colour",
+        ("missing", "same", "same words", "one says more", "one has another", "some words differ", "different"),
+        _colour,
+        lambda f: sorted(f.colours),
+    ),
+    Comparison(
+        "dimensions",
+        ("missing", "three agree", "two agree", "one agrees", "nearly", "different"),
+        _dimensions,
+        lambda f: f.sides,
+    ),
+    Comparison("size", ("missing", "same", "different"), _size, lambda f: f.sizes),
+    Comparison("weight", ("missing", "same", "nearly", "different"), _weight, lambda f: f.weight),
+    Comparison(
+        "price",
+        ("missing", "within 3%", "within 15%", "within 40%", "within twice", "further apart"),
+        _price,
+        lambda f: f.price,
+    ),
+    Comparison("pieces", ("missing", "same", "stated once", "different"), _pieces, lambda f: (f.packs, f.pieces)),
+    Comparison(
+        "description",
+        ("missing", "half explained", "some explained", "little explained"),
+        _described,
+        lambda f: sorted(f.described),
+    ),
+)
+"""Every comparison, in the order of a pair's levels."""
+
+Levels = tuple[int, ...]
+
+
+def compare(a: Facts, b: Facts, frequencies: Frequencies) -> Levels:
+    """The level of every comparison; the same whichever item comes first."""
+    return tuple(comparison.level(a, b, frequencies) for comparison in COMPARISONS)

@@ -1,0 +1,61 @@
+"""What forbids that two items become one, however alike they are otherwise."""
+
+from collections.abc import Collection
+from typing import Final
+
+from domain.matching.calibration import DOUBTED, FORBIDDEN
+from domain.matching.comparisons import COMPARISONS, Different, Levels, colours_differ, shades_apart
+from domain.matching.facts import Facts
+from domain.matching.lexicon import ACCESSORIES, FINISHES
+from domain.matching.weights import Weights
+from domain.matching.words import alike
+
+_AT: Final = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
+_GTIN, _COLOUR, _DIMENSIONS, _SIZE, _PIECES = (_AT[name] for name in ("gtin", "colour", "dimensions", "size", "pieces"))
+_TELLING: Final = -2.0
+"""A level that weighs more than this is common among matches too."""
+
+
+def conflicts(a: Facts, b: Facts, levels: Levels) -> tuple[str, ...]:
+    """The names of the facts that contradict each other: gtin, dimensions, size, colour, finish, pieces, accessory."""
+    found: list[str] = []
+    if levels[_GTIN] == Different.GTIN:
+        found.append("gtin")
+    if levels[_DIMENSIONS] == Different.DIMENSIONS:
+        found.append("dimensions")
+    if levels[_SIZE] == Different.SIZE:
+        found.append("size")
+    if levels[_COLOUR] >= Different.COLOUR:
+        if shades_apart(a, b):
+            apart = (a.shades ^ b.shades) - a.words - b.words
+            found.append("finish" if apart <= FINISHES else "colour")
+        elif colours_differ(a, b):
+            found.append("colour")
+    if levels[_PIECES] >= Different.PIECES:
+        found.append("pieces")
+    if (a.accessory and _foreign(a, b)) or (b.accessory and _foreign(b, a)):
+        found.append("accessory")
+    return tuple(found)
+
+
+def most(found: Collection[str], levels: Levels, weights: Weights) -> float | None:
+    """The log2 odds that conflicts leave a pair at most; None without any.
+
+    GTINs are often wrong. That only one side says how many are sold together forbids where that is learnt to tell packs
+    from single pieces, and is a doubt where vendors leave it out at will.
+    """
+    if not found:
+        return None
+    doubts = {"gtin"}
+    if levels[_PIECES] == Different.PIECES and weights.bits[_PIECES][Different.PIECES] > _TELLING:
+        doubts.add("pieces")
+    return DOUBTED if doubts.issuperset(found) else FORBIDDEN
+
+
+def _foreign(a: Facts, b: Facts) -> bool:
+    """Whether the accessory `a` is called what `b` is not."""
+    return (
+        bool(a.accessory)
+        and b.words.isdisjoint(ACCESSORIES)
+        and not any(alike(k, w) for k in a.accessory for w in b.words)
+    )

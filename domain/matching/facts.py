@@ -1,0 +1,258 @@
+"""What an item says, read once: the independent facts that two items are compared by."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from domain.catalogue.search import gtin_key
+from domain.ingestion.values.gtin import parse_gtin
+from domain.ingestion.values.text import stated
+from domain.ingestion.values.weights import parse_weight
+from domain.matching.lexicon import ACCESSORIES, COLOURS, CORPORATE, DRESSING, FILLERS, NUMBERS, QUANTITY_UNITS, STOP
+from domain.matching.measures import Size, length, sizes
+from domain.matching.words import chunks, code, folded, number_of, parts, stem, words
+
+_SET: Final = re.compile(
+    r"\b(?:sets?|packs?|boxe?s?|lot|case)(?:\s+of\s+|\s*/\s*)(\d{1,3}|[a-z]{3,6})\b"
+    r"|\b(\d{1,3}|two|three|four|six|twin)[\s-]*(?:pk|packs?|er-?set)\b|\((\d{1,2})\)\s*$|\bx\s?(\d{1,2})\s*$|\bqty\.?\s*(\d{1,3})"
+)
+_PIECES: Final = re.compile(
+    r"\b(\d{1,2}|two|three|four|five|six|seven)[\s-]*(?:pieces?|pcs?|pc\.|tlg|teilig|pezzi|piezas)\b"
+)
+_TABLE: Final = re.compile(
+    r"\btables?\s*(?:and|with|w/|\+|&)\s*(\d{1,2})\s*(?:\w+\s+)?(?:chairs?|chrs?|stools?|benches)"
+)
+_PLUS: Final = re.compile(r"\+\s*(\d{1,2})\s*(?:chairs?|chrs?|stools?)")
+_FOR: Final = re.compile(r"\bfor\b|\bf\.\s|\bfur\b|\bpour\b|\bpara\b")
+_PRICE: Final = re.compile(r"\d[\d.,]*")
+_QUANTITY: Final = re.compile(r"\d+(?:\.\d+)?[a-z]+|\d+(?:\.\d+)?")
+_COUNTED: Final = re.compile(r"\d+[a-z]+")
+_WORDY: Final = re.compile(r"[a-z]{6}")
+_DEGREES: Final = frozenset(("light", "dark"))
+_DESCRIBED: Final = 600
+
+
+Sides = tuple[float | None, float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One item as it is compared. Lengths are centimetres, weights kilograms; sets hold compared words and codes."""
+
+    id: str
+    title: str
+    words: frozenset[str]
+    """What it is called: the title without brand, colours, codes and sizes."""
+    quantities: frozenset[str]
+    """Numbers with their units, and bare ones: `8gb`, `2seat`, `161`."""
+    brand: frozenset[str]
+    colours: frozenset[str]
+    """The words of its colour or finish; of the title only those that are known as such."""
+    shades: frozenset[str]
+    """Those colours among them that have a known name."""
+    colour_stated: bool
+    codes: frozenset[str]
+    stems: frozenset[str]
+    part: str | None
+    """The manufacturer's number, or the model."""
+    mentioned: frozenset[str]
+    """Codes that its description names."""
+    joined: frozenset[str]
+    """Neighbouring words of its title as one, where that could be a code."""
+    gtin: str | None
+    sides: Sides
+    """Width, depth and height."""
+    figures: Sides
+    """The same as they are written, whatever their unit."""
+    sizes: tuple[Size, ...]
+    """The sizes that the title states."""
+    weight: float | None
+    price: float | None
+    currency: str
+    packs: int | None
+    pieces: int | None
+    accessory: frozenset[str]
+    """What it is, if it is an accessory `for` something."""
+    described: frozenset[str]
+    """Words of the description."""
+
+
+def read(id: str, given: Mapping[str, str]) -> Facts:
+    """The facts of an item from its texts by field name (`domain.matching.columns`); fields that are missing count as blank."""
+    title = stated(given.get("title", "")) or ""
+    found, rest = sizes(flat := folded(title).replace("w/", "with "))
+    named, in_title = _named(rest)
+    named |= _words_of(given, "collection")
+    colour = (_words_of(given, "colour") | _words_of(given, "finish")) - STOP - FILLERS
+    known = _shades(rest, named & COLOURS)
+    own = _own_codes(given)
+    codes = in_title | frozenset(own)
+    called = named - known - colour - STOP - DRESSING
+    counted = frozenset(w for w in called if _QUANTITY.fullmatch(w))
+    sides, figures = _sides(given)
+    described, mentioned = _described(given.get("description", ""))
+    return Facts(
+        id=id,
+        title=title,
+        words=called - counted,
+        quantities=counted,
+        brand=_brand(given),
+        colours=colour or known,
+        shades=(colour or known) & COLOURS,
+        colour_stated=bool(colour),
+        codes=codes,
+        stems=_stems(codes),
+        part=own[0] if own else None,
+        mentioned=mentioned - codes,
+        joined=frozenset(_joined(rest)) - codes,
+        gtin=_gtin(given.get("gtin", "")),
+        sides=sides,
+        figures=figures,
+        sizes=found,
+        weight=_weight(given.get("weight", ""), given.get("weight_unit", "")),
+        price=_price(given.get("price", "")),
+        currency=given.get("currency", "").strip().lower(),
+        packs=_packs(flat, given.get("pack", "")),
+        pieces=_pieces(flat, given.get("pieces", "")),
+        accessory=_accessory(flat),
+        described=described,
+    )
+
+
+def _shades(flat: str, known: frozenset[str]) -> frozenset[str]:
+    """The colours of a title; `light` and `dark` are some only before a colour, not in `light weight`."""
+    if known.isdisjoint(_DEGREES):
+        return known
+    told = words(flat)
+    beside = {one for one, other in pairwise(told) if one in _DEGREES and other in COLOURS}
+    return frozenset(shade for shade in known if shade not in _DEGREES or shade in beside)
+
+
+def _brand(given: Mapping[str, str]) -> frozenset[str]:
+    brand = _words_of(given, "brand")
+    return brand - CORPORATE or brand
+
+
+def _stems(codes: frozenset[str]) -> frozenset[str]:
+    return frozenset(made for one in codes for made in (stem(one), number_of(one)) if made)
+
+
+def _words_of(given: Mapping[str, str], field: str) -> frozenset[str]:
+    return frozenset(words(folded(stated(given.get(field, "")) or "")))
+
+
+def _named(flat: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The compared words of a title and the codes in it."""
+    named: set[str] = set()
+    codes: set[str] = set()
+    for chunk in chunks(flat):
+        if _is_code(chunk):
+            codes.add(code(chunk))
+            codes.update(code(piece) for piece in chunk.split("/") if piece != chunk and _is_code(piece))
+        else:
+            named.update(parts(chunk))
+    return frozenset(named), frozenset(codes)
+
+
+def _described(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The words of a description that say something, and the codes in it."""
+    flat = folded(text[:_DESCRIBED])
+    said = frozenset(w for w in words(flat) if len(w) > 2) - STOP - DRESSING
+    return said, frozenset(code(chunk) for chunk in chunks(flat) if _is_code(chunk))
+
+
+def _joined(flat: str) -> set[str]:
+    """Neighbours in a title as one code, for many write `Coolpix P80` and `COOLPIXP80`."""
+    found = chunks(flat)
+    return {
+        made
+        for one, other in pairwise(found)
+        if not one[-1].isdigit() and any(map(str.isdigit, other)) and 4 <= len(made := code(one + other)) <= 16
+    }
+
+
+def _is_code(chunk: str) -> bool:
+    """Whether a chunk of a title names a model: letters with digits, or a long number; a quantity with its unit does not."""
+    made = code(chunk)
+    digits = sum(map(str.isdigit, made))
+    letters = len(made) - digits
+    if not letters:
+        return (digits >= 5 and chunk.isdigit()) or (digits >= 8 and "." not in chunk)
+    if not digits or len(made) < 4:
+        return False
+    if _COUNTED.fullmatch(made) and len(made) - len(unit := made.lstrip("0123456789")) <= 4:
+        return len(unit) <= 3 and unit not in QUANTITY_UNITS and "-" not in chunk
+    if digits == 1:
+        return len(made) >= 5 and made[0].isalpha() and not _WORDY.search(made)
+    return letters <= 8 or digits >= 3
+
+
+def _own_codes(given: Mapping[str, str]) -> list[str]:
+    texts = [stated(given.get(name, "")) for name in ("mpn", "model", "sku")]
+    return list(dict.fromkeys(made for text in texts if text and len(made := code(text)) >= 3))
+
+
+def _gtin(text: str) -> str | None:
+    parsed = parse_gtin(text) if text.strip() else None
+    return gtin_key(parsed.value) if parsed and parsed.value and not parsed.faults else None
+
+
+def _sides(given: Mapping[str, str]) -> tuple[Sides, Sides]:
+    unit = given.get("dim_unit", "")
+    width, depth, height = (length(given.get(name, ""), unit) or (None, None) for name in ("width", "depth", "height"))
+    return (width[0], depth[0], height[0]), (width[1], depth[1], height[1])
+
+
+def _weight(text: str, unit: str) -> float | None:
+    if not text.strip():
+        return None
+    read = parse_weight(text, unit or None).value
+    return None if read is None else read["hundredths_lb"] * 0.0045359237
+
+
+def _price(text: str) -> float | None:
+    match = _PRICE.search(text)
+    if match is None:
+        return None
+    bare = match[0].strip(".,")
+    if re.search(r",\d{1,2}$", bare):
+        bare = bare.replace(".", "").replace(",", ".")
+    try:
+        return float(bare.replace(",", "")) or None
+    except ValueError:
+        return None
+
+
+def _count(texts: Iterable[str | None]) -> int | None:
+    for text in texts:
+        if text:
+            return int(text) if text.isdigit() else NUMBERS.get(text)
+    return None
+
+
+def _packs(flat: str, field: str) -> int | None:
+    """How many of the item are sold together; None if nothing says so."""
+    if stated_count := re.search(r"\d+", field):
+        return int(stated_count[0])
+    if match := _SET.search(flat):
+        return _count(match.groups())
+    return 2 if re.search(r"\bpair\b", flat) else None
+
+
+def _pieces(flat: str, field: str) -> int | None:
+    """How many pieces a set has: `table and 4 chairs` has five."""
+    if stated_count := re.search(r"\d+", field):
+        return int(stated_count[0])
+    if match := _PIECES.search(flat):
+        return _count(match.groups())
+    match = _TABLE.search(flat) or _PLUS.search(flat)
+    return int(match[1]) + 1 if match else None
+
+
+def _accessory(flat: str) -> frozenset[str]:
+    match = _FOR.search(flat)
+    if match is None:
+        return frozenset()
+    return frozenset(w for w in words(flat[: match.start()]) if w in ACCESSORIES)

@@ -1,0 +1,91 @@
+"""Items of two sides that are matched with each other: added, taken out and asked for one by one."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from domain.matching.blocking import Postings
+from domain.matching.comparisons import Levels, compare
+from domain.matching.facts import Facts
+from domain.matching.frequencies import Frequencies
+from domain.matching.scoring import Compared, Scored, scored
+from domain.matching.weights import SHIPPED, Weights
+
+LEFT: Final = "left"
+RIGHT: Final = "right"
+
+
+class MatchIndex:
+    """The items of two sides with their keys and counts. Ids are unique within a side.
+
+    `weights` are those that pairs are scored by; `domain.matching.whole.learnt` makes them of what is in the index.
+    """
+
+    def __init__(self, weights: Weights = SHIPPED) -> None:
+        self.weights = weights
+        self.frequencies = Frequencies()
+        self.items: dict[str, dict[str, Facts]] = {LEFT: {}, RIGHT: {}}
+        self._postings = {LEFT: Postings(), RIGHT: Postings()}
+
+    def add(self, side: str, item: Facts) -> None:
+        """Enter an item, in place of one with its id."""
+        self.remove(side, item.id)
+        self.items[side][item.id] = item
+        self._postings[side].add(item)
+        self.frequencies.add(item)
+
+    def remove(self, side: str, id: str) -> None:
+        """Take an item out; nothing happens if it is not there."""
+        if found := self.items[side].pop(id, None):
+            self._postings[side].remove(found)
+            self.frequencies.remove(found)
+
+    def neighbours(self, side: str, item: Facts) -> list[str]:
+        """The ids on the other side that are worth comparing with an item of `side`, best first."""
+        other = opposite(side)
+        return self._postings[other].neighbours(item, len(self.items[other]))
+
+    def levels(self, a: Facts, b: Facts) -> Levels:
+        """How two items compare, given how common words and codes are in the index."""
+        return compare(a, b, self.frequencies)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Every pair of a left and a right item that is worth comparing, each once."""
+        asked: dict[str, list[str]] = {}
+        for id, item in self.items[RIGHT].items():
+            for found in self.neighbours(RIGHT, item):
+                asked.setdefault(found, []).append(id)
+        for id, item in self.items[LEFT].items():
+            for other in dict.fromkeys((*self.neighbours(LEFT, item), *asked.pop(id, ()))):
+                yield id, other
+
+    def score(self, a: Facts, b: Facts) -> Scored:
+        """A left and a right item by themselves, as if neither had other candidates."""
+        pairs = {(a.id, b.id): self.levels(a, b)}
+        return next(scored({a.id: a}, {b.id: b}, pairs, self.weights, least=None))
+
+    def candidates(self, side: str, id: str) -> list[Scored]:
+        """The pairs of one item that is in the index, likeliest first, weighed against their nearest rivals.
+
+        Looked at are the item's neighbours and theirs, so it costs the same however many items there are.
+        """
+        other = opposite(side)
+        mine = self.items[side][id]
+        found: Compared = {}
+        for near in self.neighbours(side, mine):
+            theirs = self.items[other][near]
+            self._compare(found, side, mine, theirs)
+            for rival in self.neighbours(other, theirs):
+                self._compare(found, side, self.items[side][rival], theirs)
+        made = scored(self.items[LEFT], self.items[RIGHT], found, self.weights)
+        of_mine = [pair for pair in made if (pair.left if side == LEFT else pair.right) == id]
+        return sorted(of_mine, key=lambda pair: (-pair.odds.total, pair.left, pair.right))
+
+    def _compare(self, found: Compared, side: str, mine: Facts, theirs: Facts) -> None:
+        a, b = (mine, theirs) if side == LEFT else (theirs, mine)
+        if (a.id, b.id) not in found:
+            found[a.id, b.id] = self.levels(a, b)
+
+
+def opposite(side: str) -> str:
+    """The side that items of `side` are matched with."""
+    return RIGHT if side == LEFT else LEFT

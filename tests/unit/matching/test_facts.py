@@ -1,0 +1,161 @@
+"""What is read of an item."""
+
+import pytest
+
+from domain.matching import conflicts as rules
+from domain.matching.comparisons import compare
+from domain.matching.facts import Facts, read
+from domain.matching.frequencies import Frequencies
+
+
+def item(title: str = "", **fields: str) -> Facts:
+    return read(fields.pop("id", "1"), {"title": title, **fields})
+
+
+def test_a_title_is_taken_apart() -> None:
+    facts = item("Northwind Fjord 3-Seat Sofa, Lt. Gray, 220x95 cm - FJ-2203LG", brand="Northwind Furniture Inc")
+    assert facts.words == {"fjord", "sofa", "northwind"}
+    assert facts.quantities == {"3seat"}
+    assert facts.brand == {"northwind"}
+    assert facts.colours == {"light", "grey"}
+    assert facts.codes == {"fj2203lg"}
+    assert facts.stems == {"fj2203"}
+    assert facts.sizes == ((220.0, 95.0),)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("chr", "chair"),
+        ("Stühle", "Stuhle"),
+        ("Böcke", "Boecke"),
+        ("couch", "sofa"),
+        ("TISCH", "table"),
+        ("Schränke", "schranke"),
+        ("drws", "drawers"),
+        ("shelves", "shelf"),
+    ],
+)
+def test_one_word_has_many_spellings(one: str, other: str) -> None:
+    assert item(one).words == item(other).words
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("gray", "grey"),
+        ("blk", "onyx"),
+        ("weiß", "white"),
+        ("navy", "dark blue"),
+        ("charcoal", "dark grey"),
+        ("Eiche", "oak"),
+    ],
+)
+def test_one_colour_has_many_names(one: str, other: str) -> None:
+    assert item(colour=one).colours == item(colour=other).colours != frozenset()
+
+
+@pytest.mark.parametrize(
+    ("title", "pieces"),
+    [
+        ("Table and 4 chairs", 5),
+        ("5-piece dining set", 5),
+        ("Bistro table + 2 chairs", 3),
+        ("Tischgruppe 5-teilig", 5),
+        ("Table with 6 dining chairs", 7),
+        ("Table for 4 persons", None),
+        ("Chest of 4 drawers", None),
+    ],
+)
+def test_pieces_of_a_set(title: str, pieces: int | None) -> None:
+    assert item(title).pieces == pieces
+
+
+@pytest.mark.parametrize(
+    ("title", "packs"),
+    [
+        ("Stool (Set of 2)", 2),
+        ("Stool Set/4", 4),
+        ("Stool, 2 pack", 2),
+        ("Stool 2-pk", 2),
+        ("Stool set of two", 2),
+        ("Pair of stools", 2),
+        ("Stool x2", 2),
+        ("Stool", None),
+        ("4-seat sofa set", None),
+        ("Backpack", None),
+    ],
+)
+def test_how_many_are_sold_together(title: str, packs: int | None) -> None:
+    assert item(title).packs == packs
+
+
+def test_only_a_proven_gtin_counts() -> None:
+    assert item(gtin="4006381333931").gtin == "4006381333931"
+    assert item(gtin="0 4006381 333931").gtin == "4006381333931"
+    for text in ("4006381333932", "0000000000000", "N/A", "does not apply", ""):
+        assert item(gtin=text).gtin is None
+
+
+@pytest.mark.parametrize(
+    "text", ["2-seat sofa", "8 GB stick", "5-piece set", "Blu-ray", "MP3 player", "10/100 switch", "Size 12"]
+)
+def test_quantities_are_no_codes(text: str) -> None:
+    assert item(text).codes == frozenset()
+
+
+@pytest.mark.parametrize("price", ["1.299,00 €", "$1,299.00", "1299", "USD 1299.00"])
+def test_a_price_is_read_with_either_mark(price: str) -> None:
+    assert item(price=price).price == 1299.0
+
+
+def conflicts(a: Facts, b: Facts) -> tuple[str, ...]:
+    return rules.conflicts(a, b, compare(a, b, Frequencies((a, b))))
+
+
+CHAIR = {
+    "title": "Lindholm chair, grey",
+    "brand": "Aster",
+    "colour": "grey",
+    "width": "50",
+    "depth": "55",
+    "height": "80",
+    "dim_unit": "cm",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, ()),
+        ({"width": "21.65", "depth": "19.69", "height": "31.5", "dim_unit": "in"}, ()),
+        ({"width": "50.8"}, ()),
+        ({"width": "60"}, ("dimensions",)),
+        ({"colour": "green", "title": "Lindholm chair, green"}, ("colour",)),
+        ({"colour": "grey oak"}, ("colour",)),
+        ({"colour": "gray"}, ()),
+        ({"title": "Lindholm chair, grey (set of 2)"}, ("pieces",)),
+        ({"title": "Lindholm cushion for chair, grey"}, ("accessory",)),
+        ({"brand": "Another"}, ()),
+    ],
+)
+def test_conflicts_of_furniture(change: dict[str, str], expected: tuple[str, ...]) -> None:
+    one, other = read("1", CHAIR), read("2", CHAIR | change)
+    assert conflicts(one, other) == conflicts(other, one) == expected
+
+
+def test_more_conflicts() -> None:
+    assert conflicts(item("A", gtin="4006381333931"), item("A", gtin="4006381333948")) == ("gtin",)
+    assert conflicts(item("Bed 140x200 cm"), item("Bed 160x200 cm")) == ("size",)
+    assert conflicts(item("Bed 140x200 cm"), item('Bed 55 1/8x78 3/4"')) == ()
+    assert conflicts(item("Table and 4 chairs"), item("7-piece dining set")) == ("pieces",)
+    assert conflicts(item("Table and 4 chairs"), item("5-piece dining set")) == ()
+    assert conflicts(item("Shelf", finish="oak"), item("Shelf", finish="walnut")) == ("finish",)
+    assert conflicts(item("Cover for sofa"), item("Sofa cover")) == ()
+    assert (
+        conflicts(
+            item("Shelf", width="120", height="166", dim_unit="cm"),
+            item("Shelf", width="120", height="166", dim_unit="in"),
+        )
+        == ()
+    )

@@ -1,0 +1,115 @@
+"""Weights learnt without labels, odds shared among rivals, and probabilities that are the sum of their parts."""
+
+from random import Random
+
+import pytest
+
+from domain.matching.calibration import DOUBTED, FORBIDDEN, calibrated, odds, probability
+from domain.matching.comparisons import COMPARISONS, Levels
+from domain.matching.conflicts import most
+from domain.matching.rivals import taken
+from domain.matching.weights import SHIPPED, learn
+
+NAMES = [c.name for c in COMPARISONS]
+
+
+def levels(**given: int) -> Levels:
+    return tuple(given.get(name, 0) for name in NAMES)
+
+
+def groups(random: Random, size: int) -> list[list[Levels]]:
+    """Of five candidates one matches: its colour is mostly the same, its price tells nothing."""
+    made = []
+    for _ in range(size):
+        match = levels(
+            colour=1 if random.random() < 0.9 else 6, price=random.randint(1, 5), title=random.choice((1, 1, 2, 3))
+        )
+        others = [
+            levels(
+                colour=1 if random.random() < 0.1 else 6, price=random.randint(1, 5), title=random.choice((3, 4, 5, 6))
+            )
+            for _ in range(4)
+        ]
+        made.append([match, *others])
+    return made
+
+
+def test_weights_are_learnt_from_candidates_alone() -> None:
+    random = Random(4)
+    found = learn(groups(random, 400), groups(random, 400), SHIPPED)
+    colour, price = found.bits[NAMES.index("colour")], found.bits[NAMES.index("price")]
+    assert colour[1] == pytest.approx(3.2, abs=0.5)
+    assert colour[6] == pytest.approx(-3.2, abs=0.6)
+    assert max(map(abs, price)) < 0.8
+    assert found.prior > SHIPPED.prior
+
+
+def test_a_better_level_never_weighs_less() -> None:
+    random = Random(5)
+    found = learn(groups(random, 50), groups(random, 50), SHIPPED)
+    for comparison, row in zip(COMPARISONS, found.bits, strict=True):
+        assert row[0] == 0
+        if comparison.ordered:
+            assert list(row[1:]) == sorted(row[1:], reverse=True)
+
+
+def test_rivals_share_the_odds() -> None:
+    alone = taken({("a", "x"): 5.0})
+    assert alone == {("a", "x"): 0.0}
+    even = taken({("a", "x"): 8.0, ("a", "y"): 8.0})
+    assert probability(8.0 + even["a", "x"]) == pytest.approx(0.5, abs=0.01)
+    ahead = taken({("a", "x"): 12.0, ("a", "y"): 4.0})
+    assert probability(12.0 + ahead["a", "x"]) > 0.99 and probability(4.0 + ahead["a", "y"]) < 0.01
+
+
+def test_a_rival_that_belongs_to_another_takes_little() -> None:
+    contested = taken({("a", "x"): 6.0, ("a", "y"): 6.0})
+    resolved = taken({("a", "x"): 6.0, ("a", "y"): 6.0, ("b", "y"): 14.0})
+    assert resolved["a", "x"] > contested["a", "x"] + 3
+
+
+def test_rivals_do_not_depend_on_order_or_side() -> None:
+    random = Random(7)
+    given = {(f"a{random.randint(0, 9)}", f"b{random.randint(0, 9)}"): random.uniform(-6, 9) for _ in range(60)}
+    found = taken(given)
+    shuffled = list(given.items())
+    random.shuffle(shuffled)
+    assert taken(dict(shuffled)) == found
+    swapped = taken({(b, a): own for (a, b), own in given.items()})
+    assert swapped == {(b, a): lost for (a, b), lost in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("found", "given", "expected"),
+    [
+        ((), {}, None),
+        (("size",), {"size": 2}, FORBIDDEN),
+        (("gtin",), {"gtin": 2}, DOUBTED),
+        (("gtin", "size"), {"gtin": 2, "size": 2}, FORBIDDEN),
+        (("pieces",), {"pieces": 2}, FORBIDDEN),
+        (("pieces",), {"pieces": 3}, FORBIDDEN),
+    ],
+)
+def test_conflicts_bound_the_odds(found: tuple[str, ...], given: dict[str, int], expected: float | None) -> None:
+    assert most(found, levels(**given), SHIPPED) == expected
+
+
+def test_packs_that_vendors_leave_out_at_will_are_a_doubt() -> None:
+    often = [[levels(title=1, code=1, pieces=2), levels(title=6, code=6)]] * 300
+    found = learn(often, often, SHIPPED)
+    assert most(("pieces",), levels(pieces=2), found) == DOUBTED
+    assert most(("pieces",), levels(pieces=3), found) == FORBIDDEN
+    assert most(("pieces", "size"), levels(pieces=2, size=2), found) == FORBIDDEN
+
+
+def test_conflicts_keep_below_the_line_whatever_speaks_for_the_pair() -> None:
+    assert odds(60.0, 0.0, FORBIDDEN).probability == pytest.approx(probability(FORBIDDEN)) and FORBIDDEN < 0
+    assert odds(60.0, 0.0, DOUBTED).probability == pytest.approx(probability(DOUBTED)) and probability(DOUBTED) < 0.9
+    assert odds(-9.0, 0.0, FORBIDDEN).conflicts == 0.0
+    assert odds(60.0, 0.0, None).probability > 0.999
+
+
+def test_calibration_rises_with_the_sum() -> None:
+    sums = [calibrated(x / 2) for x in range(-300, 300)]
+    assert sums == sorted(sums)
+    assert probability(-2000.0) == pytest.approx(0.0) and probability(2000.0) == 1.0

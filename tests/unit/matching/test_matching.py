@@ -1,0 +1,153 @@
+"""Invented catalogues matched as a whole and item by item."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from domain.matching.calibration import probability
+from domain.matching.comparisons import COMPARISONS, compare
+from domain.matching.facts import Facts, read
+from domain.matching.index import LEFT, RIGHT, MatchIndex
+from domain.matching.scoring import Scored, evidence
+from domain.matching.whole import matched
+from benchmarks.habits import metric, retold, things
+
+Sides = tuple[list[Facts], list[Facts]]
+
+
+def catalogues(seed: int, count: int = 300) -> Sides:
+    """Two vendors' items; those of one thing have one id. A quarter is sold by one only, some by the other in packs."""
+    random = Random(seed)
+    left, right = [], []
+    for at, thing in enumerate(things(random, count)):
+        chance = random.random()
+        if chance < 0.87:
+            left.append(read(str(at), metric(thing)))
+        if chance > 0.12:
+            right.append(read(str(at), retold(random, thing)))
+        if chance > 0.95:
+            right.append(read(f"pack{at}", retold(random, replace(thing, pack=2))))
+    return left, right
+
+
+def index_of(sides: Sides) -> MatchIndex:
+    index = MatchIndex()
+    for side, items in zip((LEFT, RIGHT), sides, strict=True):
+        for item in items:
+            index.add(side, item)
+    return index
+
+
+def told(pairs: list[Scored]) -> list[tuple[str, str, float]]:
+    return [(pair.left, pair.right, pair.odds.probability) for pair in pairs]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_other_vendors_habits_are_seen_through(seed: int) -> None:
+    left, right = catalogues(seed)
+    index = index_of((left, right))
+    found = {(p.left, p.right) for p in matched(index) if p.odds.probability >= 0.5}
+    there = {item.id for item in left} & {item.id for item in right}
+    right_ones = {pair for pair in found if pair[0] == pair[1]}
+    assert len(right_ones) >= 0.93 * len(there)
+    assert len(right_ones) >= 0.97 * len(found)
+    assert not [pair for pair in found if pair[1].startswith("pack")]
+
+
+def test_weights_and_prior_are_the_probability() -> None:
+    index = index_of(catalogues(11))
+    pairs = list(matched(index))
+    assert len(pairs) > 200
+    for pair in pairs:
+        parts = evidence(pair, index.items[LEFT][pair.left], index.items[RIGHT][pair.right], index.weights)
+        assert probability(index.weights.prior + sum(part.weight for part in parts)) == pytest.approx(
+            pair.odds.probability, abs=1e-9
+        )
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 10**6), order=st.randoms(use_true_random=False))
+def test_neither_order_nor_side_matters(seed: int, order: Random) -> None:
+    left, right = catalogues(seed, 40)
+    expected = told(list(matched(index_of((left, right)))))
+    order.shuffle(left)
+    order.shuffle(right)
+    assert told(list(matched(index_of((left, right))))) == expected
+    turned = told(list(matched(index_of((right, left)))))
+    assert {(a, b): p for b, a, p in turned} == pytest.approx({(a, b): p for a, b, p in expected}, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_comparisons_are_symmetric(seed: int) -> None:
+    left, right = catalogues(seed, 6)
+    index = index_of((left, right))
+    for a in left:
+        for b in right:
+            levels = compare(a, b, index.frequencies)
+            assert levels == compare(b, a, index.frequencies)
+            assert all(0 <= level < len(c.levels) for level, c in zip(levels, COMPARISONS, strict=True))
+
+
+def test_an_item_is_asked_for_alone_as_in_the_whole() -> None:
+    index = index_of(catalogues(21))
+    whole: dict[str, list[Scored]] = {}
+    for pair in matched(index):
+        whole.setdefault(pair.left, []).append(pair)
+    same = 0
+    for id, pairs in whole.items():
+        best = max(pairs, key=lambda p: p.odds.total)
+        asked = index.candidates(LEFT, id)
+        assert [p.odds.total for p in asked] == sorted((p.odds.total for p in asked), reverse=True)
+        same += (
+            bool(asked)
+            and asked[0].right == best.right
+            and abs(asked[0].odds.probability - best.odds.probability) < 0.05
+        )
+    assert same >= 0.95 * len(whole)
+
+
+def test_what_was_added_and_removed_left_no_trace() -> None:
+    left, right = catalogues(31, 60)
+    index = index_of((left, right))
+    expected = told(index.candidates(LEFT, left[0].id))
+    extra = read("extra", {"title": left[0].title, "brand": "Oldtown", "mpn": "12345678"})
+    index.add(RIGHT, extra)
+    assert "extra" in {pair.right for pair in index.candidates(LEFT, left[0].id)}
+    index.remove(RIGHT, "extra")
+    index.remove(RIGHT, "extra")
+    assert told(index.candidates(LEFT, left[0].id)) == expected
+
+
+def test_an_item_that_changed_takes_its_own_place() -> None:
+    index = MatchIndex()
+    index.add(LEFT, read("1", {"title": "Fjord sofa", "mpn": "AB1234"}))
+    index.add(RIGHT, read("1", {"title": "Unrelated"}))
+    assert index.candidates(LEFT, "1") == []
+    index.add(RIGHT, read("1", {"title": "Sofa Fjord", "mpn": "AB-1234"}))
+    assert [pair.right for pair in index.candidates(LEFT, "1")] == ["1"]
+    assert index.frequencies.items == 2
+    alone = index.score(index.items[LEFT]["1"], index.items[RIGHT]["1"])
+    assert alone.odds.rivals == 0 and alone.odds.probability > 0.5
+
+
+def test_nothing_to_match() -> None:
+    assert list(matched(MatchIndex())) == []
+    index = index_of(([read("1", {"title": ""})], [read("1", {"title": ""})]))
+    assert list(matched(index)) == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    title=st.text(max_size=80),
+    rest=st.dictionaries(
+        st.sampled_from(("brand", "mpn", "gtin", "price", "width", "weight", "pack", "colour", "description")),
+        st.text(max_size=30),
+    ),
+)
+def test_any_text_is_read(title: str, rest: dict[str, str]) -> None:
+    facts = read("1", {"title": title, **rest})
+    assert compare(facts, facts, index_of(([facts], [facts])).frequencies)

@@ -1,0 +1,57 @@
+"""Sizes of titles and columns, in centimetres."""
+
+import pytest
+
+from domain.matching.measures import beyond, length, same_size, sizes
+from domain.matching.words import folded
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Desk, oak, 120x60 cm", (120, 60)),
+        ("Desk oak 120 x 60 x 75cm", (120, 60, 75)),
+        ('Desk 47 1/4x23 5/8"', (120.02, 60.01)),
+        ("Desk 47-1/4 x 23-5/8 in.", (120.02, 60.01)),
+        ("Desk 23 5/8X153/4X75 5/8''", (60.01, 40.01, 192.09)),
+        ("Rug 8' x 10'", (243.84, 304.8)),
+        ("Hook 150 mm", (15,)),
+        ("Rail 178x51x222-350 cm", (178, 51, 222, 350)),
+        ("Table 110/155 cm", (110, 155)),
+        ("W80 x D30 x H106 cm", (80, 30, 106)),
+        ("55 1/8 in mattress", (140.02,)),
+    ],
+)
+def test_a_title_states_a_size(title: str, expected: tuple[float, ...]) -> None:
+    found, rest = sizes(folded(title))
+    assert found == (pytest.approx(expected, abs=0.02),)
+    assert "cm" not in rest.split()
+
+
+@pytest.mark.parametrize(
+    "title", ["Table and 4 chairs", "Set of 2 stools", "5-piece set", "Camera 8 mp", "1920 x 1080 screen"]
+)
+def test_other_numbers_are_no_sizes(title: str) -> None:
+    assert sizes(folded(title)) == ((), folded(title))
+
+
+def test_sizes_are_compared_in_any_order_and_unit() -> None:
+    assert same_size(((140.0, 200.0),), ((200.66, 139.7),)) is True
+    assert same_size(((140.0, 200.0),), ((160.0, 200.0),)) is False
+    assert same_size((), ((160.0, 200.0),)) is None
+    assert same_size(((15.0,),), ((160.0, 200.0),)) is None
+
+
+def test_lengths_of_columns_have_their_units() -> None:
+    assert length("47.25", "in") == (120.02, 47.25)
+    assert length("60", "cm") == (60.0, 60.0)
+    assert length('5 1/2"', "") == (13.97, 5.5)
+    assert length("", "cm") is None
+    assert length("n/a", "cm") is None
+
+
+def test_rounding_is_no_difference() -> None:
+    assert not beyond(140.0, 55.125 * 2.54)
+    assert not beyond(10.0, 11.5)
+    assert beyond(140.0, 160.0)
+    assert beyond(35.0, 40.0)
