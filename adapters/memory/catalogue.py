@@ -68,8 +68,8 @@ class MemoryCatalogue:
         return self._documents.get(id)
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
-        lines = [line for product in self._products.where() for line in _lines(product)]
-        return page_of((line for line in lines if search.offer_matches(line.offer, filter)), page_request, _line_key)
+        lines = [line for product in self._products.where() for line in _lines(product, filter)]
+        return page_of(lines, page_request, _line_key)
 
     def _own_catalogue(self) -> str | None:
         tenant = self._transaction.tenant
@@ -178,10 +178,13 @@ def _stamped(product: Product, written: set[str], now: datetime) -> Product:
     return product
 
 
-def _lines(product: Product) -> Iterator[OfferLine]:
+def _lines(product: Product, filter: OfferFilter) -> Iterator[OfferLine]:
+    title = product.data.get("title")
     for variant in product.variants:
         for offer in variant.offers:
-            yield OfferLine(offer, product.catalogue, product.data.get("title"), variant.data.get("sku"))
+            if search.offer_matches(offer, variant, product, filter):
+                sku = variant.data.get("sku")
+                yield OfferLine(offer, product.catalogue, title, sku, product.key, variant.key)
 
 
 def _line_key(line: OfferLine) -> str:

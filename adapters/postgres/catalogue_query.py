@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, LiteralString, NamedTuple
 
 from adapters.postgres.listing import LOOKED, page_names, page_params
+from adapters.postgres.session import jsonb, texts
 from adapters.postgres.sqlfile import rendered, statements
 from domain.catalogue import search
 from domain.catalogue.model import OfferFilter, ProductFilter
@@ -20,7 +21,20 @@ _PRODUCTS: Final = 300
 """Products that changed lately whose offers are sorted for a page."""
 _SHARE: Final = 16 << 10
 """Bytes up to which a product's or variant's data is read for the one name in it: nearly all are smaller."""
+_GATHERED: Final = 2_000
+"""Rows that are gathered by SKU, MPN, GTIN or external id, and sorted; what has more of them is walked past instead."""
 _PARTS: Final = statements("catalogue")
+_IS_CODE: Final = (
+    "CASE WHEN v.{0}_code = ANY (ARRAY(SELECT s.code FROM jsonb_each_text(%({0})s) AS s (exact, code)))"
+    " THEN convert_from(v.data, 'UTF8')::json ->> '{0}'"
+    " = ANY (ARRAY(SELECT s.exact FROM jsonb_each_text(%({0})s) AS s (exact, code))) END"
+)
+"""Whether a variant has one of the SKUs or MPNs exactly: its data is read only when its folded code is one of theirs."""
+_IS_GTIN: Final = (
+    "CASE WHEN v.gtin_key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(gtin)s)))"
+    r" THEN ltrim(regexp_replace(convert_from(v.data, 'UTF8')::json ->> 'gtin', '[\s-]', '', 'g'), '0') = v.gtin_key END"
+)
+"""Whether a variant has one of the GTINs; held against its data, since a process of an earlier release leaves the key as it was."""
 
 
 def _statements(looked: int, probed: int) -> Mapping[str, LiteralString]:
@@ -28,32 +42,42 @@ def _statements(looked: int, probed: int) -> Mapping[str, LiteralString]:
         "catalogue",
         products_walked=_PARTS["products_walked"],
         offers_walked=_PARTS["offers_walked"],
+        **{name: text for name, text in _PARTS.items() if "_with_" in name},
+        **{f"is_{name}": _IS_CODE.format(name) for name in ("sku", "mpn")},
+        is_gtin=_IS_GTIN,
         looked=str(looked),
         probed=str(probed),
         counted=str(_COUNTED),
         products=str(_PRODUCTS),
+        gathered=str(_GATHERED),
     )
 
 
 SQL: Final = _statements(LOOKED, _PROBED)
 _BRIEF: Final = _statements(_BRIEFLY, _BRIEFLY)
 FILTERS: Final = {
-    "products": ("updated_since", "status", "brand", "category", "availability", "source", "q"),
-    "offers": ("variant", "product", "source", "availability", "updated_since"),
-}
+    "products": (
+        "updated_since", "status", "brand", "category", "availability", "source", "q", "id", "variant", "offer", *search.CODES,
+    ),
+    "offers": ("variant", "product", "source", "availability", "updated_since", "id", *search.CODES),
+}  # fmt: skip
 """The filters of each list that its statement knows."""
 _WORDS: Final = tuple(f"word{n}" for n in range(search.QUERY_WORDS))
 _TERMS: Final = frozenset((*_WORDS, "category", "availability"))
 _WALKED: Final = {
-    "products": ("brand", *_WORDS, "category", "source", "availability", "status", ""),
-    "offers": ("variant", "product", "source", "availability", ""),
-}
+    "products": (
+        "id", "variant", "offer", *search.CODES, "brand", *_WORDS, "category", "source", "availability", "status", "",
+    ),
+    "offers": ("id", "variant", "product", *search.CODES, "source", "availability", ""),
+}  # fmt: skip
 """What a list can be walked along, the likely rarest first; nothing is the list itself."""
 _UPDATED: Final = "updated_since"
 _COLUMNS: Final = frozenset({"brand", "source", "status", _UPDATED})
 """Filters of products that their own rows hold."""
-_FEW: Final = frozenset({"variant", "product"})
-"""Filters that so few offers pass that a page looks at all of them."""
+_FEW: Final = frozenset({"id", "variant", "offer", "product"})
+"""Filters that so few rows pass that a page looks at all of them."""
+_UNORDERED: Final = frozenset({*search.CODES, _UPDATED})
+"""Filters without an index in the list's order: what passes is sorted, when all of it has been counted."""
 
 
 class ListQuery(NamedTuple):
@@ -71,14 +95,14 @@ class ListQuery(NamedTuple):
     def sizes(self) -> LiteralString | None:
         """The statement that counts what passes each filter, if what is walked along depends on that."""
         known = self.names & {*_WALKED[self.name], _UPDATED}
-        if known & _FEW or (len(known) < 2 and _UPDATED not in known):
+        if known & _FEW or (len(known) < 2 and not known & _UNORDERED):
             return None
         return rendered(SQL["product_sizes" if self.name == "products" else "offer_sizes"], self.names)
 
     @property
     def brief(self) -> LiteralString | None:
         """The list's statement along the likely rarest filter, no further than mostly suffices, where others could be rarer."""
-        if _UPDATED in self.names:
+        if self.names & _UNORDERED:
             return None
         return list_sql(self.name, self.names, self.page_request, self.likely, known=_BRIEF)
 
@@ -130,14 +154,12 @@ def list_sql(
 def walked_along(name: str, filters: Collection[str], sizes: Mapping[str, int]) -> str:
     """Which filter's index a page of the list is walked along: the rarest, or without sizes the likely rarest.
 
-    The latest changes have no index in the list's order: they are sorted, when all of them have been counted.
+    What has no index in the list's order is sorted: the latest changes and what is gathered by codes, when all was counted.
     """
-    ways = [one for one in _WALKED[name] if not one or one in filters]
+    ways = [one for one in (*_WALKED[name], _UPDATED) if not one or one in filters]
     if not sizes:
         return ways[0]
-    if sizes.get(_UPDATED, _COUNTED) < _COUNTED:
-        ways.append(_UPDATED)
-    return min(ways, key=sizes.__getitem__)
+    return min((one for one in ways if one not in _UNORDERED or sizes[one] < _COUNTED), key=sizes.__getitem__)
 
 
 def _way(walked: str) -> str:
@@ -160,6 +182,7 @@ def products_query(filter: ProductFilter, page_request: PageRequest) -> ListQuer
         values["availability"] = search.availability_term(filter.availability)
     if filter.source is not None:
         values["source"] = filter.source
+    values |= _found_by(filter) | _ids(id=filter.id, variant=filter.variant, offer=filter.offer)
     names = {*values}
     if filter.q is not None:
         words = {f"word{n}": search.word_term(word) for n, word in enumerate(search.query_words(filter.q))}
@@ -169,8 +192,28 @@ def products_query(filter: ProductFilter, page_request: PageRequest) -> ListQuer
     return ListQuery("products", frozenset(names), values, page_request)
 
 
+def _found_by(filter: ProductFilter | OfferFilter) -> dict[str, Any]:
+    """The codes of a filter: SKUs and MPNs with what they are indexed by, GTINs without leading zeros."""
+    values: dict[str, Any] = {}
+    if filter.external_id is not None:
+        values["external_id"] = texts({text.strip() for text in filter.external_id})
+    if filter.sku is not None:
+        values["sku"] = jsonb(search.exact_codes(filter.sku))
+    if filter.mpn is not None:
+        values["mpn"] = jsonb(search.exact_codes(filter.mpn))
+    if filter.gtin is not None:
+        values["gtin"] = texts(search.gtin_keys(filter.gtin))
+    return values
+
+
+def _ids(**given: Sequence[str] | None) -> dict[str, Any]:
+    return {name: texts(ids) for name, ids in given.items() if ids is not None}
+
+
 def offers_query(filter: OfferFilter, page_request: PageRequest) -> ListQuery:
     """What GET /v1/offers asks for."""
-    values = {name: value for name in FILTERS["offers"] if (value := getattr(filter, name)) is not None}
+    plain = ("variant", "product", "source", "availability", "updated_since")
+    values: dict[str, Any] = {name: value for name in plain if (value := getattr(filter, name)) is not None}
+    values |= _found_by(filter) | _ids(id=filter.id)
     names = frozenset(values)
     return ListQuery("offers", names, values | {"share": _SHARE, **page_params(page_request)}, page_request)

@@ -125,7 +125,11 @@ class SourceItem:
 
 @dataclass(frozen=True, slots=True)
 class ProductFilter:
-    """What GET /v1/products filters by; every given one must match. `category` includes the categories below it."""
+    """What GET /v1/products filters by; every given one must match. `category` includes the categories below it.
+
+    Of a sequence any value will do. `external_id` is the source's key of the product or of one of its variants; `sku`, `gtin`,
+    `mpn`, `variant` and `offer` are found in any of its variants.
+    """
 
     updated_since: datetime | None = None
     status: str | None = None
@@ -135,17 +139,32 @@ class ProductFilter:
     catalogue: str | None = None
     source: str | None = None
     q: str | None = None
+    id: Sequence[str] | None = None
+    variant: Sequence[str] | None = None
+    offer: Sequence[str] | None = None
+    external_id: Sequence[str] | None = None
+    sku: Sequence[str] | None = None
+    gtin: Sequence[str] | None = None
+    mpn: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OfferFilter:
-    """What GET /v1/offers filters by; every given one must match."""
+    """What GET /v1/offers filters by; every given one must match, of a sequence any value.
+
+    `external_id` is the source's key of the offer's variant or product; `sku`, `gtin` and `mpn` are those of its variant.
+    """
 
     variant: str | None = None
     product: str | None = None
     source: str | None = None
     availability: str | None = None
     updated_since: datetime | None = None
+    id: Sequence[str] | None = None
+    external_id: Sequence[str] | None = None
+    sku: Sequence[str] | None = None
+    gtin: Sequence[str] | None = None
+    mpn: Sequence[str] | None = None
 
 
 class Document(NamedTuple):
@@ -164,3 +183,5 @@ class OfferLine:
     catalogue: str
     product_title: str | None
     variant_sku: str | None
+    product_key: str
+    variant_key: str

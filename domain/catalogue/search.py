@@ -5,12 +5,12 @@ The keys are stored as they are computed here, so that every store finds the sam
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
 from domain.catalogue.categories import above
-from domain.catalogue.model import Availability, Offer, OfferFilter, Product, ProductFilter
+from domain.catalogue.model import Availability, Offer, OfferFilter, Product, ProductFilter, Variant
 
 QUERY_WORDS: Final = 8
 """How many words of a query count (docs/conventions.md#search-and-filters)."""
@@ -18,7 +18,11 @@ QUERY_WORDS: Final = 8
 AVAILABILITY_TERMS: Final = ("a:", "a;")
 """Every availability's term stands from the first to below the second."""
 
+CODES: Final = ("external_id", "sku", "gtin", "mpn")
+"""Filters by what others know an item by: each takes many values, of which any will do."""
+
 _WORD: Final = re.compile(r"[^\W_]+")
+_BETWEEN_DIGITS: Final = re.compile(r"[\s-]")
 
 
 def fold(text: str) -> str:
@@ -40,6 +44,22 @@ def words(title: str | None, brand: str | None) -> set[str]:
 def code(text: str) -> str:
     """A SKU or MPN without case and punctuation: `AB-12/c` is `ab12c`; empty when nothing is left."""
     return "".join(split(text))
+
+
+def exact_codes(codes: Iterable[str]) -> dict[str, str]:
+    """SKUs or MPNs with what each is indexed by, its `code`; one without a letter or digit finds nothing."""
+    return {exact: made for text in codes if (made := code(exact := text.strip()))}
+
+
+def gtin_key(text: str | None) -> str | None:
+    """A GTIN as it is compared: its digits without leading zeros, which its forms of 8, 12, 13 and 14 digits differ by."""
+    digits = _BETWEEN_DIGITS.sub("", text or "")
+    return (digits.lstrip("0") or None) if digits.isascii() and digits.isdigit() else None
+
+
+def gtin_keys(gtins: Iterable[str]) -> list[str]:
+    """The keys of those texts that could be GTINs, each once."""
+    return list(dict.fromkeys(key for text in gtins if (key := gtin_key(text))))
 
 
 def brand_key(text: str) -> str:
@@ -122,8 +142,27 @@ def matches(product: Product, filter: ProductFilter, categories_below: Callable[
         filter.availability is None or filter.availability in availabilities(product),
         filter.source is None or filter.source in _sources(product),
         filter.q is None or _found(product, filter.q),
+        filter.id is None or product.id in filter.id,
+        filter.variant is None or any(variant.id in filter.variant for variant in product.variants),
+        filter.offer is None or any(offer.id in filter.offer for offer in _offers(product)),
+        filter.external_id is None or _is_known(filter.external_id, product.key, *(v.key for v in product.variants)),
+        filter.sku is None or any(_has_code(variant, "sku", filter.sku) for variant in product.variants),
+        filter.gtin is None or any(_has_gtin(variant, filter.gtin) for variant in product.variants),
+        filter.mpn is None or any(_has_code(variant, "mpn", filter.mpn) for variant in product.variants),
     ]
     return all(given)
+
+
+def _is_known(external_ids: Sequence[str], *keys: str) -> bool:
+    return not {text.strip() for text in external_ids}.isdisjoint(keys)
+
+
+def _has_code(variant: Variant, name: str, codes: Sequence[str]) -> bool:
+    return variant.data.get(name) in exact_codes(codes)
+
+
+def _has_gtin(variant: Variant, gtins: Sequence[str]) -> bool:
+    return gtin_key(variant.data.get("gtin")) in gtin_keys(gtins)
 
 
 def _is_brand(brand: str | None, sought: str) -> bool:
@@ -144,13 +183,18 @@ def _found(product: Product, q: str) -> bool:
     return found(q, held, codes)
 
 
-def offer_matches(offer: Offer, filter: OfferFilter) -> bool:
-    """Whether the offer passes every given filter."""
+def offer_matches(offer: Offer, variant: Variant, product: Product, filter: OfferFilter) -> bool:
+    """Whether the offer of that variant of that product passes every given filter. The variant's data must be a plain mapping."""
     given = [
         filter.variant in (None, offer.variant),
         filter.product in (None, offer.product),
         filter.source in (None, offer.source),
         filter.availability in (None, offer.data.get("availability", Availability.UNKNOWN)),
         filter.updated_since is None or offer.updated_at >= filter.updated_since,
+        filter.id is None or offer.id in filter.id,
+        filter.external_id is None or _is_known(filter.external_id, product.key, variant.key),
+        filter.sku is None or _has_code(variant, "sku", filter.sku),
+        filter.gtin is None or _has_gtin(variant, filter.gtin),
+        filter.mpn is None or _has_code(variant, "mpn", filter.mpn),
     ]
     return all(given)

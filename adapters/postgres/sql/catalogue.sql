@@ -17,6 +17,21 @@ SELECT product, body, etag FROM (
 SELECT id, convert_from(data, 'UTF8')::json ->> 'title' FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s)
 
+-- variants_with_sku --
+SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(sku)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT v.id, v.product, v.data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.sku_code = s.code OFFSET 0) f LIMIT {gathered}
+
+-- variants_with_mpn --
+SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(mpn)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT v.id, v.product, v.data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.mpn_code = s.code OFFSET 0) f LIMIT {gathered}
+
+-- variants_with_gtin --
+SELECT f.id, f.product FROM jsonb_array_elements_text(%(gtin)s) AS s (key) CROSS JOIN LATERAL (SELECT v.id, v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.gtin_key = s.key OFFSET 0) f LIMIT {gathered}
+
+-- products_with_external_id --
+SELECT f.product FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT p.id AS product FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key UNION ALL SELECT v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key OFFSET 0) f LIMIT {gathered}
+
+-- variants_with_external_id --
+SELECT f.id FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT v.id FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key UNION ALL SELECT v.id FROM products p JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key OFFSET 0) f LIMIT {gathered}
+
 -- product_sizes --
 -- How many products pass each filter, counted no further than it matters: a list walks along the rarest.
 SELECT '' AS filter, {counted} + 1 AS size
@@ -33,6 +48,10 @@ UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM product_te
 UNION ALL SELECT 'brand', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND brand_key = %(brand)s LIMIT {counted}) n) --? brand
 UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {counted}) n) --? source
 UNION ALL SELECT 'status', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND status = %(status)s LIMIT {counted}) n) --? status
+UNION ALL SELECT 'sku', (SELECT count(*) * {counted} / {gathered} FROM ({variants_with_sku}) n) --? sku
+UNION ALL SELECT 'mpn', (SELECT count(*) * {counted} / {gathered} FROM ({variants_with_mpn}) n) --? mpn
+UNION ALL SELECT 'gtin', (SELECT count(*) * {counted} / {gathered} FROM ({variants_with_gtin}) n) --? gtin
+UNION ALL SELECT 'external_id', (SELECT count(*) * {counted} / {gathered} FROM ({products_with_external_id}) n) --? external_id
 UNION ALL SELECT 'updated_since', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {counted}) n) --? updated_since
 
 -- products_walked --
@@ -53,6 +72,13 @@ SELECT product AS id FROM product_terms WHERE org = %(org)s AND livemode = %(liv
 ORDER BY product DESC LIMIT {probed} --? by_term forwards
 ORDER BY product ASC LIMIT {probed} --? by_term backwards
 SELECT id, status, brand_key, source, updated_at FROM products WHERE org = %(org)s AND livemode = %(livemode)s --? by_column
+    AND id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? by_id
+    AND id = ANY (ARRAY(SELECT v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(variant)s))))) --? by_variant
+    AND id = ANY (ARRAY(SELECT o.product FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(offer)s))))) --? by_offer
+    AND id = ANY (ARRAY(SELECT m.product FROM ({variants_with_sku}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'sku' = m.exact)) --? by_sku
+    AND id = ANY (ARRAY(SELECT m.product FROM ({variants_with_mpn}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'mpn' = m.exact)) --? by_mpn
+    AND id = ANY (ARRAY(SELECT m.product FROM ({variants_with_gtin}) m)) --? by_gtin
+    AND id = ANY (ARRAY(SELECT m.product FROM ({products_with_external_id}) m)) --? by_external_id
     AND brand_key = %(brand)s --? by_brand
     AND source = %(source)s --? by_source
     AND status = %(status)s --? by_status
@@ -96,6 +122,13 @@ FROM ( --? some
         AND false --? no_word
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(category)s) --? category
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(availability)s) --? availability
+        AND w.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? id
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id AND v.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(variant)s))) LIMIT 1) --? variant
+        AND (SELECT true FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.product = w.id AND o.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(offer)s))) LIMIT 1) --? offer
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id AND {is_sku} LIMIT 1) --? sku
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id AND {is_mpn} LIMIT 1) --? mpn
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id AND {is_gtin} LIMIT 1) --? gtin
+        AND (SELECT true FROM (SELECT p.key FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = w.id UNION ALL SELECT v.key FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id) k WHERE k.key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(external_id)s))) LIMIT 1) --? external_id
         AND w.updated_at >= %(updated_since)s --? row updated_since
         AND w.status = %(status)s --? row status
         AND w.brand_key = %(brand)s --? row brand
@@ -121,6 +154,13 @@ FROM ( --? some
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(category)s) --? q given_category
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(availability)s) --? q given_availability
         AND p.source = %(source)s --? q given_source
+        AND p.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? q given_id
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id AND v.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(variant)s))) LIMIT 1) --? q given_variant
+        AND (SELECT true FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.product = p.id AND o.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(offer)s))) LIMIT 1) --? q given_offer
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id AND {is_sku} LIMIT 1) --? q given_sku
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id AND {is_mpn} LIMIT 1) --? q given_mpn
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id AND {is_gtin} LIMIT 1) --? q given_gtin
+        AND (SELECT true FROM (SELECT k.key FROM products k WHERE k.org = %(org)s AND k.livemode = %(livemode)s AND k.id = p.id UNION ALL SELECT v.key FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id) k WHERE k.key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(external_id)s))) LIMIT 1) --? q given_external_id
         AND p.id < %(page_key)s --? q after
         AND p.id > %(page_key)s --? q before
     ORDER BY p.id DESC LIMIT {limit} --? q forwards
@@ -151,10 +191,19 @@ SELECT CASE WHEN %(livemode)s THEN live_catalogue ELSE test_catalogue END FROM o
 SELECT '' AS filter, {counted} + 1 AS size
 UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {counted}) n) --? source
 UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND availability = %(availability)s LIMIT {counted}) n) --? availability
+UNION ALL SELECT 'sku', (SELECT count(*) * {counted} / {gathered} FROM (SELECT 1 FROM ({variants_with_sku}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {gathered}) n) --? sku
+UNION ALL SELECT 'mpn', (SELECT count(*) * {counted} / {gathered} FROM (SELECT 1 FROM ({variants_with_mpn}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {gathered}) n) --? mpn
+UNION ALL SELECT 'gtin', (SELECT count(*) * {counted} / {gathered} FROM (SELECT 1 FROM ({variants_with_gtin}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {gathered}) n) --? gtin
+UNION ALL SELECT 'external_id', (SELECT count(*) * {counted} / {gathered} FROM (SELECT 1 FROM ({variants_with_external_id}) m LEFT JOIN LATERAL (SELECT 1 FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.variant = m.id OFFSET 0) f ON true LIMIT {gathered}) n) --? external_id
 UNION ALL SELECT 'updated_since', (SELECT count(*) * {counted} / {products} FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {products}) n) --? updated_since
 
 -- offers_walked --
 SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s
+    AND id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? by_id
+    AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_sku}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'sku' = m.exact)) --? by_sku
+    AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_mpn}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'mpn' = m.exact)) --? by_mpn
+    AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_gtin}) m)) --? by_gtin
+    AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_external_id}) m)) --? by_external_id
     AND variant = %(variant)s --? by_variant
     AND product = %(product)s --? by_product
     AND source = %(source)s --? by_source
@@ -171,11 +220,17 @@ SELECT o.id, o.variant, o.product, o.source, o.location, o.currency, o.cost, o.m
        o.quantity, o.incoming, o.availability, o.lead_time_days, o.version, o.stated, o.observed_at, o.updated_at,
        o.withdrawn_at, p.catalogue, CASE WHEN octet_length(p.data) <= %(share)s THEN p.data END,
        CASE WHEN octet_length(v.data) <= %(share)s THEN v.data
-           ELSE convert_to(json_build_object('sku', convert_from(v.data, 'UTF8')::json ->> 'sku')::text, 'UTF8') END
+           ELSE convert_to(json_build_object('sku', convert_from(v.data, 'UTF8')::json ->> 'sku')::text, 'UTF8') END,
+       p.key, v.key
 FROM (
     SELECT w.* FROM (
 {offers_walked}
     ) w WHERE true
+        AND w.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? id
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = w.variant AND {is_sku}) --? sku
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = w.variant AND {is_mpn}) --? mpn
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = w.variant AND {is_gtin}) --? gtin
+        AND (SELECT true FROM (SELECT p.key FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = w.product UNION ALL SELECT v.key FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = w.variant) k WHERE k.key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(external_id)s))) LIMIT 1) --? external_id
         AND w.variant = %(variant)s --? variant
         AND w.product = %(product)s --? product
         AND w.source = %(source)s --? source

@@ -9,7 +9,8 @@ CREATE TEMPORARY TABLE IF NOT EXISTS new_products (id text COLLATE "C", catalogu
     version integer, visibility text, brand_key text COLLATE "C", data bytea, created_at timestamptz,
     stated_category text COLLATE "C") ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_variants (id text COLLATE "C", product text COLLATE "C", key text COLLATE "C",
-    sku_code text COLLATE "C", mpn_code text COLLATE "C", status text, version integer, data bytea) ON COMMIT DELETE ROWS;
+    sku_code text COLLATE "C", mpn_code text COLLATE "C", gtin_key text COLLATE "C", status text, version integer,
+    data bytea) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_offers (id text COLLATE "C", variant text COLLATE "C", product text COLLATE "C",
     location text COLLATE "C", currency text, cost bigint, msrp bigint, map bigint, price bigint, compare_at bigint,
     quantity bigint, incoming bytea, availability text, lead_time_days integer, version integer, stated smallint,
@@ -25,7 +26,7 @@ COPY new_products (id, catalogue, key, status, version, visibility, brand_key, d
 FROM STDIN (FORMAT binary)
 
 -- copy_variants --
-COPY new_variants (id, product, key, sku_code, mpn_code, status, version, data) FROM STDIN (FORMAT binary)
+COPY new_variants (id, product, key, sku_code, mpn_code, gtin_key, status, version, data) FROM STDIN (FORMAT binary)
 
 -- copy_offers --
 COPY new_offers (id, variant, product, location, currency, cost, msrp, map, price, compare_at, quantity, incoming,
@@ -82,12 +83,12 @@ UPDATE products SET updated_at = %(now)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 
 -- save_variants --
-INSERT INTO variants (org, livemode, id, product, source, key, sku_code, mpn_code, status, version, data, updated_at)
-SELECT %(org)s, %(livemode)s, id, product, %(source)s, key, sku_code, mpn_code, status, version, data, %(now)s
+INSERT INTO variants (org, livemode, id, product, source, key, sku_code, mpn_code, gtin_key, status, version, data, updated_at)
+SELECT %(org)s, %(livemode)s, id, product, %(source)s, key, sku_code, mpn_code, gtin_key, status, version, data, %(now)s
 FROM new_variants
 ON CONFLICT (org, livemode, id) DO UPDATE SET product = excluded.product, sku_code = excluded.sku_code,
-    mpn_code = excluded.mpn_code, status = excluded.status, version = excluded.version, data = excluded.data,
-    updated_at = excluded.updated_at
+    mpn_code = excluded.mpn_code, gtin_key = excluded.gtin_key, status = excluded.status, version = excluded.version,
+    data = excluded.data, updated_at = excluded.updated_at
 
 -- save_offers --
 INSERT INTO offers (org, livemode, id, variant, product, source, location, currency, cost, msrp, map, price, compare_at,

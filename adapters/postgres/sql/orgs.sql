@@ -5,7 +5,14 @@ FROM organisations o JOIN plans p ON p.code = o.plan
 WHERE o.id = %(id)s
 
 -- named --
-SELECT id FROM organisations WHERE name = %(name)s LIMIT 2
+SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,
+       p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
+FROM organisations o JOIN plans p ON p.code = o.plan
+WHERE %(name)s IN ('', o.name)
+ORDER BY o.id
+
+-- change_plan --
+UPDATE organisations SET plan = %(plan)s WHERE id = %(id)s
 
 -- of_user --
 SELECT o.id, o.name, o.kind, o.api_version, o.live_catalogue, o.test_catalogue, o.created_at,

@@ -52,6 +52,9 @@ UPDATE stored_objects SET run = %(run)s WHERE org = %(org)s AND livemode = %(liv
 UPDATE stored_objects SET free_after = %(free_after)s
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
 
+-- holds --
+SELECT key FROM stored_objects WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed
+
 -- free --
 UPDATE stored_objects SET freed = true
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = %(key)s AND NOT freed

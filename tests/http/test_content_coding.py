@@ -1,0 +1,177 @@
+"""Answers in gzip (RFC 9110 §12.5.3): when, with which headers, and the same bytes once they are unpacked."""
+
+import gzip
+import threading
+from typing import Any
+
+import httpx
+import pytest
+
+from domain.kernel.ids import new_id
+from entrypoints.http import content_coding
+from entrypoints.http.content_coding import INLINE, LEAST, is_packed, packed
+from tests.http import toys
+from tests.http.client import Answer, Client
+from tests.http.fakes import World
+from tests.http.streams import opened
+from tests.http.test_server import served
+
+pytestmark = pytest.mark.asyncio
+PAGE = "/v1/things?limit=100"
+
+
+@pytest.mark.parametrize(
+    ("accept", "large", "small"),
+    [
+        (None, False, False),
+        ("", False, False),
+        ("gzip", True, False),
+        ("GZIP", True, False),
+        ("x-gzip", True, False),
+        ("br, deflate", False, False),
+        ("gzip, deflate, br", True, False),
+        ("br;q=1.0, gzip;q=0.8, *;q=0.1", True, False),
+        ("*", True, False),
+        ("gzip;q=0", False, False),
+        ("gzip;q=0.000, *", False, False),
+        ("*;q=0", False, False),
+        ("identity", False, False),
+        ("identity;q=0, gzip", True, True),
+        ("gzip, *;q=0", True, True),
+        ("identity;q=0", False, False),
+        ("identity, gzip;q=0.5", False, False),
+        ("identity;q=0.5, gzip;q=0.5", True, False),
+        ("gzip ; q=1", True, False),
+        ("gzip;q=nonsense", False, False),
+        ("gzip;q=٣", False, False),
+        ("gzip;q=9", True, False),
+        (";;,=,q", False, False),
+        ("gzipped", False, False),
+        ("gzip," + "a," * 250, False, False),
+    ],
+)
+async def test_who_gets_it(accept: str | None, large: bool, small: bool) -> None:
+    assert is_packed(accept, LEAST) is large
+    assert is_packed(accept, LEAST - 1) is small
+    assert not is_packed(accept, 0)
+
+
+def _same(plain: Answer, packed: Answer) -> None:
+    """The packed answer is the plain one: its body once unpacked, and its headers but those that tell of the packing."""
+    assert gzip.decompress(packed.body) == plain.body
+    assert packed.headers["content-encoding"] == "gzip"
+    assert packed.headers["content-length"] == str(len(packed.body))
+    assert len(packed.body) < len(plain.body)
+    assert "content-encoding" not in plain.headers
+    of_packing = {"content-encoding", "content-length", "etag", "request-id", "ratelimit"}
+    assert {name: value for name, value in packed.headers.items() if name not in of_packing} == {
+        name: value for name, value in plain.headers.items() if name not in of_packing
+    }
+
+
+async def test_a_page(client: Client) -> None:
+    plain, small = await client.get(PAGE), await client.get(PAGE, accept_encoding="gzip, deflate")
+    _same(plain, small)
+    assert small.headers["etag"] == plain.headers["etag"][:-1] + '-gzip"'
+    assert small.headers["vary"].endswith("Accept-Encoding")
+    assert "content-encoding" not in (await client.get("/v1/things?limit=2", accept_encoding="gzip")).headers
+    head = await client.send("HEAD", PAGE, headers={"accept-encoding": "gzip"})
+    assert head.body == b""
+    changing = {"request-id": "", "ratelimit": ""}
+    assert head.headers | changing == small.headers | changing
+
+
+async def test_either_etag_is_known(client: Client) -> None:
+    tags = {accept: (await client.get(PAGE, accept_encoding=accept)).headers["etag"] for accept in ("identity", "gzip")}
+    assert len(set(tags.values())) == 2
+    for accept, own in tags.items():
+        for held in (*tags.values(), f"W/{tags['gzip']}", f'"x", {tags["gzip"]}'):
+            answer = await client.get(PAGE, accept_encoding=accept, if_none_match=held)
+            assert (answer.status, answer.body, answer.headers["etag"]) == (304, b"", own)
+            assert "content-encoding" not in answer.headers
+    assert (await client.get(PAGE, accept_encoding="gzip", if_none_match='"x-gzip"')).status == 200
+
+
+async def test_if_match_takes_either(world: World, client: Client) -> None:
+    thing = toys.keep(world.orgs["Fjord"].id)
+    read = await client.get(f"/v1/things/{thing.id}", accept_encoding="gzip, identity;q=0")
+    assert read.headers["etag"].startswith('"1-') and read.headers["etag"].endswith('-gzip"')
+    for status in (200, 412):
+        answer = await client.send_json(
+            "PATCH", f"/v1/things/{thing.id}", {"name": "elm"}, if_match=read.headers["etag"]
+        )
+        assert answer.status == status
+
+
+async def test_problems(client: Client) -> None:
+    path = "/v1/things?" + "&".join(f"unknown{number}=1" for number in range(40))
+    plain, small = await client.get(path), await client.get(path, accept_encoding="gzip")
+    assert (plain.status, small.status) == (400, 400)
+    assert small.headers["content-type"] == "application/problem+json"
+    unpacked = gzip.decompress(small.body)
+    assert unpacked.replace(small.headers["request-id"].encode(), b"") == plain.body.replace(
+        plain.headers["request-id"].encode(), b""
+    )
+
+
+async def test_repetitions(client: Client) -> None:
+    """The answer is kept plain: each repetition gets the form that it asks for."""
+    path, value = f"/v1/things/{new_id('src')}/poke", {"a": "walnut " * 300}
+    accepts = ("gzip", "identity", "gzip")
+    answers = [await client.post(path, value, idempotency_key="k", accept_encoding=accept) for accept in accepts]
+    assert [answer.headers.get("content-encoding") for answer in answers] == ["gzip", None, "gzip"]
+    assert [answer.headers.get("idempotent-replayed") for answer in answers] == [None, "true", "true"]
+    assert gzip.decompress(answers[0].body) == answers[1].body == gzip.decompress(answers[2].body)
+    assert len(toys.CALLS) == 1
+
+
+async def test_large_bodies_are_packed_beside_the_loop(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def watched(body: bytes) -> bytes:
+        threads.append(threading.current_thread())
+        return packed(body)
+
+    monkeypatch.setattr(content_coding, "packed", watched)
+    path = f"/v1/things/{new_id('src')}/poke"
+    for size in (INLINE // 2, INLINE):
+        answer = await client.post(path, {"a": "a" * size}, accept_encoding="gzip")
+        assert answer.headers["content-encoding"] == "gzip"
+        assert gzip.decompress(answer.body).count(b"a") > size
+    assert [thread is threading.main_thread() for thread in threads] == [True, False]
+
+
+async def test_streams_go_plain(world: World) -> None:
+    async with opened(await world.client("Elm"), accept_encoding="gzip, identity;q=0") as stream:
+        assert stream.headers["content-type"] == "text/event-stream"
+        assert "content-encoding" not in stream.headers
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/errors"])
+async def test_pages(world: World, path: str) -> None:
+    stranger = world.stranger()
+    plain, small = await stranger.get(path), await stranger.get(path, accept_encoding="gzip")
+    _same(plain, small)
+    assert small.headers["etag"] == plain.headers["etag"][:-1] + '-gzip"'
+    assert (await stranger.get(path, accept_encoding="gzip;q=0")).body == plain.body
+    for held in (plain.headers["etag"], small.headers["etag"]):
+        answer = await stranger.get(path, accept_encoding="gzip", if_none_match=held)
+        assert (answer.status, answer.headers["etag"]) == (304, small.headers["etag"])
+
+
+async def test_a_client_over_the_wire() -> None:
+    async with served() as wire:
+        headers = {"Authorization": f"Bearer {wire.secret}"}
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{wire.port}", headers=headers) as client:
+            bodies: list[Any] = []
+            for accept, coding in (("gzip, deflate", "gzip"), ("identity", None)):
+                for path in (PAGE, "/openapi.json"):
+                    answer = await client.get(path, headers={"Accept-Encoding": accept})
+                    assert (answer.status_code, answer.headers.get("content-encoding")) == (200, coding)
+                    bodies.append(answer.content)
+            assert bodies[:2] == bodies[2:]
+            made = await client.post(
+                f"/v1/things/{new_id('src')}/poke", json={"a": "b" * 2000}, headers={"Idempotency-Key": "k"}
+            )
+            assert made.headers["content-encoding"] == "gzip"
+            assert made.json()["body"]["a"] == "b" * 2000
