@@ -16,6 +16,7 @@ from tests.support import builders
 BRANDS = ("West  Elm", "WEST ELM", "Lindgren Möbler", "Fermob", "O'Keeffe & Co.", None)
 WORDS = ("Oak", "table", "TABLE", "Söta", "sofa", "3-seater", "Café", "chair", "lamp", "rug")
 CODES = ("AB-12/c", "ab12C", "LM 1001", "lm-1001.x", "Ö-7")
+GTINS = ("4006381333931", "04006381333931", "96385074", "00000096385074", "012345678905")
 LOCATIONS = ("main", "east")
 
 
@@ -83,6 +84,8 @@ def random_product(dice: random.Random, source: str, catalogue: str, key: str) -
     product = builders.product(source, catalogue, key, data=data, status=dice.choice(list(ProductStatus)))
     for number in range(dice.randint(0, 3)):
         facts = {name: dice.choice(CODES) for name in ("sku", "mpn") if dice.random() < 0.5}
+        if dice.random() < 0.5:
+            facts["gtin"] = dice.choice(GTINS)
         variant = builders.variant(product, f"{key}/{number}", data=facts)
         for location in LOCATIONS[: dice.randint(0, 2)]:
             availability = dice.choice(list(Availability))
@@ -108,8 +111,29 @@ def random_product_filter(dice: random.Random, products: list[Product], moments:
             ["oak", "OAK table", "sota", "seater 3", "cafe chair lamp", "ab12c", "LM-1001", "elm", "tab", "ö7"]
         ),
     }
+    possible |= _random_codes(dice, [product.key for product in products], products)
+    possible["id"] = [one.id for one in dice.choices(products, k=dice.randint(1, 9))]
+    possible["variant"] = _some_ids(dice, [variant.id for product in products for variant in product.variants])
+    possible["offer"] = _some_ids(dice, [o.id for product in products for v in product.variants for o in v.offers])
     chosen = dice.sample(sorted(possible), dice.randint(1, 3))
     return ProductFilter(**{name: possible[name] for name in chosen})  # type: ignore[arg-type]
+
+
+def _some_ids(dice: random.Random, ids: list[str]) -> list[str]:
+    """A few of the ids, and one that nothing has."""
+    return [*dice.choices(ids, k=dice.randint(1, 9)), ids[0][:-22] + "0" * 22]
+
+
+def _random_codes(dice: random.Random, keys: list[str], products: list[Product]) -> dict[str, object]:
+    """Codes of which most are some variant's, exactly or nearly."""
+    asked = (*CODES, "AB-12/C", "lm 1001", "--", "")
+    keys = [*keys, *(variant.key for product in products for variant in product.variants), "none", ""]
+    return {
+        "external_id": dice.choices(keys, k=dice.randint(1, 9)),
+        "sku": dice.choices(asked, k=dice.randint(1, 3)),
+        "mpn": dice.choices(asked, k=dice.randint(1, 3)),
+        "gtin": dice.choices((*GTINS, "4006381333931 ", "9638-5074", "12345678905", "0", "x"), k=dice.randint(1, 3)),
+    }
 
 
 def random_offer_filter(dice: random.Random, products: list[Product], moments: list[datetime]) -> OfferFilter:
@@ -123,5 +147,7 @@ def random_offer_filter(dice: random.Random, products: list[Product], moments: l
         "availability": dice.choice(list(Availability)),
         "updated_since": dice.choice(moments),
     }
+    possible |= _random_codes(dice, [variant.key for product in products for variant in product.variants], products)
+    possible["id"] = _some_ids(dice, [offer.id for offer in offers])
     chosen = dice.sample(sorted(possible), dice.randint(1, 3))
     return OfferFilter(**{name: possible[name] for name in chosen})  # type: ignore[arg-type]

@@ -1,0 +1,48 @@
+// What calls throw: JoineryError, of which `error_kinds.js` has a class for each kind.
+
+const MAYBE_DONE =
+  'An earlier try got no clear answer and may have been carried out: read the object before you try again.'
+
+/** A call that failed; `toString()` tells all that helps in one line. */
+export class JoineryError extends Error {
+  constructor(detail, { status = null, problem = {}, headers = null, maybeDone = false, cause } = {}) {
+    super(detail, cause === undefined ? undefined : { cause })
+    this.name = new.target.name
+    this.detail = detail
+    this.status = status
+    this.problem = problem
+    this.code = textOf(problem.code)
+    this.errors = Array.isArray(problem.errors) ? problem.errors.filter(isObject) : [] // a proxy's may be anything
+    this.docUrl = textOf(problem.doc_url)
+    this.requestId = textOf(problem.request_id) ?? headers?.get('request-id') ?? null
+    this.retryAfter = secondsOf(headers?.get('retry-after'))
+    this.maybeDone = maybeDone
+    this.describe()
+  }
+
+  /** Writes `message` anew, of all that is known. */
+  describe() {
+    const head = [this.status, this.code].filter((part) => part !== null).join(' ')
+    const fields = this.errors.map((one) => `${one.field}: ${one.detail}`).join('; ')
+    const text = [head ? `${head}: ${this.detail}` : this.detail, fields && `(${fields})`, this.hint, this.maybeDone && MAYBE_DONE]
+    this.message = [text.filter(Boolean).join(' '), this.docUrl, this.requestId].filter(Boolean).join(' · ')
+  }
+}
+
+/** The text, or null when it is none. */
+export const textOf = (value) => (typeof value === 'string' && value ? value : null)
+
+/** Whether it is a JSON object. */
+export const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value)
+
+/** A run that went on for longer than one wanted to wait. */
+export class WaitTimeout extends JoineryError {}
+
+/** What Retry-After says, in seconds from now: a number, or a date (RFC 9110 §10.2.3). */
+export function secondsOf(retryAfter) {
+  if (!retryAfter) return null
+  if (/^\s*\d+\s*$/.test(retryAfter)) return Number(retryAfter)
+  if (!/^\s*[a-z]{3}/i.test(retryAfter)) return null // what Date.parse takes for years
+  const at = Date.parse(retryAfter)
+  return Number.isNaN(at) ? null : Math.max(0, (at - Date.now()) / 1000)
+}

@@ -1,0 +1,80 @@
+// Verifies webhooks by the Standard Webhooks specification 1.0.0, with WebCrypto (which compares in constant time).
+
+import { WebhookVerificationError } from './error_kinds.js'
+import { webCrypto } from './platform.js'
+
+/** Keys that are shorter, such as that of a secret that was never set, anybody could guess. */
+const LEAST_BYTES = 16
+
+/** The event of a webhook that one of the secrets has signed. `body` is what came, before any parsing. */
+export async function verifyWebhook(body, headers, secret, tolerance = 300) {
+  const keys = (Array.isArray(secret) ? secret : [secret]).map(keyOf)
+  // nor NaN, which would let any age pass
+  if (!(tolerance >= 0)) throw new TypeError('The tolerance is a number of seconds, 0 or more.')
+  const content = typeof body === 'string' ? new TextEncoder().encode(body) : new Uint8Array(body)
+  const [id, stamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => {
+    const found = headerOf(headers, name)
+    if (!found) throw new WebhookVerificationError(`The header ${name} is missing.`)
+    return found
+  })
+  checkTime(stamp, tolerance)
+  const start = new TextEncoder().encode(`${id}.${stamp}.`)
+  const signed = new Uint8Array(start.length + content.length)
+  signed.set(start)
+  signed.set(content, start.length)
+  // proxies join two headers with a comma
+  const offered = signatures.split(/\s+/).filter((one) => one.startsWith('v1,')).map((one) => one.slice(3).replace(/,+$/, ''))
+  for (const one of keys) {
+    if (await fits(one, offered, signed)) return eventOf(content)
+  }
+  throw new WebhookVerificationError('No signature of the webhook fits the secret.')
+}
+
+function keyOf(secret) {
+  if (!secret) throw new TypeError('A webhook secret is empty: is the setting that holds it there?')
+  const raw = bytesOf(String(secret).trim().replace(/^whsec_/, ''))
+  if (!(raw?.length >= LEAST_BYTES)) {
+    throw new TypeError('A webhook secret is `whsec_` and base64 of 16 bytes or more, as it was shown when the endpoint was made.')
+  }
+  return raw
+}
+
+async function fits(raw, offered, signed) {
+  const { subtle } = await webCrypto()
+  const key = await subtle.importKey('raw', raw, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify'])
+  for (const text of offered) {
+    const signature = bytesOf(text)
+    if (signature && (await subtle.verify('HMAC', key, signature, signed))) return true
+  }
+  return false
+}
+
+function bytesOf(base64) {
+  try {
+    return Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))
+  } catch {
+    return null
+  }
+}
+
+function headerOf(headers, name) {
+  if (typeof headers.get === 'function') return headers.get(name)
+  const found = Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1]
+  return Array.isArray(found) ? found.join(' ') : found
+}
+
+function checkTime(stamp, tolerance) {
+  if (!/^\d{1,12}$/.test(stamp)) throw new WebhookVerificationError('The header webhook-timestamp is no number of seconds.')
+  const off = Math.round(Date.now() / 1000 - Number(stamp))
+  if (Math.abs(off) > tolerance) {
+    throw new WebhookVerificationError(`The webhook's time is ${Math.abs(off)} s ${off > 0 ? 'ago' : 'ahead'}.`)
+  }
+}
+
+function eventOf(content) {
+  try {
+    return JSON.parse(new TextDecoder().decode(content))
+  } catch {
+    throw new WebhookVerificationError("The webhook's body is no JSON.")
+  }
+}

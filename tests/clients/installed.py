@@ -1,0 +1,53 @@
+"""Our clients as the running server gives them, installed where programs find them, and a receiver of webhooks."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.receiving import Receiving
+from entrypoints.clients.shipped import TARBALL, WHEEL
+from tests.clients.programs import npm_install, run
+from tests.flows.stage import Stage
+from tests.support.receiver import receiver
+
+
+@pytest.fixture(scope="session")
+def at(stage: Stage) -> Iterator[Receiving]:
+    """A receiver of webhooks."""
+    with receiver(stage) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def python_home(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the Python package, installed from the running server; httpx is the environment's."""
+    home = tmp_path_factory.mktemp("python")
+    url = f"http://127.0.0.1:{stage.port}/docs/clients/{WHEEL}"
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-cache-dir",
+        "--target",
+        str(home),
+        url,
+        cwd=home,
+    )
+    return home
+
+
+@pytest.fixture(scope="session")
+def node_home(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the TypeScript package, installed from the running server, beside a compiler and a verifier."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    home = tmp_path_factory.mktemp("node")
+    url = f"http://127.0.0.1:{stage.port}/docs/clients/{TARBALL}"
+    npm_install(home, "typescript", "@types/node", "standardwebhooks", url)
+    return home

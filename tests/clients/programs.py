@@ -1,0 +1,29 @@
+"""The programs that clients are made, checked and run with: how they are run, and npm's packages among them."""
+
+import os
+import subprocess
+from pathlib import Path
+
+NPM = {
+    "@types/node": "22.19.1",
+    "esbuild": "0.27.0",
+    "openapi-fetch": "0.17.0",
+    "openapi-typescript": "7.13.0",
+    "standardwebhooks": "1.1.1",
+    "typescript": "5.9.3",
+}
+
+
+def run(*argv: str | Path, cwd: Path, **env: str) -> str:
+    """What the program prints; it must end well."""
+    words = [str(part) for part in argv]
+    done = subprocess.run(words, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{words}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def npm_install(folder: Path, *packages: str) -> None:
+    """Install npm's packages there: those of NPM by their names, others by their addresses."""
+    wanted = [f"{name}@{NPM[name]}" if name in NPM else name for name in packages]
+    (folder / "package.json").write_text('{"name": "tests", "private": true, "type": "module"}')
+    run("npm", "install", "--no-audit", "--no-fund", "--silent", *wanted, cwd=folder)

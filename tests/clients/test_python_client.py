@@ -1,0 +1,71 @@
+"""The Python client as people get it: installed from the server, type-checked, and used against it."""
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.receiving import Receiving
+from tests.clients.programs import run
+from tests.flows.feeds import catalogue
+from tests.flows.stage import Stage, Tenancy
+from tests.support.killed_followers import follow_across_kills
+from tests.support.receiver import hook
+
+pytestmark = pytest.mark.clients
+HERE = Path(__file__).parent
+TYPED = ("story.py", "async_story.py", "typed.py", "following.py")
+
+
+def test_it_and_its_users_are_typed_strictly(python_home: Path) -> None:
+    for name in TYPED:
+        shutil.copy(HERE / name, python_home)
+    settings = ("-m", "mypy", "--strict", "--python-version", "3.11", "--cache-dir", str(python_home / "cache"))
+    assert "no issues" in run(sys.executable, *settings, "joinery_client", *TYPED, cwd=python_home)
+
+
+@pytest.mark.parametrize("story", ["story.py", "async_story.py"])
+def test_what_an_integrator_does(stage: Stage, at: Receiving, python_home: Path, tmp_path: Path, story: str) -> None:
+    sandbox = stage.organisation(livemode=False)
+    file = tmp_path / "prices.csv"
+    file.write_bytes(catalogue(10))
+    env = {
+        "JOINERY_URL": f"http://127.0.0.1:{stage.port}",
+        "JOINERY_KEY": str(sandbox.api.secret),
+        "PYTHONPATH": str(python_home),
+    }
+    printed = run(sys.executable, str(HERE / story), str(file), at.url(f"/{story}"), cwd=tmp_path, **env)
+    called = json.loads(printed)
+    assert len({re.sub(r" \(.*", "", name) for name in called}) >= 20, called
+
+
+def test_followers_that_are_killed_miss_nothing(
+    stage: Stage, fjord: Tenancy, python_home: Path, tmp_path: Path
+) -> None:
+    argv = (sys.executable, str(HERE / "following.py"))
+    follow_across_kills(stage, fjord, argv, tmp_path, PYTHONPATH=str(python_home))
+
+
+def test_what_was_delivered_is_verified(stage: Stage, at: Receiving, python_home: Path) -> None:
+    one = hook(stage.organisation(livemode=False).api, at, ("*",))
+    one.test()
+    one.gets(1)
+    one.rotate(overlap_hours=1)
+    one.test()
+    received = one.gets(2)
+    sys.path.insert(0, str(python_home))
+    try:
+        from joinery_client import WebhookVerificationError, verify_webhook
+    finally:
+        sys.path.pop(0)
+    for delivery in received:
+        body, headers = str(delivery.body).encode(), dict(delivery.headers or {})
+        assert verify_webhook(body, headers, one.secrets)["id"] == delivery.id
+        with pytest.raises(WebhookVerificationError):
+            verify_webhook(body + b" ", headers, one.secrets)
+    last = received[-1]
+    for secret in one.secrets:  # both sign while the secret is being rotated
+        assert verify_webhook(str(last.body), dict(last.headers or {}), secret)["type"] == "webhook.test"

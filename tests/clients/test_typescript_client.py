@@ -1,0 +1,118 @@
+"""The TypeScript client as people get it: installed from the server, type-checked, and used against it in Node.js."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.receiving import Receiving
+from tests.clients.programs import run
+from tests.flows.feeds import catalogue
+from tests.flows.stage import Stage, Tenancy, free_port
+from tests.support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
+from tests.support.killed_followers import follow_across_kills
+from tests.support.receiver import hook
+
+pytestmark = pytest.mark.clients
+HERE = Path(__file__).parent
+NODE = os.environ.get("NODE") or shutil.which("node") or "node"
+
+
+@pytest.fixture(scope="module")
+def story(node_home: Path) -> Path:
+    """The story, compiled under the strictest rules."""
+    for name in ("story.ts", "typed.ts"):
+        shutil.copy(HERE / name, node_home)
+    for name in ("following.mjs", "verifying.mjs", "retrying.mjs"):
+        shutil.copy(HERE / name, node_home)
+    settings = ("--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "nodenext",
+            "--lib", "es2023", "--types", "node", "story.ts", "typed.ts")  # fmt: skip
+    run(NODE, "node_modules/typescript/bin/tsc", *settings, cwd=node_home)
+    return node_home / "story.js"
+
+
+def test_it_and_its_users_are_typed_strictly(story: Path, node_home: Path) -> None:
+    """For Node.js above; here for browsers, without any types of Node.js, and with the declarations themselves checked."""
+    settings = ("--strict", "--noEmit", "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler",
+            "--lib", "es2023,dom,dom.asynciterable", "--typeRoots", "none", "--skipLibCheck", "false", "typed.ts")  # fmt: skip
+    run(NODE, "node_modules/typescript/bin/tsc", *settings, cwd=node_home)
+    assert story.exists()
+
+
+def test_what_an_integrator_does(stage: Stage, at: Receiving, story: Path, tmp_path: Path) -> None:
+    sandbox = stage.organisation(livemode=False)
+    file = tmp_path / "prices.csv"
+    file.write_bytes(catalogue(10))
+    env = {"JOINERY_URL": f"http://127.0.0.1:{stage.port}", "JOINERY_KEY": str(sandbox.api.secret)}
+    called = json.loads(run(NODE, str(story), str(file), at.url("/story.ts"), cwd=story.parent, **env))
+    assert len({re.sub(r" \(.*", "", name) for name in called}) >= 20, called
+
+
+def test_followers_that_are_killed_miss_nothing(stage: Stage, fjord: Tenancy, story: Path, tmp_path: Path) -> None:
+    follow_across_kills(stage, fjord, (NODE, str(story.parent / "following.mjs")), tmp_path)
+
+
+def test_what_was_delivered_is_verified(stage: Stage, at: Receiving, story: Path, tmp_path: Path) -> None:
+    one = hook(stage.organisation(livemode=False).api, at, ("*",))
+    one.test()
+    one.gets(1)
+    one.rotate(overlap_hours=1)
+    one.test()
+    first, second = one.gets(2)
+    received = [
+        {
+            "body": found.body,
+            "headers": {name.lower(): value for name, value in (found.headers or {}).items()},
+            "secret": secret,
+        }
+        for found, secret in ((first, one.secrets[0]), (second, one.secrets[0]), (second, one.secrets[1]))
+    ]
+    file = tmp_path / "received.json"
+    file.write_text(json.dumps(received))
+    types = json.loads(run(NODE, str(story.parent / "verifying.mjs"), str(file), cwd=story.parent))
+    assert types == ["webhook.test"] * 3 + ["x.y"]
+
+
+class Retrying:
+    """Steps of retrying.mjs behind a proxy."""
+
+    def __init__(self, proxy: FaultyProxy, tenancy: Tenancy, folder: Path) -> None:
+        self.proxy, self.tenancy, self.folder = proxy, tenancy, folder
+
+    def step(self, name: str, *arguments: str, faults: tuple[Fault, ...] = ()) -> Any:
+        self.proxy.faults[:] = faults
+        self.proxy.seen.clear()
+        env = {"JOINERY_URL": self.proxy.url, "JOINERY_KEY": str(self.tenancy.api.secret)}
+        return json.loads(run(NODE, str(self.folder / "retrying.mjs"), name, *arguments, cwd=self.folder, **env))
+
+
+@pytest.fixture
+def retrying(stage: Stage, fjord: Tenancy, story: Path) -> Iterator[Retrying]:
+    with faulty_proxy(stage.port) as proxy:
+        yield Retrying(proxy, fjord, story.parent)
+
+
+def test_what_fails_in_passing_is_repeated_and_nothing_is_done_twice(retrying: Retrying) -> None:
+    refusal = Fault(503, {"Retry-After": "1"})
+    id = retrying.step("create", faults=(Fault(late=True), Fault(), refusal))
+    keys = {headers["idempotency-key"] for _, _, headers in retrying.proxy.seen}
+    assert len(retrying.proxy.seen) == 4 and len(keys) == 1
+    assert [one["id"] for one in retrying.tenancy.api.whole("/v1/sources")] == [id]
+    assert (
+        retrying.step("read", faults=(Fault(429, {"Retry-After": "1"}, "rate_limited"), Fault(502), Fault()))
+        == "organisation"
+    )
+    assert len(retrying.proxy.seen) == 4
+
+
+def test_a_lost_change_is_not_shown_as_a_conflict_of_the_first_try(retrying: Retrying) -> None:
+    id = retrying.step("create")
+    assert retrying.step("update", id, faults=(Fault(late=True),)) == [True, True, True, "Renamed"]
+    assert retrying.step("keyless", id, faults=(Fault(),)) == [True, True]
+    assert len(retrying.proxy.seen) == 1
+    assert retrying.step("unreachable", f"http://127.0.0.1:{free_port()}") == [True, True, None]

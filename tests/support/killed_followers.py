@@ -1,0 +1,60 @@
+"""Kills a follower again and again while events are written, and checks what it saw."""
+
+import asyncio
+import os
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from domain.kernel.ids import new_id
+from entrypoints.container import Container
+from tests.flows.stage import Stage, Tenancy, eventually
+from tests.support import builders
+from tests.support.faulty_proxy import Fault, faulty_proxy
+
+PAGE = 7
+"""Events a page, as the followers ask for them."""
+
+
+def follow_across_kills(
+    stage: Stage, tenancy: Tenancy, argv: Sequence[str], home: Path, *, kills: int = 6, wanted: int = 400, **env: str
+) -> None:
+    """The follower is given a file for its place and one for the ids that it sees. Nothing is missing, everything comes
+    in order, and at most a page comes again after each kill."""
+    place, file = home / "cursor", home / "seen"
+    file.touch()
+
+    async def write(container: Container) -> None:
+        for _ in range(wanted // 10):
+            async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
+                await tx.events.append([builders.event(new_id("src")) for _ in range(10)])
+            await asyncio.sleep(0.1)
+
+    with faulty_proxy(stage.port) as proxy:
+        settings = {**os.environ, "JOINERY_URL": proxy.url, "JOINERY_KEY": str(tenancy.api.secret), **env}
+
+        def start() -> "subprocess.Popen[bytes]":
+            return subprocess.Popen([*argv, str(place), str(file)], env=settings, cwd=home)
+
+        writer = threading.Thread(target=stage.within, args=(write,))
+        writer.start()
+        for kill in range(kills):
+            before = file.stat().st_size
+            proxy.faults.append(Fault(503, {"Retry-After": "1"}) if kill % 3 == 2 else Fault(late=kill % 3 == 1))
+            process = start()
+            eventually(lambda: file.stat().st_size > before or not writer.is_alive(), "it follows", 30)
+            process.kill()
+            process.wait()
+        writer.join()
+        process = start()
+        feed = [event["id"] for event in tenancy.api.get("/v1/changes", limit=1000)["data"]]
+        try:
+            eventually(lambda: feed[-1] in file.read_text(), "the last event", 30)
+        finally:
+            process.kill()
+            process.wait()
+    seen = [line for line in file.read_text().splitlines() if len(line) == len(feed[0])]
+    assert len(feed) >= wanted
+    assert list(dict.fromkeys(seen)) == feed
+    assert len(seen) - len(feed) <= PAGE * (kills + 1)

@@ -1,0 +1,62 @@
+"""The clients as they are shipped, unpacked where programs find them."""
+
+import atexit
+import importlib
+import io
+import shutil
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from entrypoints.areas.registry import AREAS
+from entrypoints.clients.shipped import TARBALL, WHEEL, shipped
+from entrypoints.http.openapi import document
+from entrypoints.http.table import Table
+
+BASE = "http://127.0.0.1:8080"
+
+
+@cache
+def described() -> Mapping[str, Any]:
+    """The API's description."""
+    return document(Table(AREAS), BASE, BASE)
+
+
+@cache
+def files() -> Mapping[str, bytes]:
+    """What is shipped."""
+    return shipped(described())
+
+
+def unpacked_wheel(folder: Path) -> Path:
+    """The folder, with the Python package in it."""
+    zipfile.ZipFile(io.BytesIO(files()[WHEEL])).extractall(folder)
+    return folder
+
+
+def unpacked_tarball(folder: Path) -> Path:
+    """The folder, with the TypeScript package in its node_modules."""
+    place = folder / "node_modules" / "joinery-client"
+    with tarfile.open(fileobj=io.BytesIO(files()[TARBALL])) as archive:
+        for entry in archive.getmembers():
+            path = place / entry.name.removeprefix("package/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            taken = archive.extractfile(entry)
+            assert taken is not None
+            path.write_bytes(taken.read())
+    return folder
+
+
+@cache
+def imported() -> ModuleType:
+    """The Python package out of its wheel, in this process."""
+    folder = Path(tempfile.mkdtemp(prefix="joinery-client-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    sys.path.insert(0, str(unpacked_wheel(folder)))
+    return importlib.import_module("joinery_client")

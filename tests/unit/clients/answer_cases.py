@@ -1,0 +1,76 @@
+"""Odd answers, as proxies give them: a follower outlives each, and a call fails with an error of the client's own."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Case:
+    """An answer (each sign of `body` and of the headers is one byte), the error of a call, and what Retry-After comes to."""
+
+    name: str
+    status: int
+    body: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    error: str = "ServerError"
+    retry_after: float | None = None
+    longest_pause: float = 30.0
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_DEEP: Final = "[" * 200_000
+
+
+def _bodies() -> list[Case]:
+    errors = ("null", '{"a":["b"]}', '["overloaded"]', "1", "[null]", '"text"', '[["a"]]', '[{"field":1}]')
+    found = [Case(f"errors {one}", 503, f'{{"errors":{one}}}') for one in errors]
+    odd = '{"code":7,"detail":{"a":1},"doc_url":5,"request_id":["r"],"errors":[]}'
+    found += [Case("fields of other types", 502, odd), Case("too deep", 502, _DEEP), Case("not UTF-8", 502, "\xff\xfe")]
+    found += [Case(str(status), status, "<html>") for status in (500, 501, 505, 521, 530, 599)]
+    return [*found, Case("408", 408, "", error="JoineryError")]
+
+
+def _successes() -> list[Case]:
+    bodies = {
+        "HTML": "<html>Sign in",
+        "nothing": "",
+        "an empty object": "{}",
+        "null": "null",
+        "a list": "[]",
+        "a text": '"a"',
+        "too deep": _DEEP,
+        "not UTF-8": '\xff\xfe{"x":1}',
+        "fields that are null": '{"data":null,"next_cursor":null,"caught_up":null,"status":null}',
+        "data that is no list": '{"data":{},"next_cursor":"c","caught_up":true}',
+    }
+    found = [Case(f"200 with {name}", 200, body, error="UnreadableAnswer") for name, body in bodies.items()]
+    return [*found, Case("204", 204, error="UnreadableAnswer")]
+
+
+def _pauses() -> list[Case]:
+    plain = (
+        "\xb2",
+        "-5",
+        "nan",
+        "inf",
+        "1.5",
+        "",
+        ",",
+        "Sun, 99 Foo",
+        "x" * 10,
+        "Fri, 31 Dec 99999999999 23:59:59 GMT",
+    )
+    found = [Case(f"Retry-After {text!r}", 503, headers={"retry-after": text}) for text in plain]
+    long = {"9" * 12: 999999999999.0, "7200": 7200.0}
+    found += [
+        Case(f"Retry-After {text}", 429, "", {"retry-after": text}, "RateLimited", seconds, 3600.0)
+        for text, seconds in long.items()
+    ]
+    return [*found, Case("Retry-After 2", 503, "", {"retry-after": "2"}, retry_after=2.0)]
+
+
+CASES: Final = [*_bodies(), *_successes(), *_pauses()]
+LONG: Final = ["9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -2359"]
+"""Values of Retry-After that tell of a pause without end: a follower waits an hour at most."""

@@ -1,0 +1,56 @@
+"""A file that grows or shrinks while it is handed in is an error that names it."""
+
+import asyncio
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.shipped_clients import imported
+from tests.unit.clients.test_redirects import served
+
+WHOLE = b"a,b\n" * 50_000
+
+
+@pytest.mark.parametrize("later", [WHOLE * 2, WHOLE + b"x", WHOLE[:-1], b""])
+def test_it_is_said(tmp_path: Path, later: bytes) -> None:
+    file = tmp_path / "feed.csv"
+    file.write_bytes(later)
+    with served(200) as (address, _):
+        with imported().Joinery(address, "k", retries=0) as client:
+            put = client.sources._core.put(address + "/objects/1", {}, file, len(WHOLE))
+            with pytest.raises(OSError, match=r"feed\.csv has changed its size"):
+                client._driver.run(put)
+
+        async def awaited() -> None:
+            async with imported().AsyncJoinery(address, "k", retries=0) as client:
+                await client._driver.run(client.sources._core.put(address + "/objects/1", {}, file, len(WHOLE)))
+
+        with pytest.raises(OSError, match=r"feed\.csv has changed its size"):
+            asyncio.run(awaited())
+
+
+def test_one_that_changes_after_it_was_announced(tmp_path: Path) -> None:
+    file = tmp_path / "feed.csv"
+    file.write_bytes(WHOLE)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            file.write_bytes(WHOLE * 2)
+        request.read()
+        return httpx.Response(200, json={"id": "upl_1", "target": {"url": "http://x/put", "headers": {}}})
+
+    with (
+        imported().Joinery("http://x", "k", retries=0, transport=httpx.MockTransport(answer)) as client,
+        pytest.raises(OSError, match="changed its size"),
+    ):
+        client.sources.upload_file("src_1", file)
+
+
+@pytest.mark.parametrize("content", [WHOLE, b"", b"a"])
+def test_one_that_stays_is_sent(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "feed.csv"
+    file.write_bytes(content)
+    with served(200) as (address, seen), imported().Joinery(address, "k", retries=0) as client:
+        client._driver.run(client.sources._core.put(address + "/objects/1", {}, file, len(content)))
+        assert seen == ["PUT /objects/1"]

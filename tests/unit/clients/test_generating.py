@@ -1,0 +1,199 @@
+"""What is generated of the description: all of it, the same each time, and only what the language can read."""
+
+import ast
+import base64
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from entrypoints.clients.generating.model import groups_of
+from entrypoints.clients.generating.naming import camel, group_and_method, parameter_name, type_name
+from entrypoints.clients.generating.python_types import PythonTypes, docstring
+from entrypoints.clients.generating.typescript_types import TypeScriptTypes, comment
+from entrypoints.clients.python.runtime.following import FeedPage
+from entrypoints.clients.python.runtime.paging import Page
+from entrypoints.clients.python.runtime.tables import PAGE_SIZE
+from entrypoints.clients.shipped import COLLECTION, NAMES, TARBALL, WHEEL
+from entrypoints.clients.version import VERSION
+from tests.support.shipped_clients import described, files, imported
+
+ROOT = Path(__file__).parents[3]
+
+
+def operations() -> list[tuple[str, Any]]:
+    return [(path, one) for path, item in described()["paths"].items() for one in item.values()]
+
+
+def python(path: str) -> str:
+    return zipfile.ZipFile(io.BytesIO(files()[WHEEL])).read(f"joinery_client/{path}").decode()
+
+
+def typescript(path: str) -> str:
+    with tarfile.open(fileobj=io.BytesIO(files()[TARBALL])) as archive:
+        taken = archive.extractfile(f"package/{path}")
+        assert taken is not None
+        return taken.read().decode()
+
+
+def test_the_same_description_gives_the_same_bytes(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-m", "entrypoints.clients", str(tmp_path)], check=True, env=env)
+    assert {name: (tmp_path / name).read_bytes() for name in NAMES} == files()
+
+
+def test_every_operation_has_a_method_in_both_languages() -> None:
+    package = imported()
+    groups = {group.name: {method.operation for method in group.methods} for group in groups_of(described())}
+    made = set().union(*groups.values())
+    left = {one["operationId"] for _, one in operations()} - made
+    assert left == {"changes.stream"}  # following by long polling does the same
+    with package.Joinery("http://127.0.0.1:1", "k") as client:
+        for name in made:
+            group, method = group_and_method(name)
+            assert callable(getattr(getattr(client, group), method)), name
+            shown = f"class {type_name(group)}Methods"
+            [body] = re.findall(rf"{shown} extends \w+ {{\n(.*?)\n}}\n", typescript("operations.js"), re.S)
+            assert f"  {camel(method)}(" in body
+            [types] = re.findall(rf"declare {shown}[^{{]*{{\n(.*?)\n}}\n", typescript("operations.d.ts"), re.S)
+            assert f"  {camel(method)}(" in types
+
+
+def test_every_component_is_a_type_in_both_languages() -> None:
+    package, types = imported(), typescript("types.d.ts")
+    for component in described()["components"]["schemas"]:
+        assert hasattr(package.types, type_name(component)), component
+        assert re.search(rf"^export (type|interface) {type_name(component)}\b", types, re.M), component
+
+
+def test_what_may_be_left_out_is_known_when_it_runs() -> None:
+    package = imported()
+    for component, schema in described()["components"]["schemas"].items():
+        if "properties" in schema:
+            made = getattr(package.types, type_name(component))
+            assert made.__required_keys__ == set(schema.get("required", ())), component
+            assert made.__annotations__.keys() == schema["properties"].keys()
+
+
+def test_all_that_is_offered_is_there() -> None:
+    package = imported()
+    assert len(package.__all__) == len(set(package.__all__)) and "Listing" in package.__all__
+    assert [name for name in package.__all__ if not hasattr(package, name)] == []
+
+
+def test_events_are_told_apart_by_type() -> None:
+    package = imported()
+    known = described()["components"]["schemas"]["typed_event"]["discriminator"]["mapping"]
+    assert package.KNOWN_TYPES == set(known) and len(known) >= 20
+    for type in known:
+        assert f"  type: {json.dumps(type)}\n" in typescript("types.d.ts")
+        assert f"'{type}'" in typescript("index.js")
+    assert package.is_typed({"type": "offer.changed"}) and not package.is_typed({"type": "chair.sat_upon"})
+
+
+def test_a_page_of_any_list_may_have_a_hundred_items() -> None:
+    lists = [method for group in groups_of(described()) for method in group.methods if method.item is not None]
+    limits = [one.schema["maximum"] for method in lists for one in method.query if one.name == "limit"]
+    assert len(limits) == len(lists) > 10 and min(limits) >= PAGE_SIZE
+
+
+def test_pages_have_the_fields_that_the_description_gives_them() -> None:
+    """They are written by hand, since their items are of any type."""
+    schemas = described()["components"]["schemas"]
+    for page, component in ((FeedPage, "change_page"), (Page, "source_list")):
+        fields = schemas[component]["properties"].keys()
+        assert page.__annotations__.keys() == fields
+        [body] = re.findall(rf"interface {page.__name__}<\w> {{\n(.*?)\n}}\n", typescript("runtime/index.d.ts"), re.S)
+        assert set(re.findall(r"^  (\w+): ", body, re.M)) == fields
+
+
+def test_names() -> None:
+    assert group_and_method("catalogue.list_products") == ("products", "list")
+    assert group_and_method("catalogue.list_categories") == ("categories", "list")
+    assert group_and_method("catalogue.read_offer") == ("offers", "get")
+    assert group_and_method("catalogue.read_category") == ("categories", "get")
+    assert group_and_method("webhooks.read_delivery") == ("webhooks", "get_delivery")
+    assert group_and_method("changes.page") == ("changes", "page")
+    assert parameter_name("sources", "/v1/sources/{id}/test", "id") == "id"
+    assert parameter_name("runs", "/v1/sources/{id}/runs", "id") == "source"
+    assert parameter_name("probes", "/v1/source-probes/{id}", "id") == "id"
+    assert parameter_name("webhooks", "/v1/webhook-endpoints/{id}", "id") == "id"
+    assert (camel("request_logs"), type_name("change_page")) == ("requestLogs", "ChangePage")
+
+
+def test_two_operations_of_one_name_are_refused() -> None:
+    paths = dict(described()["paths"])
+    with pytest.raises(ValueError, match="products.get is there already"):
+        groups_of(described() | {"paths": paths | {"/v1/other/{id}": paths["/v1/products/{id}"]}})
+
+
+SCHEMAS = {
+    "sofa": {"type": ["object", "string", "null"], "properties": {"legs": {"type": "integer"}}},
+    "colour": {"enum": ["oak", "b'lack"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "in_python", "in_typescript"),
+    [
+        ({"$ref": "#/components/schemas/sofa"}, "Sofa | str | None", "Sofa | string | null"),
+        ({"$ref": "#/components/schemas/colour"}, "Colour", "Colour"),
+        (
+            {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+            "list[str | None]",
+            "Array<string | null>",
+        ),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, "dict[str, float]", "Record<string, number>"),
+        ({"type": "object"}, "dict[str, Any]", "Record<string, unknown>"),
+        ({}, "Any", "unknown"),
+        ({"const": "list"}, "Literal['list']", '"list"'),
+        ({"enum": ["oak", "b'lack"]}, "Literal['oak', \"b'lack\"]", '"oak" | "b\'lack"'),
+        ({"type": ["integer", "number"]}, "int | float", "number"),
+    ],
+)
+def test_types_of_schemas(schema: Any, in_python: str, in_typescript: str) -> None:
+    document = {"components": {"schemas": SCHEMAS}}
+    assert PythonTypes(document).of(schema) == in_python
+    assert TypeScriptTypes(document).of(schema) == in_typescript
+
+
+def test_texts_end_nothing_early() -> None:
+    for text in ('ends with "quotes"', 'has """three""" of them', "a \\ backslash", "two\n\nparagraphs \\"):
+        module = ast.parse("def f():\n" + docstring(text, "    "))
+        assert ast.get_docstring(module.body[0])  # type: ignore[arg-type]
+    assert comment("*/ alert() /*", "").count("*/") == 1
+
+
+def test_the_wheel_records_what_it_holds() -> None:
+    archive = zipfile.ZipFile(io.BytesIO(files()[WHEEL]))
+    info = f"joinery_client-{VERSION}.dist-info"
+    rows = [line.rsplit(",", 2) for line in archive.read(f"{info}/RECORD").decode().splitlines()]
+    assert {row[0] for row in rows} == set(archive.namelist())
+    for path, digest, size in rows[:-1]:
+        body = archive.read(path)
+        found = base64.urlsafe_b64encode(hashlib.sha256(body).digest()).rstrip(b"=").decode()
+        assert (digest, size) == (f"sha256={found}", str(len(body)))
+
+
+def test_the_collection_has_every_request() -> None:
+    collection = json.loads(files()[COLLECTION])
+    requests = [one for folder in collection["item"] for one in folder["item"]]
+    assert len(requests) == len(operations())
+    for one in requests:
+        url = one["request"]["url"]
+        assert url["raw"].startswith("{{base_url}}/v1/")
+        assert {part[1:] for part in url["path"] if part.startswith(":")} == {v["key"] for v in url.get("variable", ())}
+        if one["request"].get("body"):
+            json.loads(one["request"]["body"]["raw"])
+    keyed = [one for _, one in operations() if {"$ref": "#/components/parameters/IdempotencyKey"} in one["parameters"]]
+    sent = [one for one in requests if any(h["key"] == "Idempotency-Key" for h in one["request"]["header"])]
+    assert len(keyed) == len(sent) > 10

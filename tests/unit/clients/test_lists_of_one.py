@@ -1,0 +1,63 @@
+"""A single text where a list belongs is a list of one: it is neither split into letters nor at its commas."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from entrypoints.http.query_string import QueryReader
+from tests.support.shipped_clients import imported
+from tests.support.table import whole
+from tests.unit.clients.test_typescript_runtime import Ask, ask
+
+__all__ = ["ask"]
+PAGE = {"data": [], "has_more": False, "next_cursor": "c1", "caught_up": True}
+CASES = [
+    ("catalogue.list_offers", "offers", {"sku": "AB,1"}, {"sku": ["AB,1"]}),
+    (
+        "catalogue.list_offers",
+        "offers",
+        {"sku": ["AB,1", "b"], "external_id": "x,2"},
+        {"sku": ["AB,1", "b"], "external_id": ["x,2"]},
+    ),
+    ("changes.page", "changes", {"types": "offer.changed"}, {"types": ["offer.changed"]}),
+    ("changes.follow", "changes", {"types": "offer.changed"}, {"types": ["offer.changed"]}),
+]
+
+
+def read(operation: str, query: str) -> dict[str, Any]:
+    row = next(row for row in whole() if row.id == operation.replace("follow", "page"))
+    values, faults = QueryReader(row).read(query)
+    assert faults == ()
+    return {name: value for name, value in values.items() if name != "limit"}
+
+
+@pytest.mark.parametrize(("operation", "group", "query", "expected"), CASES)
+def test_python(operation: str, group: str, query: dict[str, Any], expected: dict[str, Any]) -> None:
+    seen = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.query.decode())
+        return httpx.Response(200, json=PAGE)
+
+    method = operation.partition(".")[2].partition("_")[0]
+    with imported().Joinery("http://x", "k", transport=httpx.MockTransport(answer)) as client:
+        asked = getattr(getattr(client, group), method)(**query)
+        next(asked.pages()) if hasattr(asked, "pages") else asked
+
+    async def awaited() -> None:
+        async with imported().AsyncJoinery("http://x", "k", transport=httpx.MockTransport(answer)) as client:
+            asked = getattr(getattr(client, group), method)(**query)
+            await (anext(asked.pages()) if hasattr(asked, "pages") else asked)
+
+    asyncio.run(awaited())
+    assert [read(operation, one) for one in seen] == [expected] * 2
+
+
+@pytest.mark.parametrize(("operation", "group", "query", "expected"), CASES)
+def test_typescript(ask: Ask, operation: str, group: str, query: dict[str, Any], expected: dict[str, Any]) -> None:
+    method = operation.partition(".")[2].partition("_")[0]
+    url = ask("asked", {"group": group, "method": method, "query": query, "page": json.dumps(PAGE)})
+    assert read(operation, url.partition("?")[2]) == expected
