@@ -1,8 +1,8 @@
 # One command for each thing that people do here; `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check soak fuzz sdk bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
-  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images
+.PHONY: help install run test test-browser clients test-clients check soak fuzz sdk bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
+  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -29,7 +29,11 @@ run: install ## start everything on this machine, with the demo
 	@exec $(BIN)/joinery up --demo
 
 test: install ## every test but the long ones
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not soak and not fuzz" tests
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not soak and not fuzz and not browser and not clients" tests
+
+test-browser: install ## the documentation site in Chromium: axe, widths, keyboard (CHROMIUM=/usr/bin/chromium)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,browser]'
+	@$(BIN)/python -m pytest -q -rs -m browser $(ARGS) tests/browser
 
 check: install ## style, types, import rules and the rules of this repository
 	@$(BIN)/ruff check .
@@ -42,13 +46,20 @@ sdk: install ## the distribution joinery-sdk, as a wheel in dist/
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cp -R connectors/sdk "$$folder/sdk" && \
 	  $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist "$$folder/sdk" && ls dist/joinery_sdk-*
 
+clients: install ## our clients for Python and TypeScript and a collection for Postman, in dist/
+	@$(BIN)/python -m entrypoints.clients dist
+
+test-clients: install ## our clients and those that others' generators make: types checked, used against a server (needs npm and java)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,clients]'
+	@$(BIN)/python -m pytest -q -m clients $(ARGS) tests/clients
+
 soak: install ## the long tests
 	@$(BIN)/python -m pytest -q -m soak tests
 
 fuzz: install ## files and requests of any kind at random, ten minutes each (SECONDS=600, ARGS)
 	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz $(ARGS) tests/fuzz
 
-bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images: bench-%: install
+bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks bench-cluster bench-simulation bench-normalise bench-mail bench-images bench-matching: bench-%: install
 	@$(BIN)/python -m benchmarks.$* $(ARGS)
 accuracy: install ## how often labelled headers and measures are read right (ARGS=FOLDER)
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
@@ -66,3 +77,4 @@ bench-normalise: ## what reading cells costs, over a folder of files (ARGS=folde
 bench-mail: ## how fast mail is taken, and what the API notices of it
 bench-simulation: ## what a cluster of many tenants comes to, reckoned
 bench-images: ## how fast images are decoded and made WebP
+bench-matching: ## how well and how fast items are matched (ARGS=folders, or --generated 100000)

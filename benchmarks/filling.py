@@ -19,6 +19,8 @@ DAYS: Final = 20
 SOURCES: Final = 8
 CATEGORIES: Final = ("ctg_0000000000000000000001", "ctg_0000000000000000000002")
 """One that all products are filed under, and one that a single product is."""
+GTIN: Final = "4006381333931"
+"""Of every fourth variant; as many have an MPN in common, and all others each its own."""
 RARE: Final = SOURCES
 """The number of the source that has one offer, one product and one run; of the endpoint that has one delivery."""
 _OF_PRODUCT, _OF_VARIANT = 5, 2
@@ -43,6 +45,9 @@ _P, _V = f"n / {_OF_PRODUCT}", f"n / {_OF_VARIANT}"
 _PRODUCTS, _VARIANTS = f"(%(rows)s / {_OF_PRODUCT})", f"(%(rows)s / {_OF_VARIANT})"
 _UPDATED: Final = "CASE WHEN {n} = 0 THEN %(today)s::timestamptz WHEN {n} < {of} / 10 THEN %(today)s::timestamptz - interval '1 day' ELSE %(first)s::timestamptz END"
 _JSON: Final = "convert_to('{{\"title\": \"Halden walnut sofa ' || n || '\", \"sku\": \"SKU-' || n || '\", \"rest\": \"' || repeat('x', {length}) || '\"}}', 'UTF8')"
+
+_CODES: Final = f"""convert_to('{{"sku": "SKU-' || n || '", "mpn": "' || CASE WHEN n %% 3 = 0 THEN 'MANY' ELSE 'M-' || n END || '", "gtin": "'
+    || CASE WHEN n %% 4 = 0 THEN '{GTIN}' ELSE lpad((n + 1)::text, 13, '0') END || '", "rest": "' || repeat('x', 150) || '"}}', 'UTF8')"""
 
 _STATEMENTS: Final[Mapping[str, str]] = {
     "sources": f"""
@@ -69,10 +74,11 @@ SELECT %(org)s, true, term, {_id("prod", "n", _PRODUCTS)} FROM generate_series(0
         CASE WHEN n = 0 THEN 'w:alone' WHEN n %% 3 = 0 THEN 'w:walnut' ELSE 'w:oak' END,
         CASE WHEN n = 0 THEN 'a:preorder' WHEN n %% 5 = 0 THEN 'a:low_stock' ELSE 'a:in_stock' END]) term""",
     "variants": f"""
-INSERT INTO variants (org, livemode, id, product, source, key, sku_code, status, version, data, updated_at)
+INSERT INTO variants (org, livemode, id, product, source, key, sku_code, mpn_code, gtin_key, status, version, data, updated_at)
 SELECT %(org)s, true, {_id("var", "n", _VARIANTS)},
     {_id("prod", f"n * {_OF_VARIANT} / {_OF_PRODUCT}", _PRODUCTS)}, {_source(f"n * {_OF_VARIANT} / {_OF_PRODUCT}", "n = 0")},
-    'V' || n, 'sku' || n, 'active', 1, {_JSON.format(length=200)}, %(first)s
+    'V' || n, 'sku' || n, CASE WHEN n %% 3 = 0 THEN 'many' ELSE 'm' || n END, CASE WHEN n %% 4 = 0 THEN '{GTIN}' ELSE (n + 1)::text END,
+    'active', 1, {_CODES}, %(first)s
 FROM generate_series(0, {_VARIANTS} - 1) n""",
     "offers": f"""
 INSERT INTO offers (org, livemode, id, variant, product, source, location, currency, cost, price, quantity, availability,

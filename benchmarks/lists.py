@@ -12,7 +12,7 @@ import aiohttp
 
 from adapters.postgres.nodes.connecting import Connection
 from adapters.wire.cursors import Cursors, context_of
-from benchmarks.filling import CATEGORIES, RARE, fill, made_id, make_past_days
+from benchmarks.filling import CATEGORIES, GTIN, RARE, fill, made_id, make_past_days
 from benchmarks.ingest import line
 from benchmarks.stack import CALL, Stack
 from domain.access.usecases import KeyRequest
@@ -71,6 +71,23 @@ async def prepare(parts: Stack, rows: int) -> Large:
     return Large(tenant, secret, rows, today)
 
 
+def _codes(source: str) -> dict[str, dict[str, Any]]:
+    """Filters by codes: one, a hundred, none, and such as very many have."""
+    return {
+        "sku": {"sku": ["SKU-77"]},
+        "sku, a hundred": {"sku": [f"SKU-{number * 997}" for number in range(100)]},
+        "sku, none": {"sku": ["none"]},
+        "mpn, of every third": {"mpn": ["MANY"]},
+        "mpn, a hundred and the frequent": {"mpn": ["MANY", *(f"M-{number}" for number in range(99))]},
+        "gtin": {"gtin": ["78"]},
+        "gtin, of every fourth": {"gtin": [GTIN]},
+        "external_id, a hundred": {"external_id": [f"{kind}{number * 997}" for number in range(50) for kind in "PV"]},
+        "sku and the frequent gtin": {"sku": [f"SKU-{number * 997}" for number in range(100)], "gtin": [GTIN]},
+        "mpn and gtin, both frequent": {"mpn": ["MANY"], "gtin": [GTIN]},
+        "gtin and source, both frequent": {"gtin": [GTIN], "source": source},
+    }
+
+
 def lists(large: Large) -> Iterator[Asked]:
     """Each list with each of its filters: a value that many rows have, and one that a single row has, or none."""
     day, now = large.today.date(), large.today.replace(microsecond=0)
@@ -87,6 +104,9 @@ def lists(large: Large) -> Iterator[Asked]:
         "availability, rare": {"availability": "preorder"},
         "availability, none": {"availability": "discontinued"},
     }
+    codes = _codes(sources["frequent"])
+    variants = [made_id("var", number * 997, day, large.rows // 2) for number in range(100)]
+    offers = [made_id("ofr", number * 997, day, large.rows) for number in range(100)]
     yield Asked(
         "catalogue.list_offers",
         "/v1/offers",
@@ -97,6 +117,8 @@ def lists(large: Large) -> Iterator[Asked]:
             **since,
             "variant": {"variant": made_id("var", 9, day, large.rows // 2)},
             "product": {"product": made_id("prod", 9, day, large.rows // 5)},
+            **codes,
+            "id, a hundred": {"id": offers},
             "source and availability": {"source": sources["frequent"], "availability": "preorder"},
         },
     )
@@ -118,6 +140,10 @@ def lists(large: Large) -> Iterator[Asked]:
             "q=walnut sofa": {"q": "walnut sofa"},
             "q=halden alone sofa": {"q": "halden alone sofa"},
             "q, a SKU": {"q": "sku77"},
+            **codes,
+            "id, a hundred": {"id": [made_id("prod", number * 997, day, large.rows // 5) for number in range(100)]},
+            "variant, a hundred": {"variant": variants},
+            "offer, a hundred": {"offer": offers},
             "category and brand": {"category": CATEGORIES[0], "brand": "brand7"},
         },
     )
@@ -181,7 +207,7 @@ class Pages:
         self, session: aiohttp.ClientSession, asked: Asked, name: str, query: Mapping[str, Any], key: str | None
     ) -> None:
         """One line: the first page and the deep one, each beside the plain first page, asked in turn."""
-        given = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in query.items()}
+        given = {name: _text(value) for name, value in query.items()}
         pages = {"first": f"{asked.path}?{urlencode(given)}"}
         if key is not None:
             cursor = self._cursors.sign(context_of(asked.operation, self._large.tenant, asked.ids, query), key)
@@ -240,6 +266,13 @@ class Pages:
                 break
             at = {way: page["next_cursor"]}
         return at
+
+
+def _text(value: Any) -> str:
+    """A filter's value as the address has it."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 async def list_figures(parts: Stack, base: str, large: Large) -> None:

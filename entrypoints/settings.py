@@ -27,7 +27,7 @@ class Settings:
     plugins_file: str = "plugins.toml"
     allow_private_hosts: frozenset[str] = frozenset()
     trusted_proxies: frozenset[str] = frozenset()
-    mail_domain: str = "in.joinery.example"
+    mail_domain: str | None = None
     pool_size: int = 8
     worker_lanes: int = 64
     worker_readers: int = 4
@@ -141,7 +141,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         plugins_file=env.get("JOINERY_PLUGINS", "plugins.toml"),
         allow_private_hosts=private_hosts_of(env),
         trusted_proxies=_names(env, "JOINERY_TRUSTED_PROXIES"),
-        mail_domain=(env.get("JOINERY_MAIL_DOMAIN") or "in.joinery.example").lower(),
+        mail_domain=env.get("JOINERY_MAIL_DOMAIN", "").strip().lower() or None,
         pool_size=integer(env, "JOINERY_POOL_SIZE", 8),
         worker_lanes=integer(env, "JOINERY_WORKER_LANES", 64),
         worker_readers=integer(env, "JOINERY_WORKER_READERS", 4),

@@ -46,6 +46,14 @@ class OrgRegistry(Protocol):
         """An organisation by id, or by its exact name when that is unique."""
         ...
 
+    async def named(self, name: str) -> Sequence[Organisation]:
+        """The organisations of exactly that name, or every one for an empty name; the oldest first."""
+        ...
+
+    async def change_plan(self, id: str, plan: Plan) -> None:
+        """Put an organisation on another plan; nothing happens for an unknown one."""
+        ...
+
     async def plan(self, code: str) -> Plan | None:
         """One plan."""
         ...

@@ -30,6 +30,10 @@ class RunStore(Store[Run], Protocol):
         """
         ...
 
+    async def refused(self, source: str, stream: Stream) -> Run | None:
+        """The newest run of the stream that the shrink guard stopped and that kept a snapshot; None once another run succeeded or failed."""
+        ...
+
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         """The newest run of the stream that ended, well or not (CONCLUDED), those that read no feed (BESIDE) apart."""
         ...

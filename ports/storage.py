@@ -47,6 +47,10 @@ class StorageLedger(Protocol):
         """The bytes stay until they are freed, whatever their age; False when they were freed already."""
         ...
 
+    async def holds(self, key: str) -> bool:
+        """Whether the bytes are still there to be read."""
+        ...
+
     async def free(self, key: str) -> None:
         """The bytes count no more and are deleted soon; an unknown key is no error."""
         ...

@@ -45,11 +45,11 @@ class Links:
         method = "GET" if method == "HEAD" else method
         names = _SIGNED.get(method)
         if names is None or set(query) != {*names, "signature"}:
-            raise PermissionDenied("This link is not valid.")
+            raise PermissionDenied("This link is not valid; use target.url exactly as it was answered.")
         if not self._signed(method, key, query, now):
-            raise PermissionDenied("This link is not valid.")
+            raise PermissionDenied("This link is not valid; use target.url exactly as it was answered.")
         if now >= datetime.fromtimestamp(int(query["expires"]), UTC):
-            raise PermissionDenied("This link has expired.")
+            raise PermissionDenied("This link has expired; ask the API for a new one.")
         if method == "PUT":
             return Grant(content_type=query["type"], limit=int(query["limit"]))
         return Grant(filename=query["filename"])

@@ -8,6 +8,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from adapters.http.errors import RefusedAddress
 from adapters.http.vetting import Vetting, is_public
+from domain.kernel.addresses import remedy
 
 Lookup = Callable[[str, int, socket.AddressFamily], Awaitable[list[ResolveResult]]]
 
@@ -28,7 +29,7 @@ class VettingResolver(AbstractResolver):
             return found
         vetted = [entry for entry in found if is_public(ip_address(entry["host"]))]
         if found and not vetted:
-            raise RefusedAddress("The host's address is not a public one.")
+            raise RefusedAddress(f"The host's address is not a public one. {remedy(host, port)}")
         return vetted
 
     async def close(self) -> None:

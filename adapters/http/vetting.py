@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 from yarl import URL
 
 from adapters.http.errors import RefusedAddress
+from domain.kernel.addresses import remedy
 
 Address = IPv4Address | IPv6Address
 PORTS = frozenset({80, 443})
@@ -63,7 +64,7 @@ def literal(host: str) -> Address | None:
         socket.inet_aton(bare.rstrip("."))
     except (OSError, UnicodeError, ValueError):
         return None
-    raise RefusedAddress("The address is written in an odd form.")
+    raise RefusedAddress("The address is not written as four numbers from 0 to 255 with dots between.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,26 +89,28 @@ class Vetting:
         `hosts` narrows it to these names (`a.example`, `*.a.example`, `*`).
         """
         if url.scheme not in {"http", "https"}:
-            raise RefusedAddress("Only http and https are reached.")
+            raise RefusedAddress("Only addresses that start with http:// or https:// are reached.")
         try:
             host, port = url.host, url.port
         except UnicodeError:
             raise RefusedAddress("The host's name is not valid.") from None
         if not host or port is None:
-            raise RefusedAddress("The URL names no host.")
+            raise RefusedAddress("The URL names no host; write it as https://host/path.")
         if url.user is not None or url.password is not None:
-            raise RefusedAddress("The URL carries a user name or a password.")
+            raise RefusedAddress("Take the user name and the password out of the URL; they are not read from there.")
         if hosts is not None and not named(host, hosts):
-            raise RefusedAddress("The host is none that this connector may reach.")
+            raise RefusedAddress(
+                f"This connector may not reach {host}; the operator of this service can allow that in plugins.toml (hosts)."
+            )
         if not self.allows(host, port):
             self._vet_stranger(host, port)
 
     def _vet_stranger(self, host: str, port: int) -> None:
         if self.ports is not None and port not in self.ports:
-            raise RefusedAddress(f"Port {port} is not reached; only 80 and 443 are.")
+            raise RefusedAddress(f"Port {port} is not reached; only 80 and 443 are. {remedy(host, port)}")
         address = literal(host)
         if address is not None and not is_public(address):
-            raise RefusedAddress("The address is not a public one.")
+            raise RefusedAddress(f"The address is not a public one. {remedy(host, port)}")
 
 
 def named(host: str, hosts: frozenset[str]) -> bool:

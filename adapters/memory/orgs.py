@@ -1,6 +1,7 @@
 """Organisations, members and plans in memory."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from adapters.memory.table import EVERYWHERE, MemoryDatabase, Table, Transaction, page_of
@@ -76,6 +77,15 @@ class MemoryOrgRegistry:
         orgs = self._store.committed(ORGS, EVERYWHERE)
         named = [org for org in orgs.values() if org.name == id_or_name]
         return orgs.get(id_or_name) or (named[0] if len(named) == 1 else None)
+
+    async def named(self, name: str) -> Sequence[Organisation]:
+        orgs = sorted(self._store.committed(ORGS, EVERYWHERE).values(), key=lambda org: org.id)
+        return [org for org in orgs if name in ("", org.name)]
+
+    async def change_plan(self, id: str, plan: Plan) -> None:
+        org = self._store.committed(ORGS, EVERYWHERE).get(id)
+        if org is not None:
+            self._store.write(ORGS, EVERYWHERE, replace(org, plan=plan))
 
     async def plan(self, code: str) -> Plan | None:
         return self._store.committed(PLANS, EVERYWHERE).get(code)

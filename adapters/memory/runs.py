@@ -50,6 +50,14 @@ class MemoryRuns(TableStore[Run]):
         asking = self._newest(lambda run: (run.source, run.stream, run.status) == sought and run.snapshot is not None)
         return newest_first(asking, good)
 
+    async def refused(self, source: str, stream: Stream) -> Run | None:
+        ended = self._newest(
+            lambda run: (
+                (run.source, run.stream) == (source, stream) and run.status in CONCLUDED and run.snapshot is not None
+            )
+        )
+        return ended if ended is not None and ended.was_refused else None
+
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         return self._newest(
             lambda run: (

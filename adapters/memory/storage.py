@@ -145,6 +145,10 @@ class MemoryStorageLedger:
         await self._rows.put(replace(entry, stored=replace(entry.stored, free_after=retention.UNTIL_FREED)))
         return True
 
+    async def holds(self, key: str) -> bool:
+        entry = self._rows.get(key)
+        return entry is not None and not entry.freed
+
     async def free(self, key: str) -> None:
         await self._transaction.lock()
         entry = self._rows.get(key)

@@ -75,7 +75,9 @@ class PluggyConnectors:
     def fetch(self, name: str, job: Job) -> AbstractAsyncContextManager[Answer]:
         def opening(provided: Provided, limits: sdk.Limits) -> AbstractAsyncContextManager[Fetched]:
             if not provided.spec.fetches:
-                raise BadData(f"No connector {name!r} that fetches is loaded.")
+                raise BadData(
+                    f"The connector {name} is not loaded, or does not fetch; the operator can load it (plugins.toml)."
+                )
             return provided.spec.open().fetch(self._context(provided, job, _no_header, limits=limits))
 
         return self._asked(name, job, self._limits, opening)
@@ -86,7 +88,7 @@ class PluggyConnectors:
         def opening(provided: Provided, limits: sdk.Limits) -> AbstractAsyncContextManager[Fetched]:
             connector = provided.spec.open()
             if not provided.spec.checks or not isinstance(connector, sdk_spec.StockChecker):
-                raise BadData(f"The connector {name!r} cannot ask for one item.")
+                raise BadData(f"The connector {name} cannot ask for a single item.")
             return connector.check(self._context(provided, job, _no_header, limits=limits), asked)
 
         return self._asked(name, job, _of_a_check(self._limits), opening)
@@ -97,7 +99,7 @@ class PluggyConnectors:
         deadline = asyncio.get_running_loop().time() + limits.fetch_seconds
         with _fetching(name, job):
             if (provided := self._provided(name)) is None:
-                raise BadData(f"No connector {name!r} is loaded.")
+                raise BadData(f"The connector {name} is not loaded; the operator can load it (plugins.toml).")
             opening = opened(provided, limits)
             async with asyncio.timeout_at(deadline):
                 fetched = await opening.__aenter__()
@@ -123,7 +125,7 @@ class PluggyConnectors:
         try:
             with _parsing(name, job):
                 if provided is None:
-                    raise BadData(f"No connector {name!r} is loaded.")
+                    raise BadData(f"The connector {name} is not loaded; the operator can load it (plugins.toml).")
                 sink = self._sink(name, log, reported)
                 context = self._context(provided, job, score_header, sink)
                 found = iter(provided.spec.open().tables(context, snapshot))

@@ -236,4 +236,4 @@ def _by_variant(
 def _line(row: Fetched, titles: Mapping[str, str]) -> OfferLine:
     """An offer's line; `titles` are those of the products whose data was too large to be read with it."""
     title = titles.get(row[2]) if row[21] is None else rows.plain(row[21]).get("title")
-    return OfferLine(rows.offer_of(row[:20]), row[20], title, rows.plain(row[22]).get("sku"))
+    return OfferLine(rows.offer_of(row[:20]), row[20], title, rows.plain(row[22]).get("sku"), row[23], row[24])

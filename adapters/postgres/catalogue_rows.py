@@ -13,7 +13,7 @@ _DECODE = msgspec.json.Decoder(float_hook=Decimal).decode
 _ENCODE = msgspec.json.Encoder().encode
 
 PRODUCT_TYPES = ("text", "text", "text", "text", "int4", "text", "text", "bytea", "timestamptz", "text")
-VARIANT_TYPES = ("text", "text", "text", "text", "text", "text", "int4", "bytea")
+VARIANT_TYPES = ("text", "text", "text", "text", "text", "text", "text", "int4", "bytea")
 OFFER_TYPES = (
     "text", "text", "text", "text", "text", "int8", "int8", "int8", "int8", "int8", "int8", "bytea", "text", "int4",
     "int4", "int2", "timestamptz", "timestamptz",
@@ -72,7 +72,10 @@ def variant_row(variant: Variant, packed: bytes) -> tuple[Any, ...]:
     data = variant.data
     sku = search.code(data["sku"]) if "sku" in data else None
     mpn = search.code(data["mpn"]) if "mpn" in data else None
-    return variant.id, variant.product, variant.key, sku or None, mpn or None, variant.status, variant.version, packed
+    return (
+        variant.id, variant.product, variant.key, sku or None, mpn or None, search.gtin_key(data.get("gtin")),
+        variant.status, variant.version, packed,
+    )  # fmt: skip
 
 
 def offer_row(offer: Offer) -> tuple[Any, ...]:

@@ -94,14 +94,19 @@ class PostgresOrgRegistry:
         async with self._pool.reference() as link:
             cursor = await link.cursor.execute(SQL["own"], {"id": id_or_name})
             row = await cursor.fetchone()
-            if row is None:
-                cursor = await link.cursor.execute(SQL["named"], {"name": id_or_name})
-                named = await cursor.fetchall()
-                if len(named) != 1:
-                    return None
-                cursor = await link.cursor.execute(SQL["own"], {"id": named[0][0]})
-                row = await cursor.fetchone()
-            return organisation_of(row) if row else None
+        if row is not None:
+            return organisation_of(row)
+        named = await self.named(id_or_name) if id_or_name else ()
+        return named[0] if len(named) == 1 else None
+
+    async def named(self, name: str) -> Sequence[Organisation]:
+        async with self._pool.reference() as link:
+            cursor = await link.cursor.execute(SQL["named"], {"name": name})
+            return [organisation_of(row) for row in await cursor.fetchall()]
+
+    async def change_plan(self, id: str, plan: Plan) -> None:
+        async with self._pool.owner() as link:
+            await link.cursor.execute(SQL["change_plan"], {"id": id, "plan": plan.code})
 
     async def plan(self, code: str) -> Plan | None:
         async with self._pool.reference() as link:

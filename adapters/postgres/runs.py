@@ -46,6 +46,11 @@ class PostgresRunStore(TableStore[Run]):
         asking = await self.first(statement, source=source, stream=stream, statuses=asked)
         return newest_first(asking, await self.last_good(source, stream))
 
+    async def refused(self, source: str, stream: Stream) -> Run | None:
+        statement = rendered(SQL["newest"], frozenset({"stream", "snapshot"}))
+        ended = await self.first(statement, source=source, stream=stream, statuses=sorted(CONCLUDED))
+        return ended if ended is not None and ended.was_refused else None
+
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
         statement = rendered(SQL["newest"], frozenset({"stream", "read"}))
         return await self.first(statement, source=source, stream=stream, statuses=sorted(CONCLUDED))

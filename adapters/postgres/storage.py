@@ -99,6 +99,9 @@ class PostgresStorageLedger:
     async def settle(self, key: str) -> bool:
         return await self._session.run(SQL["settle"], key=key, free_after=retention.UNTIL_FREED) == 1
 
+    async def holds(self, key: str) -> bool:
+        return bool(await self._session.all(SQL["holds"], key=key))
+
     async def free(self, key: str) -> None:
         await self._account()
         await self._freed("free", key=key)

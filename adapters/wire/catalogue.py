@@ -41,6 +41,7 @@ def offer_line(line: OfferLine) -> dict[str, Any]:
         answer["product_title"] = line.product_title
     if line.variant_sku is not None:
         answer["variant_sku"] = line.variant_sku
+    answer |= {"product_external_id": line.product_key, "variant_external_id": line.variant_key}
     return answer
 
 
@@ -48,6 +49,7 @@ def _variant(variant: Variant, packed: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "object": "variant",
         "id": variant.id,
+        "external_id": variant.key,
         "status": variant.status,
         "version": variant.version,
         "data": packed.get(variant.id, variant.data),
@@ -62,6 +64,7 @@ def product(product: Product, packed: Mapping[str, Any]) -> bytes:
         {
             "object": "product",
             "id": product.id,
+            "external_id": product.key,
             "catalogue": product.catalogue,
             "status": product.status,
             "version": product.version,

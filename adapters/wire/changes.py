@@ -9,6 +9,7 @@ from adapters.wire import schema
 from adapters.wire.cursors import CURSOR_FORMAT, LONGEST_CURSOR
 from domain.changes.model import ChangePage
 from domain.events.model import OFF_THE_FEED, TYPES, LoggedEvent
+from domain.kernel.ids import kind_of
 
 FEED_TYPES: Final = tuple(sorted(set(TYPES) - set(OFF_THE_FEED)))
 NOW: Final = "now"
@@ -18,31 +19,48 @@ HEARTBEAT: Final = b": \n"
 """A comment. No empty line follows: some clients would take that for an event."""
 
 _CURSOR: Final = "q83vASNFZ4mrze8BMTIzNA"
-EVENT: Final = schema.record(
-    None,
-    {
-        "id": schema.id_of("evt", "Deduplicate by it."),
-        "type": schema.text("offer.changed", description="Ignore types that you do not know."),
-        "spec_version": schema.text("1.0"),
-        "source": schema.text("service/catalog", description="The emitting area."),
-        "subject": schema.text("ofr_01J8ZQ5T3V7XK2M9RB4CDW", description="What changed."),
-        "time": schema.timestamp(),
-        "tenant_id": schema.id_of("org"),
-        "version": schema.integer(7, least=1, description="The subject's version with this change; apply by version."),
-        "schema_version": schema.integer(1, least=1),
-        "livemode": schema.boolean(),
-        "data": schema.map_of(
+
+
+def envelope_schema(type: schema.Schema, data: schema.Schema, subject: schema.Schema, area: str) -> schema.Schema:
+    """What every event has around its `data`; `area` is the example of its `source`."""
+    return schema.record(
+        None,
+        {
+            "id": schema.id_of("evt", "Deduplicate by it."),
+            "type": type,
+            "spec_version": schema.text("1.0"),
+            "source": schema.text(area, description="The part of the service that it comes from."),
+            "subject": subject | {"description": "What it is about."},
+            "time": schema.timestamp(),
+            "tenant_id": schema.id_of("org"),
+            "version": schema.integer(
+                7, least=1, description="The subject's version with this change; apply by version."
+            ),
+            "schema_version": schema.integer(1, least=1),
+            "livemode": schema.boolean(),
+            "data": data,
+            "correlation_id": schema.text("run_01J8ZQ5T3V7XK2M9RB4CDW"),
+            "causation_id": schema.nullable(schema.text("evt_01J8ZQ5T3V7XK2M9RB4CDW")),
+        },
+        optional=("correlation_id",),
+        description="One change.",
+    )
+
+
+EVENT: Final = schema.named(
+    "event",
+    envelope_schema(
+        schema.text("offer.changed", description="Ignore types that you do not know."),
+        schema.map_of(
             {},
             {"id": "ofr_01J8ZQ5T3V7XK2M9RB4CDW", "version": 7, "previous_version": 6, "facets": ["stock"]},
             "The ids of the subject and its parents, its `version`, `previous_version` where every version is told, and "
-            "`fields`: each change as `path`, `old`, `new` and `provenance`.",
+            "`fields`: each change as `path`, `old`, `new` and `provenance`. `typed_event` has it for each type.",
         ),
-        "correlation_id": schema.text("run_01J8ZQ5T3V7XK2M9RB4CDW"),
-        "causation_id": schema.nullable(schema.text("evt_01J8ZQ5T3V7XK2M9RB4CDW")),
-    },
-    optional=("correlation_id",),
-    description="One change.",
-) | {"title": "event"}
+        schema.text("ofr_01J8ZQ5T3V7XK2M9RB4CDW"),
+        "service/catalog",
+    ),
+)
 EVENTS: Final = schema.list_of(EVENT)
 CHANGE_PAGE: Final = schema.record(
     "change_page",
@@ -57,10 +75,10 @@ CURSOR: Final = schema.text(
     _CURSOR,
     longest=LONGEST_CURSOR,
     shortest=0,
-    description="Where to go on: a `next_cursor`, an event's id on the stream, an export's `changes_cursor`, or `now`.",
+    description="Where to go on: a `next_cursor`, an event's id on the stream, or `now`.",
 ) | {"format": CURSOR_FORMAT}
 TYPES_ASKED: Final = schema.array(
-    {"type": "string", "enum": list(FEED_TYPES), "examples": ["offer.changed"]},
+    schema.named("feed_event_type", {"type": "string", "enum": list(FEED_TYPES), "examples": ["offer.changed"]}),
     least=1,
     description="Only events of these types.",
 )
@@ -73,6 +91,20 @@ STREAM: Final = {
     "come every 15 s. The last event is `stream.end`, whose data tells the `reason` and the `cursor` to go on from.",
     "examples": [f'id: {_CURSOR}\nevent: offer.changed\ndata: {{"id": "evt_01J8ZQ5T3V7XK2M9RB4CDW"}}\n\n'],
 }
+
+
+def wrong_cursor(text: str) -> str:
+    """Why a cursor of the feed is refused, and what to give instead."""
+    looks_like = kind_of(text)
+    said = (
+        f"This is the id of {looks_like}, not a cursor"
+        if looks_like
+        else "This is not a cursor of your change feed in this mode"
+    )
+    return (
+        f"{said}. Give a next_cursor of GET /v1/changes, the `id` of an event on the stream, or `now`, whole and unchanged, from the same organisation and "
+        "mode; or leave it out to begin."
+    )
 
 
 def to_wire(page: ChangePage, cursor: str) -> bytes:

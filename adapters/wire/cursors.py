@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from domain.changes.model import FeedPosition, LogPosition
 from domain.kernel.errors import FieldError, InvalidRequest
+from domain.kernel.ids import kind_of
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.secrets.keys import SigningKeys
@@ -20,6 +21,11 @@ _MAC: Final = 12
 LONGEST_CURSOR: Final = 1024
 CURSOR_FORMAT: Final = "cursor"
 """What the schema of a parameter says that takes one: whatever it is given that is none is an `invalid_cursor`."""
+NO_CURSOR: Final = "This is not a cursor. Give the next_cursor of the page before, whole and unchanged, or leave it out to begin with the first page."
+OTHER_LIST: Final = (
+    "This list did not give this cursor with these filters. A cursor goes on only in the list that gave it, in the same mode and with the "
+    "same filters (limit may change): use them again, or leave the cursor out to begin with the first page."
+)
 _LATELY: Final = 4096
 """Cursors remembered: all who stream a tenant's events need the same ones."""
 
@@ -66,14 +72,29 @@ class Cursors:
         if after is None and before is None:
             return PageRequest(limit)
         if after is not None and before is not None:
-            detail = "Give starting_after or ending_before, not both."
+            detail = "Give starting_after (to go on) or ending_before (to go back), not both."
             raise InvalidRequest(detail, fields=(FieldError("query.ending_before", "invalid_value", detail),))
         name, cursor = ("starting_after", after) if before is None else ("ending_before", before)
         key = self.open(context, str(cursor))
         if key is None:
-            detail = "This list did not issue the cursor with these filters."
+            detail = self.wrong(str(cursor))
             raise InvalidRequest(detail, fields=(FieldError(f"query.{name}", "invalid_cursor", detail),))
         return PageRequest(limit, key, backwards=before is not None)
+
+    def wrong(self, cursor: str) -> str:
+        """Why a cursor is refused, as far as the text itself tells, and what to give instead."""
+        if (looks_like := kind_of(cursor)) is not None:
+            return f"This is the id of {looks_like}, not a cursor. Give the next_cursor of the page before, not an id."
+        return OTHER_LIST if self._is_whole(cursor) else NO_CURSOR
+
+    def _is_whole(self, cursor: str) -> bool:
+        """Whether the text could be one of our cursors, uncut: none can be told from the cursor of another list."""
+        try:
+            raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+            raw[_MAC:].decode()
+        except (ValueError, binascii.Error):
+            return False
+        return len(raw) > _MAC and _text(raw) == cursor
 
 
 def _text(raw: bytes) -> str:

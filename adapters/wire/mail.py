@@ -3,7 +3,7 @@
 from typing import Final
 
 from adapters.wire.resource import Resource, computed, optional
-from adapters.wire.schema import array, enum, id_of, integer, record, text, timestamp
+from adapters.wire.schema import array, enum, id_of, integer, named, record, text, timestamp
 from domain.mail.model import (
     LONGEST_TEXT,
     MOST_LISTED,
@@ -28,9 +28,9 @@ ATTACHMENT: Final = record(
 AUTHENTICATION: Final = record(
     None,
     {
-        "spf": enum(*CheckResult),
-        "dkim": enum(*CheckResult),
-        "dmarc": enum(*CheckResult),
+        "spf": named("mail_check_result", enum(*CheckResult)),
+        "dkim": named("mail_check_result", enum(*CheckResult)),
+        "dmarc": named("mail_check_result", enum(*CheckResult)),
         "policy": enum(*MailPolicy) | {"description": "What the author's domain asks to be done with mail that fails."},
     },
     optional=("policy",),
@@ -46,7 +46,7 @@ INBOUND_MESSAGE: Final = Resource[InboundMessage](
         ),
         "subject": text("Price list for spring", longest=LONGEST_TEXT, shortest=0),
         "received_at": timestamp(),
-        "status": enum(*MessageStatus),
+        "status": named("inbound_message_status", enum(*MessageStatus)),
         "reason": optional(
             enum(*MessageReason)
             | {"description": "Why it was refused, or why an accepted one started nothing (`duplicate`, `no_data`)."}

@@ -12,6 +12,7 @@ from adapters.wire.schema import (
     id_of,
     integer,
     map_of,
+    named,
     nullable,
     number,
     record,
@@ -38,9 +39,12 @@ COLUMN: Final = record(
         "confidence": number(1.0, "How sure it is, from 0 to 1."),
     },
 )
-UNMAPPED: Final = record(
-    None,
-    {"column": text("Internal note", shortest=0), "position": POSITION, "reason": enum(*UnmappedReason)},
+UNMAPPED: Final = named(
+    "unmapped_column",
+    record(
+        None,
+        {"column": text("Internal note", shortest=0), "position": POSITION, "reason": enum(*UnmappedReason)},
+    ),
 )
 
 
@@ -83,6 +87,7 @@ MAPPING: Final = Resource[SourceMapping](
         "updated_at": timestamp(),
     },
     path="/v1/mappings/{id}",
+    title="source_mapping",
 )
 EDIT: Final[Schema] = strict_object(
     {

@@ -4,7 +4,7 @@ from typing import Final
 
 from adapters.wire import schema
 from adapters.wire.resource import Resource, computed, optional
-from domain.orgs.model import FEATURES, KINDS, Organisation, Plan
+from domain.orgs.model import AVAILABLE, KINDS, Organisation, Plan
 
 METER: Final = schema.record(
     None,
@@ -14,6 +14,10 @@ METER: Final = schema.record(
         "amount": schema.minor(50, "Minor units for each further `per`."),
     },
 )
+_FEATURES: Final = schema.array(
+    schema.enum(*sorted(AVAILABLE)),
+    description="What the plan includes beside the rest: `stream` is GET /v1/stream, `fat_webhooks` webhooks with `payload: fat`.",
+)
 PLAN: Final = Resource[Plan](
     "plan",
     {
@@ -22,8 +26,10 @@ PLAN: Final = Resource[Plan](
         "tier": schema.enum("standard", "high", "max"),
         "currency": schema.currency(),
         "monthly": schema.minor(9900, "Minor units a month."),
-        "features": schema.array(schema.enum(*sorted(FEATURES))),
-        "meters": schema.map_of(METER, {"export_rows": {"included": 100000, "per": 1000, "amount": 50}}),
+        "features": computed(_FEATURES, lambda plan, _: sorted(plan.available)),
+        "meters": computed(
+            schema.map_of(METER, {"sources": {"included": 10, "per": 1, "amount": 900}}), lambda plan, _: plan.metered
+        ),
         "delivery_days": schema.integer(30, least=1, description="How long webhook deliveries are kept."),
         "request_log_days": schema.integer(30, least=1, description="How long request logs are kept."),
     },
@@ -38,8 +44,8 @@ ORGANISATION: Final = Resource[Organisation](
         "plan": computed(schema.text("standard", description="The plan's code."), lambda org, _: org.plan.code),
         "tier": computed(schema.enum("standard", "high", "max"), lambda org, _: org.plan.tier),
         "features": computed(
-            schema.array(schema.enum(*sorted(FEATURES)), description="What the plan includes."),
-            lambda org, _: org.plan.features,
+            _FEATURES,
+            lambda org, _: sorted(org.plan.available),
         ),
         "catalogue": computed(
             schema.id_of("cat", "The organisation's own catalogue in this mode."),

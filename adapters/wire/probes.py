@@ -12,6 +12,7 @@ from adapters.wire.schema import (
     id_of,
     integer,
     map_of,
+    named,
     number,
     record,
     text,
@@ -69,7 +70,7 @@ _ROBOTS: Final = Resource[Robots](
 _EVIDENCE: Final = Resource[Evidence](
     None,
     {
-        "platform": enum(*Platform),
+        "platform": named("shop_platform", enum(*Platform)),
         "signal": text("endpoint /products.json", longest=500),
         "weight": number(0.95, "How sure the sign is by itself, from 0 to 1."),
     },
@@ -80,7 +81,7 @@ _WALL: Final = Resource[Wall](
 _FEED: Final = Resource[PlatformFeed](
     None,
     {
-        "platform": enum(*Platform),
+        "platform": named("shop_platform", enum(*Platform)),
         "url": url("https://vendor.example/products.json"),
         "status": integer(200, description="What it answered."),
         "products": optional(integer(25, least=0, description="Products in the answer that was read.")),
@@ -117,8 +118,8 @@ _SAMPLE: Final = Resource[Sample](
 _ESTIMATE: Final = Resource[Estimate](
     None,
     {
-        "effort": enum(*Effort),
-        "kind": enum(*Way),
+        "effort": named("probe_effort", enum(*Effort)),
+        "kind": named("probe_way", enum(*Way)),
         "reasons": _texts("The shop lists its products for machines.", "Why, in sentences."),
     },
     description="How much it takes to connect the site, and by what.",
@@ -128,7 +129,7 @@ REPORT: Final = Resource[Report](
     {
         "final_url": url(_SHOP),
         "robots": part(_ROBOTS, lambda report: report.robots),
-        "platform": enum(*Platform),
+        "platform": named("shop_platform", enum(*Platform)),
         "confidence": number(0.98, "How sure the platform is, from 0 to 1."),
         "evidence": parts(_EVIDENCE, lambda report: report.evidence, "Every sign of a platform that was seen."),
         "wall": _maybe(_WALL, lambda report: report.wall, "What keeps readers out; absent where nothing does."),
@@ -162,13 +163,16 @@ PROBE: Final = Resource[Probe](
     {
         "id": id_of("prb"),
         "url": fixed(url(_SHOP), required=True),
-        "status": enum(*ProbeStatus),
+        "status": named("source_probe_status", enum(*ProbeStatus)),
         "livemode": computed(boolean(), lambda _, view: view.tenant.livemode),
         "report": _maybe(REPORT, lambda probe: probe.report, "Present once it succeeded."),
         "failure": optional(
             record(
                 None,
-                {"code": enum(*FailureCode), "message": text("The host's name has no address.", longest=2_000)},
+                {
+                    "code": named("probe_failure_code", enum(*FailureCode)),
+                    "message": text("The host's name has no address.", longest=2_000),
+                },
                 description="Present when it failed.",
             )
         ),

@@ -6,15 +6,18 @@ from adapters.wire import schema
 
 MEDIA_TYPE: Final = "application/problem+json"
 
-FIELD_ERROR: Final = schema.record(
-    None,
-    {
-        "field": schema.text(
-            "query.limit", description="Dotted path; query.… and header.… for parameters and headers."
-        ),
-        "code": schema.text("too_large"),
-        "detail": schema.text("101 is more than 100."),
-    },
+FIELD_ERROR: Final = schema.named(
+    "field_error",
+    schema.record(
+        None,
+        {
+            "field": schema.text(
+                "query.limit", description="Dotted path; query.… and header.… for parameters and headers."
+            ),
+            "code": schema.text("too_large"),
+            "detail": schema.text("Must lie between 1 and 100."),
+        },
+    ),
 )
 PROBLEM: Final = schema.record(
     None,
@@ -23,10 +26,12 @@ PROBLEM: Final = schema.record(
         "title": schema.text("Not found"),
         "status": schema.integer(404),
         "code": schema.text("not_found"),
-        "detail": schema.text("There is no such resource."),
+        "detail": schema.text("There is no source with this id that you can see."),
         "request_id": schema.id_of("req"),
         "doc_url": schema.url("https://docs.example/errors/not_found"),
-        "errors": schema.array(FIELD_ERROR, description="Present on invalid_request."),
+        "errors": schema.array(
+            FIELD_ERROR, description="Present on invalid_request, and on other refusals that a field is the reason of."
+        ),
         "violated-policies": schema.array(schema.text("standard.read"), description="Present on rate_limited."),
     },
     optional=("errors", "violated-policies"),

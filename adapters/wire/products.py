@@ -15,6 +15,7 @@ from adapters.wire.schema import (
     list_of,
     map_of,
     minor,
+    named,
     number,
     record,
     text,
@@ -34,64 +35,79 @@ CONSTRUCTIONS: Final = (
     "hand_knotted", "hand_tufted", "hand_hooked", "hand_woven", "hand_loomed", "flat_woven", "machine_made",
     "power_loomed", "braided", "printed", "hide",
 )  # fmt: skip
-AVAILABILITY: Final = enum("in_stock", *(one for one in Availability if one != "in_stock"))
+AVAILABILITY: Final = enum(Availability.IN_STOCK, *(one for one in Availability if one != Availability.IN_STOCK))
 DIMENSIONS: Final = ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance")
 
 
-def _optional(properties: dict[str, Schema], description: str = "") -> Schema:
-    return record(None, properties, tuple(properties), description)
+def _optional(name: str, properties: dict[str, Schema]) -> Schema:
+    return named(name, record(None, properties, tuple(properties)))
 
 
-LENGTH: Final = record(
-    None,
-    {
-        "hundredths_in": integer(3150, description="Hundredths of an inch, rounded half up once."),
-        "given": record(None, {"value": number(80.0), "unit": enum("cm", *LENGTH_UNITS)}),
-    },
+_LENGTH_UNIT: Final = named("length_unit", enum("cm", *(unit for unit in LENGTH_UNITS if unit != "cm")))
+LENGTH: Final = named(
+    "length",
+    record(
+        None,
+        {
+            "hundredths_in": integer(3150, description="Hundredths of an inch, rounded half up once."),
+            "given": named("given_length", record(None, {"value": number(80.0), "unit": _LENGTH_UNIT})),
+        },
+    ),
 )
-WEIGHT: Final = record(
-    None,
-    {
-        "hundredths_lb": integer(6600, description="Hundredths of a pound, rounded half up once."),
-        "given": record(None, {"value": number(66.0), "unit": enum(*WEIGHT_UNITS)}),
-    },
+WEIGHT: Final = named(
+    "weight",
+    record(
+        None,
+        {
+            "hundredths_lb": integer(6600, description="Hundredths of a pound, rounded half up once."),
+            "given": named(
+                "given_weight", record(None, {"value": number(66.0), "unit": named("weight_unit", enum(*WEIGHT_UNITS))})
+            ),
+        },
+    ),
 )
-MEDIA: Final = record(
-    None,
-    {
-        "url": url("https://vendor.example/images/hedda-1.jpg"),
-        "role": enum(*MEDIA_ROLES),
-        "alt": text("Hedda sofa, front"),
-        "position": integer(1, least=1),
-        "id": id_of("img"),
-        "stored_url": url("https://api.example/v1/media/img_01J8ZQ5T3V7XK2M9RB4CDW"),
-    },
-    optional=("role", "alt", "position", "id", "stored_url"),
+MEDIA: Final = named(
+    "product_media",
+    record(
+        None,
+        {
+            "url": url("https://vendor.example/images/hedda-1.jpg"),
+            "role": named("media_role", enum(*MEDIA_ROLES)),
+            "alt": text("Hedda sofa, front"),
+            "position": integer(1, least=1),
+            "id": id_of("img"),
+            "stored_url": url("https://api.example/v1/media/img_01J8ZQ5T3V7XK2M9RB4CDW"),
+        },
+        optional=("role", "alt", "position", "id", "stored_url"),
+    ),
 )
-PIECE: Final = _optional(dict.fromkeys(DIMENSIONS, LENGTH))
+PIECE: Final = _optional("dimensions", dict.fromkeys(DIMENSIONS, LENGTH))
 COMPONENT: Final = _optional(
+    "component",
     {
         "name": text("Headboard"),
         "sku": text("HD-100-HB"),
         "quantity": integer(1, least=1),
         "dimensions": PIECE,
         "weight": WEIGHT,
-    }
+    },
 )
 CARTON: Final = _optional(
-    {"width": LENGTH, "depth": LENGTH, "height": LENGTH, "weight": WEIGHT, "count": integer(1, least=1)}
+    "carton", {"width": LENGTH, "depth": LENGTH, "height": LENGTH, "weight": WEIGHT, "count": integer(1, least=1)}
 )
 RUG: Final = _optional(
+    "rug",
     {
-        "shape": enum(*RUG_SHAPES),
+        "shape": named("rug_shape", enum(*RUG_SHAPES)),
         "size_text": text("5'3\" x 7'6\""),
         "nominal": text("5x8"),
-        "construction": enum(*CONSTRUCTIONS),
+        "construction": named("rug_construction", enum(*CONSTRUCTIONS)),
         "pile_height": LENGTH,
-        "indoor_outdoor": enum("indoor", "outdoor", "indoor_outdoor"),
-    }
+        "indoor_outdoor": named("rug_use", enum("indoor", "outdoor", "indoor_outdoor")),
+    },
 )
 COMPLIANCE: Final = _optional(
+    "compliance",
     {
         "tsca_title_vi": boolean(),
         "sturdy_act": boolean(),
@@ -100,9 +116,10 @@ COMPLIANCE: Final = _optional(
         "prop65_warning": boolean(False),
         "prop65_chemicals": array(text("Lead")),
         "country_of_origin": text("VN"),
-    }
+    },
 )
 PRODUCT_DATA: Final = _optional(
+    "product_data",
     {
         "title": text("Hedda three-seat sofa", longest=10_000),
         "brand": text("Lindgren Möbler", longest=10_000),
@@ -115,9 +132,10 @@ PRODUCT_DATA: Final = _optional(
         "features": array(text("Removable covers")),
         "compliance": COMPLIANCE,
         "media": array(MEDIA),
-    }
+    },
 )
 VARIANT_DATA: Final = _optional(
+    "variant_data",
     {
         "sku": text("HD-300-GY"),
         "gtin": text("4006381333931"),
@@ -138,7 +156,7 @@ VARIANT_DATA: Final = _optional(
         "media": array(MEDIA),
         "discontinued": boolean(False),
         "replacement_sku": text("HD-310-GY"),
-    }
+    },
 )
 _OFFER: Final[dict[str, Schema]] = {
     "id": id_of("ofr"),
@@ -151,7 +169,7 @@ _OFFER: Final[dict[str, Schema]] = {
     "price": minor(64900),
     "compare_at": minor(79900),
     "quantity": integer(12, least=0, description="0 when withdrawn."),
-    "incoming": array(record(None, {"quantity": integer(40, least=1), "eta": date()}, optional=("quantity", "eta"))),
+    "incoming": array(_optional("arrival", {"quantity": integer(40, least=1), "eta": date()})),
     "availability": AVAILABILITY,
     "lead_time_days": integer(14, least=0),
     "version": integer(3, least=1),
@@ -161,35 +179,47 @@ _OFFER: Final[dict[str, Schema]] = {
 _OFFER_OPTIONAL: Final = (
     "currency", "cost", "msrp", "map", "price", "compare_at", "quantity", "incoming", "lead_time_days", "withdrawn_at",
 )  # fmt: skip
+EXTERNAL_ID: Final = text(
+    "LM-1001", longest=10_000,
+    description="The id under which its source knows it: the external_id of a pushed record, the key of a row in a feed.",
+)  # fmt: skip
 OFFER: Final = record("offer", _OFFER, _OFFER_OPTIONAL)
-OFFER_LINE: Final = record(
-    "offer",
-    {
-        **_OFFER,
-        "variant": id_of("var"),
-        "catalogue": id_of("cat"),
-        "product": id_of("prod"),
-        "product_title": text("Hedda three-seat sofa"),
-        "variant_sku": text("HD-300-GY"),
-    },
-    (*_OFFER_OPTIONAL, "product", "product_title", "variant_sku"),
+OFFER_LINE: Final = named(
+    "offer_line",
+    record(
+        "offer",
+        {
+            **_OFFER,
+            "variant": id_of("var"),
+            "catalogue": id_of("cat"),
+            "product": id_of("prod"),
+            "product_title": text("Hedda three-seat sofa"),
+            "variant_sku": text("HD-300-GY"),
+            "product_external_id": EXTERNAL_ID,
+            "variant_external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK"]},
+        },
+        (*_OFFER_OPTIONAL, "product", "product_title", "variant_sku", "product_external_id", "variant_external_id"),
+    ),
 )
 OFFERS: Final = list_of(OFFER_LINE)
 VARIANT: Final = record(
     "variant",
     {
         "id": id_of("var"),
+        "external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK"]},
         "status": enum(*ProductStatus),
         "version": integer(2, least=1),
         "data": VARIANT_DATA,
         "offers": array(OFFER),
         "updated_at": timestamp(),
     },
+    ("external_id",),
 )
 PRODUCT: Final = record(
     "product",
     {
         "id": id_of("prod"),
+        "external_id": EXTERNAL_ID,
         "catalogue": id_of("cat"),
         "status": enum(*ProductStatus),
         "version": integer(2, least=1),
@@ -199,6 +229,7 @@ PRODUCT: Final = record(
         "created_at": timestamp(),
         "updated_at": timestamp("Moves with any change to the product, its variants or offers."),
     },
+    ("external_id",),
 )
 PRODUCTS: Final = list_of(PRODUCT)
 CATEGORY: Final = record(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from adapters.wire.schema import Schema, array, boolean, date, map_of, strict_object, text
+from adapters.wire.schema import Schema, array, boolean, date, map_of, named, strict_object, text
 
 BODY_LIMIT: Final = 5 * 1024 * 1024
 MOST_RECORDS: Final = 1000
@@ -20,16 +20,18 @@ def _or_null(schema: Schema, *kinds: str) -> Schema:
     """The schema, of further kinds, or null, which removes what was there."""
     given = schema["type"]
     own = [given] if isinstance(given, str) else given
-    return schema | {"type": list(dict.fromkeys([*own, *kinds, "null"]))}
+    other = {"title": f"{schema['title']}_or_null"} if "title" in schema and "properties" not in schema else {}
+    return schema | other | {"type": list(dict.fromkeys([*own, *kinds, "null"]))}
 
 
-def _object(properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
+def _object(name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
     """An object whose members may be null, but for those that are required."""
     open_to_null = {name: schema if name in required else _or_null(schema) for name, schema in properties.items()}
-    return strict_object(open_to_null, required)
+    return named(name, strict_object(open_to_null, required))
 
 
 AMOUNT: Final[Schema] = {
+    "title": "exact_number",
     "type": ["number", "string"],
     "maxLength": 40,
     "description": "An exact decimal number, or its text.",
@@ -39,21 +41,24 @@ EXTERNAL_ID: Final = text("LM-1001", longest=255, description="Your own key; the
 GIVEN: Final = {"value": AMOUNT, "unit": text("in", longest=40)}
 
 
-def _measure(key: str, example: Mapping[str, Any], description: str) -> Schema:
+def _measure(name: str, key: str, example: Mapping[str, Any], description: str) -> Schema:
     """A measure as one gives it, or as it is answered."""
-    answered = {key: AMOUNT, "given": _object(GIVEN)}
-    return _or_null(_object({**GIVEN, **answered}), "string") | {
+    answered = {key: AMOUNT, "given": _object("pushed_given", GIVEN)}
+    return _or_null(_object(name, {**GIVEN, **answered}), "string") | {
         "maxLength": 500,
         "examples": [dict(example)],
         "description": f"{description}: `value` and `unit`, or `{key}` with `given` as answers have it.",
     }
 
 
-MEASURE: Final = _measure("hundredths_in", {"value": 31.5, "unit": "in"}, "A length")
-WEIGHT: Final = _measure("hundredths_lb", {"value": 42, "unit": "lb"}, "A weight")
+MEASURE: Final = _measure("pushed_length", "hundredths_in", {"value": 31.5, "unit": "in"}, "A length")
+WEIGHT: Final = _measure("pushed_weight", "hundredths_lb", {"value": 42, "unit": "lb"}, "A weight")
 MONEY: Final = _or_null(
-    strict_object(
-        {"amount": AMOUNT | {"examples": [499]}, "currency": text("usd", longest=40)}, ("amount", "currency")
+    named(
+        "pushed_money",
+        strict_object(
+            {"amount": AMOUNT | {"examples": [499]}, "currency": text("usd", longest=40)}, ("amount", "currency")
+        ),
     ),
     "integer",
     "string",
@@ -71,6 +76,7 @@ def _count(example: int) -> Schema:
 
 TEXTS: Final = array(text("oak"), most=200)
 MEDIA: Final = _object(
+    "pushed_media",
     {
         "url": text("https://vendor.example/images/lm-1001.jpg", longest=2048),
         "role": text("hero", longest=40),
@@ -82,11 +88,13 @@ MEDIA: Final = _object(
     ("url",),
 )
 DIMENSIONS: Final = _object(
+    "pushed_dimensions",
     dict.fromkeys(
         ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance"), MEASURE
-    )
+    ),
 )
 COMPLIANCE: Final = _object(
+    "pushed_compliance",
     {
         "tsca_title_vi": boolean(),
         "sturdy_act": boolean(),
@@ -95,9 +103,10 @@ COMPLIANCE: Final = _object(
         "prop65_warning": boolean(False),
         "prop65_chemicals": TEXTS | {"examples": [["lead"]]},
         "country_of_origin": text("SE"),
-    }
+    },
 )
 PRODUCT: Final = _object(
+    "pushed_product",
     {
         "external_id": EXTERNAL_ID,
         "title": text("Oak dining table", longest=2000),
@@ -116,16 +125,20 @@ PRODUCT: Final = _object(
     ("external_id",),
 )
 COMPONENT: Final = _object(
+    "pushed_component",
     {
         "name": text("Leg"),
         "sku": text("LM-1001-L"),
         "quantity": _count(4),
         "dimensions": DIMENSIONS,
         "weight": WEIGHT,
-    }
+    },
 )
-CARTON: Final = _object({"width": MEASURE, "depth": MEASURE, "height": MEASURE, "weight": WEIGHT, "count": _count(1)})
+CARTON: Final = _object(
+    "pushed_carton", {"width": MEASURE, "depth": MEASURE, "height": MEASURE, "weight": WEIGHT, "count": _count(1)}
+)
 RUG: Final = _object(
+    "pushed_rug",
     {
         "shape": text("rectangle", longest=40),
         "size_text": text("5' x 8'"),
@@ -133,9 +146,10 @@ RUG: Final = _object(
         "construction": text("hand_knotted", longest=40),
         "pile_height": MEASURE,
         "indoor_outdoor": text("indoor", longest=40),
-    }
+    },
 )
 OFFER: Final = _object(
+    "pushed_offer",
     {
         "external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK@main"]},
         "location": text("main", longest=200),
@@ -146,12 +160,13 @@ OFFER: Final = _object(
         "price": MONEY,
         "compare_at": MONEY,
         "quantity": _count(12),
-        "incoming": array(_object({"quantity": _count(20), "eta": date()}, ("quantity",)), most=100),
+        "incoming": array(_object("pushed_arrival", {"quantity": _count(20), "eta": date()}, ("quantity",)), most=100),
         "availability": text("in_stock", longest=40),
         "lead_time_days": _count(14),
-    }
+    },
 )
 VARIANT: Final = _object(
+    "pushed_variant",
     {
         "external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK"]},
         "sku": text("LM-1001-OAK"),
@@ -178,7 +193,7 @@ VARIANT: Final = _object(
     },
     ("external_id",),
 )
-RECORD: Final = _object({"product": PRODUCT, "variants": array(VARIANT, most=1000)}, ("product",))
+RECORD: Final = _object("pushed_record", {"product": PRODUCT, "variants": array(VARIANT, most=1000)}, ("product",))
 PUSH: Final = strict_object(
     {
         "records": array(RECORD, least=1, most=MOST_RECORDS),

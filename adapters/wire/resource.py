@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from adapters.wire.schema import Schema, array, list_of, moments_in, nullable, record, strict_object
+from adapters.wire.schema import Schema, array, list_of, moments_in, named, nullable, record, strict_object
 from domain.kernel.errors import FieldError, InvalidRequest
 from domain.kernel.plain import ATOMS, plain
 from domain.kernel.tenancy import Tenant
@@ -91,6 +91,11 @@ def clearable(schema: Schema, description: str) -> Field:
     return Field(schema, optional=True, create=schema, patch=nullable(schema) | {"description": description})
 
 
+UNREADABLE: Final = (
+    "A value of the body is out of range, or cannot be read; compare it with the description of this operation."
+)
+
+
 class Body(Generic[C_co]):
     """A request's body: its closed schema, and the command that a use case is given instead of JSON."""
 
@@ -114,7 +119,7 @@ class Body(Generic[C_co]):
         try:
             return self._decode(given)
         except msgspec.ValidationError as error:
-            raise InvalidRequest(str(error), fields=(FieldError("body", "invalid_format", str(error)),)) from None
+            raise InvalidRequest(UNREADABLE, fields=(FieldError("body", "invalid_format", UNREADABLE),)) from error
 
 
 def into(command: type[C]) -> Callable[[Any], C]:
@@ -125,18 +130,25 @@ def into(command: type[C]) -> Callable[[Any], C]:
 class Resource(Generic[R]):
     """`name` is the marker in `object`; without one it is part of another resource. `fields` in the order of the answer.
 
-    `path` is where one is read, with `{field}` for fields of the row.
+    `path` is where one is read, with `{field}` for fields of the row; `title` names it where `name` would mislead.
     """
 
     def __init__(
-        self, name: str | None, fields: Mapping[str, "Field | Schema"], *, path: str = "", description: str = ""
+        self,
+        name: str | None,
+        fields: Mapping[str, "Field | Schema"],
+        *,
+        path: str = "",
+        description: str = "",
+        title: str = "",
     ) -> None:
         self.name: Final = name
         self.path: Final = path
         self.fields: Final = {key: _field(given) for key, given in fields.items()}
         left_out = tuple(key for key, field in self.fields.items() if field.optional)
         shown = {key: field.schema for key, field in self.fields.items()}
-        self.schema: Final = record(name, shown, optional=left_out, description=description)
+        described = record(name, shown, optional=left_out, description=description)
+        self.schema: Final = named(title, described) if title else described
         self.list: Final = list_of(self.schema)
         self._shown = [(name, field.of, field.rendered, field.optional) for name, field in self.fields.items()]
 
@@ -159,11 +171,9 @@ class Resource(Generic[R]):
         """The body that makes one."""
         settable_fields = {name: field.create for name, field in self.fields.items() if field.create is not None}
         required = tuple(name for name, field in self.fields.items() if field.required)
-        return Body(strict_object(settable_fields, required), into(command))
+        return Body(named(f"{self.name}_create", strict_object(settable_fields, required)), into(command))
 
     def patch(self, command: type[C]) -> Body[C]:
         """The body that changes one: what is left out stays."""
-        return Body(
-            strict_object({name: field.patch for name, field in self.fields.items() if field.patch is not None}),
-            into(command),
-        )
+        changeable_fields = {name: field.patch for name, field in self.fields.items() if field.patch is not None}
+        return Body(named(f"{self.name}_update", strict_object(changeable_fields)), into(command))

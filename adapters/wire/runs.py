@@ -7,9 +7,11 @@ from adapters.wire.schema import (
     array,
     boolean,
     enum,
+    failure,
     id_of,
     integer,
     map_of,
+    named,
     nullable,
     record,
     strict_object,
@@ -21,19 +23,22 @@ from domain.ingestion.model import UnmappedReason
 from domain.kernel.problems import ProblemKind
 from domain.runs.model import KEPT_COLUMNS, Run, RunStage, RunStatus, RunTrigger, StartRun, WaitingReason
 
-STREAM: Final = enum(*Stream)
-PROBLEM: Final = record(
-    None,
-    {
-        "sheet": text("Prices"),
-        "line": integer(17, least=1),
-        "column": text("Width"),
-        "external_id": text("LM-1001", longest=2000, description="The source's own key of the item."),
-        "field": text("variant.dimensions.width"),
-        "problem": enum(*ProblemKind),
-        "detail": text("The text `approx. 80` is no measure.", longest=2000),
-    },
-    optional=("sheet", "line", "column", "external_id"),
+STREAM: Final = named("run_stream", enum(*Stream))
+PROBLEM: Final = named(
+    "row_problem",
+    record(
+        None,
+        {
+            "sheet": text("Prices"),
+            "line": integer(17, least=1),
+            "column": text("Width"),
+            "external_id": text("LM-1001", longest=2000, description="The source's own key of the item."),
+            "field": text("variant.dimensions.width"),
+            "problem": enum(*ProblemKind),
+            "detail": text("The text `approx. 80` is no measure.", longest=2000),
+        },
+        optional=("sheet", "line", "column", "external_id"),
+    ),
 )
 COLUMNS: Final = computed(
     array(
@@ -77,13 +82,7 @@ RUN: Final = Resource[Run](
         "stage": enum(*RunStage),
         "served_by": nullable(text("admin_graphql", description="Null for a connector with one API.")),
         "stats": map_of({"type": "integer"}, {"rows": 1200, "products_created": 14, "problems": 3}),
-        "error": optional(
-            record(
-                None,
-                {"code": text("fetch_failed"), "message": text("The server answered 503.", longest=2000)},
-                description="Present when the run failed.",
-            )
-        ),
+        "error": optional(failure("fetch_failed", "The server answered 503.", "Present when the run failed.")),
         "waiting": optional(WAITING),
         "problems": array(PROBLEM, description="What could not be read; stats.problems counts them all."),
         "columns": COLUMNS,

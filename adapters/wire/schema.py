@@ -1,18 +1,22 @@
 """The words that all JSON Schemas are made of: ids, money, times, lists, closed objects. Each carries an example."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
+from domain.kernel.ids import pattern_of
 from domain.kernel.money import EXPONENTS
 
 Schema = dict[str, Any]
+_CAPITAL = re.compile("(?<!^)(?=[A-Z])")
 _SAMPLE = "01J8ZQ5T3V7XK2M9RB4CDW"
 
 
 def id_of(prefix: str, description: str = "") -> Schema:
     """An identifier with that prefix."""
-    schema: Schema = {"type": "string", "pattern": f"^{prefix}_[0-9A-Za-z]{{22}}$", "examples": [f"{prefix}_{_SAMPLE}"]}
+    schema: Schema = {"type": "string", "pattern": pattern_of(prefix), "examples": [f"{prefix}_{_SAMPLE}"]}
     return schema | ({"description": description} if description else {})
 
 
@@ -23,8 +27,12 @@ def text(example: str, *, longest: int = 500, shortest: int = 1, description: st
 
 
 def enum(*values: str) -> Schema:
-    """One of the values."""
-    return {"type": "string", "enum": list(values), "examples": [values[0]]}
+    """One of the values; all those of one enumeration of the domain are named after it."""
+    schema: Schema = {"type": "string", "enum": list(values), "examples": [values[0]]}
+    kind = type(values[0])
+    if issubclass(kind, StrEnum) and set(values) == set(kind):
+        schema["title"] = _CAPITAL.sub("_", kind.__name__).lower()
+    return schema
 
 
 def integer(example: int, *, least: int | None = None, most: int | None = None, description: str = "") -> Schema:
@@ -71,17 +79,35 @@ def date() -> Schema:
 
 def url(example: str = "https://vendor.example/feed.csv") -> Schema:
     """An absolute http or https address."""
-    return {"type": "string", "format": "uri", "maxLength": 2048, "pattern": "^https?://", "examples": [example]}
+    return {
+        "type": "string",
+        "format": "uri",
+        "maxLength": 2048,
+        "pattern": "^https?://",
+        "x-words": "an address that starts with http:// or https://",
+        "examples": [example],
+    }
 
 
 def currency() -> Schema:
     """A lower-case ISO 4217 code."""
-    return {"type": "string", "enum": sorted(EXPONENTS), "examples": ["usd"]}
+    return named("currency", {"type": "string", "enum": sorted(EXPONENTS), "examples": ["usd"]})
 
 
 def minor(example: int = 49900, description: str = "Minor units of the currency.") -> Schema:
     """Money in minor units."""
     return {"type": "integer", "examples": [example], "description": description}
+
+
+def named(name: str, schema: Schema) -> Schema:
+    """The schema under a name of its own: descriptions of the API show it once, and clients get one type for it."""
+    return schema | {"title": name}
+
+
+def failure(code: str, message: str, description: str) -> Schema:
+    """Why something did not work: a code for programs, a sentence for people."""
+    told = record(None, {"code": text(code), "message": text(message, longest=2000)}, description=description)
+    return named("failure", told)
 
 
 def constant(value: str) -> Schema:
@@ -138,7 +164,9 @@ def record(
 
 def list_of(item: Schema) -> Schema:
     """The list envelope."""
+    title = {"title": f"{item['title']}_list"} if "title" in item else {}
     return {
+        **title,
         "type": "object",
         "properties": {
             "object": constant("list"),

@@ -12,9 +12,11 @@ from adapters.wire.schema import (
     boolean,
     currency,
     enum,
+    failure,
     id_of,
     integer,
     map_of,
+    named,
     nullable,
     record,
     strict_object,
@@ -50,7 +52,7 @@ CONFIG: Final[Schema] = {
     "description": "Settings. A connector may add its own; what it does not know is refused.",
     "properties": {
         "url": url(),
-        "platform": enum(*_PLATFORMS),
+        "platform": named("shop_platform", enum(*_PLATFORMS)),
         "format": enum("csv", *(name for name in _FORMATS if name != "csv")),
         "currency": currency(),
         "decimal": enum("dot", "comma", "auto"),
@@ -61,6 +63,7 @@ CONFIG: Final[Schema] = {
         | {
             "maxLength": 1024,
             "pattern": r"^https?://[^?#\s]+$",
+            "x-words": "an address that starts with http:// or https:// and has no query, no fragment and no spaces",
             "description": "The folder in which pictures lie that the data gives by their file names alone.",
         },
         "inbound": INBOUND,
@@ -97,6 +100,10 @@ def _freshness(source: Source, view: View) -> Mapping[str, Any]:
     }
 
 
+STATUS_REASON: Final = named(
+    "source_status_reason",
+    record(None, {"code": enum(*SourceFault), "message": text("The feed answered 404.", longest=2000)}),
+)
 SOURCE: Final = Resource[Source](
     "source",
     {
@@ -115,11 +122,7 @@ SOURCE: Final = Resource[Source](
         ),
         "status": changeable(enum(*SourceStatus), enum("active", "paused")),
         "status_reason": optional(
-            record(
-                None,
-                {"code": enum(*SourceFault), "message": text("The feed answered 404.", longest=2000)},
-                description="Present while there is something to say about the status.",
-            )
+            STATUS_REASON | {"description": "Present while there is something to say about the status."}
         ),
         "licence_basis": settable(LICENCE_BASIS),
         "first_party": fixed(
@@ -177,9 +180,17 @@ SOURCE_TEST: Final = Resource[SourceTest](
                     None,
                     {
                         "columns": array(
-                            record(None, {"column": text("SKU"), "field": text("sku"), "tier": enum(*MappingTier)})
+                            named(
+                                "tested_column",
+                                record(None, {"column": text("SKU"), "field": text("sku"), "tier": enum(*MappingTier)}),
+                            )
                         ),
-                        "unmapped": array(record(None, {"column": text("Memo"), "reason": enum(*UnmappedReason)})),
+                        "unmapped": array(
+                            named(
+                                "tested_unmapped_column",
+                                record(None, {"column": text("Memo"), "reason": enum(*UnmappedReason)}),
+                            )
+                        ),
                         "missing": array(text("sku"), description="What a run cannot do without."),
                     },
                     description="What the first table's columns mean; not of pushed records.",
@@ -189,13 +200,7 @@ SOURCE_TEST: Final = Resource[SourceTest](
         ),
         "problems": array(PROBLEM, description="What could not be read of the first fifty rows, up to a hundred."),
         "duration_ms": integer(412, least=0),
-        "failure": optional(
-            record(
-                None,
-                {"code": text("fetch_failed"), "message": text("The server answered 503.", longest=2000)},
-                description="Present when ok is false.",
-            )
-        ),
+        "failure": optional(failure("fetch_failed", "The server answered 503.", "Present when ok is false.")),
     },
 )
 

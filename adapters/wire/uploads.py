@@ -20,9 +20,13 @@ from domain.kernel.plain import plain
 from domain.uploads.model import CompleteUpload, Upload, UploadStatus
 from ports.objects import SignedPut
 
-FILENAME: Final = text("spring-price-list.csv", longest=255) | {"pattern": r"^[^/\\\u0000-\u001f\u007f]+$"}
+FILENAME: Final = text("spring-price-list.csv", longest=255) | {
+    "pattern": r"^[^/\\\u0000-\u001f\u007f]+$",
+    "x-words": "a file's name alone, without slashes and control characters",
+}
 CONTENT_TYPE: Final = text("text/csv", longest=255) | {
-    "pattern": r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( ?; ?[A-Za-z0-9_.-]+=[A-Za-z0-9_.\"-]+)*$"
+    "pattern": r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( ?; ?[A-Za-z0-9_.-]+=[A-Za-z0-9_.\x22-]+)*$",
+    "x-words": "a media type",
 }
 TARGET: Final = record(
     None,

@@ -30,6 +30,7 @@ from adapters.wire.schema import (
     id_of,
     integer,
     map_of,
+    named,
     record,
     strict_object,
     text,
@@ -37,7 +38,7 @@ from adapters.wire.schema import (
     url,
 )
 from adapters.wire.versions import SUPPORTED, Versions
-from domain.events.model import Event
+from domain.events.model import NOT_SENT_YET, Event
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import (
     EVERY_TYPE,
@@ -79,11 +80,14 @@ URL: Final[Schema] = url("https://shop.example/hooks/joinery") | {
     "description": "Where events are POSTed: HTTPS in live mode, in test mode plain HTTP and any port as well. It must "
     "be a public address. Redirects are not followed."
 }
-EVENT_TYPES: Final[Schema] = array(
+UNSENT: Final = (
+    f"Not sent yet, but may be subscribed to already: {', '.join(f'`{name}`' for name in sorted(NOT_SENT_YET))}."
+)
+SUBSCRIBED_TYPES: Final[Schema] = array(
     {"type": "string", "enum": [*_TYPES, EVERY_TYPE], "examples": ["offer.changed"]},
     least=1,
     most=MOST_TYPES,
-    description='The types wanted, or `["*"]` for every public type, present and future.',
+    description='The types wanted, or `["*"]` for every public type, present and future. ' + UNSENT,
 ) | {"uniqueItems": True}
 FILTERS: Final = strict_object(
     {
@@ -120,7 +124,7 @@ COALESCE: Final = integer(
     description="Seconds that each delivery waits, combining what changes meanwhile about the same product, variant or "
     "offer into one event; 0 sends every change as it happens.",
 )
-API_VERSION: Final = enum(*reversed(SUPPORTED.dates)) | {
+API_VERSION: Final = named("service_version", enum(*reversed(SUPPORTED.dates))) | {
     "description": "The version whose shape the events have; that of the creating request unless given."
 }
 DESCRIPTION: Final = text("The shop's price cache", longest=500)
@@ -135,7 +139,9 @@ ENDPOINT: Final = Resource[Endpoint](
         "id": id_of("whe"),
         "livemode": computed(boolean(), lambda _, view: view.tenant.livemode),
         "url": settable(URL, required=True),
-        "event_types": settable(EVENT_TYPES, required=True, patch={"description": "Replaces the types as a whole."}),
+        "event_types": settable(
+            SUBSCRIBED_TYPES, required=True, patch={"description": "Replaces the types as a whole."}
+        ),
         "filters": settable(
             FILTERS,
             patch={"description": "Replaces the filters as a whole; `{}` lets everything through."},
@@ -278,6 +284,7 @@ SAMPLE: Final = Body(
     strict_object(
         {
             "type": {
+                "title": "feed_event_type",
                 "type": "string",
                 "enum": list(TYPES_WITH_SAMPLE),
                 "examples": ["offer.changed"],

@@ -29,8 +29,17 @@ OWN: Mapping[str, Any] = {
         "type": "object",
         "description": "Headers to send with each request.",
         "maxProperties": 20,
-        "propertyNames": {"pattern": "^[A-Za-z0-9-]{1,100}$", "not": {"pattern": _RESERVED}},
-        "additionalProperties": {"type": "string", "maxLength": 1000, "pattern": "^[^\\r\\n]*$"},
+        "propertyNames": {
+            "pattern": "^[A-Za-z0-9-]{1,100}$",
+            "x-words": "1 to 100 letters, digits and hyphens",
+            "not": {"pattern": _RESERVED},
+        },
+        "additionalProperties": {
+            "type": "string",
+            "maxLength": 1000,
+            "pattern": "^[^\\r\\n]*$",
+            "x-words": "text on one line",
+        },
     },
 }
 

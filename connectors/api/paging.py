@@ -11,7 +11,11 @@ from connectors.sdk.errors import BadData
 from connectors.sdk.pulling import Page
 from connectors.sdk.readers.json_records import picked
 
-_NAME = {"type": "string", "pattern": "^[A-Za-z0-9_.$\\[\\]-]{1,100}$"}
+_NAME = {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9_.$\\[\\]-]{1,100}$",
+    "x-words": "1 to 100 letters, digits and the signs _ . $ [ ] -",
+}
 _COUNT = {"type": "integer", "minimum": 1, "maximum": 10_000}
 
 PAGING: Mapping[str, Any] = {

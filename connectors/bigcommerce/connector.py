@@ -140,11 +140,13 @@ SPEC = ConnectorSpec(
             "store": {
                 "type": "string",
                 "pattern": "^[a-z0-9]{4,40}$",
+                "x-words": "4 to 40 lower-case letters and digits",
                 "description": "The store's hash, as in store-<hash>.mybigcommerce.com.",
             },
             "access_token": {
                 "type": "string",
                 "pattern": "^[!-~]{8,200}$",
+                "x-words": "8 to 200 ASCII letters, digits and signs without spaces",
                 "description": "The token of an API account that may read products and store information.",
             },
         },

@@ -65,7 +65,7 @@ def tables(ctx: Context, path: Path, kind: str = "xlsx") -> Iterator[Table]:
 
 
 def _table(ctx: Context, workbook: CalamineWorkbook, name: str, *, alone: bool) -> Table | None:
-    with _readable(f"the worksheet {name!r}"):
+    with _readable(f'the worksheet "{name}"'):
         sheet = workbook.get_sheet_by_name(name)
     if sheet.start is None:
         return None

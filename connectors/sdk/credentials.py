@@ -7,8 +7,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from .errors import BadData
 
-_TEXT = {"type": "string", "minLength": 1, "maxLength": 4096, "pattern": "^[^\\r\\n]*$"}
-_NAME = {"type": "string", "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"}
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 4096, "pattern": "^[^\\r\\n]*$", "x-words": "text on one line"}
+_NAME = {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$",
+    "x-words": "1 to 100 letters, digits and the signs ! # $ % & ' * + . ^ _ ` | ~ -",
+}
 
 
 def _form(**properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-URL: Mapping[str, Any] = {"type": "string", "format": "uri", "pattern": "^https?://", "maxLength": 2048}
+URL: Mapping[str, Any] = {
+    "type": "string",
+    "format": "uri",
+    "pattern": "^https?://",
+    "x-words": "an address that starts with http:// or https://",
+    "maxLength": 2048,
+}
 
 COMMON: Mapping[str, Any] = {
     "platform": {
@@ -17,6 +23,7 @@ COMMON: Mapping[str, Any] = {
     "currency": {
         "type": "string",
         "pattern": "^[a-z]{3}$",
+        "x-words": "three lower-case letters (ISO 4217), such as usd",
         "description": "The currency of prices that name none (ISO 4217, lower case).",
     },
     "decimal": {"enum": ["dot", "comma", "auto"], "description": "The decimal mark of numbers in texts."},
@@ -37,6 +44,7 @@ COMMON: Mapping[str, Any] = {
         "type": "string",
         "format": "uri",
         "pattern": r"^https?://[^?#\s]+$",
+        "x-words": "an address that starts with http:// or https:// and has no query, no fragment and no spaces",
         "maxLength": 1024,
         "description": "The folder in which pictures lie that the feed gives by their file names alone.",
     },

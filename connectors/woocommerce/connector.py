@@ -29,7 +29,13 @@ _UNITS = {
     "dimension_unit": "products/woocommerce_dimension_unit",
 }
 _HIDDEN = frozenset({401, 403, 404})
-_TOKEN = {"type": "string", "minLength": 8, "maxLength": 200, "pattern": "^[!-~]+$"}
+_TOKEN = {
+    "type": "string",
+    "minLength": 8,
+    "maxLength": 200,
+    "pattern": "^[!-~]+$",
+    "x-words": "ASCII letters, digits and signs without spaces",
+}
 
 
 class WooCommerceConnector:

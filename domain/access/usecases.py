@@ -89,7 +89,9 @@ class AccessService:
         Raises InvalidRequest for an unknown scope. Scopes that the role lacks are left out.
         """
         if unknown := request.scopes - SCOPES:
-            raise InvalidRequest(f"Unknown scopes: {', '.join(sorted(unknown))}.")
+            raise InvalidRequest(
+                f"There are no scopes {', '.join(sorted(unknown))}. Scopes are: {', '.join(sorted(SCOPES))}."
+            )
         text = new_secret(tx.tenant.livemode, request.restricted)
         key = self._key_of(tx.tenant, request, text, tx.now)
         await tx.keys.add(key)

@@ -12,30 +12,51 @@ ON_REQUEST: Final = frozenset[str]()
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """One type: where it is heard and whether test mode can send a sample of it."""
+    """One type: where it is heard, which part of the service it comes from, and whether test mode can send a sample of it.
+
+    `is_sent` tells whether anything sends it by now. The others may be subscribed to already, and are sent as samples at most.
+    """
 
     name: str
     channels: frozenset[str]
+    area: str
     sample: bool
+    is_sent: bool
+
+
+_CATALOGUE: Final = "service/catalog"
+_BRAND: Final = "service/brand"
+_SOURCES: Final = "service/sources"
+_WEBHOOKS: Final = "service/webhooks"
+_ROWS: Final = (
+    # area, channels, the types that are sent, those that are not sent yet
+    (
+        _CATALOGUE, FEED,
+        "offer.changed offer.created product.created product.discontinued product.updated variant.created variant.updated",
+        "product.merged product.published product.unmerged product.withdrawn variant.merged variant.unmerged",
+    ),
+    (_BRAND, FEED, "", "catalogue.verified catalogue.unverified"),
+    (_SOURCES, FEED, "source.blocked source.degraded source.recovered", ""),
+    (_WEBHOOKS, WEBHOOKS_ONLY, "delivery.disabled", ""),
+    (_WEBHOOKS, ON_REQUEST, "webhook.test", ""),
+    ("service/billing", WEBHOOKS_ONLY, "", "credits.exhausted credits.expiring credits.low credits.purchased"),
+    ("service/usage", WEBHOOKS_ONLY, "", "usage.threshold_reached"),
+    ("service/exports", WEBHOOKS_ONLY, "", "export.completed"),
+    ("service/proposals", WEBHOOKS_ONLY, "", "proposal.applied proposal.created"),
+)  # fmt: skip
 
 
 def _types() -> dict[str, EventType]:
-    feed = (
-        "catalogue.verified catalogue.unverified offer.changed offer.created product.created product.discontinued "
-        "product.merged product.published product.unmerged product.updated product.withdrawn source.blocked "
-        "source.degraded source.recovered variant.created variant.merged variant.unmerged variant.updated"
-    )
-    hooks = (
-        "credits.exhausted credits.expiring credits.low credits.purchased delivery.disabled export.completed "
-        "proposal.applied proposal.created usage.threshold_reached"
-    )
-    types = [EventType(name, FEED, True) for name in feed.split()]
-    types += [EventType(name, WEBHOOKS_ONLY, False) for name in hooks.split()]
-    types.append(EventType("webhook.test", ON_REQUEST, False))
-    return {entry.name: entry for entry in types}
+    types = {}
+    for area, channels, sent, not_sent_yet in _ROWS:
+        for name in f"{sent} {not_sent_yet}".split():
+            types[name] = EventType(name, channels, area, sample=channels == FEED, is_sent=name in sent.split())
+    return dict(sorted(types.items()))
 
 
 TYPES: Final = _types()
+NOT_SENT_YET: Final = frozenset(name for name, entry in TYPES.items() if not entry.is_sent)
+"""Types of what the service cannot do yet, for the documentation."""
 OFF_THE_FEED: Final = tuple(sorted(name for name, entry in TYPES.items() if "feed" not in entry.channels))
 """Types that neither the change feed nor the stream shows."""
 _COUNTED: Final = ("product.", "variant.", "offer.")
@@ -90,9 +111,13 @@ class Event:
     catalogue: str | None = None
     correlation_id: str | None = None
     causation_id: str | None = None
-    area: str = "service/catalog"
     schema_version: int = field(default=1)
     network: bool = False
+
+    @property
+    def area(self) -> str:
+        """The part of the service that it comes from."""
+        return TYPES[self.type].area
 
     @property
     def product(self) -> str | None:

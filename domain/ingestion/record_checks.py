@@ -112,7 +112,8 @@ def weight(value: Any) -> Parsed[Any]:
 def _measured(
     value: Any, named: Callable[[str], str | None], made: Callable[[Decimal, str], Any], most: int, key: str
 ) -> Parsed[Any]:
-    given = value.get("given") if isinstance(value, Mapping) and "given" in value else value
+    answered = isinstance(value, Mapping) and value.get("given") is not None
+    given = value["given"] if answered else value
     if not isinstance(given, Mapping) or (amount := number(given.get("value"))) is None:
         example = '{"value": 95, "unit": "cm"}' if key == "hundredths_in" else '{"value": 12.5, "unit": "kg"}'
         return unreadable(_shown(given, "value"), f"is no measure; send a number with its unit, such as {example}")

@@ -9,6 +9,8 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
+SETTING: Final = "JOINERY_ALLOW_PRIVATE_HOSTS"
+"""The operator's setting that lets named hosts through (docs/configuration.md)."""
 PORTS: Final = frozenset({80, 443})
 _CARRYING: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
 _ODD_NUMBER: Final = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?")
@@ -23,17 +25,24 @@ def refusal(url: str, allowed: frozenset[str], ports: frozenset[int] | None = PO
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError:
-        return "The URL cannot be read."
+        return "The URL cannot be read; write it as https://host/path."
     if parts.scheme not in ("http", "https") or not host:
-        return "The URL must be http or https and name a host."
+        return "The URL must start with http:// or https:// and name a host."
     if parts.username is not None or parts.password is not None:
-        return "The URL carries a user name or a password, which are not taken from there."
+        return "Take the user name and the password out of the URL; they are not read from there."
     name = f"[{host}]" if ":" in host else host.rstrip(".")
     if allowed & {host, name, f"{name}:{port}"}:
         return None
     if ports is not None and port not in ports:
-        return f"Port {port} is not reached; only 80 and 443 are."
-    return _host_refusal(host)
+        return f"Port {port} is not reached; only 80 and 443 are. {remedy(name, port)}"
+    reason = _host_refusal(host)
+    return f"{reason} {remedy(name, port)}" if reason else None
+
+
+def remedy(host: str, port: int) -> str:
+    """What to do about a host that is refused: of two ways, the second is the operator's."""
+    name = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"Use a public address, or have the operator of this service add {name}:{port} to {SETTING}."
 
 
 def is_loopback(address: str) -> bool:
@@ -53,7 +62,11 @@ def _host_refusal(host: str) -> str | None:
     try:
         address = ipaddress.ip_address(name.partition("%")[0])
     except ValueError:
-        return "The address is written in an odd form." if _ODD_NUMBER.fullmatch(name) else None
+        return (
+            "The address is not written as four numbers from 0 to 255 with dots between."
+            if _ODD_NUMBER.fullmatch(name)
+            else None
+        )
     if isinstance(address, ipaddress.IPv6Address):
         address = address.ipv4_mapped or address.sixtofour or _carried(address) or address
     if not address.is_global or address.is_multicast:

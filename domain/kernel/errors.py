@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,11 @@ class DomainError(Exception):
         self.extra = extra or {}
         super().__init__(self.detail)
 
+    @classmethod
+    def of(cls, field: str, code: str, detail: str) -> Self:
+        """The refusal that one field is the reason of: its dotted path, its code, and the sentence for both."""
+        return cls(detail, fields=(FieldError(field, code, detail),))
+
 
 class InvalidRequest(DomainError):
     """The request is malformed."""
@@ -50,7 +55,7 @@ class AuthenticationRequired(DomainError):
 
 
 class PermissionDenied(DomainError):
-    """This credential does not allow the operation."""
+    """This credential does not allow the operation; use one that does."""
 
     code = "permission_denied"
 
@@ -62,49 +67,49 @@ class FeatureUnavailable(DomainError):
 
 
 class NotFound(DomainError):
-    """There is no such resource."""
+    """There is nothing with this id that you can see."""
 
     code = "not_found"
 
 
 class CursorExpired(DomainError):
-    """What follows this cursor is kept no longer, or is not what it was: start without a cursor, or from the changes_cursor of a new export."""
+    """What follows this cursor is kept no longer (events are kept 30 days), or the log was restored since: read everything you need once more, then follow from a new cursor (cursor=now, taken before you read)."""
 
     code = "cursor_expired"
 
 
 class MethodNotAllowed(DomainError):
-    """This address does not answer that method."""
+    """This address does not answer that method; the Allow header names those it does."""
 
     code = "method_not_allowed"
 
 
 class Conflict(DomainError):
-    """The resource is in a state that does not allow this."""
+    """What you want to change is in a state that does not allow this; read it again."""
 
     code = "conflict"
 
 
 class RequestInProgress(DomainError):
-    """A request with this Idempotency-Key is still being processed."""
+    """A request with this Idempotency-Key is still being carried out; send it again after the seconds that Retry-After names, and you get its answer."""
 
     code = "idempotency_request_in_progress"
 
 
 class IdempotencyKeyReused(DomainError):
-    """This Idempotency-Key was used for another request."""
+    """This Idempotency-Key was used for a request with another method, path or body within 24 hours; use a new key for a new request."""
 
     code = "idempotency_key_reused"
 
 
 class PreconditionFailed(DomainError):
-    """The resource has changed since it was read."""
+    """It has changed since you read it; read it again, and send your change with the new ETag in If-Match."""
 
     code = "precondition_failed"
 
 
 class PreconditionRequired(DomainError):
-    """This operation needs an If-Match header with the ETag of the representation read."""
+    """Send If-Match with the ETag that you got when you read this, so that nobody else's change is lost; `*` overwrites whatever is there."""
 
     code = "precondition_required"
 
@@ -116,19 +121,19 @@ class PayloadTooLarge(DomainError):
 
 
 class UnsupportedMediaType(DomainError):
-    """The request body must be application/json."""
+    """Send the body as JSON in UTF-8, with the header Content-Type: application/json."""
 
     code = "unsupported_media_type"
 
 
 class Unprocessable(DomainError):
-    """The request is well formed but cannot be carried out."""
+    """The request can be read, but what it asks for cannot be done."""
 
     code = "unprocessable"
 
 
 class RateLimited(DomainError):
-    """The rate budget is spent; nothing was done."""
+    """The rate budget is spent; nothing was done. Send it again after the seconds that Retry-After names."""
 
     code = "rate_limited"
 
@@ -140,13 +145,13 @@ class QuotaExceeded(DomainError):
 
 
 class Overloaded(DomainError):
-    """The service is shedding load; nothing was done. Retry with backoff and jitter."""
+    """The service has more to do than it can; nothing was done. Send it again after the seconds that Retry-After names, and wait longer each time."""
 
     code = "overloaded"
 
 
 class Unavailable(DomainError):
-    """A part the service depends on is down; nothing was done."""
+    """A part that the service depends on is down; nothing was done. Send it again after the seconds that Retry-After names."""
 
     code = "unavailable"
 

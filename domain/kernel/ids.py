@@ -13,10 +13,53 @@ from typing import Final
 
 ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 LENGTH: Final = 22
-PREFIXES: Final = frozenset(
-    "prod var ofr src run evt cat ctg prb req crp mpr mem whe img org key usr app map upl exp pro agt mrg aud acc "
-    "cnv dlv pub inm jud inv chk inc cre crl vnd vcl vci rec job use".split()
-)
+NOUNS: Final = {
+    "prod": "a product",
+    "var": "a variant",
+    "ofr": "an offer",
+    "src": "a source",
+    "run": "a run",
+    "evt": "an event",
+    "cat": "a catalogue",
+    "ctg": "a category",
+    "prb": "a source probe",
+    "req": "a request log",
+    "crp": "a credit purchase",
+    "mpr": "a match pair",
+    "mem": "an assistant memory",
+    "whe": "a webhook endpoint",
+    "img": "an image",
+    "org": "an organisation",
+    "key": "an API key",
+    "usr": "a user",
+    "app": "an OAuth app",
+    "map": "a mapping",
+    "upl": "an upload",
+    "exp": "an export",
+    "pro": "a proposal",
+    "agt": "an agent",
+    "mrg": "a merge",
+    "aud": "an audit entry",
+    "acc": "an agreement acceptance",
+    "cnv": "a conversation",
+    "dlv": "a webhook delivery",
+    "pub": "a publication run",
+    "inm": "an inbound message",
+    "jud": "a judgement",
+    "inv": "an invoice",
+    "chk": "a stock check",
+    "inc": "a status incident",
+    "cre": "a credit entry",
+    "crl": "a credit lot",
+    "vnd": "a vendor profile",
+    "vcl": "a claim",
+    "vci": "a claim invitation",
+    "rec": "a record",
+    "job": "a job",
+    "use": "a use of a model",
+}
+"""The prefix of each kind of id, and what such a thing is called."""
+PREFIXES: Final = frozenset(NOUNS)
 
 _PAIRS: Final = tuple(a + b for a in ALPHABET for b in ALPHABET)
 _BODY: Final = re.compile(r"[0-9A-Za-z]{22}")
@@ -75,6 +118,17 @@ def from_digest(prefix: str, digest: bytes) -> str:
     return f"{prefix}_{encode(int.from_bytes(digest[:16], 'big') % _MAX)}"
 
 
+def pattern_of(prefix: str) -> str:
+    """The regular expression of an identifier with this prefix, as schemas have it."""
+    return f"^{prefix}_[0-9A-Za-z]{{{LENGTH}}}$"
+
+
+def prefix_in(pattern: str) -> str | None:
+    """The prefix that the pattern is of, or None for a pattern of something else."""
+    prefix = pattern[1:].partition("_")[0]
+    return prefix if prefix in NOUNS and pattern == pattern_of(prefix) else None
+
+
 def is_id(prefix: str, text: str) -> bool:
     """Whether `text` is a well-formed identifier with this prefix."""
     return (
@@ -82,3 +136,9 @@ def is_id(prefix: str, text: str) -> bool:
         and text.startswith(prefix + "_")
         and bool(_BODY.fullmatch(text, len(prefix) + 1))
     )
+
+
+def kind_of(text: str) -> str | None:
+    """What the text is the id of, by its prefix, such as `a product`; None for what is no id, or only looks a bit like one."""
+    prefix = text.partition("_")[0]
+    return NOUNS[prefix] if prefix in NOUNS and is_id(prefix, text) else None

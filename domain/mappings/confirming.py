@@ -90,7 +90,7 @@ def _by_position(mapping: SourceMapping, edits: Sequence[ColumnEdit]) -> dict[in
         if isinstance(position, FieldError):
             faults.append(replace(position, field=f"columns.{place}.{position.field}"))
         elif position in edited:
-            detail = f"Column {position} is named twice."
+            detail = f"Column {position} is named twice; keep one of the two."
             faults.append(FieldError(f"columns.{place}", "duplicate", detail))
         else:
             edited[position] = (place, edit)
@@ -102,14 +102,14 @@ def _by_position(mapping: SourceMapping, edits: Sequence[ColumnEdit]) -> dict[in
 def _position(mapping: SourceMapping, edit: ColumnEdit) -> int | FieldError:
     if edit.position is not None:
         if edit.position >= len(mapping.headers):
-            detail = f"There are {len(mapping.headers)} columns, counted from 0."
+            detail = f"Must lie between 0 and {len(mapping.headers) - 1}: columns are counted from 0."
             return FieldError("position", "too_large", detail)
         if edit.column not in (None, mapping.headers[edit.position]):
             detail = f"The header of column {edit.position} is {_shown(mapping.headers[edit.position])}."
             return FieldError("column", "invalid_value", detail)
         return edit.position
     if edit.column is None:
-        return FieldError("column", "required", "A column is named by its position or by its exact header.")
+        return FieldError("column", "required", "Name the column by its position or by its exact header.")
     found = [position for position, header in enumerate(mapping.headers) if header == edit.column]
     if len(found) == 1:
         return found[0]
@@ -164,18 +164,18 @@ def _refuse_repeats(columns: Sequence[Column]) -> None:
     for field in sorted(again)[:10]:
         heads = [f"{_shown(one.column)} (position {one.position})" for one in columns if one.field == field]
         said.append(f"{field}: {', '.join(heads[:10])}")
-    raise Unprocessable(
+    detail = (
         "Several columns cannot be one of these fields, at least not at one location. Keep one of each, and set the field of "
         f"others to null or to another one. {'; '.join(said)}."
     )
+    raise Unprocessable.of("columns", "duplicate", detail)
 
 
 def _refuse_incomplete(columns: Sequence[Column], settings: FeedSettings) -> None:
     lacking = missing(columns, settings.stream)
     if lacking:
-        raise Unprocessable(
-            "Nothing could be read by this mapping: " + "; ".join(_NEEDED[one] for one in lacking) + "."
-        )
+        detail = "Nothing could be read by this mapping: " + "; ".join(_NEEDED[one] for one in lacking) + "."
+        raise Unprocessable.of("columns", "required", detail)
 
 
 def _with_evidence(

@@ -258,6 +258,11 @@ class Run:
         stale = checked_at is not None and (self.started_at is None or self.started_at <= checked_at)
         return self.fetched if self.fetched and self.fetched.settings == settings and not stale else None
 
+    @property
+    def was_refused(self) -> bool:
+        """Whether the shrink guard stopped it."""
+        return self.error is not None and self.error.code == RunErrorCode.SHRINK_REFUSED
+
     def over(self, read: "Run") -> "Run":
         """The run over the snapshot of an earlier one, which is not fetched again."""
         return replace(self, snapshot=read.snapshot, fetched=read.fetched, served_by=read.served_by)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from domain.catalogue.statements import ProductStatement
-from domain.runs.model import Run, RunErrorCode
+from domain.runs.model import Run
 
 SHRINK_SHARE: Final = 0.3
 SHRINK_LEAST: Final = 50
@@ -21,8 +21,8 @@ class ShrinkRefused(Exception):
     def __init__(self, stated: int, lost: int) -> None:
         self.stated, self.lost = stated, lost
         super().__init__(
-            f"The run would withdraw {lost} of {stated} offers. If the feed is right, run it again "
-            'or start the run with {"accept_shrink": true}.'
+            f"The run would withdraw {lost} of {stated} offers, so nothing was stored. If that is right, have this very data read "
+            'again: POST /v1/sources/{id}/replay with {"accept_shrink": true}.'
         )
 
 
@@ -33,7 +33,7 @@ def allowance(stated: int) -> int:
 
 def confirms(before: Run | None, lost: int) -> bool:
     """Second sight: the run before was refused for losing about as many."""
-    if before is None or before.error is None or before.error.code != RunErrorCode.SHRINK_REFUSED:
+    if before is None or not before.was_refused:
         return False
     return lost <= before.stats.get("would_withdraw", 0) * SECOND_SIGHT
 

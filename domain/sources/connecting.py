@@ -19,6 +19,7 @@ _BY_SETTING: Final = {
     ("url", "json_ld"): "json_ld",
 }
 _PUSH_SETTINGS: Final = frozenset({"currency", "decimal", "role", "warehouse", "price_code", "media_base_url"})
+_NOT_PUSHED: Final = f"A source of kind push has no such setting; it takes {', '.join(sorted(_PUSH_SETTINGS))}."
 
 
 def default_connector(kind: str, config: Mapping[str, Any]) -> str:
@@ -30,12 +31,10 @@ def default_connector(kind: str, config: Mapping[str, Any]) -> str:
 def refuse_push_settings(config: Mapping[str, Any]) -> None:
     """Raises InvalidRequest for settings that a pushed source has no use for."""
     unknown = tuple(
-        FieldError(f"config.{name}", "unknown_field", "A source of kind push has no such setting.")
-        for name in config
-        if name not in _PUSH_SETTINGS
+        FieldError(f"config.{name}", "unknown_field", _NOT_PUSHED) for name in config if name not in _PUSH_SETTINGS
     )
     if unknown:
-        raise InvalidRequest("The settings do not suit a source of kind push.", fields=unknown)
+        raise InvalidRequest(_NOT_PUSHED, fields=unknown)
 
 
 def refuse_addresses(config: Mapping[str, Any], allowed: frozenset[str]) -> None:
@@ -44,13 +43,25 @@ def refuse_addresses(config: Mapping[str, Any], allowed: frozenset[str]) -> None
         if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
             reason = refusal(value, allowed)
             if reason:
-                raise Unprocessable(f"config.{name}: {reason}")
+                raise Unprocessable.of(f"config.{name}", "invalid_value", reason)
 
 
 def missing_settings(kind: str, config: Mapping[str, Any]) -> tuple[FieldError, ...]:
     """What a source of that kind cannot do without."""
     if kind == "url" and "url" not in config:
-        return (FieldError("config.url", "required", "A source of kind url needs the URL to pull."),)
+        return (
+            FieldError(
+                "config.url",
+                "required",
+                "A source of kind url needs the address that is pulled, such as https://vendor.example/feed.csv.",
+            ),
+        )
     if kind == "mail" and "inbound" not in config:
-        return (FieldError("config.inbound", "required", "A source of kind mail needs to know its senders."),)
+        return (
+            FieldError(
+                "config.inbound",
+                "required",
+                'A source of kind mail needs its senders, such as {"senders": ["orders@vendor.example"]}.',
+            ),
+        )
     return senders.faults(config)

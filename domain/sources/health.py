@@ -31,6 +31,5 @@ def outcome_events(before: Source, after: Source, run: str) -> list[Event]:
             source=after.id,
             catalogue=after.catalogue,
             correlation_id=run,
-            area="service/sources",
         )
     ]

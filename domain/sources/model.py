@@ -82,6 +82,13 @@ class Ladder:
     blocked_after: int = 10
 
 
+def _stopped(status: "SourceStatus") -> str:
+    if status == SourceStatus.DISABLED:
+        return "The service has disabled this source; ask the operator."
+    why = "; status_reason says why. Mend that, then" if status == SourceStatus.BLOCKED else "; first"
+    return f"The source is {status}{why} set its status to active (PATCH /v1/sources/{{id}})."
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One vendor connection. `config` is the wire object as it was given; credentials live sealed elsewhere.
@@ -123,7 +130,7 @@ class Source:
     def refuse_unless_runnable(self) -> None:
         """Raises Conflict for a paused, disabled or blocked source."""
         if not self.runnable:
-            raise Conflict(f"The source is {self.status}; set its status to active first.")
+            raise Conflict(_stopped(self.status))
 
     def changed(self, now: datetime, **changes: Any) -> "Source":
         """The source with those fields changed, one version on."""

@@ -17,7 +17,7 @@ def faults(schedule: Schedule) -> tuple[FieldError, ...]:
         minutes = getattr(schedule, name)
         if minutes is not None and not least <= minutes <= most:
             code = "too_small" if minutes < least else "too_large"
-            found.append(FieldError(f"schedule.{name}", code, f"It must lie between {least} and {most}."))
+            found.append(FieldError(f"schedule.{name}", code, f"Must lie between {least} and {most} minutes."))
     return tuple(found)
 
 

@@ -45,7 +45,7 @@ def faults(config: Mapping[str, Any]) -> tuple[FieldError, ...]:
     """What of the settings names no sender."""
     inbound = config.get("inbound")
     senders = inbound.get("senders", ()) if isinstance(inbound, Mapping) else ()
-    detail = "It is neither an address (orders@vendor.example) nor a domain (vendor.example)."
+    detail = "Must be an address, such as orders@vendor.example, or a domain, such as vendor.example."
     return tuple(
         FieldError(f"config.inbound.senders.{at}", "invalid_format", detail)
         for at, one in enumerate(senders)

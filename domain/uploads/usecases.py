@@ -45,9 +45,14 @@ class UploadService:
         """
         found = await _source(tx, source)
         if found.kind != "file":
-            raise Unprocessable(f"A source of kind {found.kind} takes no files; only sources of kind file do.")
+            raise Unprocessable(
+                f"A source of kind {found.kind} takes no files; make a source of kind file and upload there."
+            )
         if new["bytes"] > self.limit:
-            raise Unprocessable(f"The file is larger than the limit of {self.limit} bytes.")
+            detail = (
+                f"The file is too large: {self.limit} bytes are taken at most. Divide it, or compress it (gzip, zip)."
+            )
+            raise Unprocessable.of("bytes", "too_large", detail)
         found.refuse_unless_runnable()
         upload = pending(tx, source, new)
         await stage(tx, upload)
@@ -68,12 +73,16 @@ class UploadService:
             tx.recorded.forecasts["outcome"] = {"stats": {}, "changes": 0, "told": 0}
             return upload
         if upload.status != UploadStatus.PENDING:
-            raise Conflict(f"The upload is {upload.status}; announce the file again.")
+            raise Conflict(
+                f"The upload is {upload.status}; announce the file again and PUT its bytes within 15 minutes."
+            )
         await self._refuse_wrong_bytes(upload)
         found = await _source(tx, upload.source, lock=not tx.dry)
         found.refuse_unless_runnable()
         if open_run := await tx.runs.open(upload.source, Stream.CATALOGUE):
-            raise Conflict(f"The run {open_run.id} of this source is {open_run.status}; complete when it has ended.")
+            raise Conflict(
+                f"The run {open_run.id} of this source is {open_run.status}; complete the upload when it has ended."
+            )
         shrinking = asked is not None and asked.accept_shrink
         run = run_of(tx, upload, RunTrigger.UPLOAD, accept_shrink=shrinking)
         if tx.dry and self.rehearse is not None:
@@ -91,9 +100,13 @@ class UploadService:
         try:
             size = await self.objects.size(upload.key)
         except ObjectMissing:
-            raise Conflict("The file's bytes are not there yet; PUT them to target.url, then complete.") from None
+            raise Conflict(
+                "The file's bytes are not there yet; PUT them to target.url with exactly target.headers, then complete."
+            ) from None
         if size != upload.bytes:
-            raise Unprocessable(f"The file has {size} bytes where {upload.bytes} were announced; announce it again.")
+            raise Unprocessable(
+                f"The file has {size} bytes where {upload.bytes} were announced; announce it again with bytes: {size}."
+            )
 
     async def _with_target(self, upload: Upload) -> Announced:
         if upload.status != UploadStatus.PENDING:
@@ -158,4 +171,6 @@ async def stage(tx: Tx, upload: Upload) -> None:
     if await tx.storage.keep(StoredObject(upload.key, StoredKind.UPLOAD, upload.bytes, free_after)) is None:
         raise no_room(upload.bytes, tx.now)
     if await tx.storage.count(StoredKind.UPLOAD) > OPEN_UPLOADS:
-        raise Conflict(f"{OPEN_UPLOADS} files wait for their bytes already; complete them, or wait until they expire.")
+        raise Conflict(
+            f"{OPEN_UPLOADS} announced files wait for their bytes already, the most there may be; complete them, or wait until they expire."
+        )

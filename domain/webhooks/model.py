@@ -9,7 +9,7 @@ from domain.audit.model import Audited
 from domain.events.model import LoggedEvent
 from domain.kernel.addresses import PORTS, refusal
 from domain.kernel.enums import StoredEnum
-from domain.kernel.errors import FieldError, InvalidRequest, Unprocessable
+from domain.kernel.errors import InvalidRequest, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Filter
 
@@ -334,16 +334,21 @@ def shard_of(endpoint: str) -> int:
 def refuse_types(types: tuple[str, ...]) -> None:
     """Raises InvalidRequest for `*` beside others: it means all of them already."""
     if EVERY_TYPE in types and len(types) > 1:
-        fault = FieldError("event_types", "invalid_value", "`*` stands alone: it means every type.")
-        raise InvalidRequest(fault.detail, fields=(fault,))
+        raise InvalidRequest.of(
+            "event_types", "invalid_value", "Give `*` alone, for it means every type; or leave it out."
+        )
+
+
+_WITHOUT: Final = "For a first try without a receiver, read the same events from GET /v1/changes."
 
 
 def refuse_url(url: str, allowed: frozenset[str], *, livemode: bool) -> None:
     """Raises Unprocessable for a URL that is never POSTed to; test mode takes plain HTTP and any port."""
     if livemode and not url.lower().startswith("https://"):
-        raise Unprocessable("url: In live mode events are POSTed over HTTPS only.")
+        detail = "In live mode the URL must start with https://. Plain http is taken in test mode, by a test key."
+        raise Unprocessable.of("url", "invalid_value", detail)
     if reason := refusal(url, allowed, PORTS if livemode else None):
-        raise Unprocessable(f"url: {reason}")
+        raise Unprocessable.of("url", "invalid_value", f"{reason} {_WITHOUT}")
 
 
 def differing(before: Endpoint, asked: EndpointSettings) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def combined(events: Sequence[Mapping[str, Any]]) -> Envelope:
 
     Each path has its first old and its last new value; what came back to where it was falls out, so `fields` may be
     empty, and the version still tells that something happened. A path of which one event left out the values has none.
+    `fields_omitted` is the most that one of them left out: so many at least are missing.
     Raises ValueError without any event.
     """
     if not events:
@@ -51,6 +52,9 @@ def combined(events: Sequence[Mapping[str, Any]]) -> Envelope:
     first, last = events[0], events[-1]
     created = first["type"].endswith(CREATED)
     data = {**last["data"], "fields": _net(events)}
+    data.pop("fields_omitted", None)
+    if left_out := max(event["data"].get("fields_omitted", 0) for event in events):
+        data["fields_omitted"] = left_out
     for name, value in (("previous_version", first["data"].get("previous_version")), ("facets", _facets(events))):
         data.pop(name, None)
         if value is not None and not created:

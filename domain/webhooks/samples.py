@@ -136,13 +136,13 @@ def _source(scene: _Scene, type: str) -> Event:
     change = FieldChange("status", old, new)
     return Event(
         type, scene.source, 4, data, fields=(change,), source=scene.source, catalogue=scene.catalogue,
-        correlation_id=scene.run, area="service/sources",
+        correlation_id=scene.run,
     )  # fmt: skip
 
 
 def _catalogue(scene: _Scene, type: str) -> Event:
     data = {"id": scene.catalogue, "profile": new_id("vnd"), "claim": new_id("vcl")}
-    return Event(type, scene.catalogue, 2, data, catalogue=scene.catalogue, area="service/brand")
+    return Event(type, scene.catalogue, 2, data, catalogue=scene.catalogue)
 
 
 _MAKERS: Final[Mapping[str, Callable[[_Scene, str], Event]]] = {

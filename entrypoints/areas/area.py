@@ -24,7 +24,7 @@ class Area:
     operations: tuple[Operation, ...]
     jobs: Callable[[Dependencies], Mapping[str, Handler]] = lambda _: {}
     ticks: Callable[[Dependencies], Sequence[Tick]] = lambda _: ()
-    webhooks: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    webhooks: Mapping[str, Callable[[Callable[[Any, str], Any]], Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse operations of other areas."""

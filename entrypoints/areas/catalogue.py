@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 from adapters.wire import catalogue as documents
 from adapters.wire import products as wire
-from adapters.wire.schema import enum, id_of, text, timestamp
+from adapters.wire.schema import Schema, array, enum, id_of, text, timestamp
 from domain.catalogue.model import Document, OfferFilter, ProductFilter, ProductStatus
 from domain.catalogue.usecases import CatalogueService
 from domain.kernel.paging import Page
@@ -15,6 +15,39 @@ from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext
 
 Reading: TypeAlias = ReadContext[CatalogueService]
+
+_MANY: Final = 100
+"""How many values a filter takes that takes many (docs/finding.md)."""
+
+
+def _many(item: Schema, description: str) -> Schema:
+    return array(item, least=1, most=_MANY, description=f"{description} 1 to {_MANY}, separated by commas.")
+
+
+def _codes(whose: str) -> dict[str, Schema]:
+    """The filters by what others know an item by, `whose` being what has it."""
+    comma = "Write a comma inside a value as `\\,`."
+    return {
+        "external_id": _many(
+            text("LM-1001", longest=10_000),
+            "The id under which the source knows the product or variant: the external_id of a pushed record, the key of a row "
+            f"in a feed. Exactly as it was given: upper and lower case count. {comma}",
+        ),
+        "sku": _many(
+            text("HD-300-GY"),
+            f"The SKU of {whose}, exactly as it is answered: upper and lower case and punctuation count. {comma}",
+        ),
+        "gtin": _many(
+            text("4006381333931", longest=40),
+            f"The GTIN (EAN, UPC) of {whose}. Leading zeros do not count, so its forms of 8, 12, 13 and 14 digits are the same.",
+        ),
+        "mpn": _many(
+            text("HD300"),
+            f"The manufacturer's part number of {whose}, exactly as it is answered: upper and lower case and punctuation "
+            f"count. {comma}",
+        ),
+    }  # fmt: skip
+
 
 _PRODUCT_FILTERS: Final = {
     "updated_since": timestamp("Products changed at or after this moment; a variant or offer change counts."),
@@ -29,6 +62,10 @@ _PRODUCT_FILTERS: Final = {
         description="Every word (at most 8) in title or brand, ignoring case; or a variant's SKU or MPN, ignoring case "
         "and punctuation.",
     ),
+    "id": _many(id_of("prod"), "Products with one of these ids."),
+    "variant": _many(id_of("var"), "Products that have one of these variants."),
+    "offer": _many(id_of("ofr"), "Products of which one of these is an offer."),
+    **_codes("one of its variants"),
 }  # fmt: skip
 _OFFER_FILTERS: Final = {
     "variant": id_of("var"),
@@ -36,6 +73,8 @@ _OFFER_FILTERS: Final = {
     "source": id_of("src"),
     "availability": wire.AVAILABILITY,
     "updated_since": timestamp("Offers changed at or after this moment."),
+    "id": _many(id_of("ofr"), "Offers with one of these ids."),
+    **_codes("its variant"),
 }
 _CATEGORY_TREE: dict[str, Any] = {}
 
@@ -93,7 +132,7 @@ OPERATIONS: Final = (
         id="catalogue.read_product",
         path="/v1/products/{id}",
         summary="Read a product",
-        description="With its variants and their offers. The id of a merged product answers with the survivor.",
+        description="With its variants and their offers.",
         handler=product,
         ids={"id": "prod"},
         scope="products:read",
@@ -124,7 +163,7 @@ OPERATIONS: Final = (
 AREA: Final = Area(
     name="catalogue",
     title="Catalogue",
-    description="Products, variants and offers, as your licences show them.",
+    description="Products, variants and offers: your own, and what other organisations have published, as far as you have a licence for it.",
     service=lambda _: CatalogueService(),
     operations=OPERATIONS,
 )

@@ -39,7 +39,7 @@ def _opened(call: Context, text: str | None, field: str) -> FeedPosition | None:
     feed, tenant = call.service, call.principal.tenant
     after = feed.cursors.open(tenant, text) if text is not None else None
     if text is not None and after is None:
-        detail = "This is no cursor of your change feed in this mode."
+        detail = wire.wrong_cursor(text)
         raise InvalidRequest(detail, fields=(FieldError(field, "invalid_cursor", detail),))
     return after
 

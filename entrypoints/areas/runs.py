@@ -141,7 +141,8 @@ OPERATIONS: Final = (
         ids={"id": "src"},
         summary="Read a source's kept data again",
         description="Queues a run over the newest snapshot of the stream that is kept, without fetching: after another "
-        "mapping or other settings, or to let a refused run through by `accept_shrink`. While a run is open, the source is "
+        "mapping or other settings. With `accept_shrink` it reads what the shrink guard refused last and lets it through, whether "
+        "it was pulled, uploaded, mailed or pushed. While a run is open, the source is "
         "not active, or nothing is kept: 409.",
         handler=replay,
         scope="sources:write",
@@ -217,7 +218,7 @@ OPERATIONS: Final = (
 AREA: Final = Area(
     name="runs",
     title="Runs",
-    description="One pull, upload or push of a source, from fetching to matching.",
+    description="One pull, upload or push of a source, from fetching to storing.",
     service=lambda dependencies: RunService(
         dependencies.connectors, Rehearsal(dependencies.feed_readers, dependencies.workspaces)
     ),

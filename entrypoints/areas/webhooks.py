@@ -12,7 +12,7 @@ from domain.webhooks.usecases.rotations import Rotations
 from domain.webhooks.usecases.service import WebhookService
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
-from entrypoints.http.openapi_webhooks import event_webhook
+from entrypoints.http.openapi_webhooks import WEBHOOKS
 from entrypoints.http.operation import Read, Tool, Write
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_context import ReadContext, WriteContext
@@ -141,7 +141,8 @@ OPERATIONS: Final = (
         body=wire.ENDPOINT.create(EndpointSettings),
         reply=wire.ENDPOINT_WITH_SECRET,
         status=201,
-        errors=("feature_unavailable", "conflict", "unprocessable"),
+        body_feature="fat_webhooks",
+        errors=("conflict", "unprocessable"),
         preview=wire.FORECAST,
         encrypt_replay=True,
     ),
@@ -170,7 +171,8 @@ OPERATIONS: Final = (
         body=wire.ENDPOINT.patch(EndpointSettings),
         reply=wire.ENDPOINT.schema,
         if_match=True,
-        errors=("feature_unavailable", "unprocessable"),
+        body_feature="fat_webhooks",
+        errors=("unprocessable",),
         preview=wire.FORECAST,
         agent=Tool(approval=True),
     ),
@@ -296,5 +298,5 @@ AREA: Final = Area(
     service=service,
     operations=OPERATIONS,
     ticks=_ticks,
-    webhooks={"event": event_webhook},
+    webhooks=WEBHOOKS,
 )

@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _processes(commands)
     _maintenance(commands)
+    _organisations(commands)
     _operators(commands)
     _secrets(commands)
     _cluster(commands)
@@ -128,6 +129,22 @@ def _readings(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     one.add_argument("--warehouse", help="the location of stock that names none")
     one.add_argument("--price-code", help="which price column to take where there are several")
     one.set_defaults(run="read:read")
+    pairs = commands.add_parser(
+        "match",
+        help="tell which items of two CSV files are the same, without a server",
+        description="Tells which items of two CSV files are the same. Nothing is learnt from known pairs, and none are needed.",
+        epilog="Both files need a column id, and title (or name) or a code; columns that are read besides: brand, mpn, model, sku, gtin "
+        "(ean, upc), price, currency, description, collection, colour, finish, width, depth, height, dim_unit, weight, "
+        "weight_unit, pack, pieces. docs/matching.md explains what comes out.",
+    )
+    pairs.add_argument("--left", type=Path, required=True, metavar="CSV", help="one vendor's items")
+    pairs.add_argument("--right", type=Path, required=True, metavar="CSV", help="the other vendor's items")
+    pairs.add_argument("--out", type=Path, required=True, metavar="CSV", help="where to write idA,idB,probability")
+    pairs.add_argument("--explain", type=Path, metavar="JSONL", help="also write the evidence, one JSON object a pair")
+    pairs.add_argument(
+        "--least", type=float, default=0.01, metavar="P", help="leave out pairs less probable than this (default: 0.01)"
+    )
+    pairs.set_defaults(run="match:match")
 
 
 def _backups(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -148,7 +165,7 @@ def _backups(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     restore.set_defaults(run="backup:restore")
 
 
-def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _organisations(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     org = _group(commands, "org", "organisations")
     create = org.add_parser("create", help="add an organisation")
     create.add_argument("--name", required=True)
@@ -156,7 +173,19 @@ def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     create.add_argument("--plan", default="free", help="free, standard, high or max (default: free)")
     _store(create)
     create.set_defaults(run="operators:create_org")
+    every = org.add_parser("list", help="every organisation: id, plan, kind, name")
+    _store(every)
+    every.set_defaults(run="operators:list_orgs")
+    change = org.add_parser("plan", help="put an organisation on another plan")
+    _org(change)
+    change.add_argument(
+        "--plan", required=True, help="free, standard, high or max; GET /v1/plans tells what each includes"
+    )
+    _store(change)
+    change.set_defaults(run="operators:change_plan")
 
+
+def _operators(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     member = _group(commands, "member", "members")
     add = member.add_parser("add", help="add a member to an organisation")
     _org(add)

@@ -13,7 +13,7 @@ from domain.access.usecases import KeyRequest
 from domain.audit.model import Change
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
-from domain.orgs.model import Member, Organisation
+from domain.orgs.model import Member, Organisation, Plan
 from entrypoints import settings
 from entrypoints.cli.errors import CommandError
 from entrypoints.container import Container, opened
@@ -57,21 +57,55 @@ async def create_org(options: argparse.Namespace) -> int:
 
 async def new_organisation(parts: Container, name: str, kind: str, plan_code: str) -> Organisation:
     """Make and keep an organisation. Raises CommandError for an unknown plan."""
-    registry = parts.registry()
-    plan = await registry.plan(plan_code)
-    if plan is None:
-        raise CommandError(f"There is no plan {plan_code!r}; take free, standard, high or max.")
+    plan = await found_plan(parts, plan_code)
     now = parts.clock().now()
     organisation = Organisation(new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), now)
-    await registry.create(organisation)
+    await parts.registry().create(organisation)
     return organisation
+
+
+async def found_plan(parts: Container, code: str) -> Plan:
+    """The plan meant. Raises CommandError."""
+    plan = await parts.registry().plan(code)
+    if plan is None:
+        raise CommandError(f"There is no plan {code!r}; take free, standard, high or max.")
+    return plan
+
+
+async def list_orgs(options: argparse.Namespace) -> int:
+    """`joinery org list`."""
+    async with container(options) as parts:
+        organisations = await parts.registry().named("")
+    answer = [
+        {"organisation": one.id, "name": one.name, "kind": one.kind, "plan": one.plan.code} for one in organisations
+    ]
+    lines = [f"{one.id}  {one.plan.code:<9} {one.kind:<9} {one.name}" for one in organisations]
+    return answered(options, {"organisations": answer}, "\n".join(lines) or "There is no organisation yet.")
+
+
+async def change_plan(options: argparse.Namespace) -> int:
+    """`joinery org plan`: what the organisation may use changes with its next request."""
+    async with container(options) as parts:
+        organisation = await found_organisation(parts, options.org)
+        plan = await found_plan(parts, options.plan)
+        await parts.registry().change_plan(organisation.id, plan)
+        async with parts.uow().begin(Tenant(organisation.id, True), operator_call("orgs.change_plan")) as tx:
+            old, new = {"plan": organisation.plan.code}, {"plan": plan.code}
+            await tx.audit.add(Change("organisation", organisation.id, "update", old, new))
+    answer = {"organisation": organisation.id, "plan": plan.code, "before": organisation.plan.code}
+    return answered(
+        options, answer, f"{organisation.name} is on the plan {plan.code} now (was {organisation.plan.code})."
+    )
 
 
 async def found_organisation(parts: Container, id_or_name: str) -> Organisation:
     """The organisation meant. Raises CommandError."""
     organisation = await parts.registry().find(id_or_name)
     if organisation is None:
-        raise CommandError(f"There is no organisation {id_or_name!r} (or more than one of that name; use the id).")
+        alike = [one.id for one in await parts.registry().named(id_or_name)] if id_or_name else []
+        if alike:
+            raise CommandError(f"Several organisations are named {id_or_name!r}; use the id: {', '.join(alike)}.")
+        raise CommandError(f"There is no organisation {id_or_name!r}; `joinery org list` shows them.")
     return organisation
 
 

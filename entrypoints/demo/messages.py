@@ -86,7 +86,8 @@ post() { curl -sS -X POST -H "Authorization: Bearer $KEY" -H "Idempotency-Key: o
 SOURCE=$(post /v1/sources '{"name":"My own feed","kind":"file","config":{"currency":"usd"}}' | grep -o 'src_[0-9A-Za-z]*' | head -1)
 UPLOAD=$(post "/v1/sources/$SOURCE/uploads" '{"filename":"'"$(basename "$FILE")"'","content_type":"text/csv","bytes":'$(($(wc -c < "$FILE")))'}')
 curl -sS -T "$FILE" -H "Content-Type: text/csv" "$(printf %s "$UPLOAD" | sed 's/.*"url":"\([^"]*\)".*/\1/')"
-post "/v1/uploads/$(printf %s "$UPLOAD" | grep -o 'upl_[0-9A-Za-z]*' | head -1)/complete" '{}'; sleep 3
+RUN=$(post "/v1/uploads/$(printf %s "$UPLOAD" | grep -o 'upl_[0-9A-Za-z]*' | head -1)/complete" '{}' | grep -o 'run_[0-9A-Za-z]*' | head -1)
+while curl -sS -H "Authorization: Bearer $KEY" "$API/v1/runs/$RUN" | grep -Eq '"status": ?"(queued|running|waiting)"'; do sleep 1; done
 curl -sS -H "Authorization: Bearer $KEY" "$API/v1/products?source=$SOURCE"
 """
 )

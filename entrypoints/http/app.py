@@ -17,8 +17,9 @@ from domain.uploads.usecases import UploadService
 from entrypoints.areas.area import Area
 from entrypoints.areas.registry import AREAS
 from entrypoints.dependencies import Dependencies
-from entrypoints.http import health
+from entrypoints.http import health, resource_metadata
 from entrypoints.http.addresses import Proxies
+from entrypoints.http.client_files import PLACE, ClientFiles
 from entrypoints.http.exchange import Response, from_scope, no_body
 from entrypoints.http.fast_path import FastPathMiddleware, body_of, is_api
 from entrypoints.http.object_admission import ObjectAdmission
@@ -26,9 +27,15 @@ from entrypoints.http.objects import ObjectEdge, ObjectServer
 from entrypoints.http.pages import Pages
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.pressure import Thresholds
+from entrypoints.http.public_threads import OneThread
 from entrypoints.http.table import Table
 
 METHODS: Final = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
+
+_NOWHERE: Final = (
+    "There is nothing at this address. The API's paths start with /v1; /docs and /openapi.json have every one of them, "
+    "/errors every error code."
+)
 
 
 def create_app(
@@ -46,7 +53,9 @@ def create_app(
     app.url_map.strict_slashes = False
     app.asgi_app = FastPathMiddleware(app.asgi_app, pipeline, _object_edge(dependencies, pipeline))  # type: ignore[assignment,method-assign]
     _mount_api(app, pipeline)
-    _mount_pages(app, Pages(pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url))
+    described = (pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url)
+    _mount_pages(app, Pages(*described), ClientFiles(*described))
+    _mount_metadata(app, dependencies.settings.base_url)
     _mount_health(app, dependencies, pipeline)
     _mount_lifecycle(app, dependencies, pipeline)
     return app
@@ -77,7 +86,7 @@ def _mount_api(app: Quart, pipeline: Pipeline) -> None:
         if is_api(request.path):
             return await answer()
         code = error.code or 500
-        problem = NotFound() if code == 404 else MethodNotAllowed(extra={"allow": _allowed(error)})
+        problem = NotFound(_NOWHERE) if code == 404 else MethodNotAllowed(extra={"allow": _allowed(error)})
         return problem_of(problem if code in (404, 405) else error)
 
     async def fail(error: Exception) -> QuartResponse:
@@ -99,18 +108,48 @@ def _allowed(error: Any) -> str:
     return ", ".join(sorted(getattr(error, "valid_methods", None) or ("GET", "HEAD")))
 
 
-def _mount_pages(app: Quart, pages: Pages) -> None:
-    async def page(**_: str) -> QuartResponse:
-        headers = request.headers
-        found = pages.find(request.path, headers.get("If-None-Match", ""), headers.get("Accept-Encoding", ""))
-        if found is None:
-            raise NotFound
-        if request.method == "HEAD":
-            found.body = b""
-        return to_quart(found)
+def _to_visitor(found: Response) -> QuartResponse:
+    """What anybody may read; HEAD gets its headers alone."""
+    if request.method == "HEAD":
+        found.body = b""
+    return to_quart(found)
 
-    for rule in ("/", "/openapi.json", "/docs", "/errors", "/errors/<code>"):
+
+def _mount_pages(app: Quart, pages: Pages, files: ClientFiles) -> None:
+    searching, making = OneThread("searches"), OneThread("pages", most=200)
+
+    async def page(**_: str) -> QuartResponse:
+        headers, query = request.headers, request.args.get("q", "")
+        asked = (request.path, query, headers.get("If-None-Match", ""), headers.get("Accept-Encoding"))
+        if pages.is_ready(request.path):
+            found = pages.find(*asked)
+        else:
+            found = await (searching if request.path == Pages.SEARCH else making).run(pages.find, *asked)
+        return _to_visitor(found or await lost())
+
+    async def file(name: str) -> QuartResponse:
+        asked = (PLACE + name, request.headers.get("If-None-Match", ""))
+        found = files.find(*asked) if files.is_ready else await making.run(files.find, *asked)
+        return _to_visitor(found or await lost())
+
+    async def lost() -> Response:
+        """A page for whoever reads pages; programs get the problem."""
+        if "text/html" not in request.headers.get("Accept", ""):
+            raise NotFound(_NOWHERE)
+        return await searching.run(pages.lost, request.path, request.headers.get("Accept-Encoding"))
+
+    app.add_url_rule(f"{PLACE}<name>", "clients", file, methods=["GET"])
+    for rule in ("/", "/openapi.json", "/docs", "/docs/<path:rest>", "/errors", "/errors/<code>"):
         app.add_url_rule(rule, rule, page, methods=["GET"])
+
+
+def _mount_metadata(app: Quart, base_url: str) -> None:
+    document = resource_metadata.file(base_url)
+
+    async def metadata() -> QuartResponse:
+        return _to_visitor(document.answer(request.headers.get("If-None-Match", "")))
+
+    app.add_url_rule(resource_metadata.PATH, resource_metadata.PATH, metadata, methods=["GET"])
 
 
 def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline) -> None:
@@ -125,7 +164,7 @@ def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline) ->
     async def metrics() -> QuartResponse:
         client = from_scope(request.scope, no_body)
         if dependencies.settings.metrics_port or not Proxies.is_local(client.client, client.headers):
-            raise NotFound
+            raise NotFound(_NOWHERE)
         return to_quart(health.metrics(pipeline.metrics.text()))
 
     for rule, view in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):

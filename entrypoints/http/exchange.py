@@ -10,6 +10,7 @@ BodyReader = Callable[[int], Awaitable[bytes]]
 
 READ: Final = (
     "authorization",
+    "accept-encoding",
     "service-version",
     "service-mode",
     "service-dry-run",

@@ -12,13 +12,14 @@ from typing import Any, Final
 import jsonschema_rs
 
 Path = list[str | int]
+Found = tuple[Path, Any, Any]
 FEW: Final = 1000
 """Values of a body whose errors may all be gathered."""
 _APART: Final = ("properties", "items", "additionalProperties", "anyOf", "oneOf")
 _PLAIN: Final = frozenset(
     "type enum const pattern format minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf "
     "minItems maxItems uniqueItems minProperties maxProperties required properties additionalProperties title "
-    "description examples default $schema $id".split()
+    "description examples default x-words $schema $id".split()
 )
 """Keywords that look no further than at their own value, or say nothing of it."""
 
@@ -38,17 +39,19 @@ def has_few_values(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an error is, as the library says it."""
+    """What an error is, as the library says it: the keyword, and what it asks."""
 
     name: str
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """An error of our own, as the library's are looked at: its message does not repeat the value."""
+    """An error of our own, as the library's are looked at: an empty list or object stands for the value."""
 
     kind: Kind
-    message: str
+    instance: Any
+    schema_path: tuple[str]
     instance_path: tuple[()] = ()
 
 
@@ -58,16 +61,17 @@ class Part:
     def __init__(self, schema: Any, options: Mapping[str, Any]) -> None:
         self._schema, self._options = schema, options
 
-    def errors(self, value: Any, at: Path) -> Iterator[tuple[Path, Any]]:
-        """The errors, each with the path of the value that it was found in."""
+    def errors(self, value: Any, at: Path) -> Iterator[Found]:
+        """The errors, each with the path of the value that it was found in, and the schema that its own path starts at."""
         if self._whole.is_valid(value):
             return
         if not self._may_be(value):
             for name in self._schema.keys() & {"type", "enum", "const"}:
-                yield at, Misplaced(Kind(name), "A list or an object may not stand here.")
+                stand_in: Any = {} if isinstance(value, dict) else []
+                yield at, Misplaced(Kind(name, self._schema[name]), stand_in, (name,)), self._schema
             return
         for error in self._own_errors(value):
-            yield at, error
+            yield at, error, self._schema
         for name, part, inner in self._inside(value):
             yield from part.errors(inner, [*at, name])
         if (meant := self._meant(value)) is not None:

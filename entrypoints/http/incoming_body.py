@@ -46,6 +46,11 @@ class Gone(ConnectionError):
     """The sender broke off."""
 
 
+def too_large(limit: int) -> str:
+    """What to say of a body over the limit."""
+    return f"The body has more than {limit} bytes, the most that are taken here. Send it in parts."
+
+
 class IncomingBody:
     """One request's end of the ASGI connection. Nothing is taken from it before `chunks` is."""
 
@@ -77,14 +82,14 @@ class IncomingBody:
             async for piece in self.chunks(JSON_PACE):
                 received += piece
                 if len(received) > limit:
-                    raise PayloadTooLarge(f"The body has more than {limit} bytes.")
+                    raise PayloadTooLarge(too_large(limit))
         except TooSlow:
             raise InvalidRequest(
-                f"The body came too slowly: it may pause for {JSON_PACE.silence:g} s, and needs {JSON_PACE.least} "
-                "bytes a second."
+                f"The body came too slowly: it may pause for {JSON_PACE.silence:g} s, and must come with at least "
+                f"{JSON_PACE.least} bytes a second. Send the request again."
             ) from None
         except Gone:
-            raise InvalidRequest("The body broke off.") from None
+            raise InvalidRequest("The body broke off before its end; send the request again.") from None
         return bytes(received)
 
     async def receive(self) -> Message:

@@ -53,7 +53,7 @@ def _integer(text: str) -> int:
 
 
 def _constant(text: str) -> Any:
-    raise _BadNumber(f"{text} is not JSON (RFC 8259 §6).")
+    raise _BadNumber(f"{text} is no number in JSON; leave the field out, or give a number.")
 
 
 def _refuse(detail: str, field: str = "body", code: str = "invalid_format") -> InvalidRequest:
@@ -62,7 +62,7 @@ def _refuse(detail: str, field: str = "body", code: str = "invalid_format") -> I
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(pairs) > MOST_KEYS:
-        raise _refuse(f"An object has more than {MOST_KEYS} keys.", code="too_many")
+        raise _refuse(f"An object has more than {MOST_KEYS} fields; send less at once.", code="too_many")
     made = dict(pairs)
     if len(made) == len(pairs):
         return made
@@ -117,15 +117,28 @@ def _parsed(raw: bytes) -> Any:
     try:
         return _strict.decode(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise _refuse(f"The body is not UTF-8: byte {error.start} is wrong.") from None
+        raise _refuse(
+            f"The body is not UTF-8: byte {error.start} (counted from 0) is wrong. Encode it as UTF-8."
+        ) from None
     except json.JSONDecodeError as error:
-        raise _refuse(f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+        raise _refuse(_not_json(error)) from None
     except _BadNumber as error:
         raise _refuse(str(error), code="invalid_value") from None
     except RecursionError:
         raise _too_deep() from None
     except _DoubledKey:
         return _DoubledKey
+
+
+def _not_json(error: json.JSONDecodeError) -> str:
+    if error.pos >= len(error.doc.rstrip()):
+        return (
+            "The body is not JSON: it ends too early; a bracket or quotation mark is left open, or a value is missing."
+        )
+    return (
+        f"The body is not JSON from line {error.lineno}, column {error.colno} on. Look for a comma too many or too few, "
+        "single quotation marks, or text without quotation marks."
+    )
 
 
 def has_more_values(raw: bytes, most: int) -> bool:
@@ -195,16 +208,26 @@ def _doubled(raw: bytes) -> InvalidRequest:
     try:
         for path, value in _walk(_marking.decode(raw.decode("utf-8"))):
             if isinstance(value, _Doubled):
-                return _refuse("The key stands twice in one object.", _named([*path, value.key]), "duplicate")
+                return _refuse(
+                    "This field stands twice in one object; keep one of them.", _named([*path, value.key]), "duplicate"
+                )
     except (ValueError, RecursionError):
         pass  # it is wrong further on as well: the key is refused all the same
-    return _refuse("A key stands twice in one object.", code="duplicate")
+    return _refuse("A field stands twice in one object; keep one of them.", code="duplicate")
 
 
 def _check_texts(value: Any) -> None:
     """Refuse escapes that stand for no character, or for NUL."""
     for path, inner in _walk(value):
         if isinstance(inner, str) and _UNSTORABLE.search(inner):
-            raise _refuse("The text holds a lone surrogate or a NUL character.", _named(path), "invalid_value")
+            raise _refuse(
+                "The text holds half a character (a lone surrogate) or a NUL character; take it out.",
+                _named(path),
+                "invalid_value",
+            )
         if isinstance(inner, dict) and any(map(_UNSTORABLE.search, inner)):
-            raise _refuse("A key holds a lone surrogate or a NUL character.", _named(path), "invalid_value")
+            raise _refuse(
+                "A field's name holds half a character (a lone surrogate) or a NUL character; take it out.",
+                _named(path),
+                "invalid_value",
+            )

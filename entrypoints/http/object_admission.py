@@ -42,7 +42,7 @@ class ObjectAdmission:
         async with self._uow.read(tenant) as tx:
             await self._uploads.refuse_bytes(tx, key.rpartition("/")[2])
         if key in self._keys:
-            raise Conflict("The bytes of this upload are being sent already.")
+            raise Conflict("The bytes of this upload are being sent already; wait until that is over.")
         if self._orgs[tenant.org] >= AT_ONCE:
             raise RateLimited(f"{AT_ONCE} files are being sent already; send this one after them.", retry_after=WAIT)
         self._keys.add(key)

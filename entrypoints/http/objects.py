@@ -126,7 +126,7 @@ class ObjectEdge:
         try:
             size = await self._server.size(key)
         except ObjectMissing:
-            raise NotFound from None
+            raise NotFound("There is no file behind this link, or not any more; ask the API for a new link.") from None
         await _start(send, 200, _download(grant.filename, size))
         if with_body:
             gone = asyncio.create_task(body.gone())

@@ -1,29 +1,33 @@
 """The OpenAPI 3.1 description of the API, made from the operation table alone."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from adapters.wire import problems, schema
+from adapters.wire.event_types import TYPED_EVENT
 from adapters.wire.versions import SUPPORTED
 from entrypoints.http.openapi_answers import (
     HEADERS,
-    PREVIEW,
     Json,
+    codes_of,
+    preview_answer,
     problem_answers,
+    problem_example,
     query_parameters,
     success_answers,
 )
+from entrypoints.http.openapi_schemas import ComponentSchemas
+from entrypoints.http.openapi_webhooks import PARAMETERS as WEBHOOK_PARAMETERS
 from entrypoints.http.operation import Operation
 from entrypoints.http.table import Table
 
 REQUEST_HEADERS: Final[dict[str, Json]] = {
     "Service-Version": {
         "description": "The dated version of the answer's shape; without it the version your organisation is pinned to.",
-        "schema": schema.enum(*SUPPORTED.dates),
+        "schema": schema.named("service_version", schema.enum(*SUPPORTED.dates)),
     },
     "Service-Mode": {
-        "description": "An OAuth token works on live data unless this says `test`. A key's mode is fixed.",
-        "schema": schema.enum("live", "test"),
+        "description": "A key's mode is fixed: another one than the key's is refused, so leave it out.",
+        "schema": schema.named("service_mode", schema.enum("live", "test")),
     },
     "Request-Id": {"description": "Your own id for the request.", "schema": schema.id_of("req")},
     "Idempotency-Key": {
@@ -33,7 +37,7 @@ REQUEST_HEADERS: Final[dict[str, Json]] = {
     },
     "Service-Dry-Run": {
         "description": "`true` answers as if it were done, `explain` tells what would change; nothing is done.",
-        "schema": schema.enum("true", "explain"),
+        "schema": schema.named("dry_run", schema.enum("true", "explain")),
     },
     "If-Match": {
         "description": "The ETag of the representation that you read, or `*`.",
@@ -69,29 +73,11 @@ def header_names(operation: Operation) -> list[str]:
     return names
 
 
-class _Schemas:
-    """Named schemas, each described once."""
-
-    def __init__(self) -> None:
-        self.named: dict[str, Json] = {}
-
-    def of(self, schema: Any) -> Any:
-        """The schema with every resource in it replaced by a reference."""
-        if isinstance(schema, list):
-            return [self.of(item) for item in schema]
-        if not isinstance(schema, Mapping):
-            return schema
-        name = schema.get("title")
-        if not isinstance(name, str) or "properties" not in schema:
-            return {key: value if key in ("examples", "enum") else self.of(value) for key, value in schema.items()}
-        if name not in self.named:
-            self.named[name] = {}
-            self.named[name] = {key: self.of(value) if key != "examples" else value for key, value in schema.items()}
-        return {"$ref": f"#/components/schemas/{name}"}
+def _slug_of(operation: Operation) -> str:
+    return operation.id.replace(".", "_")
 
 
 def _path_parameters(operation: Operation) -> list[Json]:
-    names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     return [
         {
             "name": name,
@@ -99,7 +85,7 @@ def _path_parameters(operation: Operation) -> list[Json]:
             "required": True,
             "schema": schema.id_of(operation.ids[name]) if name in operation.ids else schema.text(name),
         }
-        for name in names
+        for name in operation.path_parameters
     ]
 
 
@@ -112,26 +98,28 @@ def _described(operation: Operation) -> str:
     return "\n\n".join(notes)
 
 
-def _operation(operation: Operation, schemas: _Schemas, docs_url: str) -> Json:
-    parameters = [*_path_parameters(operation), *query_parameters(operation)]
+def _operation(operation: Operation, schemas: ComponentSchemas) -> Json:
+    parameters = [*_path_parameters(operation), *query_parameters(operation, schemas)]
     parameters += [{"$ref": f"#/components/parameters/{_slug(name)}"} for name in header_names(operation)]
-    reply = schemas.of(operation.reply) if operation.reply is not None else None
+    reply = schemas.of(operation.reply, f"{_slug_of(operation)}_answer") if operation.reply is not None else None
     made: Json = {
         "operationId": operation.id,
         "tags": [operation.area],
         "summary": operation.summary,
         "description": _described(operation),
         "parameters": parameters,
-        "responses": success_answers(operation, reply) | problem_answers(operation, docs_url),
+        "responses": success_answers(operation, reply) | problem_answers(operation),
         "security": [{"bearer": []}],
         "x-rate-class": operation.rate,
         "x-who": operation.who,
         "x-scope": operation.scope,
         "x-feature": operation.feature,
     }
+    if operation.writes:
+        made["x-dry-run"] = {"explain": {"$ref": "#/components/responses/preview"}}
     if operation.body is not None:
         content = {
-            "schema": schemas.of(operation.body.schema),
+            "schema": schemas.of(operation.body.schema, f"{_slug_of(operation)}_body"),
             "examples": {"usual": {"value": body_example(operation)}},
         }
         made["requestBody"] = {"required": operation.body.required, "content": {"application/json": content}}
@@ -154,32 +142,48 @@ def _info(docs_url: str) -> Json:
     }
 
 
-def document(table: Table, base_url: str, docs_url: str) -> Json:
-    """The whole description as a JSON value."""
-    schemas = _Schemas()
+def _paths(table: Table, schemas: ComponentSchemas) -> Json:
     paths: dict[str, Json] = {}
     for operation in table:
         item = paths.setdefault(operation.path, {})
-        item[operation.method.lower()] = _operation(operation, schemas, docs_url)
-    schemas.of(PREVIEW)
+        item[operation.method.lower()] = _operation(operation, schemas)
+    return paths
+
+
+def _components(schemas: ComponentSchemas, table: Table, docs_url: str) -> Json:
     parameters = {
-        _slug(name): {"name": name, "in": "header", "required": False} | described
+        _slug(name): {"name": name, "in": "header", "required": False}
+        | described
+        | {"schema": schemas.of(described["schema"], _slug(name))}
         for name, described in REQUEST_HEADERS.items()
+    } | (WEBHOOK_PARAMETERS if any(area.webhooks for area in table.areas) else {})
+    codes = dict.fromkeys(code for operation in table for code in codes_of(operation))
+    schemas.of(problems.PROBLEM, "problem")
+    return {
+        "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "An API key."}},
+        "headers": HEADERS,
+        "parameters": parameters,
+        "responses": {"preview": preview_answer(table, schemas)},
+        "examples": {code: problem_example(code, docs_url) for code in codes},
+        "schemas": schemas.named,
     }
+
+
+def _webhooks(table: Table, schemas: ComponentSchemas) -> Json:
+    schemas.of(TYPED_EVENT, "typed_event")
+    return {name: made(schemas.of) for area in table.areas for name, made in area.webhooks.items()}
+
+
+def document(table: Table, base_url: str, docs_url: str) -> Json:
+    """The whole description as a JSON value."""
+    schemas = ComponentSchemas()
     return {
         "openapi": "3.1.0",
         "info": _info(docs_url),
         "servers": [{"url": base_url}],
         "tags": [{"name": area.name, "description": area.description} for area in table.areas],
         "security": [{"bearer": []}],
-        "paths": paths,
-        "webhooks": {name: made(schemas.of) for area in table.areas for name, made in area.webhooks.items()},
-        "components": {
-            "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer", "description": "An API key or an OAuth access token."}
-            },
-            "headers": HEADERS,
-            "parameters": parameters,
-            "schemas": schemas.named | {"problem": problems.PROBLEM},
-        },
+        "paths": _paths(table, schemas),
+        "webhooks": _webhooks(table, schemas),
+        "components": _components(schemas, table, docs_url),
     }

@@ -1,10 +1,11 @@
 """The answers part of the OpenAPI description: what each operation can answer, with an example for every answer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from adapters.wire import problems, schema
-from entrypoints.http.codes import CODES
+from entrypoints.http.codes import CODES, Code
+from entrypoints.http.openapi_schemas import ComponentSchemas
 from entrypoints.http.operation import Operation
 from entrypoints.http.query_string import parameters_of
 from entrypoints.http.steps.respond import PREVIEW_TYPE
@@ -12,7 +13,7 @@ from entrypoints.http.steps.respond import PREVIEW_TYPE
 Json = dict[str, Any]
 
 REQUEST_ID: Final = "req_01J8ZQ5T3V7XK2M9RB4CDW"
-_FIELD_ERROR: Final = {"field": "query.limit", "code": "too_large", "detail": "101 is greater than the maximum of 100."}
+_FIELD_ERROR: Final = {"field": "query.limit", "code": "too_large", "detail": "Must lie between 1 and 100."}
 
 HEADERS: Final[dict[str, Json]] = {
     "Request-Id": {
@@ -32,12 +33,12 @@ HEADERS: Final[dict[str, Json]] = {
                   "schema": schema.text('"standard.read";r=199;t=1')},
     "Retry-After": {"description": "Seconds to wait.", "schema": schema.integer(1, least=0)},
     "Location": {"description": "The address of what was made.",
-                 "schema": schema.text("https://api.example/v1/exports/exp_01J8ZQ5T3V7XK2M9RB4CDW")},
+                 "schema": schema.text("https://api.example/v1/sources/src_01J8ZQ5T3V7XK2M9RB4CDW")},
     "Idempotent-Replayed": {"description": "The answer of an earlier request with this Idempotency-Key.",
                             "schema": schema.enum("true")},
     "Service-Stream-From": {"description": "The cursor of the position before the first event of the stream.",
                             "schema": schema.text("q83vASNFZ4mrze8BMTIzNA")},
-    "WWW-Authenticate": {"description": "Where sign-in is described (RFC 9728).",
+    "WWW-Authenticate": {"description": "Where it is described how credentials are sent (RFC 9728).",
                          "schema": schema.text('Bearer resource_metadata="https://…"')},
     "Allow": {"description": "The methods that the address answers.", "schema": schema.text("GET, HEAD, OPTIONS")},
 }  # fmt: skip
@@ -88,12 +89,20 @@ def codes_of(operation: Operation) -> list[str]:
         codes += ["idempotency_request_in_progress", "idempotency_key_reused"]
     if operation.if_match:
         codes += ["precondition_required", "precondition_failed"]
+    if operation.body_feature:
+        codes.append("feature_unavailable")
     codes += [code for code in operation.errors if code not in codes]
     return [*codes, "rate_limited", "internal_error", "unavailable", "overloaded"]
 
 
+def answered(operations: Iterable[Operation]) -> dict[str, Code]:
+    """The codes that some request to these operations, or to an address beside them, can be answered with; no others are published."""
+    reachable = {"not_found", "method_not_allowed"}.union(*(codes_of(operation) for operation in operations))
+    return {name: code for name, code in CODES.items() if name in reachable}
+
+
 def problem_example(code: str, docs_url: str) -> Json:
-    """An example of a problem."""
+    """A problem as a component of the examples."""
     known = CODES[code]
     detail = known.cause.split(". ")[0].rstrip(".") + "."
     body = problems.to_wire(f"{docs_url}/errors/{code}", known.title, known.status, code, detail, REQUEST_ID)
@@ -101,18 +110,18 @@ def problem_example(code: str, docs_url: str) -> Json:
         body["errors"] = [_FIELD_ERROR]
     if code == "rate_limited":
         body["violated-policies"] = ["standard.read"]
-    return body
+    return {"summary": known.title, "value": body}
 
 
-def problem_answers(operation: Operation, docs_url: str) -> Json:
+def problem_answers(operation: Operation) -> Json:
     """The problem answers by status, each code with an example."""
     by_status: dict[int, list[str]] = {}
     for code in codes_of(operation):
         by_status.setdefault(CODES[code].status, []).append(code)
-    return {str(status): _problem(status, codes, docs_url) for status, codes in sorted(by_status.items())}
+    return {str(status): _problem(status, codes) for status, codes in sorted(by_status.items())}
 
 
-def _problem(status: int, codes: list[str], docs_url: str) -> Json:
+def _problem(status: int, codes: list[str]) -> Json:
     names = ["Request-Id"]
     if status not in (400, 401):
         names += ["RateLimit", "RateLimit-Policy"]
@@ -120,7 +129,7 @@ def _problem(status: int, codes: list[str], docs_url: str) -> Json:
         names.append("Retry-After")
     if status == 401:
         names.append("WWW-Authenticate")
-    examples = {code: {"summary": CODES[code].title, "value": problem_example(code, docs_url)} for code in codes}
+    examples = {code: {"$ref": f"#/components/examples/{code}"} for code in codes}
     return {
         "description": " · ".join(f"`{code}`: {CODES[code].cause}" for code in codes),
         "headers": _refs(*names),
@@ -144,16 +153,14 @@ def _success_headers(operation: Operation) -> Json:
 
 
 def success_answers(operation: Operation, reply: Mapping[str, Any] | None) -> Json:
-    """The successful answers: the operation's own, the preview of a dry run, and 304."""
+    """The successful answers: the operation's own, and 304."""
     own: Json = {"description": operation.summary + ".", "headers": _success_headers(operation)}
     if reply is not None and operation.reply is not None:
         value = operation.example if operation.example is not None else schema.example(dict(operation.reply))
         media = "text/event-stream" if operation.streams else "application/json"
         own["content"] = {media: {"schema": dict(reply), "examples": {"usual": {"value": value}}}}
     answers: Json = {str(operation.status): own}
-    if operation.writes:
-        _add_preview(answers, operation)
-    elif not operation.streams:
+    if not operation.writes and not operation.streams:
         answers["304"] = {
             "description": "The representation that If-None-Match names is the present one.",
             "headers": _refs("Request-Id", "ETag", "RateLimit", "RateLimit-Policy"),
@@ -161,31 +168,39 @@ def success_answers(operation: Operation, reply: Mapping[str, Any] | None) -> Js
     return answers
 
 
-def _add_preview(answers: Json, operation: Operation) -> None:
-    answer = answers.setdefault(
-        "200", {"description": "The preview of a dry run.", "headers": _refs("Request-Id", "Service-Dry-Run")}
-    )
-    more = {name: schema.example(dict(part)) for name, part in operation.preview.items()}
-    value = schema.example(PREVIEW) | {"operation": operation.id} | more
-    described: Json = {"$ref": "#/components/schemas/preview"}
-    if operation.preview:
-        further = {"type": "object", "properties": dict(operation.preview), "required": [*operation.preview]}
-        described = {"allOf": [described, further]}
-    answer.setdefault("content", {})[PREVIEW_TYPE.decode()] = {
-        "schema": described,
-        "examples": {"explain": {"value": value}},
+def preview_answer(table: Iterable[Operation], schemas: ComponentSchemas) -> Json:
+    """What every write answers to `Service-Dry-Run: explain`.
+
+    It stands apart from the operations' own answers: clients that are generated from those would have to tell the two
+    apart in every call, and nobody explains what they do not ask for.
+    """
+    further = {name: part for operation in table for name, part in operation.preview.items()}
+    described = PREVIEW | {"properties": PREVIEW["properties"] | further}
+    return {
+        "description": "What the operation would do; nothing was done.",
+        "headers": _refs("Request-Id", "Service-Version", "Service-Dry-Run", "RateLimit", "RateLimit-Policy"),
+        "content": {
+            PREVIEW_TYPE.decode(): {
+                "schema": schemas.of(described, "preview"),
+                "examples": {"explain": {"value": schema.example(described)}},
+            }
+        },
     }
 
 
-def query_parameters(operation: Operation) -> list[Json]:
+def query_parameters(operation: Operation, schemas: ComponentSchemas) -> list[Json]:
     """The query parameters as OpenAPI has them."""
-    return [_parameter(name, dict(schema)) for name, schema in parameters_of(operation).items()]
+    noun = operation.id.replace(".", "_")
+    return [
+        _parameter(name, dict(schema), schemas, f"{noun}_{name}") for name, schema in parameters_of(operation).items()
+    ]
 
 
-def _parameter(name: str, schema: Json) -> Json:
+def _parameter(name: str, schema: Json, schemas: ComponentSchemas, noun: str) -> Json:
     required = bool(schema.pop("x-required", False))
-    made: Json = {"name": name, "in": "query", "required": required, "schema": schema}
-    if description := schema.get("description"):
+    description = schema.pop("description", None)
+    made: Json = {"name": name, "in": "query", "required": required, "schema": schemas.of(schema, noun)}
+    if description:
         made["description"] = description
     if schema.get("type") == "array":
         made |= {"style": "form", "explode": False}

@@ -1,10 +1,11 @@
 """The webhooks section of the OpenAPI description: what is POSTed to receivers, and what their answers mean."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from adapters.wire import schema
-from adapters.wire.changes import EVENT
+from adapters.wire.event_types import EVENT_TYPES
 from adapters.wire.versions import SUPPORTED
 
 Json = dict[str, Any]
@@ -49,23 +50,35 @@ _ANSWERS: Final[Json] = {
 }
 
 
-def event_webhook(reference: Callable[[Any], Any]) -> Json:
-    """The path item of an event's POST; `reference` makes a schema's resources references."""
-    parameters = [
-        {"name": name, "in": "header", "required": True, "schema": described} for name, described in HEADERS.items()
-    ]
-    content = {"schema": reference(EVENT), "examples": {"usual": {"value": schema.example(EVENT)}}}
+PARAMETERS: Final[dict[str, Json]] = {
+    f"event-{name}": {"name": name, "in": "header", "required": True, "schema": described}
+    for name, described in HEADERS.items()
+}
+"""The headers of every POST, as components."""
+
+
+def event_webhook(type: str, reference: Callable[[Any, str], Any]) -> Json:
+    """The path item of the POST of one type's events; `reference` makes a schema's resources references."""
+    described = EVENT_TYPES[type]
+    name = type.replace(".", "_")
+    content = {"schema": reference(described, name), "examples": {"usual": {"value": schema.example(described)}}}
     return {
         "post": {
-            "operationId": "webhooks.receive",
-            "tags": ["webhooks"],
-            "summary": "An event that your endpoint asked for",
+            "operationId": f"receive_{name}",
+            "tags": ["events"],
+            "summary": f"{type}: POSTed to your endpoint",
             "description": "Events of one product, variant or offer arrive in order, others beside them; apply by "
             "`version`. The same event may come more than once. Thin payloads have only the paths in `data.fields`, fat "
             "ones old and new values and the product, variant or offer as `data.object`.",
-            "parameters": parameters,
+            "parameters": [{"$ref": f"#/components/parameters/{key}"} for key in PARAMETERS],
             "requestBody": {"required": True, "content": {"application/json": content}},
             "responses": _ANSWERS,
             "security": [],
         }
     }
+
+
+WEBHOOKS: Final[dict[str, Callable[[Callable[[Any, str], Any]], Json]]] = {
+    type: partial(event_webhook, type) for type in EVENT_TYPES
+}
+"""What an area tells of the requests that the service sends: a path item for each type of event."""

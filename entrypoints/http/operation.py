@@ -42,6 +42,8 @@ class Operation:
     ids: Mapping[str, str] = field(default_factory=dict)
     who: str = "any"
     feature: str | None = None
+    body_feature: str | None = None
+    """What the plan must include for something that the body may ask for."""
     paging: str | None = None
     """`both`, `forward`, `log` or None; the first two add limit, starting_after and (both) ending_before."""
     query: Mapping[str, Schema] = field(default_factory=dict)
@@ -63,6 +65,11 @@ class Operation:
     def area(self) -> str:
         """The slug that the id starts with."""
         return self.id.partition(".")[0]
+
+    @property
+    def path_parameters(self) -> tuple[str, ...]:
+        """The names between braces in the path, in their order."""
+        return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
     @property
     def writes(self) -> bool:

@@ -1,116 +1,84 @@
-"""The pages that need no credential: the reference, the error codes, the machine-readable description."""
+"""Serves what needs no credential: the documentation site and the machine-readable description."""
 
-import gzip
-import json
-from html import escape
+from functools import cached_property, lru_cache
+from threading import Lock
 from typing import Final
 
 import msgspec
 
-from entrypoints.http.codes import CODES, FIELD_CODES, Code
-from entrypoints.http.docs import reference
-from entrypoints.http.docs_style import POLICY, page
-from entrypoints.http.exchange import HeaderList, Response
+from entrypoints.http.exchange import Response
 from entrypoints.http.openapi import document
-from entrypoints.http.openapi_answers import problem_example
-from entrypoints.http.steps.respond import hash_of, is_unchanged
+from entrypoints.http.public_file import OPEN, PublicFile
 from entrypoints.http.table import Table
+from entrypoints.site.site import Site
 
-HTML: Final = b"text/html; charset=utf-8"
-JSON: Final = b"application/json"
 HOME: Final = b"/docs"
-
-_Page = tuple[HeaderList, bytes, bytes, str]
+_REMEMBERED: Final = 100
+"""Searches whose answers are kept."""
 
 
 class Pages:
-    """Each page is rendered when it is first asked for, and served from memory from then on."""
+    """Each page is rendered when it is first asked for, by one thread however many ask, and served from memory from then on."""
+
+    SEARCH: Final = Site.SEARCH
+    """The page that answers searches, each of them anew."""
 
     def __init__(self, table: Table, base_url: str, docs_url: str) -> None:
         self._table, self._base_url, self._docs_url = table, base_url.rstrip("/"), docs_url.rstrip("/")
-        self._pages: dict[str, _Page] = {}
+        self._pages: dict[str, PublicFile] = {}
+        self._making = Lock()
+        self._searched = lru_cache(_REMEMBERED)(lambda query: _html(self._site.search(query)))
 
-    def find(self, path: str, if_none_match: str, accept_encoding: str = "") -> Response | None:
-        """The page at the path, or None; gzipped for those who read that, 304 for those who have it."""
+    @cached_property
+    def _site(self) -> Site:
+        return Site(self._table, self._base_url, self._docs_url)
+
+    def is_ready(self, path: str) -> bool:
+        """Whether the page is in memory, so that finding it costs nothing."""
+        return path in self._pages or path == "/"
+
+    def find(self, path: str, query: str, if_none_match: str, accept_encoding: str | None = None) -> Response | None:
+        """The page at the path, or None; gzipped for those who read that, 304 for those who have it.
+
+        `query` is what is searched for, on the page of searches.
+        """
         if path == "/":
-            return Response(302, [(b"location", HOME), (b"content-length", b"0")])
-        found = self._pages.get(path) or self._render(path)
-        if found is None:
-            return None
-        self._pages[path] = found
-        headers, plain, packed, etag = found
-        if if_none_match and is_unchanged(if_none_match, etag):
-            return Response(304, [header for header in headers if header[0] != b"content-type"])
-        if "gzip" in accept_encoding:
-            return Response(200, [*headers, (b"content-encoding", b"gzip"), _length(packed)], packed)
-        return Response(200, [*headers, _length(plain)], plain)
+            return _led_to(HOME)
+        made = self._pages.get(path)
+        if made is None:
+            with self._making:
+                if path.endswith("/") and self._site.has(path.rstrip("/")):
+                    return _led_to(path.rstrip("/").encode())
+                made = self._searched(query[: Site.LONGEST]) if path == Site.SEARCH else self._made(path)
+        return None if made is None else made.answer(if_none_match, accept_encoding)
 
-    def _render(self, path: str) -> _Page | None:
+    def _made(self, path: str) -> PublicFile | None:
+        """The page, made once; called by one thread at a time."""
+        made = self._pages.get(path) or self._render(path)
+        if made is not None:
+            self._pages[path] = made
+        return made
+
+    def lost(self, path: str, accept_encoding: str | None = None) -> Response:
+        """What people see at an address that there is not: 404, with search and the nearest pages."""
+        with self._making:
+            answer = _html(self._site.lost(path)).answer("", accept_encoding)
+        answer.status = 404
+        answer.headers.append((b"vary", b"Accept"))
+        return answer
+
+    def _render(self, path: str) -> PublicFile | None:
         if path == "/openapi.json":
-            return _page(JSON, msgspec.json.encode(document(self._table, self._base_url, self._docs_url)))
-        if path == "/docs":
-            return _page(HTML, reference(self._table, self._base_url).encode())
-        if path == "/errors":
-            return _page(HTML, overview().encode())
-        code = CODES.get(path.removeprefix("/errors/"))
-        return _page(HTML, one(code, self._docs_url).encode()) if code is not None else None
+            described = msgspec.json.encode(document(self._table, self._base_url, self._docs_url))
+            return PublicFile(b"application/json", described, OPEN, packs=True)
+        html = self._site.page(path)
+        return _html(html) if html is not None else None
 
 
-def _length(body: bytes) -> tuple[bytes, bytes]:
-    return b"content-length", str(len(body)).encode()
+def _led_to(place: bytes) -> Response:
+    return Response(302, [(b"location", place), (b"content-length", b"0")])
 
 
-def _page(kind: bytes, body: bytes) -> _Page:
-    etag = f'"{hash_of(body)}"'
-    headers: HeaderList = [
-        (b"content-type", kind),
-        (b"etag", etag.encode()),
-        (b"cache-control", b"public, max-age=300"),
-        (b"vary", b"Accept-Encoding"),
-        (b"x-content-type-options", b"nosniff"),
-    ]
-    if kind == JSON:
-        headers.append((b"access-control-allow-origin", b"*"))
-    else:
-        headers += [(b"content-security-policy", POLICY.encode()), (b"referrer-policy", b"no-referrer")]
-    return headers, body, gzip.compress(body, 6, mtime=0), etag
-
-
-def _nav(current: str = "") -> str:
-    items = "".join(
-        f'<li><a href="/errors/{name}"{" aria-current=page" if name == current else ""}>{code.status} {name}</a></li>'
-        for name, code in CODES.items()
-    )
-    home = '<a class="brand" href="/docs">Joinery</a><ul><li><a href="/docs">Reference</a></li></ul>'
-    return f'{home}<h2><a href="/errors">Error codes</a></h2><ul>{items}</ul>'
-
-
-def overview() -> str:
-    """The page of all codes."""
-    rows = "".join(
-        f'<tr><td>{code.status}</td><td><a href="/errors/{name}"><code>{name}</code></a></td><td>{escape(code.cause)}</td></tr>'
-        for name, code in CODES.items()
-    )
-    field_rows = "".join(
-        f"<tr><td><code>{name}</code></td><td>{escape(meaning)}</td></tr>" for name, meaning in FIELD_CODES.items()
-    )
-    main = (
-        "<h1>Error codes</h1><p>Errors are problem details (RFC 9457), <code>application/problem+json</code>. "
-        "<code>code</code> is stable; <code>detail</code> tells about this occurrence; give <code>request_id</code> to support."
-        f"</p><table><tr><th>Status<th>Code<th>Cause</tr>{rows}</table>"
-        '<h2 id="fields">Entries of errors[]</h2><p>An <code>invalid_request</code> names each offending field by its dotted '
-        "path: <code>config.url</code> in the body, <code>query.limit</code> for a parameter, "
-        f"<code>header.Idempotency-Key</code> for a header.</p><table><tr><th>Code<th>Meaning</tr>{field_rows}</table>"
-    )
-    return page("Joinery: error codes", _nav(), main)
-
-
-def one(code: Code, docs_url: str) -> str:
-    """The page of one code."""
-    example = json.dumps(problem_example(code.name, docs_url), indent=2)
-    main = (
-        f'<p class="soft">HTTP {code.status}</p><h1><code>{code.name}</code></h1><p>{escape(code.title)}.</p>'
-        f"<h2>Cause</h2><p>{escape(code.cause)}</p><h2>Remedy</h2><p>{escape(code.remedy)}</p>"
-        f"<h2>Example</h2><pre><code>{escape(example)}</code></pre>"
-    )
-    return page(f"Joinery: {code.name}", _nav(code.name), main)
+def _html(text: str) -> PublicFile:
+    headers = [(b"content-security-policy", Site.POLICY.encode()), (b"referrer-policy", b"no-referrer")]
+    return PublicFile(b"text/html; charset=utf-8", text.encode(), headers, packs=True)

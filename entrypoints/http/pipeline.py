@@ -6,8 +6,12 @@ from typing import Final
 
 from adapters.wire.cursors import Cursors
 from adapters.wire.versions import SUPPORTED, Versions
+from domain.kernel.errors import NotFound
 from entrypoints.dependencies import Dependencies
+from entrypoints.http import content_coding
+from entrypoints.http.absence import Absence
 from entrypoints.http.addresses import Proxies
+from entrypoints.http.body_threads import BodyThreads
 from entrypoints.http.exchange import Request, Response
 from entrypoints.http.held_bodies import HeldBodies
 from entrypoints.http.metrics import Metrics
@@ -73,15 +77,17 @@ class Pipeline:
         self.table, self._clock = table, dependencies.clock
         self.services = {area.name: area.service(dependencies) for area in table.areas}
         self.problems = Problems(settings.docs_url, settings.base_url)
+        self.absence = Absence(table)
         self.pressure = Pressure(dependencies.waiting, thresholds or Thresholds())
         waiters = Waiters(self.pressure)
         self.streams = OpenStreams(dependencies.access, dependencies.clock, waiters)
         self.logs = RequestLogQueue(dependencies.request_logs)
         self.bodies = HeldBodies()
+        self._packing = BodyThreads()
         self.metrics = self._measured()
         self._checks = checks(dependencies, cursors, versions, self.pressure, self.bodies)
         responses = ResponseBuilder(versions)
-        self._execute = Execute(dependencies, self.services, cursors, waiters, responses, self.problems)
+        self._execute = Execute(dependencies, self.services, cursors, waiters, responses, self.problems, self.absence)
         self._log = LogRequest(self.logs, versions.latest)
 
     def _measured(self) -> Metrics:
@@ -103,6 +109,9 @@ class Pipeline:
         self.pressure.in_flight += 1
         try:
             response = await self._response(state)
+            accepted = request.headers.get("accept-encoding")
+            if accepted is not None and content_coding.is_packed(accepted, len(response.body)):
+                await self._pack(state, response)
         finally:
             self.pressure.in_flight -= 1
             if state.held:
@@ -123,9 +132,19 @@ class Pipeline:
         except Exception as error:
             if not state.request_id:
                 give_request_id(state)
-            known = self.problems.known(error, state.request_id)
+            found_nothing = isinstance(error, NotFound)
+            known = self.absence.worded(state) if found_nothing else self.problems.known(error, state.request_id)
             state.error_code = known.code
             return self.problems.answer(known, state.request_id)
+
+    async def _pack(self, state: RequestState, response: Response) -> None:
+        """Answer in gzip; a large body is packed beside the event loop."""
+        body = response.body
+        if len(body) <= content_coding.INLINE:
+            content_coding.put(response, content_coding.packed(body))
+            return
+        org = state.principal.tenant.org if state.principal is not None else ""
+        content_coding.put(response, await self._packing.run(org, lambda: content_coding.packed(body)))
 
     def _finish(self, state: RequestState, response: Response) -> None:
         """What every answer carries, and what is counted about it."""

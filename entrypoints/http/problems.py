@@ -7,6 +7,7 @@ import msgspec
 
 from adapters.wire import problems as wire
 from domain.kernel.errors import DomainError, FieldError
+from entrypoints.http import resource_metadata
 from entrypoints.http.codes import CODES, Code
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.http.route import COMMON, NO_STORE, VARY
@@ -15,9 +16,10 @@ from entrypoints.http.validation import MOST_FAULTS
 log = logging.getLogger("joinery.http")
 
 FIXED: Final = {
-    "not_found": "There is no such resource.",
-    "authentication_required": "A valid bearer credential is required.",
-    "internal_error": "Something went wrong on our side. It has been logged with this request_id.",
+    "authentication_required": "Send a credential that is in force in the header `Authorization: Bearer <credential>`. An API key starts "
+    "with svc_live_, svc_test_, svc_rk_live_ or svc_rk_test_. The answer is the same whether it is missing, not whole, unknown, "
+    "revoked, expired, or used from an address that its policy does not allow.",
+    "internal_error": "Something went wrong on our side. Try again; if it stays, tell the operator this request_id: it is in the log.",
 }
 """Details that must not tell one cause from another."""
 WAITS: Final = {"rate_limited": 1, "idempotency_request_in_progress": 1, "overloaded": 2, "unavailable": 5}
@@ -34,8 +36,10 @@ class Problems:
 
     def __init__(self, docs_url: str, base_url: str) -> None:
         self._docs_url = docs_url.rstrip("/")
-        metadata = f"{base_url.rstrip('/')}/.well-known/oauth-protected-resource"
-        self._challenge = (b"www-authenticate", f'Bearer resource_metadata="{metadata}"'.encode())
+        self._challenge = (
+            b"www-authenticate",
+            f'Bearer resource_metadata="{resource_metadata.address(base_url)}"'.encode(),
+        )
 
     def known(self, error: BaseException, request_id: str) -> DomainError:
         """The error as a DomainError: whatever was not foreseen becomes internal_error and is logged in full."""
@@ -58,7 +62,7 @@ class Problems:
         address = f"{self._docs_url}/errors/{code.name}"
         detail = FIXED.get(code.name, error.detail)
         body = wire.to_wire(address, code.title, code.status, code.name, detail, request_id)
-        if code.name == "invalid_request":
+        if code.name == "invalid_request" or error.fields:
             body["errors"] = [_field(fault) for fault in error.fields[:MOST_FAULTS]]
         return body | {name: value for name, value in error.extra.items() if name not in ("allow", *body)}
 

@@ -14,7 +14,7 @@ EXPOSED: Final = (
 )
 """What a page of another origin may read (docs/conventions.md#cross-origin)."""
 
-VARY: Final = (b"vary", b"Authorization, Service-Version, Service-Mode")
+VARY: Final = (b"vary", b"Authorization, Service-Version, Service-Mode, Accept-Encoding")
 CACHE: Final = (b"cache-control", b"private, no-cache")
 NO_STORE: Final = (b"cache-control", b"no-store")
 JSON: Final = (b"content-type", b"application/json")

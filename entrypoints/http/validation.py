@@ -8,8 +8,10 @@ from typing import Any, Final
 import jsonschema_rs
 
 from adapters.wire.schema import moment_of
+from domain.kernel.closeness import Closeness
 from domain.kernel.errors import FieldError
 from entrypoints.http.fault_search import Part, Path, has_few_values
+from entrypoints.http.fault_sentences import missing, sentence, unknown, wanted_by
 
 MOST_FAULTS: Final = 100
 """How many faults of a request are told."""
@@ -84,6 +86,7 @@ class Validator:
     def __init__(self, schema: Mapping[str, Any], names: Names = dotted) -> None:
         self._part = Part(dict(schema), {"validate_formats": True, "formats": FORMATS})
         self._schema = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True, formats=FORMATS)
+        self._given: Final = dict(schema)
         self._names = names
 
     def faults(self, value: Any) -> tuple[FieldError, ...]:
@@ -99,31 +102,58 @@ class Validator:
         return tuple(found.values())
 
     def _found(self, value: Any) -> Iterator[Fault]:
+        telling = Telling("parameter" if self._names is in_query else "field")
         if has_few_values(value):
             for error in self._schema.iter_errors(value):
-                yield from _faults(error, [])
+                yield from telling.faults(error, [], self._given)
             return
         told = False
-        for at, error in self._part.errors(value, []):
+        for at, error, schema in self._part.errors(value, []):
             told = True
-            yield from _faults(error, at)
+            yield from telling.faults(error, at, schema)
         if not told:
-            yield [], "invalid_value", "The value fits none of the alternatives, or more than one."
+            yield [], "invalid_value", f"Must be {wanted_by(self._given)}."
 
 
-def _faults(error: Any, at: Path) -> Iterator[Fault]:
-    """One validation error as faults: a missing or unknown field is named itself, alternatives by their best branch."""
-    kind, path = error.kind, [*at, *error.instance_path]
-    if kind.name == "required":
-        yield [*path, kind.property], "required", "This field is required."
-    elif kind.name in ("additionalProperties", "unevaluatedProperties"):
-        for name in kind.unexpected:
-            yield [*path, name], "unknown_field", "There is no such field."
-    elif kind.name in ("anyOf", "oneOf") and (branch := _best(kind, list(error.instance_path))):
-        for inner in branch:
-            yield from _faults(inner, at)
-    else:
-        yield path, CODES.get(kind.name, _alternative(kind)), _sentence(error.message)
+class Telling:
+    """Tells the errors of one request as faults. `what` is what its names are names of."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._closeness = what, Closeness()
+
+    def faults(self, error: Any, at: Path, whole: Any) -> Iterator[Fault]:
+        """One error as faults: a missing or unknown field is named itself, alternatives by their best branch.
+
+        `at` is the path of the value that was looked at, `whole` the schema it was held against.
+        """
+        kind, path = error.kind, [*at, *error.instance_path]
+        schema = _place(whole, error.schema_path)
+        if kind.name == "required":
+            yield [*path, kind.property], "required", missing(kind.property, schema)
+        elif kind.name in ("additionalProperties", "unevaluatedProperties"):
+            known = list(schema.get("properties", {}))
+            for name in kind.unexpected:
+                yield [*path, name], "unknown_field", unknown(name, known, self._closeness, self._what)
+        elif kind.name in ("anyOf", "oneOf") and (branch := _best(kind, list(error.instance_path))):
+            for inner in branch:
+                yield from self.faults(inner, at, whole)
+        else:
+            several = type(kind).__name__ == "OneOfMultipleValid"
+            keyword = "oneOfMultiple" if several else kind.name
+            said = sentence(keyword, getattr(kind, "value", None), error.instance, schema, self._closeness)
+            yield path, CODES.get(kind.name, _alternative(kind)), said
+
+
+def _place(schema: Any, path: Sequence[str | int]) -> Mapping[str, Any]:
+    """The schema that the path's keyword stands in; an empty one where it cannot be found."""
+    for step in list(path)[:-1]:
+        if isinstance(schema, Mapping):
+            schema = schema.get(step, schema.get("oneOf") if step == "anyOf" else None)
+        elif isinstance(schema, list) and isinstance(step, int) and step < len(schema):
+            schema = schema[step]
+        else:
+            return {}
+    return schema if isinstance(schema, Mapping) else {}
 
 
 def _alternative(kind: Any) -> str:
@@ -137,12 +167,6 @@ def _best(kind: Any, path: list[str | int]) -> list[Any] | None:
     context = getattr(kind, "context", None) or []
     fitting = [b for b in context if not any(e.kind.name == "type" and list(e.instance_path) == path for e in b)]
     return fitting[0] if len(fitting) == 1 else None
-
-
-def _sentence(message: str) -> str:
-    """The library's message, short enough to answer."""
-    text = message if len(message) <= 200 else message[:199] + "…"
-    return text if text.endswith((".", "…")) else text + "."
 
 
 class SchemaFaults:

@@ -41,7 +41,11 @@ async def run_mail(container: Container, settings: Settings, mail: MailSettings)
             listener = Listener(desk_of(container, mail, reader, checks))
             await listener.start(mail.host, mail.port)
             renewing = asyncio.create_task(listener.renew_certificate(), name="renewing the certificate")
-            LOG.info("mail for %s is taken on %s:%s", settings.mail_domain, mail.host, mail.port)
+            if settings.mail_domain is None:
+                LOG.warning(
+                    "JOINERY_MAIL_DOMAIN is not set: sources are given no addresses, and only those made before take mail"
+                )
+            LOG.info("mail for %s is taken on %s:%s", settings.mail_domain or "known addresses", mail.host, mail.port)
             await stop.wait()
             renewing.cancel()
             await listener.stop()
@@ -68,7 +72,7 @@ def desk_of(
         limits=given.limits,
         peers=Peers(mail.connections, mail.connections_each, mail.relays),
         taking=asyncio.Semaphore(TAKING),
-        hostname=mail.hostname or given.settings.mail_domain,
+        hostname=mail.hostname or given.settings.mail_domain or socket.getfqdn(),
         each_minute=mail.each_minute,
         certificate=certificate,
     )

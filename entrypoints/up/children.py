@@ -55,6 +55,7 @@ def environment(
     defaults = {
         "JOINERY_BASE_URL": address,
         "JOINERY_OBJECTS_URL": data.objects.as_uri(),
+        "JOINERY_MAIL_DOMAIN": "in.joinery.example",
         "JOINERY_SECRET": "",
         "JOINERY_WORK_DIR": str(data.path / "work"),
         "JOINERY_SECRET_FORMER": "",

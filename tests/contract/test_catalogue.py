@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from domain.catalogue import categories, search
+from domain.catalogue.batch import Batch
 from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest, Page
@@ -169,10 +170,10 @@ async def test_random_offers_under_random_filters(backend: Backend, seed: int) -
             catalogues.random_product(dice, SOURCES[number % 2], org.catalogues[0], f"{number}/{n}") for n in range(12)
         ]
         held += await catalogues.add(backend.uow, tenant, *new, now=moment)
-    offers = {o.id: o for product in held for variant in product.variants for o in variant.offers}
+    offers = {o.id: (o, variant, product) for product in held for variant in product.variants for o in variant.offers}
     for _ in range(25):
         filter = catalogues.random_offer_filter(dice, held, moments)
-        expected = [id for id in sorted(offers, reverse=True) if search.offer_matches(offers[id], filter)]
+        expected = [id for id in sorted(offers, reverse=True) if search.offer_matches(*offers[id], filter)]
         lines = await walk(offers_of(backend, tenant, filter), dice.choice([1, 3, 10, 100]))
         assert [line.offer.id for line in lines] == expected, filter
 
@@ -194,8 +195,8 @@ async def test_an_offer_line_tells_what_surrounds_it(backend: Backend, tenant: T
     other = builders.offer(builders.variant(bare, "bare/1", data={}))
     await catalogues.add(backend.uow, tenant, bare, full)
     lines = {line.offer.id: line for line in await walk(offers_of(backend, tenant, OfferFilter()), 100)}
-    assert lines[offer.id] == OfferLine(offer, "cat_1", "Table", "A-1")
-    assert lines[other.id] == OfferLine(other, "cat_1", None, None)
+    assert lines[offer.id] == OfferLine(offer, "cat_1", "Table", "A-1", "full", "full/1")
+    assert lines[other.id] == OfferLine(other, "cat_1", None, None, "bare", "bare/1")
 
 
 async def test_pages_stand_while_products_come(backend: Backend, tenant: Tenant) -> None:
@@ -210,3 +211,18 @@ async def test_pages_stand_while_products_come(backend: Backend, tenant: Tenant)
     assert [document.id for document in expected] == _newest(products)
     await check_both_ways(fetch, expected, _id)
     await check_inserts(fetch, insert, expected, _id)
+
+
+async def test_codes_are_those_that_a_variant_has_now(backend: Backend, tenant: Tenant) -> None:
+    product = builders.product(SOURCES[0], "cat_1", "k")
+    variant = builders.variant(product, "k/1", data={"sku": "A-1", "gtin": "4006381333931", "mpn": "M"})
+    builders.offer(variant)
+    await catalogues.add(backend.uow, tenant, product)
+    assert await _found(backend, tenant, gtin=["04006381333931"], sku=["A-1"], mpn=["M"]) == [product.id]
+    changed = replace(variant, data={"sku": "a1", "gtin": "96385074"})
+    product.variants = [changed]
+    batch = Batch(changed_variants=[changed], touched={product.id: product})
+    await catalogues.store(backend.uow, tenant, batch, catalogues.whole(SOURCES[0]))
+    for gone in ({"gtin": ["4006381333931"]}, {"sku": ["A-1"]}, {"mpn": ["M"]}):
+        assert await _found(backend, tenant, **gone) == []
+    assert await _found(backend, tenant, gtin=["96385074"], sku=["a1"], external_id=["k/1"]) == [product.id]

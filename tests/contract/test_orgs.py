@@ -1,5 +1,7 @@
 """Organisations, members and plans (ports/orgs.py)."""
 
+from dataclasses import replace
+
 import pytest
 
 from domain.kernel.errors import Conflict
@@ -38,6 +40,29 @@ async def test_found_by_id_or_unique_name(backend: Backend) -> None:
     assert await backend.registry.find(name.upper()) is None
     assert await backend.registry.find(doubled) is None
     assert await backend.registry.find("nobody") is None
+
+
+async def test_named_ones_and_every_one(backend: Backend) -> None:
+    name = f"Twice {new_id('org')}"
+    first, second = await backend.organisation(name=name), await backend.organisation(name=name)
+    assert await backend.registry.named(name) == [first, second]
+    assert await backend.registry.named("nobody") == []
+    everybody = await backend.registry.named("")
+    assert [org for org in everybody if org.name == name] == [first, second]
+
+
+async def test_another_plan(backend: Backend) -> None:
+    org = await backend.organisation()
+    async with backend.uow.read(Tenant(org.id, True)) as tx:
+        plan = next((plan for plan in await tx.orgs.plans() if plan != org.plan), None)
+    if plan is None:  # in memory only what somebody has is on offer
+        plan = replace(org.plan, code="larger", monthly=org.plan.monthly + 1)
+    await backend.registry.change_plan(org.id, plan)
+    await backend.registry.change_plan("org_unknown", plan)
+    changed = await backend.registry.find(org.id)
+    assert changed is not None and (changed.plan, changed.catalogues) == (plan, org.catalogues)
+    async with backend.uow.read(Tenant(org.id, True)) as tx:
+        assert (await tx.orgs.own()).plan == plan
 
 
 async def test_plans(backend: Backend) -> None:

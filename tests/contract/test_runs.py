@@ -19,6 +19,7 @@ from domain.runs.model import (
     Run,
     RunColumn,
     RunError,
+    RunErrorCode,
     RunFilter,
     UploadInput,
     Waiting,
@@ -173,6 +174,21 @@ async def test_replayable(uow: UnitOfWork, tenant: Tenant) -> None:
         assert list(await tx.runs.replayable("src_1", "catalogue")) == [asking, good]
         assert list(await tx.runs.replayable("src_1", "stock")) == []
         assert list(await tx.runs.replayable("src_2", "catalogue")) == []
+
+
+async def test_refused(uow: UnitOfWork, tenant: Tenant) -> None:
+    error = RunError(RunErrorCode.SHRINK_REFUSED, "x")
+    ids = sorted(new_id("run") for _ in range(4))
+    refused = _ended("src_1", id=ids[0], status="failed", snapshot="snapshots/0", error=error)
+    unread = _ended("src_1", id=ids[1], status="failed", error=error)
+    await _add(uow, tenant, refused, unread)
+    async with uow.read(tenant) as tx:
+        assert await tx.runs.refused("src_1", "catalogue") == refused
+        assert await tx.runs.refused("src_1", "stock") is None
+        assert await tx.runs.refused("src_2", "catalogue") is None
+    await _add(uow, tenant, _ended("src_1", id=ids[2], snapshot="snapshots/2"))
+    async with uow.read(tenant) as tx:
+        assert await tx.runs.refused("src_1", "catalogue") is None, "a good run came after it"
 
 
 async def test_pages_newest_first(uow: UnitOfWork, tenant: Tenant) -> None:

@@ -74,6 +74,7 @@ class Stage:
             "JOINERY_OBJECTS_URL": (self.home / "objects").as_uri(),
             "JOINERY_PORT": str(self.port),
             "JOINERY_ALLOW_PRIVATE_HOSTS": FEEDS,
+            "JOINERY_MAIL_DOMAIN": "in.joinery.example",
             "JOINERY_PLUGINS": str(ROOT / "plugins.toml"),
             **self.env,
         }

@@ -10,6 +10,10 @@ import pytest
 from tests.flows.stage import Stage, Tenancy, eventually
 
 
+HELD_UP = 20.0
+"""Seconds: a read that waits for trickled bodies waits half a minute and longer; a busy machine takes some seconds."""
+
+
 @pytest.fixture
 def lines() -> Iterator[list[socket.socket]]:
     """Connections, closed in the end."""
@@ -70,8 +74,8 @@ def test_trickled_bodies_of_one_tenant_shed_nobody(stage: Stage, lines: list[soc
     time.sleep(0.5)
     for _ in range(3):
         trickle(lines)
-        assert slowest(reader) < 5
-        assert slowest(slow) < 5, "its own reads go on as well"
+        assert slowest(reader) < HELD_UP
+        assert slowest(slow) < HELD_UP, "its own reads go on as well"
         assert writer.api.source("push")
     statuses = [answered(line) for line in lines]
     refused = [status for status in statuses if status is not None]
@@ -102,9 +106,9 @@ def test_connections_without_a_credential(stage: Stage, fjord: Tenancy, lines: l
         lines.append(dial(stage, "GET /v1/products HTTP/1.1\nHost: x\n"))
         lines.append(dial(stage, f"POST /v1/sources HTTP/1.1\nHost: x\nContent-Length: 1000{number}\n\nx"))
         lines.append(dial(stage, "POST /docs HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n"))
-    assert slowest(fjord) < 5
+    assert slowest(fjord) < HELD_UP
     eventually(lambda: all(answered(line) for line in lines) or None, "all are ended", within=30, every=0.5)
-    assert slowest(fjord) < 5
+    assert slowest(fjord) < HELD_UP
 
 
 def test_uploads_that_stop_leave_no_file(stage: Stage, fjord: Tenancy, lines: list[socket.socket]) -> None:

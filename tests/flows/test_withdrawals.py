@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.flows.api import Api
 from tests.flows.feeds import FeedServer, catalogue, stock
 from tests.flows.stage import Stage, Tenancy
 
@@ -117,6 +118,45 @@ def test_a_person_may_accept_it(fjord: Tenancy, feeds: FeedServer) -> None:
     api.pull(source)
     feeds.serve("/accept.csv", catalogue(1))
     run = api.pull(source, accept_shrink=True)
+    assert (run["status"], run["stats"]["withdrawn"]) == ("succeeded", 118)
+
+
+def _refused_upload(api: Api) -> tuple[str, Any]:
+    """A file source, and its run that would withdraw too much."""
+    source = api.source("file", config={"currency": "usd"})
+    api.upload(source, catalogue(60))
+    refused = api.upload(source, catalogue(2, price=300))
+    assert (refused["status"], refused["error"]["code"]) == ("failed", "shrink_refused")
+    return source, refused
+
+
+def test_a_refused_upload_is_accepted_by_reading_it_again(fjord: Tenancy) -> None:
+    api = fjord.api
+    source, refused = _refused_upload(api)
+    assert "/replay" in refused["error"]["message"] and "accept_shrink" in refused["error"]["message"]
+    pull = api.call("POST", f"/v1/sources/{source}/runs", {"accept_shrink": True})
+    assert pull.status == 422 and "/replay" in pull.json()["detail"]
+    run = api.ended(api.post(f"/v1/sources/{source}/replay", {"accept_shrink": True})["id"])
+    assert (run["status"], run["trigger"], run["stats"]["withdrawn"]) == ("succeeded", "replay", 116)
+    assert _withdrawn(fjord) == 116
+    assert {offer["price"] for offer in api.whole("/v1/offers") if "withdrawn_at" not in offer} == {30050, 30150}
+
+
+def test_reading_again_without_a_word_accepts_nothing(fjord: Tenancy) -> None:
+    api = fjord.api
+    source, _ = _refused_upload(api)
+    run = api.ended(api.post(f"/v1/sources/{source}/replay")["id"])
+    assert run["status"] == "succeeded" and _withdrawn(fjord) == 0
+
+
+def test_an_upload_is_completed_with_the_shrink_accepted(fjord: Tenancy) -> None:
+    api = fjord.api
+    source, _ = _refused_upload(api)
+    content = catalogue(1)
+    told = {"filename": "prices.csv", "content_type": "text/csv", "bytes": len(content)}
+    upload = api.post(f"/v1/sources/{source}/uploads", told)
+    api.put(upload["target"], content)
+    run = api.ended(api.post(f"/v1/uploads/{upload['id']}/complete", {"accept_shrink": True})["run"])
     assert (run["status"], run["stats"]["withdrawn"]) == ("succeeded", 118)
 
 

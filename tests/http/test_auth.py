@@ -61,6 +61,26 @@ async def test_every_401_is_alike(world: World) -> None:
     assert "ratelimit" not in none.headers
 
 
+async def test_a_401_says_how_to_send_a_credential(world: World) -> None:
+    said = (await world.stranger().get("/v1/things")).json()["detail"]
+    assert "Authorization: Bearer <credential>" in said and "svc_test_" in said
+
+
+async def test_the_challenge_points_at_what_is_there(world: World) -> None:
+    challenge = (await world.stranger().get("/v1/things")).headers["www-authenticate"]
+    address = challenge.partition('resource_metadata="')[2].rstrip('"')
+    answer = await world.stranger().get(address.removeprefix(BASE))
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+    assert answer.json() == {
+        "resource": BASE,
+        "resource_name": "Joinery",
+        "bearer_methods_supported": ["header"],
+        "resource_documentation": f"{BASE}/docs",
+    }
+    assert (await world.stranger().send("HEAD", address.removeprefix(BASE))).body == b""
+    assert (await world.stranger().send("POST", address.removeprefix(BASE), body=b"")).status == 405
+
+
 async def test_the_scheme_ignores_case(world: World) -> None:
     _, secret = await world.key(world.orgs["Fjord"])
     assert (await world.stranger().get("/v1/things", authorization=f"bearer {secret}")).status == 200

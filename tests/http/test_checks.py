@@ -163,9 +163,9 @@ async def test_a_dry_run_asks_nobody(stand: Stand) -> None:
 
 
 async def test_others_variants_are_unknown(stand: Stand) -> None:
-    unknown = await stand.shop.client.post(f"/v1/variants/{new_id('var')}/checks", None)
     for client in (await stand.shop.world.client("Oak"), await stand.shop.world.client(livemode=False)):
         answer = await client.post(stand.path, None)
+        unknown = await client.post(f"/v1/variants/{new_id('var')}/checks", None)
         assert (answer.status, answer.code) == (404, "not_found")
         assert answer.json()["detail"] == unknown.json()["detail"]
     assert (await stand.shop.client.post("/v1/variants/var_1/checks", None)).status == 404

@@ -31,7 +31,7 @@ async def test_not_modified(world: World, client: Client) -> None:
         answer = await client.get(path, if_none_match=held)
         assert (answer.status, answer.body) == (304, b"")
         assert answer.headers["etag"] == etag
-        assert answer.headers["vary"] == "Authorization, Service-Version, Service-Mode"
+        assert answer.headers["vary"] == "Authorization, Service-Version, Service-Mode, Accept-Encoding"
         assert answer.headers["cache-control"] == "private, no-cache"
         assert answer.headers["ratelimit"]
         assert answer.headers["request-id"]

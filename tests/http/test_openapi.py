@@ -1,13 +1,17 @@
 """The OpenAPI description is valid, complete and exemplified (docs/conventions.md#docs-and-health)."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
+from adapters.wire.event_types import EVENT_TYPES
 from entrypoints.http.openapi import document
 from entrypoints.http.openapi_answers import codes_of
+from entrypoints.http.openapi_schemas import ComponentSchemas
 from entrypoints.http.table import Table
 from tests.support.table import whole
 from tests.http import toys
@@ -52,7 +56,8 @@ def test_every_answer_with_content_has_an_example_that_fits(described: dict[str,
                 for media in content.values():
                     schema = {**media["schema"], "components": described["components"]}
                     assert media["examples"], (method, path)
-                    for example in media["examples"].values():
+                    for given in media["examples"].values():
+                        example = _resolved(given, described)
                         checker = Draft202012Validator(schema)
                         faults = [
                             f"{'.'.join(map(str, e.path))}: {e.message}" for e in checker.iter_errors(example["value"])
@@ -60,14 +65,93 @@ def test_every_answer_with_content_has_an_example_that_fits(described: dict[str,
                         assert not faults, (method, path, faults)
 
 
-def test_what_receivers_get_is_described(described: dict[str, Any]) -> None:
-    post = described["webhooks"]["event"]["post"]
-    names = {parameter["name"] for parameter in post["parameters"]}
+def _resolved(part: Any, described: dict[str, Any]) -> Any:
+    """What a reference stands for."""
+    while "$ref" in part:
+        found: Any = described
+        for name in part["$ref"].removeprefix("#/").split("/"):
+            found = found[name]
+        part = found
+    return part
+
+
+@pytest.mark.parametrize("type", EVENT_TYPES)
+def test_what_receivers_get_is_described(described: dict[str, Any], type: str) -> None:
+    post = described["webhooks"][type]["post"]
+    names = {_resolved(parameter, described)["name"] for parameter in post["parameters"]}
     assert names == {
         "webhook-id", "webhook-timestamp", "webhook-signature", "Service-Version", "Service-Feed-Cursor", "User-Agent",
     }  # fmt: skip
     assert {"2XX", "410", "default"} == set(post["responses"])
     media = post["requestBody"]["content"]["application/json"]
-    assert media["schema"] == {"$ref": "#/components/schemas/event"}
+    event = _resolved(media["schema"], described)
+    assert event["properties"]["type"]["const"] == type
     schema = {**media["schema"], "components": described["components"]}
     assert not list(Draft202012Validator(schema).iter_errors(media["examples"]["usual"]["value"]))
+
+
+def test_webhooks_have_a_tag_of_their_own(described: dict[str, Any]) -> None:
+    """Generators make a class for each tag: one that both sides use keeps the operations of one side only."""
+    served = {tag for item in described["paths"].values() for operation in item.values() for tag in operation["tags"]}
+    received = {
+        tag for item in described["webhooks"].values() for operation in item.values() for tag in operation["tags"]
+    }
+    assert received and not served & received
+
+
+def test_an_answer_is_one_thing(described: dict[str, Any]) -> None:
+    """No operation answers a thing or a preview: what a dry run answers is described apart."""
+    preview = described["components"]["responses"]["preview"]["content"]
+    assert list(preview) == ["application/vnd.furniops.preview+json"]
+    for row in whole():
+        operation = described["paths"][row.path][row.method.lower()]
+        good = [answer for status, answer in operation["responses"].items() if int(status) < 300]
+        assert len(good) == 1 and len(good[0].get("content", {})) <= 1, row.id
+        assert ("x-dry-run" in operation) == row.writes
+
+
+def _schemas(part: Any) -> Iterator[dict[str, Any]]:
+    """Every schema in the description, and what looks like one."""
+    if isinstance(part, dict):
+        yield part
+        for key, value in part.items():
+            if key not in ("examples", "example", "value"):
+                yield from _schemas(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from _schemas(value)
+
+
+def test_every_thing_is_described_once(described: dict[str, Any]) -> None:
+    for place in ("paths", "webhooks"):
+        for schema in _schemas(described[place]):
+            assert "properties" not in schema, schema
+            assert len(schema.get("enum", ())) < 2, schema
+    for name, schema in described["components"]["schemas"].items():
+        inside = [
+            part for key in ("properties", "items", "anyOf", "oneOf", "allOf") for part in _schemas(schema.get(key))
+        ]
+        assert not [one for one in inside if isinstance(one.get("enum"), list) and len(one["enum"]) > 1], name
+    of_events = {event["properties"]["data"]["title"] for event in EVENT_TYPES.values()}  # each type has its own
+    contents = [_content(one) for name, one in described["components"]["schemas"].items() if name not in of_events]
+    assert len(contents) == len(set(contents))
+
+
+def _content(schema: dict[str, Any]) -> str:
+    told = {key: value for key, value in schema.items() if key not in ("title", "description", "examples")}
+    return json.dumps(told, sort_keys=True)
+
+
+def test_no_choice_is_offered_twice(described: dict[str, Any]) -> None:
+    for schema in _schemas(described):
+        if isinstance(choices := schema.get("enum"), list):
+            assert len(choices) == len(set(choices)), choices
+
+
+def test_one_name_is_one_thing() -> None:
+    schemas = ComponentSchemas()
+    one = {"title": "one", "type": "object", "properties": {"a": {"type": "string"}}}
+    schemas.of(one, "first")
+    assert schemas.of(one | {"description": "again"}, "second") == {"$ref": "#/components/schemas/one"}
+    with pytest.raises(ValueError, match="one is the name of two schemas"):
+        schemas.of(one | {"required": ["a"]}, "third")

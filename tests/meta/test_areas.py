@@ -17,7 +17,7 @@ MACHINERY = {
     "adapters/postgres/log": {"bounds", "filtered_reading", "network_reading", "pages"},
     "adapters/postgres/nodes": {"connecting", "epochs", "node_pool", "placement", "pool", "router", "scatters"},
     "adapters/memory": {"clock", "feed_readers", "idempotency", "image_uses", "limits", "row_fingerprints", "objects", "pushes", "queue", "names", "network", "signals", "table", "unit_of_work", "web", "webhook_deliveries"},
-    "adapters/wire": {"category_rules", "codec", "cursors", "problems", "products", "records", "resource", "schema", "versions"},
+    "adapters/wire": {"category_rules", "codec", "cursors", "event_types", "problems", "products", "records", "resource", "schema", "versions"},
     "entrypoints/areas": {"area", "registry"},
 }  # fmt: skip
 

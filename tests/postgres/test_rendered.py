@@ -16,7 +16,8 @@ from tests.support.postgres import database, postgres_backend
 PAGES = (PageRequest(2), PageRequest(2, "a"), PageRequest(2, "a", True), PageRequest(2, None, True))
 PARAMS = {
     "org": "org_1", "livemode": True, "page_key": "a", "updated_since": "2026-11-20", "code": "x", "share": 1000,
-    **dict.fromkeys(("status", "brand", "category", "availability", "source", "variant", "product", "word0"), "x"),
+    **dict.fromkeys(("id", "offer", "external_id", "gtin"), "[]"), "sku": "{}", "mpn": "{}",
+    **dict.fromkeys(("status", "brand", "category", "availability", "source", "product", "word0"), "x"), "variant": "[]",
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
-from benchmarks.filling import CATEGORIES, fill, made_id, make_past_days
+from benchmarks.filling import CATEGORIES, GTIN, fill, made_id, make_past_days
 from domain.catalogue.model import OfferFilter, ProductFilter
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
@@ -94,6 +94,31 @@ async def test_products_with_a_term_and_a_column(reading: Reading) -> None:
 
 
 @pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("codes", [{"gtin": [GTIN]}, {"mpn": ["MANY"], "gtin": [GTIN, "2"]}])
+async def test_codes_that_more_have_than_are_gathered(
+    reading: Reading, codes: dict[str, list[str]], backwards: bool
+) -> None:
+    """Every fourth variant has the GTIN, every third the MPN: offers and products are walked past."""
+    variants = [n for n in range(ROWS // 2) if n % 4 == 0 and (n % 3 == 0 or "mpn" not in codes)]
+    assert len(variants) > (2_000 if "mpn" not in codes else 1_000)
+    offers = [made_id("ofr", n, NOW.date(), ROWS) for n in range(ROWS) if n // 2 in set(variants)]
+    async with reading() as tx:
+        found, _ = await _walked(
+            lambda request: tx.catalogue.offers(OfferFilter(**codes), request),
+            PageRequest(100, None, backwards),
+            lambda line: line.offer.id,
+        )
+        assert found == (offers if backwards else offers[::-1])
+        found, _ = await _walked(
+            lambda request: tx.catalogue.products(ProductFilter(gtin=[GTIN]), request),
+            PageRequest(100, None, backwards),
+            lambda document: document.id,
+        )
+    owners = sorted({made_id("prod", n * 2 // 5, NOW.date(), ROWS // 5) for n in range(0, ROWS // 2, 4)})
+    assert found == (owners if backwards else owners[::-1])
+
+
+@pytest.mark.parametrize("backwards", [False, True])
 async def test_deliveries_of_a_status_and_a_type(reading: Reading, backwards: bool) -> None:
     filter = DeliveryFilter(DeliveryStatus.FAILED, "source.blocked", None, made_id("whe", 0, NOW.date()))
     async with reading() as tx:
@@ -127,6 +152,11 @@ async def test_no_page_of_one_filter_is_short(reading: Reading) -> None:
         ("offers", {"updated_since"}, {"": 501, "updated_since": 500}, ""),
         ("offers", {"updated_since", "source"}, {"": 501, "updated_since": 20, "source": 3}, "source"),
         ("products", {"q", "word0", "word1"}, {"": 501, "word0": 500, "word1": 40}, "word1"),
+        ("offers", {"sku"}, {"": 501, "sku": 499}, "sku"),
+        ("offers", {"sku"}, {"": 501, "sku": 500}, ""),
+        ("offers", {"sku", "source"}, {"": 501, "sku": 500, "source": 500}, "source"),
+        ("products", {"gtin", "mpn", "status"}, {"": 501, "gtin": 20, "mpn": 3, "status": 500}, "mpn"),
+        ("products", {"id", "sku"}, {}, "id"),
         ("products", {"status", "brand"}, {"": 501, "status": 500, "brand": 500}, "brand"),
     ],
 )

@@ -16,6 +16,9 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from adapters.wire.catalogue import WireRendering
+from domain.kernel.tenancy import Tenant
+from domain.orgs.model import AVAILABLE
 from adapters.postgres.migrate import applied, available, migrate
 from domain.jobs.usecases.draining import Drain
 from domain.runs.queueing import lane
@@ -30,6 +33,8 @@ PASSING = {"freshness", "rotation"}
 """What time alone changes."""
 ADDED = {"columns", "mappings"}
 """What runs have had since, empty for those of before."""
+TOLD = {"external_id", "product_external_id", "variant_external_id"}
+"""Keys of products and variants, which answers have told since."""
 
 
 @dataclass
@@ -58,10 +63,18 @@ async def _restore(address: str, dump: bytes) -> None:
         await owner.execute(dump)
 
 
+def _there(meters: Any) -> Any:
+    return {name: part for name, part in meters.items() if name not in ("export_rows", "ai_tokens")}
+
+
 def lasting(value: Any) -> Any:
     """Without what time alone changes, and what was added since."""
     if isinstance(value, dict):
-        kept = {name: part for name, part in value.items() if name not in PASSING}
+        told = TOLD if value.get("object") in ("product", "variant", "offer") else set()
+        kept = {name: part for name, part in value.items() if name not in PASSING | told}
+        if value.get("object") in ("organisation", "plan"):  # only what is there by now is shown
+            kept["features"] = [name for name in value["features"] if name in AVAILABLE]
+            kept |= {"meters": _there(value["meters"])} if "meters" in value else {}
         return {name: lasting(part) for name, part in kept.items() if name not in ADDED or part != []}
     return [lasting(part) for part in value] if isinstance(value, list) else value
 
@@ -74,6 +87,36 @@ async def test_everything_is_answered_as_before(upgraded: Upgraded) -> None:
         if path.startswith("/v1/changes?"):
             assert found.pop("next_cursor") != known.pop("next_cursor"), "it names the log's epoch by now"
         assert found == known, path
+
+
+async def test_what_was_stored_is_found_by_its_codes(upgraded: Upgraded) -> None:
+    products = (await upgraded.client.get("/v1/products")).json()["data"]
+    variants = [(product, variant) for product in products for variant in product["variants"]]
+    assert variants
+    for product, variant in variants:
+        codes = {"external_id": variant["external_id"]} | {
+            name: variant["data"][name] for name in ("sku", "gtin", "mpn") if name in variant["data"]
+        }
+        for name, code in (*codes.items(), ("external_id", product["external_id"]), ("variant", variant["id"])):
+            found = (await upgraded.client.get(f"/v1/products?{name}={code}")).json()["data"]
+            assert product["id"] in {one["id"] for one in found}, (name, code)
+    lines = (await upgraded.client.get("/v1/offers?limit=100")).json()["data"]
+    keys = {variant["id"]: (product["external_id"], variant["external_id"]) for product, variant in variants}
+    assert {
+        line["variant"]: (line["product_external_id"], line["variant_external_id"]) for line in lines
+    }.items() <= keys.items()
+
+
+async def test_documents_are_as_they_would_be_rendered_now(upgraded: Upgraded) -> None:
+    container = upgraded.world.container
+    async with await psycopg.AsyncConnection.connect(container.settings().database_url) as owner:
+        rows = await (await owner.execute("SELECT org, livemode, source, key, id FROM products")).fetchall()
+    assert rows
+    for org, livemode, source, key, id in rows:
+        async with container.uow().read(Tenant(org, livemode)) as tx:
+            document, products = await tx.catalogue.product(id), await tx.catalogue.load(source, [key])
+        assert document is not None
+        assert json.loads(document.body) == json.loads(WireRendering().product(products[key], {})), id
 
 
 async def test_cursors_go_on_behind_every_position_of_the_one_sequence(upgraded: Upgraded) -> None:

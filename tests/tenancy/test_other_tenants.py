@@ -65,13 +65,25 @@ async def test_dry_runs_tell_no_more(world: World, mode: str) -> None:
                 assert bare(await ask(mine.client, operation, theirs.ids, service_dry_run=mode)) == expected
 
 
-async def test_malformed_ids_and_ids_of_another_kind_answer_the_same(world: World) -> None:
-    mine = await world.furnished(await world.organisation(), True)
+async def test_malformed_ids_and_ids_of_another_kind_tell_nothing_of_rows(world: World) -> None:
+    """They are told by their form alone: the same for everybody, whoever has something by that name."""
+    mine, theirs, *_ = await four(world)
     for operation in WITH_IDS:
-        expected = bare(await ask(mine.client, operation, unknown_ids()))
         for wrong in ("org_" + "1" * 22, "nonsense", "src_short", "SRC_" + "1" * 22, "%00", "..", "a" * 500):
             ids = dict.fromkeys(operation.ids.values(), wrong)
+            expected = bare(await ask(theirs.client, operation, ids))
+            assert expected[0] == 404
             assert bare(await ask(mine.client, operation, ids)) == expected, (operation.id, wrong)
+
+
+async def test_ids_of_another_kind_answer_alike_whether_they_are_there_or_not(world: World) -> None:
+    mine = await world.furnished(await world.organisation(), True)
+    for operation in WITH_IDS:
+        for prefix in ("src", "run", "whe"):
+            if prefix in operation.ids.values():
+                continue
+            there, nowhere = (dict.fromkeys(operation.ids.values(), ids[prefix]) for ids in (mine.ids, unknown_ids()))
+            assert bare(await ask(mine.client, operation, there)) == bare(await ask(mine.client, operation, nowhere))
 
 
 async def test_filters_by_what_is_anothers_list_nothing(world: World) -> None:

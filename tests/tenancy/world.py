@@ -145,6 +145,7 @@ async def serving(
             "JOINERY_DATABASE_URL": await database(),
             "JOINERY_SECRET": "a secret of at least thirty-two characters",
             "JOINERY_OBJECTS_URL": (folder / "objects").as_uri(),
+            "JOINERY_MAIL_DOMAIN": "in.joinery.example",
             **env,
         }
     )

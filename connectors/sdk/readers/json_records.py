@@ -135,7 +135,7 @@ def _line(number: int, line: str) -> Any:
 def _at(stream: JsonStream, path: list[str]) -> Iterator[Any]:
     """The elements of the array at the path, walking only as far as it."""
     if stream.peek() != "{":
-        raise BadData(f"the document has no {path[0]!r} where config.records_path looks for the records")
+        raise BadData(f"the document has no {path[0]} where config.records_path looks for the records")
     for key in stream.members():
         if key != path[0]:
             stream.value()
@@ -148,7 +148,7 @@ def _at(stream: JsonStream, path: list[str]) -> Iterator[Any]:
         else:
             yield stream.value()
             return
-    raise BadData(f"the document has no {path[0]!r} where config.records_path looks for the records")
+    raise BadData(f"the document has no {path[0]} where config.records_path looks for the records")
 
 
 def _first_array(path: Path, limits: Limits) -> Iterator[Any]:

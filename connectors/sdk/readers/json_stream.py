@@ -49,7 +49,7 @@ def _count(text: str, start: int = 0) -> None:
 
 def _reason(error: ValueError | RecursionError) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at line {error.lineno}, column {error.colno}"
+        return f"it breaks off its form at line {error.lineno}, column {error.colno}"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     return "a number is too long" if "digits" in str(error) else str(error)
@@ -79,7 +79,7 @@ class JsonStream:
     def take(self, character: str) -> None:
         """Pass this character. Raises BadData when another one stands there."""
         if self.peek() != character:
-            raise self._bad(f"{character!r} is missing")
+            raise self._bad(f"the sign {character} is missing")
         self._at += 1
 
     def value(self) -> Any:

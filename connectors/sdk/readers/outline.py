@@ -140,7 +140,7 @@ class _Look:
         if ahead == b",":
             self._at += 1
         elif ahead != end:
-            raise self._bad(f"{end.decode()!r} is missing")
+            raise self._bad(f"the sign {end.decode()} is missing")
 
     def _plain(self) -> Steps:
         """A text, a number, or one of the three words; a long text is not kept."""

@@ -113,9 +113,9 @@ def _close(envelope: Envelope, segment: Segment, tell: Tell) -> None:
         "IEA": (envelope.groups, envelope.interchange, "groups"),
     }[segment.name]
     if _count(segment.at(1)) != counted:
-        tell(Report(f"{segment.name} states {segment.at(1)[:20]!r} {what}, {counted} came", segment.number))
+        tell(Report(f"{segment.name} states {segment.at(1)[:20]} {what}, {counted} came", segment.number))
     if segment.at(2) != number and _count(segment.at(2)) != (_count(number) or -1):
-        fault = f"{segment.name} has the control number {segment.at(2)[:20]!r}, what it ends began with {number[:20]!r}"
+        fault = f"{segment.name} has the control number {segment.at(2)[:20]}, but what it ends began with {number[:20]}"
         tell(Report(fault, segment.number))
 
 

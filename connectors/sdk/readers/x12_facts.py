@@ -159,7 +159,7 @@ class Facts:
         if not price:
             return
         if column is None:
-            self._once.tell(f"prices of the kind {code[:10]!r} are not read", segment.number)
+            self._once.tell(f"prices of the kind {code[:10]} are not read", segment.number)
         elif least and not _ONE.fullmatch(least):
             self._once.tell("prices for larger quantities are not read", segment.number)
         elif segment.at(6) or segment.first(5) not in _PIECES:
@@ -174,14 +174,14 @@ class Facts:
     def _quantity(self, segment: Segment) -> None:
         code, quantity = segment.at(1), segment.at(2)
         if code not in _AVAILABLE or not quantity:
-            self._once.tell(f"quantities of the kind {code[:10]!r} are not used", segment.number)
+            self._once.tell(f"quantities of the kind {code[:10]} are not used", segment.number)
         elif self._in_pieces(segment.first(3), segment):
             self._places[-1].quantities.setdefault(code, quantity)
 
     def _in_pieces(self, unit: str, segment: Segment) -> bool:
         if unit in _PIECES:
             return True
-        self._once.tell(f"quantities in {unit[:10]!r}, which may hold several items, are not used", segment.number)
+        self._once.tell(f"quantities in {unit[:10]}, which may hold several items, are not used", segment.number)
         return False
 
     def _schedule(self, segment: Segment) -> None:

@@ -87,6 +87,7 @@ SPEC = ConnectorSpec(
             "api_version": {
                 "type": "string",
                 "pattern": "^20(2[6-9]|[3-9][0-9])-(01|04|07|10)$",
+                "x-words": "a year from 2026 on and the first month of a quarter, such as 2026-04",
                 "default": VERSION,
                 "description": "Which quarterly version of the Admin API is asked.",
             },
@@ -99,11 +100,13 @@ SPEC = ConnectorSpec(
             "shop": {
                 "type": "string",
                 "pattern": "^[a-z0-9][a-z0-9-]{0,99}[.]myshopify[.]com$",
+                "x-words": "the shop's own domain in lower case, such as acme.myshopify.com",
                 "description": "The shop's own domain, such as acme.myshopify.com.",
             },
             "access_token": {
                 "type": "string",
                 "pattern": "^[!-~]{8,500}$",
+                "x-words": "8 to 500 ASCII letters, digits and signs without spaces",
                 "description": "An Admin API access token with read_products, read_inventory and read_locations.",
             },
         },

@@ -206,7 +206,7 @@ async def _settled(tx: Tx, keys: Sequence[str]) -> bool:
 
 async def _tell(tx: Tx, at: Address, reason: str, kind: ProblemKind) -> None:
     """The run that named the address has a problem more."""
-    await _add_problem(tx, at.run, f"The image {at.url[:300]!r} was given up: {reason}", kind)
+    await _add_problem(tx, at.run, f"The image at {at.url[:300]} was given up: {reason}", kind)
 
 
 async def _add_problem(tx: Tx, id: str, detail: str, kind: ProblemKind, count: int = 1) -> None:

@@ -33,7 +33,7 @@ class ProbeService:
         """
         url = new["url"]
         if reason := refusal(url, self._allowed):
-            raise Unprocessable(f"url: {reason}")
+            raise Unprocessable.of("url", "invalid_value", reason)
         await _refuse_more(tx)
         probe = Probe(new_id("prb"), url, ProbeStatus.QUEUED, tx.now)
         await tx.store(Probe).add(probe)
@@ -46,4 +46,6 @@ async def _refuse_more(tx: Tx) -> None:
     for status in (ProbeStatus.QUEUED, ProbeStatus.RUNNING):
         found = await tx.store(Probe).page(PageRequest(limit=OPEN_PROBES), ProbeFilter(status))
         if len(found.items) >= OPEN_PROBES:
-            raise Conflict(f"{OPEN_PROBES} probes are {status} already; wait until some are over.")
+            raise Conflict(
+                f"{OPEN_PROBES} probes are {status} already, the most there may be; wait until one has ended."
+            )

@@ -17,7 +17,7 @@ from domain.catalogue.category_rules import (
     listed,
 )
 from domain.catalogue.suggestions import Learned, suggest
-from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound, Unprocessable
+from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unprocessable
 from domain.kernel.paging import PageRequest
 from domain.runs.model import Run, RunTrigger
 from domain.runs.queueing import execution, queued, started
@@ -70,12 +70,12 @@ def _refuse(changes: Sequence[RuleChange]) -> None:
     seen: set[tuple[str, ...]] = set()
     for place, change in enumerate(changes):
         if change.path in seen:
-            fault = FieldError(f"rules.{place}.path", "invalid_value", "Each path may be named once.")
-            raise InvalidRequest(fault.detail, fields=(fault,))
+            detail = "This path is named twice; give each path one rule."
+            raise InvalidRequest.of(f"rules.{place}.path", "invalid_value", detail)
         seen.add(change.path)
         if change.category is not None and change.category not in categories.everything():
-            fault = FieldError(f"rules.{place}.category", "invalid_value", f"There is no category {change.category}.")
-            raise Unprocessable(fault.detail, fields=(fault,))
+            detail = "There is no such category; GET /v1/categories has them all."
+            raise Unprocessable.of(f"rules.{place}.category", "invalid_value", detail)
 
 
 async def _keep(tx: Tx, source: str, changes: Iterable[RuleChange]) -> None:
@@ -84,9 +84,8 @@ async def _keep(tx: Tx, source: str, changes: Iterable[RuleChange]) -> None:
     none = CategoryRules(source, tx.now, tx.now)
     after = (before or none).changed(tx.now, changes)
     if len(after.rules) > MOST_RULES:
-        raise Unprocessable(
-            f"A source has at most {MOST_RULES:,} category rules; these would make {len(after.rules):,}."
-        )
+        detail = f"A source has at most {MOST_RULES:,} category rules; these would make {len(after.rules):,}."
+        raise Unprocessable.of("rules", "too_many", detail)
     if before is None:
         await store.add(after := replace(after, version=1))
     elif after.rules != before.rules:

@@ -136,7 +136,9 @@ class RunExecution:
                 latest.source, lock=True
             )  # in the order of those who confirm: the source, then mappings
             run = await with_tables(tx, latest, failure.tables, ask=self._ask)
-            asked = f" Confirm {', '.join(run.mappings[:3])}." if run.mappings else ""
+            asked = ""
+            if run.mappings:
+                asked = f" Confirm {', '.join(run.mappings[:3])} with POST /v1/mappings/{{id}}/confirm."
             await outcome.ask_for_mapping(tx, attempt.job, run, f"{failure}{asked}")
 
     async def _unforeseen(self, attempt: Attempt, error: Exception) -> None:

@@ -31,13 +31,18 @@ class Replayer:
         await self._queue(tx, source, chosen, RunTrigger.MAPPING)
 
     async def replay(self, tx: Tx, source: Source, *, stream: Stream, accept_shrink: bool) -> Run:
-        """Queue a run over the newest snapshot of the stream.
+        """Queue a run over the newest snapshot of the stream; with `accept_shrink`, over the one that was refused for shrinking.
 
         The source is locked. Raises Conflict while a run is open, or where nothing is kept.
         """
+        refused = await tx.runs.refused(source.id, stream) if accept_shrink else None
+        if refused is not None and await tx.storage.holds(refused.snapshot or ""):
+            return await self._queue(tx, source, refused, RunTrigger.REPLAY, accept_shrink=True)
         kept = await tx.runs.replayable(source.id, stream)
         if not kept:
-            raise Conflict(f"No {stream} snapshot of the source is kept that could be read again.")
+            raise Conflict(
+                f"Nothing of the source's {stream} is kept that could be read again; pull it, or hand its data in."
+            )
         return await self._queue(tx, source, kept[0], RunTrigger.REPLAY, accept_shrink=accept_shrink)
 
     async def _queue(

@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.kernel import retention
-from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound, Unprocessable
+from domain.kernel.errors import Conflict, InvalidRequest, NotFound, Unprocessable
 from domain.kernel.paging import Page, PageRequest
 from domain.runs.batches import refuse_expired
 from domain.runs.model import PushInput, Run, RunFilter, RunTrigger, StartRun
@@ -88,11 +89,13 @@ class RunService:
         expired, InvalidRequest for `more` without a batch to keep open, QuotaExceeded.
         """
         if push.more and push.batch is None:
-            fault = FieldError("batch", "required", "A batch that stays open needs a name.")
-            raise InvalidRequest(fault.detail, fields=(fault,))
+            detail = "With more: true the batch stays open for further calls, so give it a name of your own."
+            raise InvalidRequest.of("batch", "required", detail)
         found = await _source(tx, source, lock=not tx.dry)
         if found.kind != "push":
-            raise Unprocessable(f"A source of kind {found.kind} takes no records; only sources of kind push do.")
+            raise Unprocessable(
+                f"A source of kind {found.kind} takes no records; make a source of kind push and send them there."
+            )
         found.refuse_unless_runnable()
         run = await self._collecting(tx, source, push)
         assert isinstance(run.input, PushInput)
@@ -123,11 +126,22 @@ class RunService:
     def _refuse_unless_pulled(self, source: Source, stream: Stream) -> None:
         info = self.connectors.info(source.connector)
         if source.kind not in FETCHED_KINDS:
-            raise Unprocessable(f"A source of kind {source.kind} is not pulled; its runs start when data is handed in.")
+            raise Unprocessable(f"A source of kind {source.kind} is not pulled. {_HANDED_IN[source.kind]}")
         if info is None or not info.fetches:
-            raise Unprocessable(f"The connector {source.connector} cannot pull.")
+            raise Unprocessable(
+                f"The connector {source.connector} pulls nothing; set another one, or hand the data in."
+            )
         if stream not in info.streams:
-            raise Unprocessable(f"The connector {source.connector} does not read {stream} apart.")
+            detail = f"The connector {source.connector} reads no {stream} apart; leave the stream out."
+            raise Unprocessable.of("stream", "invalid_value", detail)
+
+
+_HANDED_IN: Final = {
+    "file": "Announce a file (POST /v1/sources/{id}/uploads), or read the last one again (POST /v1/sources/{id}/replay).",
+    "push": "Send records (POST /v1/sources/{id}/records), or read the last ones again (POST /v1/sources/{id}/replay).",
+    "mail": "Send mail to its inbound_address, or read the last file again (POST /v1/sources/{id}/replay).",
+}
+"""What starts runs of sources that are not pulled, and reads their data again."""
 
 
 async def _keep_part(tx: Tx, run: Run, part: int, push: Push) -> None:

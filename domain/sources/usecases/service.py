@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from domain.audit.model import Change
-from domain.kernel.errors import Conflict, FieldError, InvalidRequest, NotFound, PreconditionFailed, Unprocessable
+from domain.kernel.closeness import Closeness, listed
+from domain.kernel.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed, Unprocessable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
 from domain.sources.connecting import PUSH, default_connector, missing_settings, refuse_addresses, refuse_push_settings
@@ -48,14 +49,14 @@ FindsHandedIn = Callable[[Tx, Source], Awaitable[Callable[[], AsyncIterator[byte
 
 @dataclass(frozen=True, slots=True)
 class SourceService:
-    """`mail_domain` is where inbound addresses live; `allowed_hosts` (`host`, `host:port`) may be private ones."""
+    """`mail_domain` is where inbound addresses live, None where no mail is taken; `allowed_hosts` (`host`, `host:port`) may be private ones."""
 
     connectors: Connectors
     vault: Vault
     schemas: Schemas
     readers: FeedReaders
     workspaces: Workspaces
-    mail_domain: str
+    mail_domain: str | None
     allowed_hosts: frozenset[str] = frozenset()
     handed_in: FindsHandedIn | None = None
     """Finds what was last handed in of a source that is not pulled."""
@@ -111,7 +112,9 @@ class SourceService:
         """
         before = _found(await tx.sources.get(id, lock=True))
         if expected not in (None, before.version):
-            raise PreconditionFailed(f"The source is at version {before.version} by now; read it again.")
+            raise PreconditionFailed(
+                f"The source is at version {before.version} now, not at the one in If-Match; read it again and use its new ETag."
+            )
         differing = self._differing(before, changes)
         if not differing:
             return before
@@ -136,7 +139,7 @@ class SourceService:
         """
         before = _found(await tx.sources.get(id, lock=True))
         if before.inbound_address is None:
-            raise Unprocessable("The source takes no mail: its config has no `inbound`.")
+            raise Unprocessable(_NO_MAIL)
         after = before.changed(tx.now, inbound_address=self._address())
         await tx.sources.save(after, expected_version=before.version)
         await tx.audit.add(AUDITED.updated(before, after))
@@ -150,11 +153,13 @@ class SourceService:
         before = _found(await tx.sources.get(id, lock=True))
         info = self.connectors.info(before.connector)
         if info is None or info.credentials_schema is None:
-            raise Unprocessable(f"The connector {before.connector} takes no credentials.")
+            raise Unprocessable(
+                f"The connector {before.connector} takes no credentials: what it reads needs no sign-in."
+            )
         wrong = self.schemas.faults(info.credentials_schema, credentials, "credentials")
         if wrong:
-            fields = tuple(replace(fault, detail="It is not what the connector asks for.") for fault in wrong)
-            raise InvalidRequest("The credentials are not of the form that the connector asks for.", fields=fields)
+            detail = f"The credentials are not what the connector {before.connector} asks for; errors[] says what is."
+            raise InvalidRequest(detail, fields=wrong)
         after = before.changed(tx.now, has_credentials=True)
         if not before.has_credentials and before.next_pull is None:
             after = replace(after, **_pulls(after, info, tx.now))
@@ -184,7 +189,9 @@ class SourceService:
         if source.kind not in FETCHED_KINDS and self.handed_in is not None:
             return await self._trial_of_handed_in(tx, source, self.handed_in)
         if source.kind not in FETCHED_KINDS or info is None or not info.fetches:
-            raise Unprocessable(f"A source of kind {source.kind} is not pulled, so there is nothing to reach.")
+            raise Unprocessable(
+                f"A source of kind {source.kind} is not pulled, so there is nothing to reach; hand something in first, then test."
+            )
         if tx.dry:
             tx.recorded.warnings.append("A dry run does not call the source.")
             return _failed("dry_run", "A dry run does not call the source.")
@@ -206,7 +213,9 @@ class SourceService:
     async def _trial_of_handed_in(self, tx: Tx, source: Source, find: FindsHandedIn) -> Trial:
         read = await find(tx, source)
         if read is None:
-            raise Unprocessable(f"A source of kind {source.kind} is not pulled, and nothing was handed in yet.")
+            raise Unprocessable(
+                f"A source of kind {source.kind} is not pulled, and nothing was handed in yet; hand something in first, then test."
+            )
         return self._trial(source, Job(source.config, None, "catalogue"), read, pushed=source.kind == "push")
 
     def _destination(self, source: Source) -> str | None:
@@ -232,12 +241,16 @@ class SourceService:
     ) -> ConnectorInfo | None:
         """The connector's declaration (None for pushes) once kind, settings and schedule suit it."""
         if wrong := (*missing_settings(kind, config), *faults(schedule)):
-            raise InvalidRequest("The source's settings are not complete or not in bounds.", fields=wrong)
+            raise InvalidRequest(
+                "The source's settings are not complete or not in bounds; errors[] names each.", fields=wrong
+            )
         info = self._connector(kind, connector)
         if info is None:
             refuse_push_settings(config)
         elif wrong := self.schemas.faults(info.config_schema, config, "config"):
-            raise InvalidRequest("The settings are not what the connector takes.", fields=wrong)
+            raise InvalidRequest(
+                f"The settings are not what the connector {connector} takes; errors[] names each.", fields=wrong
+            )
         refuse_addresses(config, self.allowed_hosts)
         _refuse_schedule(kind, info, schedule)
         return info
@@ -247,15 +260,28 @@ class SourceService:
             return None
         info = self.connectors.info(name)
         if info is None and name != PUSH:
-            fault = FieldError("connector", "invalid_value", f"There is no connector named {name}.")
-            raise InvalidRequest(fault.detail, fields=(fault,))
+            known = [one.name for one in self.connectors.infos() if kind in one.kinds]
+            named = Closeness().listed(name, known) or "none"
+            detail = f"There is no such connector. For kind {kind} you can use: {named}. Without this field the service chooses one."
+            raise InvalidRequest.of("connector", "invalid_value", detail)
         if info is None or kind not in info.kinds:
-            raise Unprocessable(f"The connector {name} does not read sources of kind {kind}.")
+            fitting = listed(sorted(info.kinds)) if info else PUSH
+            detail = f"The connector {name} reads sources of kind {fitting}, not of kind {kind}."
+            raise Unprocessable.of("connector", "invalid_value", detail)
         return info
 
     def _address(self) -> str:
+        if self.mail_domain is None:
+            raise Unprocessable.of("config.inbound", "invalid_value", _MAIL_IS_OFF)
         local = "".join(secrets.choice(_LOCAL_PART) for _ in range(20))
         return f"{local}@{self.mail_domain}"
+
+
+_MAIL_IS_OFF: Final = (
+    "This service takes no mail, for its operator has not set JOINERY_MAIL_DOMAIN. Leave config.inbound out and use a source of kind "
+    "file, url or push."
+)
+_NO_MAIL: Final = "The source takes no mail: set config.inbound with its senders first."
 
 
 def _found(source: Source | None) -> Source:
@@ -276,7 +302,7 @@ def _failed(code: str, message: str) -> SourceTest:
 
 def _status_change(before: Source, status: SourceStatus) -> dict[str, Any]:
     if before.status == SourceStatus.DISABLED:
-        raise Conflict("The service has disabled this source; its status cannot be changed.")
+        raise Conflict("The service has disabled this source, so its status cannot be changed; ask the operator.")
     return (
         {"status": status, "status_reason": None, "failures": 0}
         if status == SourceStatus.ACTIVE
@@ -288,9 +314,11 @@ def _refuse_schedule(kind: str, info: ConnectorInfo | None, schedule: Schedule) 
     if schedule.interval_minutes is None and schedule.stock_interval_minutes is None:
         return
     if kind not in FETCHED_KINDS or info is None or not info.fetches:
-        raise Unprocessable(f"A source of kind {kind} is not pulled, so it takes no schedule.")
+        detail = f"A source of kind {kind} is not pulled, so it takes no schedule; leave it out."
+        raise Unprocessable.of("schedule", "invalid_value", detail)
     if schedule.stock_interval_minutes is not None and "stock" not in info.streams:
-        raise Unprocessable(f"The connector {info.name} does not read stock apart, so it takes no stock interval.")
+        detail = f"The connector {info.name} reads stock with the rest, not apart; use interval_minutes alone."
+        raise Unprocessable.of("schedule.stock_interval_minutes", "invalid_value", detail)
 
 
 def _pulls(source: Source, info: ConnectorInfo | None, now: datetime) -> dict[str, Any]:

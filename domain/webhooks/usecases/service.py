@@ -11,10 +11,10 @@ from domain.audit.model import Change
 from domain.catalogue import categories
 from domain.changes.model import OPEN_END, FeedPosition, LogPosition
 from domain.events.model import Event
+from domain.kernel.closeness import Closeness
 from domain.kernel.errors import (
     Conflict,
     FeatureUnavailable,
-    FieldError,
     InvalidRequest,
     NotFound,
     PreconditionFailed,
@@ -23,7 +23,7 @@ from domain.kernel.errors import (
 )
 from domain.kernel.ids import new_id
 from domain.kernel.paging import Page, PageRequest
-from domain.kernel.plain import plain
+from domain.kernel.plain import instant, plain
 from domain.webhooks import samples
 from domain.webhooks.model import (
     AUDITED,
@@ -112,7 +112,9 @@ class WebhookService:
         """
         before = _found(await tx.webhooks.get(id, lock=True))
         if expected not in (None, before.version):
-            raise PreconditionFailed(f"The endpoint is at version {before.version} by now; read it again.")
+            raise PreconditionFailed(
+                f"The endpoint is at version {before.version} now, not at the one in If-Match; read it again and use its new ETag."
+            )
         changes = differing(before, asked)
         after = before.changed(tx.now, **changes) if changes else before
         await self._refuse(tx, after, changes.keys())
@@ -166,7 +168,7 @@ class WebhookService:
         before = _delivery(await tx.webhooks.delivery(id, delivery, lock=True))
         _refuse_disabled(endpoint)
         if before.is_open:
-            raise Conflict(f"The delivery is {before.status}: it is on its way already.")
+            raise Conflict(_on_its_way(before))
         after = before.resent(tx.now)
         await tx.webhooks.resend(before, tx.now)
         old, new = {"status": before.status}, {"status": after.status}
@@ -182,7 +184,7 @@ class WebhookService:
         since, until = made.since, made.until or tx.now
         if since >= until:
             detail = "`since` must lie before `until`, which is now unless it is given."
-            raise InvalidRequest(detail, fields=(FieldError("since", "invalid_value", detail),))
+            raise InvalidRequest.of("since", "invalid_value", detail)
         _refuse_disabled(endpoint)
         recovery = await tx.webhooks.recover(id, since, until, tx.now, MOST_OPEN)
         recovered = {"since": since.isoformat(), "until": until.isoformat(), "requeued": recovery.requeued}
@@ -197,7 +199,7 @@ class WebhookService:
         endpoint = _found(await tx.webhooks.get(id, lock=True))
         _refuse_disabled(endpoint)
         data = {"id": id, "url": endpoint.url}
-        event = Event("webhook.test", id, endpoint.version, data, id=new_id("evt"), area="service/webhooks")
+        event = Event("webhook.test", id, endpoint.version, data, id=new_id("evt"))
         delivery = Delivery(
             id=new_id("dlv"),
             endpoint=id,
@@ -221,10 +223,11 @@ class WebhookService:
         Raises Conflict in live mode, InvalidRequest for a type that there is no sample of.
         """
         if tx.tenant.livemode:
-            raise Conflict("Samples are sent in test mode only; use a key of test mode.")
+            raise Conflict("Samples are sent in test mode only; use a test key (svc_test_…).")
         if type not in samples.TYPES_WITH_SAMPLE:
-            detail = f"There is no sample of {type}."
-            raise InvalidRequest(detail, fields=(FieldError("type", "invalid_value", detail),))
+            known = Closeness().listed(type, sorted(samples.TYPES_WITH_SAMPLE))
+            detail = f"There is no sample of this type. Types with a sample: {known}."
+            raise InvalidRequest.of("type", "invalid_value", detail)
         org = await tx.orgs.own()
         event = samples.sample(type, org.catalogue(livemode=False), tx.now)
         await tx.events.append([event])
@@ -243,7 +246,7 @@ class WebhookService:
         await tx.webhooks.fail_open(id, tx.now)
         await tx.audit.add(AUDITED.updated(before, after))
         data = self.describe(after, tx.tenant.livemode, tx.now)
-        await tx.events.append([Event("delivery.disabled", id, after.version, data, area="service/webhooks")])
+        await tx.events.append([Event("delivery.disabled", id, after.version, data)])
 
     async def end_rotation(self, tx: Tx, id: str) -> None:
         """Forget the former secret once its overlap is over; nothing that people see changes by that.
@@ -265,7 +268,8 @@ class WebhookService:
         if "payload" in asked and endpoint.payload == PayloadKind.FAT:
             org = await tx.orgs.own()
             if "fat_webhooks" not in org.plan.features:
-                raise FeatureUnavailable("The plan does not include fat payloads; ask for thin ones.")
+                detail = f"Your organisation's plan ({org.plan.code}) does not include fat_webhooks. Use payload thin, or a larger plan."
+                raise FeatureUnavailable.of("payload", "invalid_value", detail)
         if "event_types" in asked:
             refuse_types(endpoint.event_types)
         if "url" in asked:
@@ -276,12 +280,14 @@ class WebhookService:
 
 async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
     """Sources and categories must be there; a catalogue may be one that the tenant is yet to be granted a view of."""
-    for category in filters.categories:
+    for place, category in enumerate(filters.categories):
         if category not in categories.everything():
-            raise Unprocessable(f"filters.categories: there is no category {category}.")
-    for source in filters.sources:
+            detail = "There is no such category; GET /v1/categories has them all."
+            raise Unprocessable.of(f"filters.categories.{place}", "invalid_value", detail)
+    for place, source in enumerate(filters.sources):
         if await tx.sources.get(source) is None:
-            raise Unprocessable(f"filters.sources: there is no source {source}.")
+            detail = f"You have no such source in {'live' if tx.tenant.livemode else 'test'} mode; GET /v1/sources has yours."
+            raise Unprocessable.of(f"filters.sources.{place}", "invalid_value", detail)
 
 
 async def _forecast(tx: Tx, endpoint: Endpoint) -> None:
@@ -306,6 +312,15 @@ def _delivery(delivery: Delivery | None) -> Delivery:
     return delivery
 
 
+def _on_its_way(delivery: Delivery) -> str:
+    if delivery.next_attempt_at is None:
+        return "The delivery is being sent now; wait until it has succeeded or failed."
+    return (
+        f"The delivery is tried again by itself at {instant(delivery.next_attempt_at)}. To have all that waits sent at once, "
+        "disable the endpoint (PATCH status), enable it again, and recover (POST …/recover)."
+    )
+
+
 def _refuse_disabled(endpoint: Endpoint) -> None:
     if endpoint.status != EndpointStatus.ENABLED:
-        raise Conflict("The endpoint is disabled; set its status to enabled first.")
+        raise Conflict("The endpoint is disabled; set its status to enabled first (PATCH), then try again.")

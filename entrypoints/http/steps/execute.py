@@ -13,6 +13,7 @@ from domain.kernel.errors import DomainError, IdempotencyKeyReused, NotFound, Pr
 from domain.kernel.ids import is_id
 from domain.kernel.tenancy import AuditContext
 from entrypoints.dependencies import Dependencies
+from entrypoints.http.absence import Absence, is_word
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.http.operation import DetachedRead, DetachedWrite, Read, Stream, Write
 from entrypoints.http.problems import Problems
@@ -28,8 +29,6 @@ from ports.unit_of_work import Tx
 NEVER_STORED: Final = frozenset({400, 401, 403, 429})
 WORTH_REPEATING: Final = frozenset({b"content-type", b"location", b"etag", b"service-version", b"retry-after"})
 _canonical: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
-LONGEST: Final = 200
-"""Characters of a path parameter that is no id."""
 
 
 def fingerprint(state: RequestState) -> bytes:
@@ -55,10 +54,12 @@ class Execute:
         waiters: Waiters,
         responses: ResponseBuilder,
         problems: Problems,
+        absence: Absence,
     ) -> None:
         self._uow, self._vault, self._clock = dependencies.uow, dependencies.vault, dependencies.clock
         self._base_url, self._services = dependencies.settings.base_url, services
         self._cursors, self._waiters, self._responses, self._problems = cursors, waiters, responses, problems
+        self._absence = absence
 
     async def __call__(self, state: RequestState) -> Response:
         """The answer. Raises DomainError, with nothing done."""
@@ -137,7 +138,8 @@ class Execute:
             if not is_stored(error, self._problems.status(error)):
                 raise
             state.error_code = error.code
-            response = self._problems.answer(error, state.request_id)
+            told = self._absence.worded(state) if isinstance(error, NotFound) else error
+            response = self._problems.answer(told, state.request_id)
         kept = StoredAnswer(same, response.status, _kept(response.headers), response.body)
         await tx.idempotency.keep(key, self._encrypted(operation, key, kept))
         return response
@@ -188,10 +190,6 @@ def _kept(headers: HeaderList) -> tuple[tuple[str, str], ...]:
     return tuple((name.decode(), value.decode("latin-1")) for name, value in headers if name in WORTH_REPEATING)
 
 
-def _is_word(text: str) -> bool:
-    return len(text) <= LONGEST and text.isprintable()
-
-
 def check_ids(state: RequestState) -> None:
     """Raises NotFound."""
     ids = state.match.ids
@@ -200,5 +198,5 @@ def check_ids(state: RequestState) -> None:
     prefixes = state.operation.ids
     for name, text in ids.items():
         prefix = prefixes.get(name)
-        if not (is_id(prefix, text) if prefix is not None else _is_word(text)):
+        if not (is_id(prefix, text) if prefix is not None else is_word(text)):
             raise NotFound

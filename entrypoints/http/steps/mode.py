@@ -17,11 +17,13 @@ def choose_mode(state: RequestState) -> None:
     if named is None:
         return
     if named not in ("live", "test"):
-        raise _refuse("Service-Mode is `live` or `test`.")
+        raise _refuse("Service-Mode must be exactly live or test.")
     caller = state.caller
     livemode = named == "live"
     if caller.tenant.livemode == livemode:
         return
     if caller.mode_fixed:
-        raise _refuse("This key belongs to the other mode.")
+        raise _refuse(
+            f"Your key is a {'live' if caller.tenant.livemode else 'test'} key, and its mode is fixed. Leave Service-Mode out, or use a {named} key."
+        )
     state.principal = replace(caller, tenant=Tenant(caller.tenant.org, livemode))

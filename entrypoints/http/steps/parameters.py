@@ -10,6 +10,7 @@ from adapters.wire.resource import Body
 from domain.kernel.errors import FieldError, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from entrypoints.http.body_threads import BodyThreads
 from entrypoints.http.held_bodies import HeldBodies
+from entrypoints.http.incoming_body import too_large
 from entrypoints.http.json_body import SMALL, decode
 from entrypoints.http.pressure import Pressure
 from entrypoints.http.request_state import FIRST_PAGE, RequestState
@@ -18,6 +19,7 @@ from entrypoints.http.validation import LONGEST_FIELD, MOST_FAULTS
 
 _DIGITS: Final = 20
 """Digits of a length that are looked at; h11 lets no longer ones through."""
+_NONE_TAKEN: Final = "This operation takes no fields; leave the body out."
 
 
 @lru_cache(maxsize=64)
@@ -28,7 +30,9 @@ def is_json(content_type: str) -> bool:
 
 
 def _required() -> FieldError:
-    return FieldError("body", "required", "A JSON body is required.")
+    return FieldError(
+        "body", "required", "This operation needs a body: a JSON object, sent with Content-Type: application/json."
+    )
 
 
 class ReadParameters:
@@ -72,7 +76,7 @@ class ReadParameters:
         length = request.headers.get("content-length", "")
         announced = int(length[:_DIGITS]) if length.isdigit() else limit
         if announced > limit:
-            raise PayloadTooLarge(f"The body has more than {limit} bytes.")
+            raise PayloadTooLarge(too_large(limit))
         self._bodies.hold(org, announced)
         state.held = announced
         with self._bodies.arriving(org), self._pressure.idle():
@@ -107,8 +111,8 @@ def _unexpected(body: Any) -> tuple[FieldError, ...]:
     """What is wrong with a body where none is asked for; an empty object is as good as none."""
     if isinstance(body, dict):
         names = islice(body, MOST_FAULTS + 1)
-        return tuple(FieldError(name[:LONGEST_FIELD], "unknown_field", "There is no such field.") for name in names)
-    return (FieldError("body", "invalid_type", "This operation takes no body."),)
+        return tuple(FieldError(name[:LONGEST_FIELD], "unknown_field", _NONE_TAKEN) for name in names)
+    return (FieldError("body", "invalid_type", "This operation takes no body; leave it out."),)
 
 
 def _summary(faults: tuple[FieldError, ...]) -> str:
@@ -116,4 +120,4 @@ def _summary(faults: tuple[FieldError, ...]) -> str:
     if len(faults) == 1:
         return first
     others = f"{len(faults) - 1}" if len(faults) <= MOST_FAULTS else f"at least {MOST_FAULTS}"
-    return f"{first} And {others} more; see errors."
+    return f"{first} And {others} more; errors[] names each."

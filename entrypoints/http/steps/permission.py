@@ -5,6 +5,8 @@ from domain.kernel.errors import FeatureUnavailable, MethodNotAllowed, NotFound,
 from entrypoints.http.operation import Operation
 from entrypoints.http.request_state import RequestState
 
+METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"})
+
 
 def _is_who(who: str, caller: Principal) -> bool:
     if who == "member_session":
@@ -26,14 +28,23 @@ def permit(operation: Operation, caller: Principal) -> None:
     if not _is_who(operation.who, caller):
         raise PermissionDenied(SENTENCES[operation.who])
     if operation.scope is not None and operation.scope not in caller.scopes:
-        raise PermissionDenied(f"This needs the scope {operation.scope}.")
+        raise PermissionDenied(
+            f"Your credential lacks the scope {operation.scope}. Use a key that has it, or have one made."
+        )
     if operation.feature is not None and operation.feature not in caller.organisation.plan.features:
-        raise FeatureUnavailable(f"The plan {caller.organisation.plan.code} does not include {operation.feature}.")
+        raise FeatureUnavailable(
+            f"Your organisation's plan ({caller.organisation.plan.code}) does not include {operation.feature}. A larger plan does: ask the operator."
+        )
 
 
 def check_permission(state: RequestState) -> None:
     """Ask `permit` about this request."""
     permit(state.operation, state.caller)
+
+
+def _method(method: str, allowed: tuple[str, ...]) -> str:
+    known = method if method in METHODS else "this method"
+    return f"This address does not answer {known}; it answers {', '.join(allowed)}."
 
 
 def require_route(state: RequestState) -> None:
@@ -42,5 +53,5 @@ def require_route(state: RequestState) -> None:
     if match.route is not None:
         return
     if match.allowed:
-        raise MethodNotAllowed(extra={"allow": ", ".join(match.allowed)})
+        raise MethodNotAllowed(_method(state.request.method, match.allowed), extra={"allow": ", ".join(match.allowed)})
     raise NotFound

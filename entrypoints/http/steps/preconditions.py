@@ -38,9 +38,12 @@ def versions_of(header: str) -> tuple[int, ...] | None:
     try:
         tags = tags_of(header)
     except ValueError:
-        raise _refuse("invalid_format", 'If-Match is `*` or a list of ETags such as "7-1f0c…".') from None
+        raise _refuse(
+            "invalid_format",
+            'Must be `*`, or the ETag as it was answered, with its quotation marks, such as "7-1f0c…".',
+        ) from None
     if len(tags) > MOST_TAGS:
-        raise _refuse("too_many", f"If-Match names at most {MOST_TAGS} ETags.")
+        raise _refuse("too_many", f"Must name at most {MOST_TAGS} ETags; this names {len(tags)}.")
     numbers = {text.partition("-")[0] for weak, text in tags if not weak}
     versions = {int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) < 19}
     return tuple(sorted(versions, reverse=True)) or NONE_MATCHES

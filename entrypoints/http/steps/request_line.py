@@ -15,12 +15,16 @@ def read_request_line(state: RequestState) -> None:
     """Refuse a request line over LONGEST or with characters that may not stand in one."""
     request = state.request
     if len(request.path) + len(request.query) > LONGEST:
-        detail = f"Path and query have more than {LONGEST} characters."
+        detail = f"Path and query together have more than {LONGEST} characters; ask for less at once."
         raise InvalidRequest(detail, fields=(FieldError("query", "too_long", detail),))
     if not (request.path.isascii() and request.path.isprintable() and request.path.startswith("/")):
-        raise InvalidRequest("The path is not well formed (RFC 3986).")
+        raise InvalidRequest(
+            "The path holds characters that may not stand in an address; percent-encode them (RFC 3986)."
+        )
     if not (request.query.isascii() and request.query.isprintable()):
-        raise InvalidRequest("The query is not well formed (RFC 3986).")
+        raise InvalidRequest(
+            "The query holds characters that may not stand in an address; percent-encode them (RFC 3986)."
+        )
 
 
 def request_id_of(request: Request) -> str:

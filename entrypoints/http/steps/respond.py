@@ -8,6 +8,7 @@ import msgspec
 
 from adapters.wire.versions import Versions
 from domain.kernel.plain import plain
+from entrypoints.http.content_coding import SUFFIX, is_packed, tag_of
 from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.http.reply import Reply
 from entrypoints.http.request_state import RequestState
@@ -16,6 +17,8 @@ from ports.idempotency import StoredAnswer
 from ports.unit_of_work import Recorded
 
 PREVIEW_TYPE: Final = b"application/vnd.furniops.preview+json"
+LONGEST_TAGS: Final = 4096
+"""Characters of an If-None-Match that is looked through; a longer one matches nothing, which costs its sender a body."""
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -25,11 +28,16 @@ def hash_of(body: bytes) -> str:
 
 
 def is_unchanged(if_none_match: str, etag: str) -> bool:
-    """Whether the client's If-None-Match (RFC 9110 §13.1.2, weak comparison) names the ETag. Nonsense matches nothing."""
+    """Whether the client's If-None-Match (RFC 9110 §13.1.2, weak comparison) names the ETag, plain or packed.
+
+    Nonsense matches nothing.
+    """
     if if_none_match == etag or if_none_match.strip() == "*":
         return True
+    if len(if_none_match) > LONGEST_TAGS:
+        return False
     try:
-        return etag[1:-1] in {text for _, text in tags_of(if_none_match)}
+        return etag[1:-1] in {text.removesuffix(SUFFIX) for _, text in tags_of(if_none_match)}
     except ValueError:
         return False
 
@@ -55,7 +63,8 @@ class ResponseBuilder:
             headers.append((b"etag", etag.encode()))
             held = state.request.headers.get("if-none-match") if state.route.reads else None
             if held is not None and is_unchanged(held, etag):
-                return self._not_modified(state, etag)
+                accepted = state.request.headers.get("accept-encoding")
+                return self._not_modified(state, tag_of(etag, gzip=is_packed(accepted, len(body))))
         return Response(status, headers, body)
 
     def _streamed(self, state: RequestState, reply: Reply) -> Response:

@@ -19,7 +19,7 @@ class ChooseVersion:
         """Set the version. Raises InvalidRequest for one that is not supported."""
         named = state.request.headers.get("service-version")
         if named is not None and not self._versions.supports(named):
-            detail = f"Supported versions are {' and '.join(self._versions.dates)}."
+            detail = f"There is no such version. Use {' or '.join(self._versions.dates)}, or leave the header out."
             raise InvalidRequest(detail, fields=(FieldError("header.Service-Version", "invalid_value", detail),))
         pinned = state.caller.organisation.api_version
         if pinned is None:

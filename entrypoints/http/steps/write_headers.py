@@ -20,7 +20,7 @@ def unquoted(text: str) -> str:
     if (quoted := _QUOTED.fullmatch(text)) is not None:
         return re.sub(r"\\(.)", r"\1", quoted[1])
     if not _BARE.fullmatch(text):
-        raise _refuse("invalid_format", "An Idempotency-Key has printable ASCII characters only.")
+        raise _refuse("invalid_format", "Must have printable ASCII characters only; a UUID will do.")
     return text
 
 
@@ -30,14 +30,17 @@ def read_idempotency_key(state: RequestState) -> None:
         return
     text = state.request.headers.get("idempotency-key")
     if text is None:
-        raise _refuse("required", "This operation needs an Idempotency-Key header.")
+        raise _refuse(
+            "required",
+            "Send an Idempotency-Key header: any text of your own, new for each new request (a UUID, say), the same when you repeat one.",
+        )
     if "idempotency-key" in state.request.repeated:
-        raise _refuse("duplicate", "Send one Idempotency-Key header.")
+        raise _refuse("duplicate", "The header stands twice; send one Idempotency-Key.")
     key = unquoted(text.strip())
     if not key:
-        raise _refuse("too_short", "The Idempotency-Key is empty.")
+        raise _refuse("too_short", "Must not be empty; give 1 to 257 characters.")
     if len(key) > LONGEST:
-        raise _refuse("too_long", f"An Idempotency-Key has at most {LONGEST} characters.")
+        raise _refuse("too_long", f"Must have at most {LONGEST} characters; this has {len(key)}.")
     state.idempotency_key = key
 
 
@@ -47,6 +50,6 @@ def read_dry_run(state: RequestState) -> None:
     if given is None or state.route.reads:
         return
     if given not in ("true", "explain"):
-        detail = "Service-Dry-Run is `true` or `explain`."
+        detail = "Must be exactly true (answer as if, change nothing) or explain (a preview of the changes); or leave the header out."
         raise InvalidRequest(detail, fields=(FieldError("header.Service-Dry-Run", "invalid_value", detail),))
     state.dry_run = given

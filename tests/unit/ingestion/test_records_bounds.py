@@ -53,3 +53,12 @@ def test_what_fits_beside_it_is_kept() -> None:
     assert statement.data["title"] == "Sofa"
     assert statement.data["features"] == ["short"]
     assert len(statement.data["media"]) == ITEMS
+
+
+@pytest.mark.parametrize("measure", [{"hundredths_in": None, "given": None}, {"given": None}, {"hundredths_in": None}])
+def test_members_that_are_null_are_none(measure: dict[str, Any]) -> None:
+    """Programs that write every member of a measure leave those null that they do not use."""
+    width = {"value": 31.5, "unit": "in", **measure}
+    statement, problems = from_record(variant(dimensions={"width": width}), FeedSettings())
+    assert statement is not None and not problems
+    assert statement.variants[0].data["dimensions"]["width"]["hundredths_in"] == 3150

@@ -247,3 +247,13 @@ def test_shapes() -> None:
     rendering = WirePayloadRendering(older)
     assert rendering.shaped(body, "2026-10-04") is body
     assert json.loads(rendering.shaped(body, "2020-01-01"))["inner"] == {"object": "thing", "was": 1}
+
+
+def test_what_one_of_several_left_out_is_still_told() -> None:
+    def event(version: int, **data: Any) -> dict[str, Any]:
+        fields = [{"path": "data.title", "old": str(version - 1), "new": str(version)}]
+        return {"type": "product.updated", "version": version, "data": {"version": version, "fields": fields, **data}}
+
+    assert combined([event(2, fields_omitted=12), event(3)])["data"]["fields_omitted"] == 12
+    assert combined([event(2, fields_omitted=3), event(3, fields_omitted=5)])["data"]["fields_omitted"] == 5
+    assert "fields_omitted" not in combined([event(2), event(3)])["data"]

@@ -1,0 +1,57 @@
+"""Naming the closest of the names or values that are known, at a bounded cost however many wrong ones a request holds."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+FEW: Final = 10
+"""As many are named all; of more, NAMED and how many more there are."""
+FEW_NAMES: Final = 25
+"""Of names of fields and parameters as many are named all: whoever reads looks for one of them."""
+NAMED: Final = 8
+LONGEST: Final = 40
+"""Characters of a word that is compared: nobody mistypes a name of more."""
+LOOKS: Final = 12
+"""Comparisons with all known words that one request is worth."""
+
+
+class Closeness:
+    """Finds the closest words for the faults of one request."""
+
+    def __init__(self) -> None:
+        self._left = LOOKS
+
+    def closest(self, word: str, known: Sequence[str]) -> str | None:
+        """The word that was probably meant, if there is one."""
+        found = self._close(word, known, 1)
+        return found[0] if found else None
+
+    def listed(self, word: str, known: Iterable[str]) -> str:
+        """The known words, the closest first: all of a few, else the first of them and how many more there are."""
+        words = list(known)
+        if len(words) > FEW:
+            close = self._close(word, words, NAMED)
+            words = [*close, *(one for one in words if one not in close)]
+        return listed(words)
+
+    def _close(self, word: str, known: Sequence[str], most: int) -> list[str]:
+        if len(word) > LONGEST:
+            return []
+        plain = {_plain(one): one for one in known}
+        if (same := plain.get(_plain(word))) is not None:
+            return [same]
+        if self._left <= 0:
+            return []
+        self._left -= 1
+        return [plain[one] for one in get_close_matches(_plain(word), plain, most, 0.6)]
+
+
+def listed(words: Sequence[str], few: int = FEW) -> str:
+    """The words with commas between: all of a few, else the first of them and how many more there are."""
+    if len(words) <= few:
+        return ", ".join(words)
+    return f"{', '.join(words[:NAMED])} and {len(words) - NAMED} more"
+
+
+def _plain(word: str) -> str:
+    return word.strip().lower().replace("-", "_").replace(" ", "_")

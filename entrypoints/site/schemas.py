@@ -1,0 +1,111 @@
+"""JSON Schemas as readable HTML: names, types, bounds and descriptions, nested as the JSON is."""
+
+import re
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any, Final
+
+from entrypoints.site.markdown import inline
+
+Schema = Mapping[str, Any]
+
+BOUNDS: Final = (
+    ("minimum", "at least {}"),
+    ("maximum", "at most {}"),
+    ("minLength", "at least {} characters"),
+    ("maxLength", "at most {} characters"),
+    ("minItems", "at least {} entries"),
+    ("maxItems", "at most {} entries"),
+    ("default", "default {}"),
+)
+
+
+_PLAIN: Final = (("minLength", 0), ("minLength", 1))
+"""Bounds that go without saying."""
+_ID: Final = re.compile(r"\^(\w+_)\[0-9A-Za-z\]")
+
+
+def type_of(schema: Schema) -> str:
+    """The type in a few words: `string`, `array of integer`, `string or null`."""
+    if "enum" in schema:
+        return " | ".join(f"<code>{escape(str(value))}</code>" for value in schema["enum"][:40])
+    if "const" in schema:
+        return f"<code>{escape(str(schema['const']))}</code>"
+    if alternatives := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(dict.fromkeys(type_of(part) for part in alternatives))
+    kind = schema.get("type", "any")
+    if isinstance(kind, list):
+        return " or ".join(type_of({**schema, "type": part}) for part in kind)
+    if kind == "array":
+        return f"array of {type_of(schema.get('items', {}))}"
+    if found := _ID.match(schema.get("pattern", "")):
+        return f"id, <code>{found[1]}…</code>"
+    name = schema.get("title") or schema.get("format") or kind
+    return escape(str(name if kind in ("object", "string") else kind))
+
+
+def bounds_of(schema: Schema) -> str:
+    """The bounds as a phrase; cursors have none that anybody needs to know."""
+    if schema.get("format") == "cursor":
+        return ""
+    stated = [(key, words) for key, words in BOUNDS if key in schema and (key, schema[key]) not in _PLAIN]
+    return ", ".join(words.format(schema[key]) for key, words in stated)
+
+
+def _inner(schema: Schema) -> Schema | None:
+    """The object inside a schema whose fields are worth listing."""
+    kinds = schema.get("type", ())
+    if "object" in kinds:
+        if schema.get("properties"):
+            return schema
+        values = schema.get("additionalProperties")
+        return _inner(values) if isinstance(values, Mapping) else None
+    if "array" in kinds:
+        return _inner(schema.get("items", {}))
+    return next((found for part in schema.get("anyOf", ()) if (found := _inner(part)) is not None), None)
+
+
+def note_of(schema: Schema, bounded: bool = True) -> str:
+    """The description, and the bounds (where they bind the reader) as a sentence of their own."""
+    bounds = bounds_of(schema) if bounded else ""
+    parts = [inline(str(schema.get("description", ""))), f"{bounds[:1].upper()}{bounds[1:]}"]
+    return " ".join(f"{part.rstrip('.')}." for part in parts if part)
+
+
+def fields(schema: Schema, bounded: bool = True, depth: int = 0) -> str:
+    """The fields of an object schema as nested lists; deep levels are folded away.
+
+    `bounded` tells the bounds of values as well, which matter to who sends them.
+    """
+    inner = _inner(schema)
+    if inner is None:
+        return ""
+    required = set(inner.get("required", ()))
+    items = "".join(_field(name, part, name in required, bounded, depth) for name, part in inner["properties"].items())
+    return f'<ul class="fields">{items}</ul>'
+
+
+def _field(name: str, schema: Schema, required: bool, bounded: bool, depth: int) -> str:
+    head = f'<code>{escape(name)}</code> <span class="soft">{type_of(schema)}{"" if required else ", optional"}</span>'
+    note = note_of(schema, bounded)
+    nested = fields(schema, bounded, depth + 1)
+    if nested:
+        nested = (
+            f"<details{' open' if depth == 0 else ''}><summary>fields of {escape(name)}</summary>{nested}</details>"
+        )
+    return f"<li>{head}{'<br>' + note if note else ''}{nested}</li>"
+
+
+def fields_in(schema: Schema, owner: str = "", path: str = "") -> Iterator[tuple[str, str, str]]:
+    """Every field inside a schema as (name of the object around it, dotted path, description)."""
+    inner = _inner(schema)
+    if inner is None:
+        return
+    if inner["properties"].get("object", {}).get("const") == "list":
+        yield from fields_in(inner["properties"]["data"], owner, path)
+        return
+    owner = str(inner.get("title", owner))
+    for name, part in inner["properties"].items():
+        whole = f"{path}.{name}" if path else name
+        yield owner, whole, str(part.get("description", ""))
+        yield from fields_in(part, owner, whole)

@@ -1,0 +1,64 @@
+"""The site on a server of its own, and a Chromium to look at it with."""
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from entrypoints.http.pages import Pages
+from tests.support.table import whole
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+def chromium() -> str | None:
+    """The program; CHROMIUM names another one."""
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """Where the pages are served, as the application serves them."""
+    pages = Pages(whole(), "http://127.0.0.1:8080", "http://127.0.0.1:8080")
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            from urllib.parse import parse_qs, urlsplit
+
+            asked = urlsplit(self.path)
+            query = parse_qs(asked.query).get("q", [""])[0]
+            found = pages.find(asked.path, query, "") or pages.lost(asked.path)
+            self.send_response(found.status)
+            for name, value in found.headers:
+                self.send_header(name.decode(), value.decode())
+            self.end_headers()
+            self.wfile.write(found.body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, or a skip that says what is missing."""
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser installs it")
+    pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python: make test-browser installs it")
+    program = chromium()
+    if program is None:
+        pytest.skip("needs Chromium (apt-get install chromium), or CHROMIUM=/path/to/it")
+    with api.sync_playwright() as started:
+        made = started.chromium.launch(executable_path=program, args=list(FLAGS))
+        yield made
+        made.close()

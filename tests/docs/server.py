@@ -1,0 +1,126 @@
+"""A running service for the commands of the docs: an API and a worker, products, a shop to look at, a receiver of webhooks."""
+
+import asyncio
+import os
+import shutil
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from entrypoints.demo.feeds import application
+from tests.docs.commands import ROOT
+from tests.flows.api import Api
+from tests.flows.stage import Stage, free_port
+from tests.postgres.databases import fresh_database
+
+CURL = r"""#!/bin/sh
+# the real curl, which also says what was answered; a stream is read for two seconds
+for given in "$@"; do case "$given" in -N | -sN) set -- --max-time 2 "$@"; stream=1 ;; esac; done
+%s -w '%%{stderr}\nANSWER %%{http_code} %%{method} %%{url_effective}\n' "$@" && exit 0
+status=$?
+[ "$status" = 28 ] && [ -n "$stream" ] && exit 0
+exit $status
+"""
+FEED = "SKU,Product Name,Width (in),Price,Qty\n" + "".join(
+    f"BED-{number},Oak bed number {number},{60 + number},{499 + number}.00,{number}\n" for number in range(1, 31)
+)
+COLUMNS = "Zorb,Quix,Flim,Drub,Grum\nZ-1,Oak chair,19.50,45,x\nZ-2,Oak table,99.50,160,y\n"
+"""A file whose columns nobody understands, as docs/mapping.md has it."""
+
+
+class _Receiver(BaseHTTPRequestHandler):
+    """Takes every webhook."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(204)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+def serve_shop(port: int) -> None:
+    """Serve the demo's shop until this process ends."""
+    loop = asyncio.new_event_loop()
+
+    async def start() -> None:
+        runner = web.AppRunner(application(), access_log=None, handle_signals=False)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+
+    loop.run_until_complete(start())
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+
+
+def ended(api: Api, run: str) -> str:
+    """The status of a run once it has ended."""
+    for _ in range(600):
+        status = str(api.get(f"/v1/runs/{run}")["status"])
+        if status not in ("queued", "running", "waiting"):
+            return status
+        time.sleep(0.03)
+    raise AssertionError(status)
+
+
+@dataclass
+class Server:
+    """`env` is what commands are run with; it also has what pages take for granted: `VARIANT`, `SRC`, `MAP`, `SITE`."""
+
+    stage: Stage
+    env: dict[str, str]
+    receiver_port: int
+    spare_port: int
+    """A port that webhooks may go to, and nobody listens on."""
+    receiver: ThreadingHTTPServer
+
+    def stop(self) -> None:
+        """End everything."""
+        self.receiver.shutdown()
+        self.stage.stop()
+
+
+def started(home: Path) -> Server:
+    """Everything, running."""
+    receiver = ThreadingHTTPServer(("127.0.0.1", 0), _Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    receiver_port, shop, spare = int(receiver.server_address[1]), free_port(), free_port()
+    serve_shop(shop)
+    allowed = {"JOINERY_ALLOW_PRIVATE_HOSTS": ",".join(f"127.0.0.1:{port}" for port in (receiver_port, shop, spare))}
+    stage = Stage(asyncio.run(fresh_database("docs")), home, dict(allowed))
+    stage.env |= allowed
+    stage.start("worker")
+    stage.api()
+    (home / "bin").mkdir()
+    (home / "bin" / "curl").write_text(CURL % shutil.which("curl"))
+    (home / "bin" / "curl").chmod(0o755)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("JOINERY_")} | allowed
+    env |= {
+        "PATH": f"{home / 'bin'}:{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "JOINERY_URL": f"http://127.0.0.1:{stage.port}",
+        "SITE": f"http://127.0.0.1:{shop}",
+    }
+    return Server(stage, env | _taken_for_granted(stage), receiver_port, spare, receiver)
+
+
+def _taken_for_granted(stage: Stage) -> dict[str, str]:
+    api = stage.organisation().api
+    own = {"config": {"currency": "usd"}, "licence_basis": "own_data"}
+    assert ended(api, api.hand_in(api.source("file", **own), FEED.encode())) == "succeeded"
+    unknown = api.source("file", **own)
+    assert ended(api, api.hand_in(unknown, COLUMNS.encode(), "unknown.csv")) == "needs_mapping"
+    return {
+        "JOINERY_KEY": str(api.secret),
+        "JOINERY_TEST_KEY": str(stage.organisation(livemode=False).api.secret),
+        "VARIANT": api.get("/v1/products", limit=1)["data"][0]["variants"][0]["id"],
+        "SRC": unknown,
+        "MAP": api.get(f"/v1/sources/{unknown}/mappings")["data"][0]["id"],
+    }

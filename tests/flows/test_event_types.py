@@ -1,0 +1,57 @@
+"""Every type's event is what its schema says, and nothing more: on the feed, in thin and in fat payloads."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from adapters.wire.event_types import EVENT_TYPES
+from benchmarks.receiving import Receiving
+from domain.webhooks.samples import TYPES_WITH_SAMPLE
+from entrypoints.http.validation import Validator
+from tests.flows.feeds import catalogue, stock
+from tests.flows.stage import Stage, Tenancy
+from tests.support.closed import closed
+from tests.support.receiver import hook, receiver
+
+SCHEMAS = {type: Validator(closed(dict(schema))) for type, schema in EVENT_TYPES.items()}
+
+
+def faults(event: Any) -> list[str]:
+    return [f"{event['type']} {one.field}: {one.detail}" for one in SCHEMAS[event["type"]].faults(event)]
+
+
+@pytest.fixture(scope="module")
+def at(stage: Stage) -> Iterator[Receiving]:
+    with receiver(stage) as client:
+        yield client
+
+
+@pytest.fixture
+def sandbox(stage: Stage) -> Tenancy:
+    return stage.organisation(livemode=False)
+
+
+def test_what_runs_lead_to(sandbox: Tenancy, at: Receiving) -> None:
+    thin, fat = hook(sandbox.api, at, ("*",)), hook(sandbox.api, at, ("*",), payload="fat")
+    source = sandbox.api.source("file", config={"currency": "usd"})
+    for content in (catalogue(3), catalogue(3, price=110), stock(3, quantity=0), catalogue(2, price=110)):
+        assert sandbox.api.upload(source, content)["status"] == "succeeded"
+    feed = sandbox.api.get("/v1/changes", limit=1000)["data"]
+    assert {event["type"] for event in feed} >= {"product.created", "variant.created", "offer.created", "offer.changed"}
+    received = [one.event for one in [*thin.gets(len(feed)), *fat.gets(len(feed))]]
+    assert [fault for event in [*feed, *received] for fault in faults(event)] == []
+    assert any("object" in event["data"] for event in received)
+
+
+def test_what_samples_show_and_what_endpoints_hear_alone(sandbox: Tenancy, at: Receiving) -> None:
+    thin, fat = hook(sandbox.api, at, ("*",)), hook(sandbox.api, at, ("*",), payload="fat")
+    gone = hook(sandbox.api, at, ("product.created",), does={"status": 410})
+    for type in TYPES_WITH_SAMPLE:
+        sandbox.api.post("/v1/test/events", {"type": type})
+    thin.test()
+    wanted = {*TYPES_WITH_SAMPLE, "delivery.disabled"}
+    assert {one.type for one in thin.gets(len(wanted) + 1)} == wanted | {"webhook.test"} == set(EVENT_TYPES)
+    assert {one.type for one in fat.gets(len(wanted))} == wanted
+    assert gone.record()["status"] == "disabled"
+    assert [fault for one in [*thin.received(), *fat.received()] for fault in faults(one.event)] == []

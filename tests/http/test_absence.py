@@ -1,0 +1,104 @@
+"""What a 404 and a 405 say, and that they say the same of what is another's (docs/conventions.md#errors)."""
+
+import pytest
+
+from domain.kernel.ids import new_id
+from entrypoints.http.absence import Absence
+from tests.http.client import Client
+from tests.http.fakes import World
+from tests.http.sources import shop
+from tests.support.table import whole
+
+pytestmark = pytest.mark.asyncio
+
+
+async def _detail(client: Client, target: str) -> str:
+    answer = await client.get(target)
+    assert (answer.status, answer.code) == (404, "not_found")
+    return str(answer.json()["detail"])
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("/v1/product", "The nearest is GET /v1/products. "),
+        ("/v1/products/", "The nearest is GET /v1/products. "),
+        ("/v1/webhook_endpoints", "The nearest is GET, POST /v1/webhook-endpoints. "),
+        ("/v1/products/prod_0000000000000000000000/extra", "The nearest is GET /v1/products/{id}. "),
+        ("/v1/sources/src_0000000000000000000000/run", "The nearest is GET, POST /v1/sources/{id}/runs. "),
+        ("/v1/variants", "The nearest is POST /v1/variants/{id}/checks. "),
+        ("/v1/zzzzzzzz", ""),
+        ("/v1", ""),
+        ("/v1/" + "a" * 5000, ""),
+        ("/v1" + "/a" * 2000, ""),
+    ],
+)
+async def test_an_unknown_path_names_the_nearest(path: str, nearest: str) -> None:
+    said = Absence(whole()).of_path(path)
+    assert said == f"There is no such path. {nearest}/docs and /openapi.json have every path."
+
+
+async def test_a_missing_row_tells_what_the_credential_sees(world: World) -> None:
+    path = f"/v1/things/{new_id('src')}"
+    live, test = await _detail(await world.client(), path), await _detail(await world.client(livemode=False), path)
+    assert live == (
+        "There is no source with this id that you can see. Your credential works on live data here and sees no test data: "
+        "for something made in test mode use a test key."
+    )
+    assert test == (
+        "There is no source with this id that you can see. Your credential works on test data here and sees no live data: "
+        "for something made in live mode use a live key."
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        (
+            "/v1/sources/prod_0000000000000000000000",
+            "This address takes the id of a source (src_ and 22 letters and digits); what stands there starts with prod_, as does "
+            "the id of a product. Send it to GET /v1/products/{id}",
+        ),
+        (
+            "/v1/sources/ctg_0000000000000000000000/runs",
+            "This address takes the id of a source (src_ and 22 letters and digits); what stands there starts with ctg_, as does "
+            "the id of a category. Send it to GET /v1/products?category=ctg_…",
+        ),
+        (
+            "/v1/products/ofr_0000000000000000000000",
+            "This address takes the id of a product (prod_ and 22 letters and digits); what stands there starts with ofr_, as does "
+            "the id of an offer. Send it to GET /v1/products?offer=ofr_…",
+        ),
+        (
+            "/v1/sources/src_short",
+            "This address takes the id of a source (src_ and 22 letters and digits); what stands there is not one. Check that the "
+            "id was copied whole.",
+        ),
+    ],
+)
+async def test_an_id_of_another_kind_says_so_and_where_to_give_it(target: str, said: str) -> None:
+    async with shop() as made:
+        assert await _detail(made.client, target) == said
+
+
+async def test_an_answer_kept_for_repeating_says_the_same() -> None:
+    async with shop() as made:
+        path = f"/v1/sources/{new_id('src')}/runs"
+        first, again = [await made.client.send_json("POST", path, {}, idempotency_key="k") for _ in range(2)]
+        assert first.json()["detail"].startswith(
+            "There is no source with this id that you can see. Your credential works on live"
+        )
+        assert again.body.replace(first.headers["request-id"].encode(), b"") == first.body.replace(
+            first.headers["request-id"].encode(), b""
+        )
+
+
+async def test_another_method_names_those_there_are(client: Client) -> None:
+    answer = await client.send("DELETE", "/v1/things")
+    assert answer.status == 405
+    assert answer.json()["detail"] == f"This address does not answer DELETE; it answers {answer.headers['allow']}."
+
+
+async def test_outside_the_api_the_way_in_is_named(client: Client) -> None:
+    assert "The API's paths start with /v1" in await _detail(client, "/products")
+    assert "The API's paths start with /v1" in await _detail(client, "/errors/no_such_code")

@@ -1,0 +1,156 @@
+"""Every fault that a request can have is told in plain words of our own, with what to do (docs/conventions.md#error-fields)."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+import pytest
+
+from adapters.wire import schema
+from connectors import api, bigcommerce, csv, json_ld, shopify, woocommerce
+from entrypoints.http.pattern_words import words_of
+from entrypoints.http.query_string import parameters_of
+from entrypoints.http.validation import Validator
+from tests.support.table import whole
+
+PLUGINS: Final = (api, bigcommerce, csv, json_ld, shopify, woocommerce)
+WRONG: Final[tuple[Any, ...]] = (
+    None, True, -(10**9), 10**12, Decimal("0.5"), "", "EUR", "no such value", "é\n" * 3000, [], [{}] * 300, ["a", "a"], {},
+    {"no_such_field": 1}, {f"f{number}": [] for number in range(101)},
+)  # fmt: skip
+FOREIGN: Final = re.compile(
+    r"Decimal\(|\['|\{'|'\}|'\]|\bNone\b|\bTrue\b|\bFalse\b|\^|\[0-9|\[a-z|is not of type|does not match|is not one of|is not a \"|"
+    r"less than the minimum|greater than the maximum|was unexpected|is a required property|non-unique|under any of|Expected `"
+)
+
+
+def _parts(given: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(given, list):
+        for inner in given:
+            yield from _parts(inner)
+    if isinstance(given, dict):
+        if isinstance(given.get("type", ""), (str, list)) and given.keys() & {
+            "type",
+            "enum",
+            "anyOf",
+            "oneOf",
+            "pattern",
+        }:
+            yield given
+        for name, inner in given.items():
+            if name not in ("examples", "enum", "required"):
+                yield from _parts(inner)
+
+
+def _schemas() -> Iterator[tuple[str, dict[str, Any]]]:
+    for operation in whole():
+        if operation.body is not None:
+            yield operation.id, operation.body.schema
+        yield f"{operation.id}?", {"type": "object", "properties": parameters_of(operation)}
+    for spec in [one for plugin in PLUGINS for one in plugin.joinery_connectors()]:
+        yield f"{spec.name} settings", dict(spec.config_schema)
+        yield f"{spec.name} credentials", dict(spec.credentials_schema or {})
+
+
+SCHEMAS: Final = dict(_schemas())
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_no_fault_is_told_in_foreign_words(name: str) -> None:
+    for part in _parts(SCHEMAS[name]):
+        validator = Validator(part)
+        for value in WRONG:
+            for fault in validator.faults(value):
+                said = fault.detail
+                assert FOREIGN.search(said.replace("the signs _ . $ [ ] -", "").replace("* + . ^ _", "")) is None, said
+                assert said[0].isupper() and said[-1] in ".?…" and len(said) <= 500, said
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_pattern_has_words(name: str) -> None:
+    unworded = [part for part in _parts(SCHEMAS[name]) if isinstance(part.get("pattern"), str) and not words_of(part)]
+    assert [part for part in unworded if "[Aa]uthorization" not in part["pattern"]] == []
+
+
+def _said(part: dict[str, Any], value: Any) -> str:
+    (fault,) = Validator({"properties": {"x": part}}).faults({"x": value})
+    return fault.detail
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "said"),
+    [
+        (schema.currency(), "EUR", "Use lower case: eur."),
+        (schema.enum("active", "paused"), "actve", "Did you mean active? Must be one of active, paused."),
+        (schema.enum("active", "paused"), "x", "Must be one of active, paused."),
+        (schema.enum("A1", "B2"), "a1", "Use upper case: A1."),
+        (schema.integer(20, least=1, most=100), 101, "Must lie between 1 and 100."),
+        (schema.integer(20, least=1), 0, "Must be at least 1."),
+        (schema.integer(20), "20", "Must be a whole number, such as 20; this is text. Leave out the quotation marks."),
+        (schema.integer(20), Decimal("1.5"), "Must be a whole number, such as 20; this is a number with a fraction."),
+        (schema.text("oak", longest=3), "mahogany", "Must have at most 3 characters; this has 8."),
+        (schema.text("oak"), "", "Must not be empty."),
+        (schema.timestamp(), "yesterday", "Must be a time with its offset (RFC 3339), such as 2026-11-20T13:08:00.123Z."),
+        (schema.url(), "ftp://a", "Must be an address that starts with http:// or https://, such as https://vendor.example/feed.csv."),
+        (schema.array(schema.integer(1), most=1), [1, 2], "Must have at most 1 entry; this has 2."),
+        (
+            schema.id_of("src"),
+            "prod_x",
+            "Must be the id of a source (src_ and 22 letters and digits), such as src_01J8ZQ5T3V7XK2M9RB4CDW.",
+        ),
+        (schema.nullable(schema.integer(1)), "x", "Must be null or a whole number, such as 1."),
+    ],
+)  # fmt: skip
+def test_sentences(part: dict[str, Any], value: Any, said: str) -> None:
+    assert _said(part, value) == said
+
+
+def test_many_values_are_named_the_closest_first() -> None:
+    said = _said(schema.enum(*"oak beech walnut maple cherry mahogany pine ash elm teak birch".split()), "mahagony")
+    assert (
+        said
+        == "Did you mean mahogany? Must be one of mahogany, oak, beech, walnut, maple, cherry, pine, ash and 3 more."
+    )
+
+
+@pytest.mark.parametrize(("count", "ends"), [(25, "f24."), (26, "and 18 more.")])
+def test_names_are_told_all_as_long_as_they_can_be_read(count: int, ends: str) -> None:
+    """Whoever reads looks for one of them; it must not be among those left out."""
+    closed = schema.strict_object({f"f{number:02}": schema.integer(0) for number in range(count)})
+    [fault] = Validator(closed).faults({"something": 1})
+    assert fault.detail.endswith(ends)
+
+
+def test_unknown_fields_name_the_closest() -> None:
+    closed = schema.strict_object({"name": schema.text("a"), "currency": schema.currency()})
+    faults = {fault.field: fault.detail for fault in Validator(closed).faults({"nmae": 1, "zzz": 2})}
+    assert faults == {
+        "nmae": "There is no such field. Did you mean name?",
+        "zzz": "There is no such field. These can be used: currency, name.",
+    }
+
+
+def test_missing_fields_say_what_is_wanted() -> None:
+    closed = schema.strict_object({"name": schema.text("oak")}, ("name",))
+    assert [fault.detail for fault in Validator(closed).faults({})] == ["This field is required: text, such as oak."]
+
+
+def test_no_value_is_repeated() -> None:
+    """Credentials are told by the same sentences."""
+    for part in (
+        schema.currency(),
+        schema.timestamp(),
+        schema.integer(1),
+        schema.text("a", longest=3),
+        schema.id_of("src"),
+    ):
+        assert "hunter2" not in _said(part, "hunter2 secret")
+
+
+def test_many_wrong_names_cost_little() -> None:
+    closed = schema.strict_object({f"field_number_{number}": schema.text("a") for number in range(200)})
+    wrong = {f"fiald_nomber_{number}x": 1 for number in range(5000)}
+    faults = Validator(closed).faults(wrong)
+    assert len(faults) == 101
+    assert sum("Did you mean" in fault.detail for fault in faults) <= 12

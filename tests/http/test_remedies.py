@@ -1,0 +1,160 @@
+"""Refusals say what to do: cursors, addresses, connectors, kinds of source, mail (docs/conventions.md#errors)."""
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from domain.kernel.ids import new_id
+from tests.http.client import Answer, Client
+from tests.http.fakes import World, running, settings
+from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, shop
+from tests.http.webhooks import PLACE
+from tests.http.webhooks import desk as webhook_desk
+from tests.support.services import Outside
+
+pytestmark = pytest.mark.asyncio
+ROOT: Final = Path(__file__).resolve().parents[2]
+ALLOW: Final = "JOINERY_ALLOW_PRIVATE_HOSTS"
+
+
+def _fault(answer: Answer, field: str, code: str) -> str:
+    """The detail of the answer's only fault, which is that one."""
+    (fault,) = answer.json()["errors"]
+    assert (fault["field"], fault["code"]) == (field, code)
+    return str(fault["detail"])
+
+
+@pytest.mark.parametrize("name", ["starting_after", "ending_before"])
+async def test_an_id_is_no_cursor(client: Client, name: str) -> None:
+    said = _fault(await client.get(f"/v1/sources?{name}={new_id('prod')}"), f"query.{name}", "invalid_cursor")
+    assert said == "This is the id of a product, not a cursor. Give the next_cursor of the page before, not an id."
+
+
+@pytest.mark.parametrize("cursor", ["x", "%FF", "a" * 2000, "not%20a%20cursor", ""])
+async def test_garbled_cursors_say_what_to_do(client: Client, cursor: str) -> None:
+    said = _fault(await client.get(f"/v1/sources?starting_after={cursor}"), "query.starting_after", "invalid_cursor")
+    assert said.startswith("This is not a cursor. Give the next_cursor of the page before")
+
+
+async def test_a_cursor_of_other_filters_says_so() -> None:
+    async with shop() as made:
+        for _ in range(3):
+            await made.create()
+        cursor = (await made.client.get("/v1/sources?limit=1")).json()["next_cursor"]
+        assert (await made.client.get(f"/v1/sources?limit=2&starting_after={cursor}")).status == 200
+        other = await made.client.get(f"/v1/products?starting_after={cursor}")
+        assert "only in the list that gave it" in _fault(other, "query.starting_after", "invalid_cursor")
+
+
+async def test_cursors_of_the_feed_say_what_to_do(client: Client) -> None:
+    garbled = _fault(await client.get("/v1/changes?cursor=nonsense"), "query.cursor", "invalid_cursor")
+    assert garbled.startswith(
+        "This is not a cursor of your change feed in this mode. Give a next_cursor of GET /v1/changes"
+    )
+    event = _fault(await client.get(f"/v1/changes?cursor={new_id('evt')}"), "query.cursor", "invalid_cursor")
+    assert event.startswith("This is the id of an event, not a cursor. Give a next_cursor")
+
+
+async def test_unknown_parameters_name_the_closest(client: Client) -> None:
+    assert _fault(await client.get("/v1/sources?limt=5"), "query.limt", "unknown_field") == (
+        "There is no such parameter. Did you mean limit?"
+    )
+    assert "These can be used: ending_before, limit, starting_after" in _fault(
+        await client.get("/v1/sources?zzz=5"), "query.zzz", "unknown_field"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://10.0.0.7:9000/hooks", "The address is not a public one."),
+        ("http://localhost:9000/hooks", "The host is this machine itself; only public addresses are reached."),
+        ("http://[::1]:9000/hooks", "The address is not a public one."),
+    ],
+)
+async def test_local_webhook_addresses_name_the_operators_setting(url: str, said: str) -> None:
+    async with webhook_desk() as desk:
+        answer = await desk.sandbox.post(PLACE, {"url": url, "event_types": ["*"]})
+        assert answer.status == 422
+        detail = _fault(answer, "url", "invalid_value")
+        host = "[::1]" if "::1" in url else "localhost" if "localhost" in url else "10.0.0.7"
+        assert detail.startswith(said) and f"add {host}:9000 to {ALLOW}" in detail and "GET /v1/changes" in detail
+        live = await desk.client.post(PLACE, {"url": "http://receiver.example/", "event_types": ["*"]})
+        assert "must start with https://" in _fault(live, "url", "invalid_value")
+    assert ALLOW in (ROOT / "docs" / "configuration.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.7/feed.csv", "http://vendor.example:8080/feed.csv"])
+async def test_refused_addresses_of_sources_and_probes_name_it_too(url: str) -> None:
+    async with shop() as made:
+        source = await made.client.post("/v1/sources", {"name": "x", "kind": "url", "config": {"url": url}})
+        probe = await made.client.post("/v1/source-probes", {"url": url})
+        assert (source.status, probe.status) == (422, 422)
+        assert ALLOW in _fault(source, "config.url", "invalid_value")
+        assert ALLOW in _fault(probe, "url", "invalid_value")
+
+
+async def test_connectors_are_named() -> None:
+    async with shop() as made:
+        wrong: dict[str, Any] = {"name": "x", "kind": "url", "config": {"url": "https://vendor.example/"}}
+        answer = await made.client.post("/v1/sources", wrong | {"connector": "nonsense"})
+        assert "For kind url you can use: " in _fault(answer, "connector", "invalid_value")
+
+
+@pytest.mark.parametrize(("given", "start"), [(FILE_SOURCE, "/uploads"), (PUSH_SOURCE, "/records")])
+async def test_sources_that_are_not_pulled_say_what_starts_their_runs(given: dict[str, Any], start: str) -> None:
+    async with shop() as made:
+        source = (await made.client.post("/v1/sources", given)).json()
+        answer = await made.client.post(f"/v1/sources/{source['id']}/runs", {})
+        assert answer.status == 422
+        assert start in answer.json()["detail"] and "/replay" in answer.json()["detail"]
+
+
+async def test_without_a_mail_domain_no_address_is_promised() -> None:
+    outside = Outside()
+    async with running(settings=settings(mail_domain=None), connectors=outside.connectors) as world:
+        client = await world.client()
+        inbound = {"inbound": {"senders": ["orders@vendor.example"]}}
+        answer = await client.post("/v1/sources", {"name": "x", "kind": "mail", "config": inbound})
+        assert answer.status == 422
+        assert "JOINERY_MAIL_DOMAIN" in _fault(answer, "config.inbound", "invalid_value")
+
+
+async def test_a_key_of_the_other_mode_says_which_it_is(world: World) -> None:
+    answer = await (await world.client(livemode=False)).get("/v1/sources", service_mode="live")
+    said = _fault(answer, "header.Service-Mode", "invalid_value")
+    assert said == "Your key is a test key, and its mode is fixed. Leave Service-Mode out, or use a live key."
+
+
+async def test_credentials_are_told_what_is_wrong_and_never_repeated() -> None:
+    async with shop() as made:
+        source = await made.create(kind="api", config={})
+        path = f"/v1/sources/{source['id']}/credentials"
+        answer = await made.client.send_json("PUT", path, {"credentials": {"tokn": "hunter2-secret"}})
+        assert answer.status == 400 and b"hunter2" not in answer.body
+        assert all(fault["detail"] for fault in answer.json()["errors"])
+
+
+MESSAGES: Final = re.compile(r"(?:raise|return) [A-Z]\w+(?:\.of)?\((?:[^()]|\([^()]*\))*\)")
+SHOWN: Final = (
+    "domain",
+    "entrypoints/http",
+    "entrypoints/areas",
+    "adapters/http",
+    "adapters/wire",
+    "adapters/pluggy/host.py",
+)
+
+
+async def test_no_message_shows_a_python_repr() -> None:
+    """`!r` writes texts as Python does; what operators see on their command line and in logs aside."""
+    shown = []
+    for place in SHOWN:
+        path = ROOT / place
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            for found in MESSAGES.finditer(file.read_text("utf-8")):
+                if "!r" in found[0] and "ValueError" not in found[0] and "TypeError" not in found[0]:
+                    shown.append((str(file.relative_to(ROOT)), found[0][:120]))
+    assert shown == []

@@ -1,0 +1,109 @@
+"""What visitors without a credential can ask for: made once however many ask, and searches that keep to their own thread."""
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from domain.kernel.errors import Overloaded
+from entrypoints.http import client_files, pages
+from entrypoints.http.client_files import PLACE, ClientFiles
+from entrypoints.http.pages import Pages
+from entrypoints.http.public_threads import OneThread
+from tests.http.fakes import World
+from tests.support.table import whole
+
+ADDRESS = "https://api.joinery.test"
+
+
+def all_at_once(count, work):
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(lambda _: work(), range(count)))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_client_files_are_made_once(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    made, under_way, most, real = [], [], [], client_files.shipped
+
+    def slowly(document):
+        made.append(1)
+        under_way.append(1)
+        most.append(len(under_way))
+        time.sleep(0.02)
+        under_way.pop()
+        if fails and len(made) == 1:
+            raise OSError("the disk is full")
+        return real(document)
+
+    monkeypatch.setattr(client_files, "shipped", slowly)
+    files = ClientFiles(whole(), ADDRESS, ADDRESS)
+
+    def ask() -> int | None:
+        try:
+            found = files.find(PLACE + "joinery.postman_collection.json", "")
+        except OSError:
+            return None
+        return found.status if found else 404
+
+    answers = all_at_once(8, ask)
+    assert len(made) == 1 + fails and max(most) == 1
+    assert sorted(answers, key=str) == [200] * (8 - fails) + [None] * fails
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs/quickstart"])
+def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    rendered, real = [], Pages._render
+
+    def counted(self, path):
+        rendered.append(path)
+        time.sleep(0.02)
+        return real(self, path)
+
+    monkeypatch.setattr(pages.Pages, "_render", counted)
+    served = Pages(whole(), ADDRESS, ADDRESS)
+    assert {answer.status for answer in all_at_once(8, lambda: served.find(path, "", ""))} == {200}
+    assert rendered == [path]
+
+
+def test_a_search_is_remembered() -> None:
+    served = Pages(whole(), ADDRESS, ADDRESS)
+    first, again = (served.find(Pages.SEARCH, "sku", "") for _ in range(2))
+    assert first.body is again.body
+
+
+@pytest.mark.asyncio
+async def test_what_waits_behind_one_thread_is_bounded() -> None:
+    go, thread = threading.Event(), OneThread("test", most=2)
+    waiting = [asyncio.create_task(thread.run(go.wait)) for _ in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded) as refused:
+        await thread.run(go.wait)
+    assert refused.value.retry_after == 1
+    go.set()
+    assert await asyncio.gather(*waiting) == [True, True]
+    assert await thread.run(go.wait)
+
+
+@pytest.mark.asyncio
+async def test_visitors_whom_nobody_waits_for_leave_room() -> None:
+    go, thread = threading.Event(), OneThread("test", most=2)
+    waiting = [asyncio.create_task(thread.run(go.wait)) for _ in range(2)]
+    await asyncio.sleep(0)
+    waiting[1].cancel()
+    await asyncio.sleep(0)
+    go.set()
+    assert await waiting[0] and await thread.run(go.wait)
+
+
+@pytest.mark.asyncio
+async def test_too_many_searches_are_told_to_come_again(world: World) -> None:
+    visitor = world.stranger()
+    answers = await asyncio.gather(*[visitor.get(f"/docs/search?q=word{n}") for n in range(60)])
+    refused = [answer for answer in answers if answer.status != 200]
+    assert len(refused) < 60
+    assert {(answer.status, answer.headers["retry-after"], answer.json()["code"]) for answer in refused} == {
+        (503, "1", "overloaded")
+    }
+    assert (await visitor.get("/docs/search?q=word")).status == 200

@@ -1,0 +1,49 @@
+"""Nothing is promised that is not there: features, meters, codes and events appear with what stands behind them."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from adapters.wire.webhooks import SUBSCRIBED_TYPES
+from domain.events.model import NOT_SENT_YET, TYPES
+from domain.orgs.model import AVAILABLE, FEATURES, Meter, Plan
+from tests.support.table import whole
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+FOLDERS: Final = ("domain",)
+"""Whatever happens is an event of the domain; adapters and entrypoints only describe types."""
+ASIDE: Final = ("domain/events/model.py", "domain/webhooks/samples.py")
+
+
+def _sources() -> str:
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    return "\n".join(path.read_text("utf-8") for path in files if str(path.relative_to(ROOT)) not in ASIDE)
+
+
+SOURCES: Final = _sources()
+
+
+def test_a_feature_is_shown_when_an_operation_asks_for_it() -> None:
+    asked = {operation.feature for operation in whole()} | {operation.body_feature for operation in whole()}
+    assert asked - {None} == AVAILABLE
+    assert AVAILABLE < FEATURES, "the plans hold the others already"
+
+
+def test_a_plan_shows_only_what_is_there() -> None:
+    meter = Meter(1, 1, 1)
+    plan = Plan("max", "Max", "max", "usd", 1, FEATURES, {"export_rows": meter, "ai_tokens": meter, "sources": meter})
+    assert plan.available == AVAILABLE
+    assert set(plan.metered) == {"sources"}
+    assert plan.included("export_rows") == 1
+
+
+@pytest.mark.parametrize("name", sorted(TYPES))
+def test_an_event_is_marked_until_something_sends_it(name: str) -> None:
+    assert TYPES[name].is_sent == (f'"{name}"' in SOURCES)
+
+
+def test_the_description_of_endpoints_marks_them() -> None:
+    told = set(re.findall(r"`([a-z]+\.[a-z_]+)`", SUBSCRIBED_TYPES["description"]))
+    assert told == NOT_SENT_YET
