@@ -53,14 +53,17 @@ class Target:
 
     def validator(self, operation: str, status: int, media: str) -> Draft202012Validator | None:
         """What an answer is held against; None when the description has no such answer."""
+        components = self.described.document["components"]
         for item in self.described.document["paths"].values():
             for row in item.values():
-                if row["operationId"] == operation and str(status) in row["responses"]:
-                    content = row["responses"][str(status)].get("content", {})
+                if row["operationId"] == operation and (status == 200 or str(status) in row["responses"]):
+                    content = row["responses"].get(str(status), {}).get("content", {})
+                    if status == 200 and "x-dry-run" in row:
+                        content = {**content, **components["responses"]["preview"]["content"]}
                     schema = content.get(media, {}).get("schema")
                     if schema is None:
                         return Draft202012Validator(True) if not content or media.startswith("text/") else None
-                    return Draft202012Validator({**schema, "components": self.described.document["components"]})
+                    return Draft202012Validator({**schema, "components": components})
         return None
 
 

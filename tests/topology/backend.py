@@ -10,7 +10,7 @@ from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.shards import PostgresShards
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from domain.kernel.tenancy import AuditContext, Tenant
-from domain.orgs.model import Organisation
+from domain.orgs.model import Organisation, Plan
 from domain.webhooks.model import SHARDS
 from ports.unit_of_work import Tx
 from tests.support.backend import Backend
@@ -28,6 +28,11 @@ class ReplicatedRegistry(PostgresOrgRegistry):
     async def create(self, organisation: Organisation) -> None:
         """Keep it, everywhere."""
         await super().create(organisation)
+        await self._servers.replicate(self._servers.all[0])
+
+    async def change_plan(self, id: str, plan: Plan) -> None:
+        """Change it, everywhere."""
+        await super().change_plan(id, plan)
         await self._servers.replicate(self._servers.all[0])
 
 

@@ -23,8 +23,11 @@ def come(case: Case) -> str:
     return WELL
 
 
-@pytest.mark.parametrize("case", cases(), ids=str)
-def test_python(case: Case) -> None:
+@pytest.mark.parametrize("name", [case.name for case in cases()])
+def test_python(name: str) -> None:
+    (case,) = [
+        each for each in cases() if each.name == name
+    ]  # signed now: the suite may run for longer than they count
     assert come(case) == case.comes
 
 

@@ -40,9 +40,6 @@ class Case:
     comes: str
     body: str = BODY
 
-    def __str__(self) -> str:
-        return self.name
-
 
 def cases() -> list[Case]:
     """Made when they are asked for, since their times are near."""
