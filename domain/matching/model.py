@@ -1,0 +1,225 @@
+"""Pairs of variants that may be the same item, the merges that were made of them, and what the judge may do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, TypedDict
+
+from domain.audit.model import Audited
+from domain.kernel.enums import StoredEnum
+
+MERGED_AT: Final = 0.995
+"""From this probability on a pair without conflict is merged by rules (docs/conventions.md#match-pairs)."""
+OFFERED_AT: Final = 0.5
+"""From this probability on a pair is offered."""
+SETTINGS: Final = "judge"
+"""The id of the one row of judge settings that a tenant has."""
+
+
+class PairStatus(StoredEnum):
+    """Where a pair stands. `superseded`: one of its items was merged elsewhere, has changed so that they differ, or is gone."""
+
+    OPEN = "open"
+    MERGED = "merged"
+    DISMISSED = "dismissed"
+    SUPERSEDED = "superseded"
+
+
+class DecidedBy(StoredEnum):
+    """Who had two items be one."""
+
+    RULES = "rules"
+    JUDGE = "judge"
+    PERSON = "person"
+    AGENT = "agent"
+
+
+class MergeKind(StoredEnum):
+    """What was merged."""
+
+    PRODUCT = "product"
+    VARIANT = "variant"
+
+
+class MergeStatus(StoredEnum):
+    """Whether a merge counts."""
+
+    APPLIED = "applied"
+    UNDONE = "undone"
+
+
+class Outcome(StoredEnum):
+    """What came of a judgement."""
+
+    MERGED = "merged"
+    DISMISSED = "dismissed"
+    LEFT_OPEN = "left_open"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PairEvidence:
+    """One part of a pair's log2 odds: what was compared, which level was found (`name` in words), and both values."""
+
+    comparison: str
+    level: int
+    weight: float
+    name: str
+    left: Any = None
+    right: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A reason of a judgement: words of both items' data about one field, as they stand there."""
+
+    field: str
+    subject_quote: str
+    candidate_quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a model said of a pair, and what came of it; `confidence` from 0 to 1, `choice` is `same`, `different` or `unsure`."""
+
+    id: str
+    model: str
+    outcome: Outcome
+    judged_at: datetime
+    choice: str | None = None
+    confidence: float | None = None
+    reasons: tuple[Quote, ...] = ()
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchPair:
+    """Two variants of different sources that may be the same item; `left` has the smaller id.
+
+    `prior` and the weights of the evidence add up to the log2 odds that `probability` stands for. `merge` is the merge of
+    the variants while the pair is merged. `held`: a person took its merge back, so that rules and the judge leave it alone.
+    """
+
+    id: str
+    status: PairStatus
+    left: str
+    left_product: str
+    right: str
+    right_product: str
+    probability: float
+    prior: float
+    evidence: tuple[PairEvidence, ...]
+    conflicts: tuple[str, ...]
+    created_at: datetime
+    updated_at: datetime
+    judgement: Judgement | None = None
+    merge: str | None = None
+    held: bool = False
+
+    def changed(self, now: datetime, **changes: Any) -> "MatchPair":
+        """The pair with those fields changed."""
+        return replace(self, updated_at=now, **changes)
+
+    @property
+    def merges_by_rules(self) -> bool:
+        """Whether nobody need be asked."""
+        return self.probability >= MERGED_AT and not self.conflicts and not self.held
+
+
+@dataclass(frozen=True, slots=True)
+class PairFilter:
+    """Which pairs a list shows; every given one must match. `variant` and `product` may be on either side."""
+
+    status: str | None = None
+    variant: str | None = None
+    product: str | None = None
+    conflict: str | None = None
+    min_probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Two products or variants that are shown as one: `merged` answers with `survivor`.
+
+    A merge of variants was made of `pair`; a merge of products of the merges of their variants. `rests_on` are earlier merges without
+    which it would not be what it is: those can only be undone after it.
+    """
+
+    id: str
+    status: MergeStatus
+    kind: MergeKind
+    survivor: str
+    merged: str
+    decided_by: DecidedBy
+    created_at: datetime
+    pair: str | None = None
+    reason: str | None = None
+    rests_on: tuple[str, ...] = ()
+    undone_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFilter:
+    """Which merges a list shows; `survivor` and `merged` are ids of products or variants."""
+
+    status: str | None = None
+    kind: str | None = None
+    survivor: str | None = None
+    merged: str | None = None
+    decided_by: str | None = None
+    pair: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """Whether a model judges pairs, and what it may do by itself: nothing below its confidences, nothing beyond its budget.
+
+    The budget is in millionths of a dollar a day (UTC). `model` is None for the one that the service is set to.
+    """
+
+    id: str = SETTINGS
+    enabled: bool = False
+    model: str | None = None
+    auto_merge_at: float = 0.95
+    auto_dismiss_at: float = 0.95
+    daily_budget_micros: int = 1_000_000
+    version: int = 1
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+class JudgeSettingsChange(TypedDict, total=False):
+    """What people set of it; what is left out stays."""
+
+    enabled: bool
+    model: str | None
+    auto_merge_at: float
+    auto_dismiss_at: float
+    daily_budget_micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPair:
+    """What the matcher says of two variants, to be offered: as in MatchPair."""
+
+    left: str
+    left_product: str
+    right: str
+    right_product: str
+    probability: float
+    prior: float
+    evidence: Sequence[PairEvidence]
+    conflicts: Sequence[str]
+
+
+PAIR_AUDITED: Final = Audited("match_pair", ("status", "merge", "held"))
+MERGE_AUDITED: Final = Audited("merge", ("status", "kind", "survivor", "merged", "pair", "decided_by", "reason"))
+SETTINGS_AUDITED: Final = Audited(
+    "judge_settings", ("enabled", "model", "auto_merge_at", "auto_dismiss_at", "daily_budget_micros")
+)
+
+
+def key_of(one: str, other: str) -> tuple[str, str]:
+    """The two ids of a pair in their order."""
+    return (one, other) if one < other else (other, one)
