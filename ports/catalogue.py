@@ -7,7 +7,9 @@ from typing import Any, Protocol
 from domain.catalogue.absence import Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.category_rules import CategoryPaths, Filed
+from domain.catalogue.laying import Laid
 from domain.catalogue.model import Document, OfferFilter, OfferLine, Product, ProductFilter, SourceItem, Stream, Variant
+from domain.catalogue.overlay import TiedProducts
 from domain.kernel.paging import Page, PageRequest
 
 
@@ -19,7 +21,7 @@ class CatalogueReads(Protocol):
         ...
 
     async def product(self, id: str) -> Document | None:
-        """One product's document."""
+        """One product's document; of one that was merged, its survivor's."""
         ...
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
@@ -53,7 +55,34 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        """Write the batch: rows, fingerprints and documents, all or nothing with the transaction."""
+        """Write the batch: rows, fingerprints and documents, all or nothing with the transaction; then lay what is `laid`."""
+        ...
+
+    async def merge_count(self) -> int:
+        """How many times anything was merged or unmerged by now."""
+        ...
+
+    async def take_turn(self, *, merging: bool = False) -> int:
+        """Before anything is loaded to be changed: answers the merge count, which stays until the transaction ends.
+
+        Whoever merges has the catalogue alone. Where something was merged, all who write it take turns; where nothing ever
+        was, they go on side by side.
+        """
+        ...
+
+    async def tied(self, products: Sequence[str], also: Sequence[str] = ()) -> TiedProducts:
+        """Those of the products that merges tie to others, with these others, as their sources state them.
+
+        `also` are taken in besides, tied or not. With none that is tied, and none of these, there is nothing.
+        """
+        ...
+
+    async def lay(self, laid: Laid, now: datetime) -> None:
+        """Have readers see it from now on, and count one more merge or its undoing."""
+        ...
+
+    async def homes(self, variants: Sequence[str]) -> Mapping[str, tuple[str, str]]:
+        """The product and the source of each variant, as its source has it; unknown variants are left out."""
         ...
 
     async def stated_offers(self, source: str, stream: Stream) -> int:
@@ -89,6 +118,10 @@ class Rendering(Protocol):
 
     def product(self, product: Product, packed: Mapping[str, Any]) -> bytes:
         """The product's document; `packed` holds data that is packed already, by the id of its product or variant."""
+        ...
+
+    def merged(self, product: Product, laid: Laid) -> bytes:
+        """The document of a product that merges tie to others, with plain data: it tells what is merged into it, and where fields come from."""
         ...
 
     def with_images(self, document: bytes, images: Mapping[str, str]) -> bytes:

@@ -31,6 +31,6 @@ class MergeStore(Store[Merge], Protocol):
         """A page of the merges that pass the filter, newest first."""
         ...
 
-    async def resting_on(self, merge: str) -> Sequence[Merge]:
-        """The applied merges that rest on this one, by id."""
+    async def applied(self, ids: Sequence[str]) -> Sequence[Merge]:
+        """The applied merges that have any of these products or variants as survivor or as merged, by id."""
         ...

@@ -11,6 +11,7 @@ from domain.events.model import Event
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.mappings.model import SourceMapping
+from domain.matching.model import MatchPair, Merge
 from domain.runs.model import Run
 from domain.sources.model import Source
 from domain.webhooks.model import Delivery, Endpoint
@@ -21,6 +22,7 @@ from ports.events import EventLog
 from ports.idempotency import IdempotencyStore
 from ports.jobs import JobStore
 from ports.mappings import MappingStore
+from ports.matching import MergeStore, PairStore
 from ports.media import MediaStore
 from ports.orgs import OrgStore
 from ports.pushes import PushStore
@@ -36,6 +38,8 @@ KEPT_BY: Final[Mapping[type, str]] = {
     Source: "sources",
     Run: "runs",
     SourceMapping: "mappings",
+    MatchPair: "pairs",
+    Merge: "merges",
     Endpoint: "webhooks",
     Delivery: "webhooks",
 }
@@ -111,6 +115,12 @@ class Tx(Protocol):
 
     @property
     def catalogue(self) -> CatalogueStore: ...
+
+    @property
+    def pairs(self) -> PairStore: ...
+
+    @property
+    def merges(self) -> MergeStore: ...
 
     @property
     def media(self) -> MediaStore: ...

@@ -2,19 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
-from hashlib import blake2b
-from typing import Final
 
-from adapters.memory.image_uses import images_of
+from adapters.memory.catalogue_overlay import DOCUMENTS, PRODUCTS, MemoryOverlay, copied
 from adapters.memory.orgs import ORGS
 from adapters.memory.row_fingerprints import MemoryFingerprints
-from adapters.memory.table import EVERYWHERE, Table, Transaction, page_of
+from adapters.memory.table import EVERYWHERE, Transaction, page_of
 from domain.catalogue import search
 from domain.catalogue.absence import Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.category_rules import CategoryPaths, Filed, most
+from domain.catalogue.laying import Laid
 from domain.catalogue.model import (
     STREAM_BITS,
     Document,
@@ -28,24 +26,9 @@ from domain.catalogue.model import (
     Stream,
     Variant,
 )
+from domain.catalogue.overlay import TiedProducts
 from domain.kernel.paging import Page, PageRequest
 from ports.catalogue import Rendering
-
-PRODUCTS: Final = Table[Product]("products", lambda product: product.id)
-DOCUMENTS: Final = Table[Document]("product_documents", lambda document: document.id)
-
-
-def copied(product: Product) -> Product:
-    """The product with variants and offers of its own, by id; `data` is shared: it is replaced, never changed."""
-    variants = [
-        replace(entry, offers=[replace(offer) for offer in sorted(entry.offers, key=_id)])
-        for entry in sorted(product.variants, key=_id)
-    ]
-    return replace(product, variants=variants)
-
-
-def _id(thing: Variant | Offer) -> str:
-    return thing.id
 
 
 class MemoryCatalogue:
@@ -57,18 +40,21 @@ class MemoryCatalogue:
         self._transaction, self._rendering, self._below = transaction, rendering, below
         self._products, self._documents = transaction.rows(PRODUCTS), transaction.rows(DOCUMENTS)
         self._fingerprints = MemoryFingerprints(transaction)
+        self._overlay = MemoryOverlay(transaction, rendering)
 
     async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         if filter.catalogue not in (None, self._own_catalogue()):
             return Page((), False, None)
-        chosen = {product.id for product in self._products.where(lambda one: search.matches(one, filter, self._below))}
+        seen = self._overlay.seen(self._products.where())
+        chosen = {one.id for one in seen if search.matches(one, filter, self._below, self._overlay.merged_into(one.id))}
         return self._documents.page(page_request, lambda document: document.id in chosen)
 
     async def product(self, id: str) -> Document | None:
-        return self._documents.get(id)
+        return self._documents.get(id) or self._documents.get(self._overlay.survivor(id) or id)
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
-        lines = [line for product in self._products.where() for line in _lines(product, filter)]
+        seen = self._overlay.seen(self._products.where())
+        lines = [line for product in seen for line in _lines(product, filter, self._overlay.homes(product.id))]
         return page_of(lines, page_request, _line_key)
 
     def _own_catalogue(self) -> str | None:
@@ -112,19 +98,33 @@ class MemoryCatalogue:
         touched = {product.id: product for product in (*batch.new_products, *batch.changed_products)} | batch.touched
         written = {thing.id for thing in (*batch.new_variants, *batch.changed_variants)}
         written |= {thing.id for thing in (*batch.new_offers, *batch.changed_offers)}
+        written |= {thing.id for thing in (*batch.new_products, *batch.changed_products)}
         for product in touched.values():
             await self._products.put(_stamped(copied(product), written, now))
         for product in batch.touched.values():
-            await self._documents.put(self._document(product))
+            await self._documents.put(self._overlay.document(product))
         await self._fingerprints.save(key_range, batch, now)
+        if batch.laid is not None:
+            await self._overlay.lay(batch.laid)
 
-    def _document(self, product: Product) -> Document:
-        if self._rendering is None:
-            raise RuntimeError("The unit of work was made without a Rendering, which products' documents need.")
-        body = self._rendering.product(product, {})
-        if images := images_of(self._transaction, product.id):
-            body = self._rendering.with_images(body, images)
-        return Document(product.id, body, blake2b(body, digest_size=12).hexdigest())
+    async def merge_count(self) -> int:
+        return self._overlay.merge_count()
+
+    async def take_turn(self, *, merging: bool = False) -> int:
+        await self._transaction.lock()
+        return self._overlay.merge_count()
+
+    async def tied(self, products: Sequence[str], also: Sequence[str] = ()) -> TiedProducts:
+        return self._overlay.tied(products, also)
+
+    async def lay(self, laid: Laid, now: datetime) -> None:
+        await self._overlay.lay(laid)
+        await self._overlay.count_merge()
+
+    async def homes(self, variants: Sequence[str]) -> Mapping[str, tuple[str, str]]:
+        sought = set(variants)
+        found = ((product, one) for product in self._products.where() for one in product.variants if one.id in sought)
+        return {one.id: (product.id, one.source) for product, one in found}
 
     async def stated_offers(self, source: str, stream: Stream) -> int:
         return sum(1 for product in self._products.where() for _ in _stated(product.variants, source, stream))
@@ -169,22 +169,26 @@ class MemoryCatalogue:
 def _stamped(product: Product, written: set[str], now: datetime) -> Product:
     """The product as changed now, and so those of its variants and offers that were written."""
     product.updated_at = now
+    if product.id in written:
+        product.stated_at = now
     for variant in product.variants:
         if variant.id in written:
-            variant.updated_at = now
+            variant.updated_at, variant.stated_at = now, None
         for offer in variant.offers:
             if offer.id in written:
                 offer.updated_at = now
     return product
 
 
-def _lines(product: Product, filter: OfferFilter) -> Iterator[OfferLine]:
+def _lines(product: Product, filter: OfferFilter, homes: Mapping[str, tuple[Product, Variant]]) -> Iterator[OfferLine]:
+    """The offers of what is shown; `homes` are, by offer, the product and variant that its own source has."""
     title = product.data.get("title")
     for variant in product.variants:
+        known = {own.id: (of, own) for of, own in (homes.get(offer.id, (product, variant)) for offer in variant.offers)}
         for offer in variant.offers:
-            if search.offer_matches(offer, variant, product, filter):
-                sku = variant.data.get("sku")
-                yield OfferLine(offer, product.catalogue, title, sku, product.key, variant.key)
+            if search.offer_matches(offer, variant, product, filter, [*known.values()]):
+                of, own = homes.get(offer.id, (product, variant))
+                yield OfferLine(offer, product.catalogue, title, variant.data.get("sku"), of.key, own.key)
 
 
 def _line_key(line: OfferLine) -> str:

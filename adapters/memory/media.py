@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
-from adapters.memory.catalogue import DOCUMENTS, PRODUCTS
+from adapters.memory.catalogue_overlay import DOCUMENTS, PRODUCTS
 from adapters.memory.image_uses import ADDRESSES, IMAGES, USES, KnownAddress, Use, images_of
 from adapters.memory.table import Transaction
 from domain.catalogue.model import Document

@@ -12,6 +12,7 @@ from adapters.memory.events import MemoryEvents
 from adapters.memory.idempotency import MemoryIdempotency
 from adapters.memory.jobs import MemoryJobs
 from adapters.memory.mappings import MemoryMappings
+from adapters.memory.matching import MemoryMerges, MemoryPairs
 from adapters.memory.media import MemoryMedia
 from adapters.memory.orgs import MemoryOrgs
 from adapters.memory.pushes import MemoryPushes
@@ -68,6 +69,8 @@ class MemoryTx:
     mappings = cached_property(lambda tx: MemoryMappings(tx.transaction))
     pushes = cached_property(lambda tx: MemoryPushes(tx.transaction))
     storage = cached_property(lambda tx: MemoryStorageLedger(tx.transaction))
+    pairs = cached_property(lambda tx: MemoryPairs(tx.transaction))
+    merges = cached_property(lambda tx: MemoryMerges(tx.transaction))
     catalogue = cached_property(lambda tx: MemoryCatalogue(tx.transaction, tx.rendering, tx.below))
     media = cached_property(lambda tx: MemoryMedia(tx.transaction, tx.rendering))
     events = cached_property(lambda tx: MemoryEvents(tx.transaction))

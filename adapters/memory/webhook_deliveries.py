@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from adapters.memory.catalogue import PRODUCTS
+from adapters.memory.catalogue_overlay import PRODUCTS
 from adapters.memory.orgs import ORGS
 from adapters.memory.table import EVERYWHERE, MemoryDatabase
 from adapters.memory.webhooks import DELIVERIES, ENDPOINTS, KeptEndpoint

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from adapters.memory.catalogue import PRODUCTS
+from adapters.memory.catalogue_overlay import PRODUCTS
 from adapters.memory.events import EVENTS, KeptEvent, logged
 from adapters.memory.table import Table, Transaction
 from domain.changes.model import FeedPosition

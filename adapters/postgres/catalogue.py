@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
+from adapters.postgres import catalogue_overlay as overlay
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
 from adapters.postgres.catalogue_batch import BatchWriter, stage_fingerprints
@@ -16,6 +17,7 @@ from domain.catalogue import search
 from domain.catalogue.absence import MISSED_RUNS, Absence
 from domain.catalogue.batch import Batch, FingerprintDiff, KeyRange, RowFingerprint
 from domain.catalogue.category_rules import CategoryPaths, CategoryRules, Filed
+from domain.catalogue.laying import Laid
 from domain.catalogue.model import (
     STREAM_BITS,
     Document,
@@ -28,6 +30,7 @@ from domain.catalogue.model import (
     Stream,
     Variant,
 )
+from domain.catalogue.overlay import TiedProducts
 from domain.kernel.bounds import LIST_BYTES
 from domain.kernel.paging import Page, PageRequest
 from ports.catalogue import Rendering
@@ -80,7 +83,7 @@ class PostgresCatalogueStore:
         return page + following, replace(page_request, limit=max(1, len(page)))
 
     async def product(self, id: str) -> Document | None:
-        row = await self._session.one(SQL["product"], id=id)
+        row = await self._session.one(SQL["product"], id=id) or await self._session.one(SQL["survivor"], id=id)
         return Document(*row) if row else None
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
@@ -170,6 +173,25 @@ class PostgresCatalogueStore:
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         await self._session.stage(BATCH["staging"])
         await BatchWriter(self._session, self._rendering).write(key_range, batch, now)
+        if batch.laid is not None:
+            await overlay.OverlayWriter(self._session, self._rendering).lay(batch.laid, now)
+
+    async def merge_count(self) -> int:
+        return await overlay.merge_count(self._session)
+
+    async def take_turn(self, *, merging: bool = False) -> int:
+        return await overlay.take_turn(self._session, merging=merging)
+
+    async def tied(self, products: Sequence[str], also: Sequence[str] = ()) -> TiedProducts:
+        return await overlay.tied(self._session, products, also)
+
+    async def lay(self, laid: Laid, now: datetime) -> None:
+        await overlay.OverlayWriter(self._session, self._rendering).lay(laid, now)
+        await self._session.run(overlay.SQL["count_merge"])
+
+    async def homes(self, variants: Sequence[str]) -> Mapping[str, tuple[str, str]]:
+        found = await self._session.all(overlay.SQL["homes"], ids=texts(variants))
+        return {id: (product, source) for id, product, source in found}
 
     async def stated_offers(self, source: str, stream: Stream) -> int:
         row = await self._session.one(BATCH["stated_offers"], source=source, bit=STREAM_BITS[stream])

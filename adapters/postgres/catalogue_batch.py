@@ -68,14 +68,15 @@ class BatchWriter:
     async def _products(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         changed = _only(batch.changed_products, batch.new_products)
         stated = [*batch.new_products, *changed]
-        whole = {product.id: search.terms(product) for product in stated}
+        whole = {product.id: search.terms(product) for product in stated if product.id not in batch.tied}
         if stated:
             await stage(self._session, "products", map(self._product_row, stated), rows.PRODUCT_TYPES)
             await self._session.run(SQL["save_products"], source=key_range.source, now=now)
-        touched = [id_ for id_ in batch.touched if id_ not in whole]
+        touched = [id_ for id_ in batch.touched if id_ not in whole and id_ not in batch.tied]
         if touched:
             await self._session.run(SQL["touch_products"], ids=texts(touched), now=now)
-        await self._terms(whole, {product.id for product in changed}, batch.availabilities)
+        others = {id_: found for id_, found in batch.availabilities.items() if id_ not in batch.tied}
+        await self._terms(whole, {product.id for product in changed if product.id in whole}, others)
 
     async def _terms(
         self, whole: Mapping[str, set[str]], changed: set[str], availabilities: Mapping[str, frozenset[str]]
@@ -105,10 +106,11 @@ class BatchWriter:
             await self._session.run(SQL["save_offers"], source=key_range.source, now=now)
 
     async def _documents(self, batch: Batch) -> None:
-        if batch.touched:
+        touched = [product for id_, product in batch.touched.items() if id_ not in batch.tied]
+        if touched:
             new = {product.id for product in batch.new_products}
-            images = await images_of(self._session, [id_ for id_ in batch.touched if id_ not in new])
-            await stage(self._session, "documents", self._bodies(batch.touched.values(), images), _DOCUMENTS)
+            images = await images_of(self._session, [one.id for one in touched if one.id not in new])
+            await stage(self._session, "documents", self._bodies(touched, images), _DOCUMENTS)
             await self._session.run(SQL["save_documents"])
 
     def _bodies(

@@ -36,18 +36,30 @@ def packed(data: bytes) -> msgspec.Raw:
 
 
 def product_of(row: Fetched, read: Any) -> Product:
-    """A product from id, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated_category."""
-    id_, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated = row
+    """A product from id, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated_category, stated_at."""
+    id_, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated, stated_at = row
     status, visibility = _STATUSES[status], _VISIBILITIES[visibility]
     return Product(
-        id_, catalogue, source, key, status, version, visibility, read(data), created_at, updated_at, [], stated
+        id_,
+        catalogue,
+        source,
+        key,
+        status,
+        version,
+        visibility,
+        read(data),
+        created_at,
+        updated_at,
+        [],
+        stated,
+        stated_at,
     )
 
 
 def variant_of(row: Fetched, read: Any) -> Variant:
-    """A variant from id, product, source, key, status, version, data, updated_at."""
-    id_, product, source, key, status, version, data, updated_at = row
-    return Variant(id_, product, source, key, _STATUSES[status], version, read(data), updated_at)
+    """A variant from id, product, source, key, status, version, data, updated_at, stated_at."""
+    id_, product, source, key, status, version, data, updated_at, stated_at = row
+    return Variant(id_, product, source, key, _STATUSES[status], version, read(data), updated_at, [], stated_at)
 
 
 def offer_of(row: Fetched) -> Offer:

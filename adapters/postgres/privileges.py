@@ -35,6 +35,9 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "inbound_messages": _ALL,
     "category_rules": _ALL,
     "model_uses": _ALL,
+    "match_pairs": _ALL,
+    "merges": _ALL,
+    "merge_counts": _CHANGE,
     "webhook_endpoints": _ALL,
     "webhook_deliveries": _ALL,
     # what was written down stays as it was; maintenance drops it by age
@@ -54,7 +57,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "jobs": _ALL,
     "row_fingerprints": _CHANGE,
     "products": _CHANGE,
-    "product_documents": _CHANGE,
+    "product_documents": _ALL,
     "product_terms": _REPLACE,
     "variants": _CHANGE,
     "offers": _CHANGE,

@@ -14,6 +14,7 @@ from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
 from adapters.postgres.mappings import MAPPINGS, PostgresMappingStore
+from adapters.postgres.matching import MERGES, PAIRS, PostgresMergeStore, PostgresPairStore
 from adapters.postgres.media import PostgresMediaStore
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, TenantLease
@@ -84,6 +85,8 @@ class PostgresTx:
     pushes = cached_property(lambda tx: PostgresPushStore(tx.session))
     storage = cached_property(lambda tx: PostgresStorageLedger(tx.session))
     catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
+    pairs = cached_property(lambda tx: PostgresPairStore(tx.session, PAIRS))
+    merges = cached_property(lambda tx: PostgresMergeStore(tx.session, MERGES))
     media = cached_property(lambda tx: PostgresMediaStore(tx.session, tx.rendering))
     events = cached_property(lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
     jobs = cached_property(lambda tx: PostgresJobStore(tx.session))

@@ -1,11 +1,13 @@
 """Products, variants and offers as JSON (docs/conventions.md#products-variants-and-offers): rendered once, answered as bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from domain.catalogue.laying import Laid
 from domain.catalogue.model import Offer, OfferLine, Product, Variant
+from domain.catalogue.overlay import Origin
 from domain.kernel.plain import instant
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
@@ -45,6 +47,31 @@ def offer_line(line: OfferLine) -> dict[str, Any]:
     return answer
 
 
+def _origins(origins: Mapping[str, Origin]) -> dict[str, Any]:
+    return {
+        name: {"source": one.source, "observed_at": instant(one.stated_at), "reason": one.reason}
+        for name, one in sorted(origins.items())
+    }
+
+
+def _merged(answer: dict[str, Any], id: str, laid: Laid | None, merged: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """The object with what merges tell of it: what is merged into it, and where its fields come from."""
+    if laid is not None and len(merged.get(id, ())) > 1:
+        answer |= {"merged_from": [*merged[id][1:]], "provenance": _origins(laid.origins(id))}
+    return answer
+
+
+def merged(entry: Product, laid: Laid) -> bytes:
+    """The document of a product that merges tie to others."""
+    together = laid.together()
+    variants: dict[str, list[str]] = {}
+    for id, (shown, _) in sorted(laid.shown.places.items()):
+        variants.setdefault(shown, [shown]).extend([] if id == shown else [id])
+    answer = _merged(_product(entry, {}), entry.id, laid, together)
+    answer["variants"] = [_merged(_variant(one, {}), one.id, laid, variants) for one in entry.variants]
+    return _encode(answer)
+
+
 def _variant(variant: Variant, packed: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "object": "variant",
@@ -60,21 +87,23 @@ def _variant(variant: Variant, packed: Mapping[str, Any]) -> dict[str, Any]:
 
 def product(product: Product, packed: Mapping[str, Any]) -> bytes:
     """A product's document; `packed` as Rendering.product takes it."""
-    return _encode(
-        {
-            "object": "product",
-            "id": product.id,
-            "external_id": product.key,
-            "catalogue": product.catalogue,
-            "status": product.status,
-            "version": product.version,
-            "data": packed.get(product.id, product.data),
-            "variants": [_variant(entry, packed) for entry in product.variants],
-            "visibility": product.visibility,
-            "created_at": instant(product.created_at),
-            "updated_at": instant(product.updated_at),
-        }
-    )
+    return _encode(_product(product, packed))
+
+
+def _product(product: Product, packed: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "object": "product",
+        "id": product.id,
+        "external_id": product.key,
+        "catalogue": product.catalogue,
+        "status": product.status,
+        "version": product.version,
+        "data": packed.get(product.id, product.data),
+        "variants": [_variant(entry, packed) for entry in product.variants],
+        "visibility": product.visibility,
+        "created_at": instant(product.created_at),
+        "updated_at": instant(product.updated_at),
+    }
 
 
 _TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -124,3 +153,7 @@ class WireRendering:
     def product(self, entry: Product, packed: Mapping[str, Any]) -> bytes:
         """The product's document."""
         return product(entry, packed)
+
+    def merged(self, entry: Product, laid: Laid) -> bytes:
+        """The document of a product that merges tie to others."""
+        return merged(entry, laid)

@@ -51,7 +51,8 @@ def data(event: Event) -> dict[str, Any]:
         answer["facets"] = list(event.facets)
     if event.fields:
         provenance = {"provenance": _provenance(event.provenance)} if event.provenance else {}
-        answer["fields"] = [_field(path, old, new, provenance) for path, old, new in event.fields]
+        own = {path: {"provenance": _provenance(one)} for path, one in event.origins.items()}
+        answer["fields"] = [_field(path, old, new, own.get(path, provenance)) for path, old, new in event.fields]
     return answer
 
 

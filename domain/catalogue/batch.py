@@ -1,8 +1,9 @@
 """What one chunk of a run compares and writes: fingerprints, ranges of keys, and the batch of changes."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from domain.catalogue.laying import Laid
 from domain.catalogue.model import Offer, Product, Stream, Variant
 
 SLOTS = 1 << 31
@@ -57,6 +58,7 @@ class FingerprintDiff:
 class Batch:
     """What one chunk of a run changes; every list may be empty. Products in `touched` get new documents.
 
+    `laid` is what is stored of those that merges tie together, over what is stored of the others.
     `availabilities`: those of the offers of each product that is only touched and whose offers' availabilities changed.
     `outdated`: fingerprints of keys whose rows, should they come again, must not pass for unchanged.
     """
@@ -72,3 +74,9 @@ class Batch:
     fingerprints: list[RowFingerprint] = field(default_factory=list)
     outdated: list[RowFingerprint] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
+    laid: Laid | None = None
+
+    @property
+    def tied(self) -> Collection[str]:
+        """The products whose documents and terms are those that are laid."""
+        return self.laid.home.keys() if self.laid else ()

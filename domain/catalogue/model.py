@@ -76,7 +76,10 @@ class Offer:
 
 @dataclass(slots=True)
 class Variant:
-    """One sellable form of a product. `key` is the source's own key; `data` is a VariantData, plain or packed."""
+    """One sellable form of a product. `key` is the source's own key; `data` is a VariantData, plain or packed.
+
+    `stated_at`: when the source said last what it says, where `updated_at` has moved since without it.
+    """
 
     id: str
     product: str
@@ -87,6 +90,7 @@ class Variant:
     data: Any
     updated_at: datetime
     offers: list[Offer] = field(default_factory=list)
+    stated_at: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -94,7 +98,8 @@ class Product:
     """A master product made from one source record (`source`, `key`); `data` is a ProductData, plain or packed.
 
     `stated_category` is the category that the source itself states; `data` holds where rules file the product.
-    `updated_at` moves with any change to the product, a variant or an offer.
+    `updated_at` moves with any change to the product, a variant or an offer; `stated_at` with what the source says of the
+    product itself (None: not since it was created).
     """
 
     id: str
@@ -109,6 +114,7 @@ class Product:
     updated_at: datetime
     variants: list[Variant] = field(default_factory=list)
     stated_category: str | None = None
+    stated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,12 +127,20 @@ def terms(product: Product) -> set[str]:
     return found
 
 
-def matches(product: Product, filter: ProductFilter, categories_below: Callable[[str], frozenset[str]]) -> bool:
+def matches(
+    product: Product,
+    filter: ProductFilter,
+    categories_below: Callable[[str], frozenset[str]],
+    merged: Sequence[tuple[Product, Variant]] = (),
+) -> bool:
     """Whether the product passes every given filter. `categories_below` gives a category's id and those below it.
 
     `source` asks for products that the source feeds or fed: its own, and those it offers variants of. The product's
-    and its variants' data must be plain mappings.
+    and its variants' data must be plain mappings. `merged` are products and variants that are shown as parts of this one: it is
+    found by their codes as well.
     """
+    variants = [*product.variants, *(variant for _, variant in merged)]
+    keys = [product.key, *(other.key for other, _ in merged)]
     given = [
         filter.updated_since is None or product.updated_at >= filter.updated_since,
         filter.status in (None, product.status),
@@ -143,12 +151,12 @@ def matches(product: Product, filter: ProductFilter, categories_below: Callable[
         filter.source is None or filter.source in _sources(product),
         filter.q is None or _found(product, filter.q),
         filter.id is None or product.id in filter.id,
-        filter.variant is None or any(variant.id in filter.variant for variant in product.variants),
+        filter.variant is None or any(variant.id in filter.variant for variant in variants),
         filter.offer is None or any(offer.id in filter.offer for offer in _offers(product)),
-        filter.external_id is None or _is_known(filter.external_id, product.key, *(v.key for v in product.variants)),
-        filter.sku is None or any(_has_code(variant, "sku", filter.sku) for variant in product.variants),
-        filter.gtin is None or any(_has_gtin(variant, filter.gtin) for variant in product.variants),
-        filter.mpn is None or any(_has_code(variant, "mpn", filter.mpn) for variant in product.variants),
+        filter.external_id is None or _is_known(filter.external_id, *keys, *(v.key for v in variants)),
+        filter.sku is None or any(_has_code(variant, "sku", filter.sku) for variant in variants),
+        filter.gtin is None or any(_has_gtin(variant, filter.gtin) for variant in variants),
+        filter.mpn is None or any(_has_code(variant, "mpn", filter.mpn) for variant in variants),
     ]
     return all(given)
 
@@ -183,8 +191,19 @@ def _found(product: Product, q: str) -> bool:
     return found(q, held, codes)
 
 
-def offer_matches(offer: Offer, variant: Variant, product: Product, filter: OfferFilter) -> bool:
-    """Whether the offer of that variant of that product passes every given filter. The variant's data must be a plain mapping."""
+def offer_matches(
+    offer: Offer,
+    variant: Variant,
+    product: Product,
+    filter: OfferFilter,
+    merged: Sequence[tuple[Product, Variant]] = (),
+) -> bool:
+    """Whether the offer of that variant of that product passes every given filter. The variant's data must be a plain mapping.
+
+    `merged` as of `matches`.
+    """
+    variants = [variant, *(other for _, other in merged)]
+    keys = [product.key, *(other.key for other, _ in merged)]
     given = [
         filter.variant in (None, offer.variant),
         filter.product in (None, offer.product),
@@ -192,9 +211,9 @@ def offer_matches(offer: Offer, variant: Variant, product: Product, filter: Offe
         filter.availability in (None, offer.data.get("availability", Availability.UNKNOWN)),
         filter.updated_since is None or offer.updated_at >= filter.updated_since,
         filter.id is None or offer.id in filter.id,
-        filter.external_id is None or _is_known(filter.external_id, product.key, variant.key),
-        filter.sku is None or _has_code(variant, "sku", filter.sku),
-        filter.gtin is None or _has_gtin(variant, filter.gtin),
-        filter.mpn is None or _has_code(variant, "mpn", filter.mpn),
+        filter.external_id is None or _is_known(filter.external_id, *keys, *(v.key for v in variants)),
+        filter.sku is None or any(_has_code(one, "sku", filter.sku) for one in variants),
+        filter.gtin is None or any(_has_gtin(one, filter.gtin) for one in variants),
+        filter.mpn is None or any(_has_code(one, "mpn", filter.mpn) for one in variants),
     ]
     return all(given)

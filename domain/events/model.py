@@ -32,8 +32,9 @@ _ROWS: Final = (
     # area, channels, the types that are sent, those that are not sent yet
     (
         _CATALOGUE, FEED,
-        "offer.changed offer.created product.created product.discontinued product.updated variant.created variant.updated",
-        "product.merged product.published product.unmerged product.withdrawn variant.merged variant.unmerged",
+        "offer.changed offer.created product.created product.discontinued product.merged product.unmerged product.updated "
+        "variant.created variant.merged variant.unmerged variant.updated",
+        "product.published product.withdrawn",
     ),
     (_BRAND, FEED, "", "catalogue.verified catalogue.unverified"),
     (_SOURCES, FEED, "source.blocked source.degraded source.recovered", ""),
@@ -96,7 +97,8 @@ class Event:
     """One change of one subject. `data` holds the ids of the subject and its parents; `fields` what changed.
 
     `version` is the subject's version with this change; `facets` groups an offer's changes (price, stock, availability).
-    `network` marks what holders of licences may hear too: the catalogue is published and the product listed.
+    `network` marks what holders of licences may hear too: the catalogue is published and the product listed. `origins` tell by
+    path where fields come from that have a `provenance` of their own.
     """
 
     type: str
@@ -113,6 +115,7 @@ class Event:
     causation_id: str | None = None
     schema_version: int = field(default=1)
     network: bool = False
+    origins: Mapping[str, Provenance] = field(default_factory=dict)
 
     @property
     def area(self) -> str:

@@ -137,6 +137,16 @@ class PairFilter:
     conflict: str | None = None
     min_probability: float | None = None
 
+    def matches(self, pair: MatchPair) -> bool:
+        """Whether the pair passes."""
+        return (
+            self.status in (None, pair.status)
+            and self.variant in (None, pair.left, pair.right)
+            and self.product in (None, pair.left_product, pair.right_product)
+            and (self.conflict is None or self.conflict in pair.conflicts)
+            and (self.min_probability is None or pair.probability >= self.min_probability)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Merge:
@@ -169,6 +179,17 @@ class MergeFilter:
     merged: str | None = None
     decided_by: str | None = None
     pair: str | None = None
+
+    def matches(self, merge: Merge) -> bool:
+        """Whether the merge passes."""
+        return (
+            self.status in (None, merge.status)
+            and self.kind in (None, merge.kind)
+            and self.survivor in (None, merge.survivor)
+            and self.merged in (None, merge.merged)
+            and self.decided_by in (None, merge.decided_by)
+            and self.pair in (None, merge.pair)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from adapters.wire import catalogue as documents
 from adapters.wire import products as wire
 from adapters.wire.schema import Schema, array, enum, id_of, text, timestamp
 from domain.catalogue.model import Document, OfferFilter, ProductFilter, ProductStatus
-from domain.catalogue.usecases import CatalogueService
+from domain.catalogue.usecases.service import CatalogueService
 from domain.kernel.paging import Page
 from entrypoints.areas.area import Area
 from entrypoints.http.operation import Read

@@ -136,7 +136,7 @@ def test_what_a_backup_holds(first: dict[str, Any], home: Path) -> None:
     assert again.returncode == 1 and "is there already" in again.stderr
 
 
-@pytest.mark.parametrize("kind", ["folder", "tar"])
+@pytest.mark.parametrize("kind", ["folder", pytest.param("tar", marks=pytest.mark.soak)])
 def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -> None:
     second = home / f"second-{kind}"
     if kind == "tar":
@@ -200,6 +200,7 @@ def _closed(owner: "psycopg.Connection[tuple[Any, ...]]") -> None:
     assert owner.execute(parts).fetchone() == (False,)
 
 
+@pytest.mark.soak
 def test_on_servers_that_the_settings_name(first: dict[str, Any], home: Path) -> None:
     env = {
         "JOINERY_DATABASE_URL": asyncio.run(fresh_database("Restored-To", migrated=False)),
@@ -240,6 +241,7 @@ def test_what_is_damaged_is_refused_before_anything_is_made(first: dict[str, Any
     assert refused.returncode == 1 and "no finished backup" in refused.stderr
 
 
+@pytest.mark.soak
 def test_a_restore_that_was_broken_off_is_no_service(first: dict[str, Any], home: Path) -> None:
     data = home / "fourth"
     command = [

@@ -146,6 +146,7 @@ async def test_two_at_once_make_each_day_once(place: Place, caplog: pytest.LogCa
     assert "could not be made" not in caplog.text
 
 
+@pytest.mark.soak
 async def test_many_days_go_by(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ticks are missed, held up by dumps, and rows are misdated; all the while tables keep to their size."""
     monkeypatch.setattr(partitions, "PAUSE", 0.0)

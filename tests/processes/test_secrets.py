@@ -186,6 +186,7 @@ def opens(secret: str, values: list[tuple[str, str, bytes]]) -> int:
     return sum(AesGcmVault(secret).key_of(box) == known for _, _, box in values)
 
 
+@pytest.mark.soak
 def test_a_directory_gets_another_secret(tmp_path: Path, feeds: FeedServer) -> None:
     with directory(tmp_path / "data") as data:
         org = json.loads(
@@ -234,6 +235,7 @@ def test_a_directory_gets_another_secret(tmp_path: Path, feeds: FeedServer) -> N
 OLD, NEW = "an old secret of at least thirty-two characters", "a new secret of at least thirty-two characters"
 
 
+@pytest.mark.soak
 def test_processes_with_old_and_new_settings_work_side_by_side(tmp_path: Path, feeds: FeedServer) -> None:
     """What either seals or signs, the other one opens, for as long as both are there."""
     both = {"JOINERY_SECRET": NEW, "JOINERY_SECRET_FORMER": OLD}

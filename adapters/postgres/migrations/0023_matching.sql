@@ -5,9 +5,9 @@ CREATE TABLE match_pairs (
     livemode boolean NOT NULL,
     id text COLLATE "C" NOT NULL,
     status text COLLATE "C" NOT NULL,
-    "left" text COLLATE "C" NOT NULL,
+    left_variant text COLLATE "C" NOT NULL,
     left_product text COLLATE "C" NOT NULL,
-    "right" text COLLATE "C" NOT NULL,
+    right_variant text COLLATE "C" NOT NULL,
     right_product text COLLATE "C" NOT NULL,
     probability double precision NOT NULL,
     prior double precision NOT NULL,
@@ -20,8 +20,8 @@ CREATE TABLE match_pairs (
     held boolean NOT NULL,
     PRIMARY KEY (org, livemode, id)
 );
-CREATE UNIQUE INDEX match_pairs_key ON match_pairs (org, livemode, "left", "right");
-CREATE INDEX match_pairs_right ON match_pairs (org, livemode, "right");
+CREATE UNIQUE INDEX match_pairs_key ON match_pairs (org, livemode, left_variant, right_variant);
+CREATE INDEX match_pairs_right ON match_pairs (org, livemode, right_variant);
 CREATE INDEX match_pairs_status ON match_pairs (org, livemode, status, id);
 SELECT protect_tenant_table('match_pairs');
 
@@ -43,6 +43,8 @@ CREATE TABLE merges (
 );
 CREATE UNIQUE INDEX merges_applied ON merges (org, livemode, merged) WHERE status = 'applied';
 CREATE INDEX merges_survivor ON merges (org, livemode, survivor);
+CREATE INDEX merges_resting ON merges USING gin (rests_on);
+CREATE INDEX merges_pair ON merges (org, livemode, pair) WHERE pair IS NOT NULL;
 CREATE INDEX merges_status ON merges (org, livemode, status, id);
 SELECT protect_tenant_table('merges');
 
@@ -61,3 +63,36 @@ CREATE TABLE judge_settings (
     PRIMARY KEY (org, livemode, id)
 );
 SELECT protect_tenant_table('judge_settings');
+
+-- How many times anything was merged or unmerged: what was read before the last time is read again.
+CREATE TABLE merge_counts (
+    org text COLLATE "C" NOT NULL,
+    livemode boolean NOT NULL,
+    count bigint NOT NULL,
+    PRIMARY KEY (org, livemode)
+);
+SELECT protect_tenant_table('merge_counts');
+
+-- The columns that were there say what readers see; where a source has it otherwise, it stands in those that begin with `home_`.
+ALTER TABLE products
+    ADD COLUMN stated_at timestamptz,
+    ADD COLUMN merged_into text COLLATE "C",
+    ADD COLUMN family text COLLATE "C",
+    ADD COLUMN home_status text COLLATE "C",
+    ADD COLUMN home_data bytea;
+CREATE INDEX products_family ON products (org, livemode, family) WHERE family IS NOT NULL;
+CREATE INDEX products_merged ON products (org, livemode, merged_into) WHERE merged_into IS NOT NULL;
+CREATE INDEX products_merged_source ON products (org, livemode, source, merged_into) WHERE merged_into IS NOT NULL;
+ALTER TABLE variants
+    ADD COLUMN stated_at timestamptz,
+    ADD COLUMN merged_into text COLLATE "C",
+    ADD COLUMN home_product text COLLATE "C",
+    ADD COLUMN home_status text COLLATE "C",
+    ADD COLUMN home_data bytea;
+CREATE INDEX variants_home ON variants (org, livemode, home_product) WHERE home_product IS NOT NULL;
+CREATE INDEX variants_merged ON variants (org, livemode, merged_into) WHERE merged_into IS NOT NULL;
+ALTER TABLE offers
+    ADD COLUMN home_variant text COLLATE "C",
+    ADD COLUMN home_product text COLLATE "C";
+CREATE INDEX offers_home ON offers (org, livemode, home_product) WHERE home_product IS NOT NULL;
+CREATE INDEX offers_home_variant ON offers (org, livemode, home_variant) WHERE home_variant IS NOT NULL;

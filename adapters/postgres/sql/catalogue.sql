@@ -5,6 +5,12 @@
 SELECT product, body, etag FROM product_documents
 WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own' AND product = %(id)s
 
+-- survivor --
+-- Of what one was merged into.
+SELECT d.product, d.body, d.etag FROM products p
+JOIN product_documents d ON d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' AND d.product = p.merged_into
+WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = %(id)s AND p.merged_into IS NOT NULL
+
 -- documents --
 -- Those of a list's page that are large, until they come to as much as a page may; the first one always.
 SELECT product, body, etag FROM (
@@ -18,19 +24,19 @@ SELECT id, convert_from(data, 'UTF8')::json ->> 'title' FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s)
 
 -- variants_with_sku --
-SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(sku)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT v.id, v.product, v.data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.sku_code = s.code OFFSET 0) f LIMIT {gathered}
+SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(sku)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, v.data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.sku_code = s.code OFFSET 0) f LIMIT {gathered}
 
 -- variants_with_mpn --
-SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(mpn)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT v.id, v.product, v.data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.mpn_code = s.code OFFSET 0) f LIMIT {gathered}
+SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(mpn)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, v.data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.mpn_code = s.code OFFSET 0) f LIMIT {gathered}
 
 -- variants_with_gtin --
-SELECT f.id, f.product FROM jsonb_array_elements_text(%(gtin)s) AS s (key) CROSS JOIN LATERAL (SELECT v.id, v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.gtin_key = s.key OFFSET 0) f LIMIT {gathered}
+SELECT f.id, f.product FROM jsonb_array_elements_text(%(gtin)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.gtin_key = s.key OFFSET 0) f LIMIT {gathered}
 
 -- products_with_external_id --
-SELECT f.product FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT p.id AS product FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key UNION ALL SELECT v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key OFFSET 0) f LIMIT {gathered}
+SELECT f.product FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(p.merged_into, p.id) AS product FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key UNION ALL SELECT v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key OFFSET 0) f LIMIT {gathered}
 
 -- variants_with_external_id --
-SELECT f.id FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT v.id FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key UNION ALL SELECT v.id FROM products p JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key OFFSET 0) f LIMIT {gathered}
+SELECT f.id FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key UNION ALL SELECT coalesce(v.merged_into, v.id) FROM products p JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s AND (v.product = p.id OR v.home_product = p.id) WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key OFFSET 0) f LIMIT {gathered}
 
 -- product_sizes --
 -- How many products pass each filter, counted no further than it matters: a list walks along the rarest.
@@ -72,6 +78,7 @@ SELECT product AS id FROM product_terms WHERE org = %(org)s AND livemode = %(liv
 ORDER BY product DESC LIMIT {probed} --? by_term forwards
 ORDER BY product ASC LIMIT {probed} --? by_term backwards
 SELECT id, status, brand_key, source, updated_at FROM products WHERE org = %(org)s AND livemode = %(livemode)s --? by_column
+    AND merged_into IS NULL --? by_column
     AND id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? by_id
     AND id = ANY (ARRAY(SELECT v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(variant)s))))) --? by_variant
     AND id = ANY (ARRAY(SELECT o.product FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(offer)s))))) --? by_offer
@@ -88,6 +95,7 @@ ORDER BY id DESC LIMIT {looked} --? by_column forwards
 ORDER BY id ASC LIMIT {looked} --? by_column backwards
 SELECT id FROM ( --? by_updated_since
     SELECT id FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s --? by_updated_since
+        AND merged_into IS NULL --? by_updated_since
     ORDER BY updated_at DESC LIMIT {counted} --? by_updated_since
 ) latest WHERE true --? by_updated_since
     AND id < %(page_key)s --? by_updated_since after
@@ -128,7 +136,7 @@ FROM ( --? some
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id AND {is_sku} LIMIT 1) --? sku
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id AND {is_mpn} LIMIT 1) --? mpn
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id AND {is_gtin} LIMIT 1) --? gtin
-        AND (SELECT true FROM (SELECT p.key FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = w.id UNION ALL SELECT v.key FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id) k WHERE k.key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(external_id)s))) LIMIT 1) --? external_id
+        AND (SELECT true FROM (SELECT p.key FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND (p.id = w.id OR p.merged_into = w.id) UNION ALL SELECT v.key FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id) k WHERE k.key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(external_id)s))) LIMIT 1) --? external_id
         AND w.updated_at >= %(updated_since)s --? row updated_since
         AND w.status = %(status)s --? row status
         AND w.brand_key = %(brand)s --? row brand
@@ -160,7 +168,7 @@ FROM ( --? some
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id AND {is_sku} LIMIT 1) --? q given_sku
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id AND {is_mpn} LIMIT 1) --? q given_mpn
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id AND {is_gtin} LIMIT 1) --? q given_gtin
-        AND (SELECT true FROM (SELECT k.key FROM products k WHERE k.org = %(org)s AND k.livemode = %(livemode)s AND k.id = p.id UNION ALL SELECT v.key FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id) k WHERE k.key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(external_id)s))) LIMIT 1) --? q given_external_id
+        AND (SELECT true FROM (SELECT k.key FROM products k WHERE k.org = %(org)s AND k.livemode = %(livemode)s AND (k.id = p.id OR k.merged_into = p.id) UNION ALL SELECT v.key FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id) k WHERE k.key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(external_id)s))) LIMIT 1) --? q given_external_id
         AND p.id < %(page_key)s --? q after
         AND p.id > %(page_key)s --? q before
     ORDER BY p.id DESC LIMIT {limit} --? q forwards
@@ -221,16 +229,17 @@ SELECT o.id, o.variant, o.product, o.source, o.location, o.currency, o.cost, o.m
        o.withdrawn_at, p.catalogue, CASE WHEN octet_length(p.data) <= %(share)s THEN p.data END,
        CASE WHEN octet_length(v.data) <= %(share)s THEN v.data
            ELSE convert_to(json_build_object('sku', convert_from(v.data, 'UTF8')::json ->> 'sku')::text, 'UTF8') END,
-       p.key, v.key
+       CASE WHEN o.home_product IS NULL THEN p.key ELSE (SELECT h.key FROM products h WHERE h.org = %(org)s AND h.livemode = %(livemode)s AND h.id = o.home_product) END,
+       CASE WHEN o.home_variant IS NULL THEN v.key ELSE (SELECT h.key FROM variants h WHERE h.org = %(org)s AND h.livemode = %(livemode)s AND h.id = o.home_variant) END
 FROM (
     SELECT w.* FROM (
 {offers_walked}
     ) w WHERE true
         AND w.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? id
-        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = w.variant AND {is_sku}) --? sku
-        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = w.variant AND {is_mpn}) --? mpn
-        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = w.variant AND {is_gtin}) --? gtin
-        AND (SELECT true FROM (SELECT p.key FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = w.product UNION ALL SELECT v.key FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = w.variant) k WHERE k.key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(external_id)s))) LIMIT 1) --? external_id
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND (v.id = w.variant OR v.merged_into = w.variant) AND {is_sku} LIMIT 1) --? sku
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND (v.id = w.variant OR v.merged_into = w.variant) AND {is_mpn} LIMIT 1) --? mpn
+        AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND (v.id = w.variant OR v.merged_into = w.variant) AND {is_gtin} LIMIT 1) --? gtin
+        AND (SELECT true FROM (SELECT p.key FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND (p.id = w.product OR p.merged_into = w.product) UNION ALL SELECT v.key FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND (v.id = w.variant OR v.merged_into = w.variant)) k WHERE k.key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(external_id)s))) LIMIT 1) --? external_id
         AND w.variant = %(variant)s --? variant
         AND w.product = %(product)s --? product
         AND w.source = %(source)s --? source

@@ -71,12 +71,12 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stre
 
 -- save_products --
 INSERT INTO products (org, livemode, id, catalogue, source, key, status, version, visibility, brand_key, data, created_at,
-    updated_at, stated_category)
+    updated_at, stated_category, stated_at)
 SELECT %(org)s, %(livemode)s, id, catalogue, %(source)s, key, status, version, visibility, brand_key, data, created_at,
-    %(now)s, stated_category FROM new_products
+    %(now)s, stated_category, %(now)s FROM new_products
 ON CONFLICT (org, livemode, id) DO UPDATE SET status = excluded.status, version = excluded.version,
     visibility = excluded.visibility, brand_key = excluded.brand_key, data = excluded.data, updated_at = excluded.updated_at,
-    stated_category = excluded.stated_category
+    stated_category = excluded.stated_category, stated_at = excluded.stated_at, home_status = NULL, home_data = NULL
 
 -- touch_products --
 UPDATE products SET updated_at = %(now)s
@@ -88,14 +88,16 @@ SELECT %(org)s, %(livemode)s, id, product, %(source)s, key, sku_code, mpn_code, 
 FROM new_variants
 ON CONFLICT (org, livemode, id) DO UPDATE SET product = excluded.product, sku_code = excluded.sku_code,
     mpn_code = excluded.mpn_code, gtin_key = excluded.gtin_key, status = excluded.status, version = excluded.version,
-    data = excluded.data, updated_at = excluded.updated_at
+    data = excluded.data, updated_at = excluded.updated_at, stated_at = NULL, home_product = NULL, home_status = NULL,
+    home_data = NULL
 
 -- save_offers --
 INSERT INTO offers (org, livemode, id, variant, product, source, location, currency, cost, msrp, map, price, compare_at,
     quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at)
 SELECT %(org)s, %(livemode)s, id, variant, product, %(source)s, location, currency, cost, msrp, map, price, compare_at,
     quantity, incoming, availability, lead_time_days, version, stated, observed_at, %(now)s, withdrawn_at FROM new_offers
-ON CONFLICT (org, livemode, id) DO UPDATE SET product = excluded.product, currency = excluded.currency,
+ON CONFLICT (org, livemode, id) DO UPDATE SET variant = excluded.variant, product = excluded.product,
+    home_variant = NULL, home_product = NULL, currency = excluded.currency,
     cost = excluded.cost, msrp = excluded.msrp, map = excluded.map, price = excluded.price,
     compare_at = excluded.compare_at, quantity = excluded.quantity, incoming = excluded.incoming,
     availability = excluded.availability, lead_time_days = excluded.lead_time_days, version = excluded.version,
@@ -124,44 +126,58 @@ SELECT %(org)s, %(livemode)s, term, product FROM new_terms
 ON CONFLICT DO NOTHING
 
 -- products_by_key --
-SELECT id, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated_category FROM products
+SELECT id, catalogue, source, key, coalesce(home_status, status), version, visibility, coalesce(home_data, data), created_at,
+    updated_at, stated_category, stated_at FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 ORDER BY id FOR NO KEY UPDATE
 
 -- owners_by_variant_key --
-SELECT key, product FROM variants
+SELECT key, coalesce(home_product, product) FROM variants
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 
 -- owners_by_code --
 SELECT DISTINCT v.product FROM jsonb_array_elements_text(%(codes)s) AS sought (code)
 CROSS JOIN LATERAL (
-    SELECT product, source FROM variants
+    SELECT coalesce(home_product, product) AS product, source FROM variants
     WHERE org = %(org)s AND livemode = %(livemode)s AND sku_code = sought.code OFFSET 0
 ) v WHERE v.source = %(source)s
 
 -- products_by_id --
-SELECT id, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated_category FROM products
+SELECT id, catalogue, source, key, coalesce(home_status, status), version, visibility, coalesce(home_data, data), created_at,
+    updated_at, stated_category, stated_at FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY id FOR NO KEY UPDATE
 
 -- variants_of --
-SELECT id, product, source, key, status, version, data, updated_at FROM variants
-WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) ORDER BY id
+-- As their source has them: those that are shown in another product are among those of their own.
+SELECT id, coalesce(home_product, product), source, key, coalesce(home_status, status), version, coalesce(home_data, data),
+    updated_at, stated_at FROM (
+    SELECT * FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND home_product IS NULL
+        AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    UNION ALL
+    SELECT * FROM variants WHERE org = %(org)s AND livemode = %(livemode)s
+        AND home_product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+) v ORDER BY id
 
 -- offers_of --
-SELECT id, variant, product, source, location, currency, cost, msrp, map, price, compare_at, quantity, incoming,
-    availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM offers
-WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) ORDER BY id
+SELECT id, coalesce(home_variant, variant), coalesce(home_product, product), source, location, currency, cost, msrp, map, price,
+    compare_at, quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM (
+    SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND home_product IS NULL
+        AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    UNION ALL
+    SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s
+        AND home_product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+) o ORDER BY id
 
 -- item --
-SELECT v.source, p.key, v.key, v.data FROM variants v
-JOIN products p ON p.org = v.org AND p.livemode = v.livemode AND p.id = v.product
+SELECT v.source, p.key, v.key, coalesce(v.home_data, v.data) FROM variants v
+JOIN products p ON p.org = v.org AND p.livemode = v.livemode AND p.id = coalesce(v.home_product, v.product)
 WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = %(id)s
 
 -- offers_of_variant --
-SELECT id, variant, product, source, location, currency, cost, msrp, map, price, compare_at, quantity, incoming,
-    availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM offers
-WHERE org = %(org)s AND livemode = %(livemode)s AND variant = %(id)s ORDER BY id
+SELECT id, coalesce(home_variant, variant), coalesce(home_product, product), source, location, currency, cost, msrp, map, price,
+    compare_at, quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM offers
+WHERE org = %(org)s AND livemode = %(livemode)s AND (variant = %(id)s AND home_variant IS NULL OR home_variant = %(id)s) ORDER BY id
 
 -- stated_offers --
 SELECT count(*) FROM offers
@@ -169,9 +185,9 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stat
 
 -- stated_by_product --
 SELECT v.key, o.location FROM products p
-JOIN offers o ON o.org = p.org AND o.livemode = p.livemode AND o.product = p.id AND o.source = p.source
-JOIN variants v ON v.org = o.org AND v.livemode = o.livemode AND v.id = o.variant
-    AND v.product = p.id
+JOIN offers o ON o.org = p.org AND o.livemode = p.livemode AND o.source = p.source
+    AND (o.product = p.id AND o.home_product IS NULL OR o.home_product = p.id)
+JOIN variants v ON v.org = o.org AND v.livemode = o.livemode AND v.id = coalesce(o.home_variant, o.variant)
 WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.source = %(source)s AND p.key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
     AND o.stated & %(bit)s <> 0
 
@@ -188,19 +204,21 @@ CROSS JOIN LATERAL (
 ) v WHERE v.source = %(source)s
 
 -- stated_by_variant --
-SELECT variant, location FROM offers
-WHERE org = %(org)s AND livemode = %(livemode)s AND variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+SELECT coalesce(home_variant, variant), location FROM offers
+WHERE org = %(org)s AND livemode = %(livemode)s
+    AND (variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND home_variant IS NULL
+        OR home_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
     AND source = %(source)s AND stated & %(bit)s <> 0
 
 -- absences --
-SELECT m.key, p.status, m.absent_since FROM row_fingerprints m
+SELECT m.key, coalesce(p.home_status, p.status), m.absent_since FROM row_fingerprints m
 JOIN products p ON p.org = m.org AND p.livemode = m.livemode AND p.id = m.product
 WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AND m.stream = %(stream)s
-    AND m.absent_since <= %(since)s AND m.absent_runs >= %(missed_runs)s AND p.status <> %(discontinued)s
+    AND m.absent_since <= %(since)s AND m.absent_runs >= %(missed_runs)s AND coalesce(p.home_status, p.status) <> %(discontinued)s
 
 -- category_paths --
 -- The paths by their terms alone; then one product of each, for its words.
-SELECT convert_from(p.data, 'UTF8')::json -> 'category_path', found.products, found.paths FROM (
+SELECT convert_from(coalesce(p.home_data, p.data), 'UTF8')::json -> 'category_path', found.products, found.paths FROM (
     SELECT min(product) AS product, count(*) AS products, count(*) OVER () AS paths FROM product_terms
     WHERE org = %(org)s AND livemode = %(livemode)s AND term >= %(low)s AND term < %(high)s
     GROUP BY term ORDER BY count(*) DESC, term LIMIT %(most)s
@@ -209,7 +227,7 @@ JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = foun
 
 -- filings --
 SELECT p.id, p.key, d.category_path, d.category, p.stated_category FROM (
-    SELECT id, key, data, stated_category FROM products
+    SELECT id, key, coalesce(home_data, data) AS data, stated_category FROM products
     WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND id > %(after)s
     ORDER BY id LIMIT %(most)s
 ) p CROSS JOIN LATERAL json_to_record(convert_from(p.data, 'UTF8')::json) AS d (category_path json, category text)

@@ -15,6 +15,7 @@ from domain.catalogue.differences import CHECKED
 from domain.catalogue.model import Product, SourceItem, Stream
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
+from domain.catalogue.usecases.writing import write
 from domain.checks.model import unstated
 from domain.events.model import Event
 from domain.ingestion.reading import NeedsMapping, Stated
@@ -172,6 +173,7 @@ async def _keep(tx: Tx, job: ClaimedJob, question: Question, answer: Stated) -> 
     run, item, id = question.run, question.item, question.source.id
     about = question.about(answer.statements)
     source = await tx.sources.get(id, lock=True)
+    await tx.catalogue.take_turn()
     found = await tx.catalogue.load(id, [], [item.variant_key])
     owners = [(product, own) for product in found.values() for own in product.variants if own.id == item.variant]
     if source is not None and not source.runnable:
@@ -187,15 +189,16 @@ async def _keep(tx: Tx, job: ClaimedJob, question: Question, answer: Stated) -> 
     named = [offer for offer in offers if offer.location in stated]
     for offer in named:
         reconciler.check(product, offer, stated[offer.location])
+    events: Sequence[Event] = ()
     if reconciler.events:
-        await _save(tx, reconciler, product, [variant.key, *(one.key for one in about)])
+        events = await _save(tx, reconciler, product, [variant.key, *(one.key for one in about)])
         await tx.sources.save(replace(source, checked_at=tx.now))
     keys = {one.key for one in about}
     problems = [*(one for one in answer.problems if one.external_id in keys), *reconciler.problems]
     problems += unstated(offer for offer in offers if offer not in named)
     stats = {"rows": len(about), "problems": len(problems), **reconciler.counts}
     run = replace(run, stats=stats, problems=tuple(problems))
-    await _end(tx, job, run, None if named else RunError(RunErrorCode.PARSE_FAILED, _NOTHING), reconciler.events)
+    await _end(tx, job, run, None if named else RunError(RunErrorCode.PARSE_FAILED, _NOTHING), events)
 
 
 def _stated(statements: Iterable[ProductStatement]) -> Mapping[str, OfferData]:
@@ -204,17 +207,17 @@ def _stated(statements: Iterable[ProductStatement]) -> Mapping[str, OfferData]:
     return {offer.location: offer.data for offer in offers if any(name in offer.data for name in CHECKED)}
 
 
-async def _save(tx: Tx, reconciler: CatalogueReconciler, product: Product, keys: Sequence[str]) -> None:
+async def _save(tx: Tx, reconciler: CatalogueReconciler, product: Product, keys: Sequence[str]) -> Sequence[Event]:
     """Write the offers, and forget the rows that stated them: the next run states their stock anew, whatever it finds.
 
     The stock stream knows an item by its own key, or by the code that an answer to a check names it by, too.
     """
     source = reconciler.source.id
-    batch = reconciler.finished([])
-    batch.outdated = [_outdated(key, Stream.STOCK) for key in dict.fromkeys(keys)]
-    await tx.catalogue.save(KeyRange(source, Stream.STOCK, 0, 0), batch, tx.now)
+    reconciler.batch.outdated = [_outdated(key, Stream.STOCK) for key in dict.fromkeys(keys)]
+    events = await write(tx, KeyRange(source, Stream.STOCK, 0, 0), reconciler)
     whole = Batch(outdated=[_outdated(product.key, Stream.CATALOGUE)])
     await tx.catalogue.save(KeyRange(source, Stream.CATALOGUE, 0, 0), whole, tx.now)
+    return events
 
 
 def _outdated(key: str, stream: Stream) -> RowFingerprint:

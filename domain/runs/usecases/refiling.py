@@ -10,6 +10,8 @@ from typing import Final
 from domain.catalogue.batch import KeyRange
 from domain.catalogue.category_rules import Filed
 from domain.catalogue.reconciler import CatalogueReconciler
+from domain.catalogue.usecases.writing import write
+from domain.events.model import Event
 from domain.jobs.model import ClaimedJob
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Actor, AuditContext
@@ -64,21 +66,24 @@ class Refiling:
         filing = await filing_of(tx, source.id)
         misfiled = [one for one in looked_at if filing.category(one.path, one.stated) != one.category]
         reconciler = CatalogueReconciler(source, run.id, run.stream, tx.now, False, {}, lambda _: True, filing=filing)
-        await self._write(tx, source, reconciler, misfiled[:WRITTEN])
+        events = await self._write(tx, source, reconciler, misfiled[:WRITTEN])
         at_end = len(looked_at) < LOOKED_AT and len(misfiled) <= WRITTEN
         seen = misfiled[WRITTEN - 1].id if len(misfiled) > WRITTEN else looked_at[-1].id if looked_at else after
         await tx.runs.save(_further(run, reconciler, tx, at_end=at_end))
-        await tx.events.append(reconciler.events)
+        await tx.events.append(events)
         await (tx.jobs.finish(job) if at_end else tx.jobs.hold(job, self.lease))
         return None if at_end else seen
 
-    async def _write(self, tx: Tx, source: Source, reconciler: CatalogueReconciler, chosen: Sequence[Filed]) -> None:
+    async def _write(
+        self, tx: Tx, source: Source, reconciler: CatalogueReconciler, chosen: Sequence[Filed]
+    ) -> Sequence[Event]:
         if not chosen:
-            return
+            return ()
+        await tx.catalogue.take_turn()
         products = await tx.catalogue.load(source.id, [one.key for one in chosen])
         for product in products.values():
             reconciler.refile(product)
-        await tx.catalogue.save(KeyRange(source.id, reconciler.stream, 0, 0), reconciler.finished([]), tx.now)
+        return await write(tx, KeyRange(source.id, reconciler.stream, 0, 0), reconciler)
 
 
 async def _fail(tx: Tx, job: ClaimedJob, error: Exception) -> None:

@@ -11,6 +11,7 @@ from domain.catalogue.batch import KeyRange
 from domain.catalogue.model import Product, Stream
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.catalogue.statements import ProductStatement
+from domain.catalogue.usecases.writing import write
 from domain.events.model import Event
 from domain.jobs.model import ClaimedJob
 from domain.kernel.problems import Problem
@@ -62,12 +63,20 @@ class NormalisedPortion:
 class ReconciledPortion:
     """A normalised chunk, reconciled with the catalogue as it was before the chunk in front of it was written.
 
-    `touches`: the products that this rested on, and the variants that it states.
+    `touches`: the products that this rested on, and the variants that it states. `merges`: how far merges had come.
     """
 
     normalised: NormalisedPortion
     reconciler: CatalogueReconciler
     touches: frozenset[str]
+    merges: int
+
+
+class _Merged(Exception):
+    """Something was merged or unmerged since the portion was reconciled."""
+
+    def __init__(self, portion: Portion) -> None:
+        self.portion = portion
 
 
 @dataclass(slots=True)
@@ -117,7 +126,7 @@ class ChunkWriter:
                     if not before.isdisjoint(prepared.touches):  # what it rests on has been written since
                         prepared = await self._reconciled(await self._normalise(prepared.normalised.portion))
                     before = prepared.touches
-                await self._write_portion(prepared)
+                await self._write_latest(prepared)
                 if self.counts.get("variants_created", 0) >= self.grown:
                     self.grown = self.counts["variants_created"] * 4
                     beside.append(asyncio.create_task(self.statistics()))
@@ -161,6 +170,7 @@ class ChunkWriter:
         keys = list(dict.fromkeys(statement.key for statement in statements)) + list(absent)
         variants = [variant.key for statement in statements for variant in statement.variants]
         async with self.uow.read(self.job.tenant) as tx:
+            merges = await tx.catalogue.merge_count()
             reconciler = self._reconciler(tx, dict(await tx.catalogue.load(self.source.id, keys, variants)))
             reconciler.filing = await filing_of(tx, self.source.id)
         touches = {f"p {key}" for key in reconciler.products} | {f"v {key}" for key in variants}
@@ -173,12 +183,22 @@ class ChunkWriter:
                     reconciler.absent(reconciler.products[key])
 
         await asyncio.to_thread(apply)
-        return ReconciledPortion(normalised, reconciler, frozenset(touches))
+        return ReconciledPortion(normalised, reconciler, frozenset(touches), merges)
+
+    async def _write_latest(self, prepared: ReconciledPortion | NormalisedPortion) -> None:
+        """Write a portion; one that rests on what was merged or unmerged since is reconciled anew before."""
+        while True:
+            try:
+                return await self._write_portion(prepared)
+            except _Merged as outdated:
+                prepared = await self._reconciled(await self._normalise(outdated.portion))
 
     async def _write_portion(self, prepared: ReconciledPortion | NormalisedPortion) -> None:
         """One transaction. Raises LeaseLost, whatever it stumbles over, when another worker has the job by now."""
         try:
             await self._written(prepared)
+        except _Merged:
+            raise
         except Exception:
             async with self.uow.begin(self.job.tenant, self.context) as tx:
                 await tx.jobs.hold(self.job, self.lease)
@@ -208,7 +228,10 @@ class ChunkWriter:
                 lingering = sorted(diff.lingering)
         if normalised.is_idle and not (portion.changed or lingering or normalised.problems or normalised.untold):
             return ()
+        merges = await tx.catalogue.take_turn()
         if isinstance(prepared, ReconciledPortion):
+            if prepared.merges != merges:
+                raise _Merged(portion)
             reconciler = prepared.reconciler
         elif self.run.stream == Stream.CATALOGUE:
             reconciler = self._reconciler(tx, {})
@@ -219,9 +242,7 @@ class ChunkWriter:
         self._feed.problems.total += normalised.untold
         for name, number in reconciler.counts.items():
             self._count(name, number)
-        batch = reconciler.finished([*portion.absent, *lingering])
-        await tx.catalogue.save(portion.compared.key_range, batch, tx.now)
-        return reconciler.events
+        return await write(tx, portion.compared.key_range, reconciler, [*portion.absent, *lingering])
 
     async def _reconcile_stock(self, tx: Tx, normalised: NormalisedPortion) -> CatalogueReconciler:
         portion, statements = normalised.portion, normalised.statements
@@ -250,11 +271,11 @@ class ChunkWriter:
             due = {one.key: status for one in absences if (status := next_status(one, tx.now))}
             if not due:
                 return
+            await tx.catalogue.take_turn()
             reconciler = self._reconciler(tx, dict(await tx.catalogue.load(self.source.id, list(due))))
             for key, product in reconciler.products.items():
                 reconciler.status(product, due[key])
-            await tx.catalogue.save(KeyRange(self.source.id, self.run.stream, 0, 0), reconciler.finished([]), tx.now)
-            await tx.events.append(reconciler.events)
+            await tx.events.append(await write(tx, KeyRange(self.source.id, self.run.stream, 0, 0), reconciler))
             await tx.jobs.hold(self.job, self.lease)
 
     def stats(self) -> dict[str, int]:

@@ -1,0 +1,156 @@
+"""Merged products in memory: what readers see beside what each source states."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Final
+
+from adapters.memory.image_uses import images_of
+from adapters.memory.matching import MERGES
+from adapters.memory.sources import SOURCES
+from adapters.memory.table import Table, Transaction
+from domain.catalogue.laying import Laid
+from domain.catalogue.model import Document, Offer, Product, Variant
+from domain.catalogue.overlay import TiedProducts, Word
+from domain.matching.model import MergeStatus
+from ports.catalogue import Rendering
+
+PRODUCTS: Final = Table[Product]("products", lambda product: product.id)
+"""As their sources state them."""
+DOCUMENTS: Final = Table[Document]("product_documents", lambda document: document.id)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenProduct:
+    """A product of a family: as it is shown, or what it is shown as."""
+
+    id: str
+    family: str
+    shown: Product | None
+    survivor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeCount:
+    """How many times anything was merged or unmerged: one row."""
+
+    count: int
+
+
+SEEN: Final = Table[SeenProduct]("seen_products", lambda seen: seen.id)
+COUNTS: Final = Table[MergeCount]("merge_counts", lambda _: "")
+
+
+def copied(product: Product) -> Product:
+    """The product with variants and offers of its own, by id; `data` is shared: it is replaced, never changed."""
+    variants = [
+        replace(entry, offers=[replace(offer) for offer in sorted(entry.offers, key=_id)])
+        for entry in sorted(product.variants, key=_id)
+    ]
+    return replace(product, variants=variants)
+
+
+def _id(thing: Variant | Offer) -> str:
+    return thing.id
+
+
+class MemoryOverlay:
+    """What MemoryCatalogue asks of merged products."""
+
+    def __init__(self, transaction: Transaction, rendering: Rendering | None) -> None:
+        self._transaction, self._rendering = transaction, rendering
+        self._products, self._documents = transaction.rows(PRODUCTS), transaction.rows(DOCUMENTS)
+        self._seen, self._counts = transaction.rows(SEEN), transaction.rows(COUNTS)
+
+    def merge_count(self) -> int:
+        row = self._counts.get("")
+        return row.count if row else 0
+
+    async def count_merge(self) -> None:
+        await self._counts.put(MergeCount(self.merge_count() + 1))
+
+    def seen(self, products: Iterable[Product]) -> list[Product]:
+        """Of products those that are shown, as they are shown."""
+        known = {row.id: row for row in self._seen.where()}
+        rows = ((product, known.get(product.id)) for product in products)
+        made = (product if row is None else row.shown for product, row in rows)
+        return [product for product in made if product is not None]
+
+    def survivor(self, product: str) -> str | None:
+        row = self._seen.get(product)
+        return row.survivor if row else None
+
+    def merged_into(self, product: str) -> list[tuple[Product, Variant]]:
+        """The products and variants of other sources that are shown as parts of this one, as their sources state them."""
+        row = self._seen.get(product)
+        if row is None or row.shown is None:
+            return []
+        own = {variant.id for variant in row.shown.variants}
+        homes = self.homes(product).values()
+        found = {variant.id: (home, variant) for home, variant in homes if variant.id not in own}
+        return [*found.values()]
+
+    def homes(self, product: str) -> Mapping[str, tuple[Product, Variant]]:
+        """By offer of a product of a family: the product and the variant that its source has it under."""
+        row = self._seen.get(product)
+        if row is None:
+            return {}
+        members = [self._products.get(one.id) for one in self._seen.where(lambda one: one.family == row.family)]
+        return {
+            offer.id: (home, variant)
+            for home in members
+            if home is not None
+            for variant in home.variants
+            for offer in variant.offers
+        }
+
+    def tied(self, products: Sequence[str], also: Sequence[str]) -> TiedProducts:
+        rows = (self._seen.get(id) for id in (*products, *also))
+        families = {row.family for row in rows if row is not None}
+        ids = {row.id for row in self._seen.where(lambda row: row.family in families)} | set(also)
+        found = {id: copied(product) for id in sorted(ids) if (product := self._products.get(id))}
+        applied = self._transaction.rows(MERGES).where(lambda merge: merge.status == MergeStatus.APPLIED)
+        things = {*found, *(variant.id for product in found.values() for variant in product.variants)}
+        sources = self._transaction.rows(SOURCES).where()
+        return TiedProducts(
+            found,
+            {merge.merged: merge.survivor for merge in applied if merge.merged in things},
+            {source.id: Word.of(source) for source in sources},
+        )
+
+    async def lay(self, laid: Laid) -> None:
+        """Rows and documents of all that is tied, or was."""
+        for id, home in laid.home.items():
+            shown = laid.shown.products.get(id)
+            await self._products.put(_kept(home, shown))
+            if family := laid.families.get(id):
+                seen = copied(shown) if shown else None
+                await self._seen.put(SeenProduct(id, family, seen, laid.survivor(id)))
+            else:
+                await self._seen.remove(id)
+            if shown is None:
+                await self._documents.remove(id)
+            else:
+                await self._documents.put(self.document(shown, laid))
+
+    def document(self, product: Product, laid: Laid | None = None) -> Document:
+        """The product's document; with what merges tell of it, if it is laid."""
+        if self._rendering is None:
+            raise RuntimeError("The unit of work was made without a Rendering, which products' documents need.")
+        body = self._rendering.merged(product, laid) if laid else self._rendering.product(product, {})
+        homes = laid.together()[product.id] if laid else [product.id]
+        images = {url: image for home in homes for url, image in images_of(self._transaction, home).items()}
+        if images:
+            body = self._rendering.with_images(body, images)
+        return Document(product.id, body, blake2b(body, digest_size=12).hexdigest())
+
+
+def _kept(home: Product, shown: Product | None) -> Product:
+    """What the source states, with times of what is shown."""
+    kept = copied(home)
+    kept.updated_at = shown.updated_at if shown else home.updated_at
+    times = {variant.id: variant.updated_at for variant in shown.variants} if shown else {}
+    for variant in kept.variants:
+        if (at := times.get(variant.id, variant.updated_at)) != variant.updated_at:
+            variant.stated_at, variant.updated_at = variant.stated_at or variant.updated_at, at
+    return kept

@@ -1,0 +1,163 @@
+"""Merged products in PostgreSQL: loaded as their sources state them, stored as readers see them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from adapters.postgres import catalogue_rows as rows
+from adapters.postgres.catalogue_batch import SQL as BATCH
+from adapters.postgres.catalogue_batch import etag_of, stage
+from adapters.postgres.images import images_of
+from adapters.postgres.session import Session, lock_number, texts
+from adapters.postgres.sqlfile import statements
+from domain.catalogue import search
+from domain.catalogue.laying import Laid
+from domain.catalogue.model import Product, Variant
+from domain.catalogue.overlay import TiedProducts, Word
+from domain.sources.model import LicenceBasis
+from ports.catalogue import Rendering
+
+SQL = statements("catalogue_overlay")
+_PRODUCTS = ("text", "text", "text", "text", "bytea", "bytea", "int4", "text", "text", "timestamptz", "timestamptz")
+_VARIANTS = ("text", "text", "text", "text", "text", "text", "bytea", "bytea", "int4", "timestamptz", "timestamptz")
+
+
+async def merge_count(session: Session) -> int:
+    """How many times anything was merged or unmerged."""
+    row = await session.one(SQL["merge_count"])
+    return int(row[0]) if row else 0
+
+
+async def take_turn(session: Session, *, merging: bool) -> int:
+    """As CatalogueStore.take_turn has it, by an advisory lock that ends with the transaction."""
+    lock = lock_number("merges", session.tenant.org, session.tenant.livemode)
+    if not merging and not await merge_count(session):
+        await session.run(SQL["beside"], lock=lock)
+        if not (count := await merge_count(session)):
+            return count
+    await session.run(SQL["alone"], lock=lock)
+    return await merge_count(session)
+
+
+async def tied(session: Session, products: Iterable[str], also: Sequence[str]) -> TiedProducts:
+    """As CatalogueStore.tied has it."""
+    found = await session.all(SQL["families"], ids=texts([*products, *also]))
+    members = await session.all(SQL["members"], families=texts(family for (family,) in found)) if found else []
+    ids = {id for (id,) in members} | set(also)
+    if not ids:
+        return TiedProducts()
+    whole = await filled(session, ids)
+    things = [*whole, *(variant.id for product in whole.values() for variant in product.variants)]
+    sources = {product.source for product in whole.values()}
+    return TiedProducts(whole, await applied(session, things), await words(session, sources))
+
+
+async def applied(session: Session, ids: Iterable[str]) -> dict[str, str]:
+    """What each of them was merged into, if it was."""
+    return dict(await session.all(SQL["applied"], ids=texts(ids)))
+
+
+async def words(session: Session, sources: Iterable[str]) -> dict[str, Word]:
+    """How far the sources' words go."""
+    found = await session.all(SQL["standing"], ids=texts(sources))
+    agreed = LicenceBasis.VENDOR_AGREEMENT
+    return {id: Word(0 if first_party else 1 if basis == agreed else 2) for id, first_party, basis in found}
+
+
+class OverlayWriter:
+    """Stores what readers see of tied products, inside the transaction of `session`."""
+
+    def __init__(self, session: Session, rendering: Rendering) -> None:
+        self._session, self._rendering = session, rendering
+
+    async def lay(self, laid: Laid, now: datetime) -> None:
+        """Rows, documents and terms of all that is tied, or was."""
+        session, ids = self._session, texts(laid.home)
+        await session.stage(BATCH["staging"])
+        await session.stage(SQL["staging"])
+        await session.run(SQL["clear_products"])
+        await session.run(SQL["clear_variants"])
+        await session.copy(SQL["copy_products"], self._product_rows(laid), _PRODUCTS)
+        await session.copy(SQL["copy_variants"], self._variant_rows(laid), _VARIANTS)
+        await session.run(SQL["lay_products"], ids=ids)
+        await session.run(SQL["lay_variants"], ids=texts(laid.shown.places))
+        await session.run(SQL["lay_offers"], ids=ids, now=now)
+        await self._documents(laid)
+        await self._terms(laid)
+
+    def _product_rows(self, laid: Laid) -> Iterator[tuple[Any, ...]]:
+        for home in laid.home.values():
+            seen = laid.shown.products.get(home.id, home)
+            brand = seen.data.get("brand")
+            yield (
+                home.id, seen.status, home.status if home.status != seen.status else None,
+                search.brand_key(brand) if brand else None, *self._packed(seen.data, home.data), home.version,
+                laid.survivor(home.id), laid.families.get(home.id), seen.updated_at, home.stated_at,
+            )  # fmt: skip
+
+    def _variant_rows(self, laid: Laid) -> Iterator[tuple[Any, ...]]:
+        shown = laid.shown.variants()
+        for product in laid.home.values():
+            for home in product.variants:
+                seen = shown.get(home.id, home)
+                changed = seen.updated_at != home.updated_at
+                stated_at = home.stated_at or (home.updated_at if changed else None)
+                yield (
+                    home.id, *laid.shown.places[home.id], product.id,
+                    seen.status, home.status if home.status != seen.status else None,
+                    *self._packed(seen.data, home.data), home.version, seen.updated_at, stated_at,
+                )  # fmt: skip
+
+    def _packed(self, seen: Mapping[str, Any], home: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
+        """What is shown, and what the source has if that is something else."""
+        stated = bytes(self._rendering.pack(home))
+        if seen is home:
+            return stated, None
+        told = bytes(self._rendering.pack(seen))
+        return told, stated if stated != told else None
+
+    async def _documents(self, laid: Laid) -> None:
+        images = await images_of(self._session, laid.home)
+        await stage(self._session, "documents", self._bodies(laid, images), ("text", "bytea", "text"))
+        await self._session.run(BATCH["save_documents"])
+        if gone := laid.home.keys() - laid.shown.products.keys():
+            await self._session.run(SQL["drop_documents"], ids=texts(gone))
+
+    def _bodies(self, laid: Laid, images: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Any, ...]]:
+        together = laid.together()
+        for id, product in laid.shown.products.items():
+            body = self._rendering.merged(product, laid)
+            pictures = {url: one for home in together[id] for url, one in images.get(home, {}).items()}
+            if pictures:
+                body = self._rendering.with_images(body, pictures)
+            yield id, body, etag_of(body)
+
+    async def _terms(self, laid: Laid) -> None:
+        pairs = [(id, term) for id, home in laid.home.items() for term in terms_of(laid.shown.products.get(id), home)]
+        await stage(self._session, "terms", pairs, ("text", "text"))
+        await self._session.run(BATCH["drop_terms"], ids=texts(laid.home))
+        await self._session.run(BATCH["add_terms"])
+
+
+def terms_of(seen: Product | None, home: Product) -> set[str]:
+    """What a tied product is found by: all that is shown of it, and the category path that its own source has."""
+    own = {term for term in search.terms(home) if term.startswith(search.path_terms(home.source)[0])}
+    if seen is None:
+        return own
+    return {term for term in search.terms(seen) if not term.startswith(search.path_terms(home.source)[0])} | own
+
+
+async def filled(session: Session, ids: Iterable[str]) -> dict[str, Product]:
+    """Whole products by id, as their sources state them, locked for this transaction."""
+    sought = texts(ids)
+    products = {
+        row[0]: rows.product_of(row, rows.plain) for row in await session.all(BATCH["products_by_id"], ids=sought)
+    }
+    variants: dict[str, Variant] = {}
+    for row in await session.all(BATCH["variants_of"], ids=sought):
+        variant = variants[row[0]] = rows.variant_of(row, rows.plain)
+        products[variant.product].variants.append(variant)
+    for row in await session.all(BATCH["offers_of"], ids=sought):
+        offer = rows.offer_of(row)
+        variants[offer.variant].offers.append(offer)
+    return products

@@ -1,0 +1,47 @@
+-- pairs --
+SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
+    AND status = %(status)s --? status
+    AND (left_variant = %(variant)s OR right_variant = %(variant)s) --? variant
+    AND (left_product = %(product)s OR right_product = %(product)s) --? product
+    AND %(conflict)s = ANY(conflicts) --? conflict
+    AND probability >= %(min_probability)s --? min_probability
+    AND id < %(page_key)s --? after
+    AND id > %(page_key)s --? before
+ORDER BY id DESC LIMIT {limit} --? forwards
+ORDER BY id ASC LIMIT {limit} --? backwards
+
+-- pairs_of --
+SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
+    AND (left_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+        OR right_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
+ORDER BY id
+
+-- pairs_of_locked --
+SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
+    AND (left_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+        OR right_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
+ORDER BY id FOR UPDATE
+
+-- unjudged --
+SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
+    AND status = 'open' AND NOT held AND judgement IS NULL
+ORDER BY probability DESC, id LIMIT %(most)s
+
+-- merges --
+SELECT {merge} FROM merges WHERE org = %(org)s AND livemode = %(livemode)s
+    AND status = %(status)s --? status
+    AND kind = %(kind)s --? kind
+    AND survivor = %(survivor)s --? survivor
+    AND merged = %(merged)s --? merged
+    AND decided_by = %(decided_by)s --? decided_by
+    AND pair = %(pair)s --? pair
+    AND id < %(page_key)s --? after
+    AND id > %(page_key)s --? before
+ORDER BY id DESC LIMIT {limit} --? forwards
+ORDER BY id ASC LIMIT {limit} --? backwards
+
+-- applied --
+SELECT {merge} FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied'
+    AND (merged = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+        OR survivor = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
+ORDER BY id

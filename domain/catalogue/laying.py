@@ -1,0 +1,197 @@
+"""From what readers saw of merged products to what they see now: the events of it, and what is to be stored."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from domain.catalogue import differences
+from domain.catalogue.model import Product, ProductStatus, Variant
+from domain.catalogue.overlay import Origin, Shown, TiedProducts, said_at, shown
+from domain.events.model import Changed, Event, FieldChange, Provenance
+
+MAPPED: Final = "mapped"
+_SURE: Final = 1.0
+
+
+@dataclass(slots=True)
+class Laid:
+    """What is stored of products that merges tie together: all of `home`, as it is `shown` from now on.
+
+    `families` names the family of each that is still tied to another. What is merged is not shown; `places` of `shown` says
+    where each variant is.
+    """
+
+    home: Mapping[str, Product]
+    shown: Shown
+    merged: Mapping[str, str]
+    families: Mapping[str, str]
+
+    def survivor(self, product: str) -> str | None:
+        """What the product is shown as, if it is not shown itself."""
+        root = product
+        while root in self.merged:
+            root = self.merged[root]
+        return root if root != product else None
+
+    def together(self) -> Mapping[str, Sequence[str]]:
+        """The products that are shown as each that is shown, itself first."""
+        made: dict[str, list[str]] = {id: [id] for id in self.shown.products}
+        for other in self.home:
+            if (root := self.survivor(other)) is not None:
+                made[root].append(other)
+        return made
+
+    def origins(self, id: str) -> Mapping[str, Origin]:
+        """Where the fields of something shown come from, if it stands for several."""
+        return self.shown.origins.get(id, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What a change came from: the run or merge that events name, and the source if it is one source's doing."""
+
+    correlation_id: str | None
+    now: datetime
+    source: str | None = None
+    merging: bool = False
+    """Whether offers change hands, so that every product here counts as changed."""
+
+
+@dataclass(slots=True)
+class Laying:
+    """Holds what readers see now against what they saw before. Versions go on from those of `before`, by one an event."""
+
+    before: Shown
+    after: TiedProducts
+    cause: Cause
+    merges: Mapping[str, str] = field(default_factory=dict)
+    """By what was merged or came back with it: the id of the merge."""
+    now_shown: Shown = field(init=False)
+    events: list[Event] = field(default_factory=list)
+    _versions: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Work out what readers see now."""
+        self.now_shown = shown(self.after)
+        for product in self.after.products.values():
+            self._versions[product.id] = product.version
+            self._versions |= {variant.id: variant.version for variant in product.variants}
+
+    def laid(self, fresh: Iterable[str] = ()) -> Laid:
+        """What is to be stored; the events gather in `events`. `fresh` are products and variants that have just been made."""
+        new = frozenset(fresh)
+        self._tell_products(new)
+        self._tell_variants(new)
+        self._settle_versions()
+        if self.cause.merging:
+            for product in self.now_shown.products.values():
+                product.updated_at = self.cause.now
+        return Laid(self.after.products, self.now_shown, self.after.merged, self.after.families())
+
+    def _tell_products(self, new: frozenset[str]) -> None:
+        before, after = self.before.products, self.now_shown.products
+        for id in sorted(after.keys() - new):
+            if id in before:
+                self._changed(after[id], before[id], "product", {"id": id})
+            else:
+                self._back(after[id], "product", {"id": id})
+        for id in sorted(before.keys() - after.keys()):
+            self._gone("product", id, {"id": id, "merged_into": self.after.root(id)})
+
+    def _tell_variants(self, new: frozenset[str]) -> None:
+        before, after = self.before.variants(), self.now_shown.variants()
+        for id in sorted(after.keys() - new):
+            ids = {"id": id, "product": after[id].product}
+            if id in before:
+                self._changed(after[id], before[id], "variant", ids)
+            else:
+                self._back(after[id], "variant", ids)
+        for id in sorted(before.keys() - after.keys()):
+            into, product = self.now_shown.places[id]
+            self._gone("variant", id, {"id": id, "product": product, "merged_into": into})
+
+    def _changed(self, now: Product | Variant, old: Product | Variant, kind: str, ids: Mapping[str, Any]) -> None:
+        changes = differences.changed(old.data, now.data)
+        if now.status != old.status:
+            changes.append(FieldChange("status", old.status, now.status))
+        if isinstance(now, Variant) and isinstance(old, Variant) and now.product != old.product:
+            changes.append(FieldChange("product", old.product, now.product))
+        if changes:
+            discontinued = kind == "product" and now.status != old.status and now.status == ProductStatus.DISCONTINUED
+            self._told(f"{kind}.{'discontinued' if discontinued else 'updated'}", now, ids, changes)
+
+    def _back(self, now: Product | Variant, kind: str, ids: Mapping[str, Any]) -> None:
+        """A merge was undone: every field is told, as of what is new."""
+        merge = {"merge": self.merges[now.id]} if now.id in self.merges else {}
+        self._told(f"{kind}.unmerged", now, {**ids, **merge}, differences.created(now.data))
+
+    def _gone(self, kind: str, id: str, ids: Mapping[str, Any]) -> None:
+        merge = {"merge": self.merges[id]} if id in self.merges else {}
+        self._event(f"{kind}.merged", id, {**ids, **merge}, [], {})
+
+    def _told(self, type: str, thing: Product | Variant, ids: Mapping[str, Any], changes: list[Changed]) -> None:
+        thing.updated_at = self.cause.now
+        known = self.now_shown.origins.get(thing.id, {})
+        own = Origin(thing.source, said_at(thing), "own")
+        origins = {
+            path: _provenance(known.get(_field(path), own)) for path, _, _ in changes if path.startswith("data.")
+        }
+        self._event(type, thing.id, ids, changes, origins)
+
+    def _event(
+        self,
+        type: str,
+        subject: str,
+        ids: Mapping[str, Any],
+        changes: Sequence[Changed],
+        origins: Mapping[str, Provenance],
+    ) -> None:
+        self._versions[subject] += 1
+        catalogue = next(iter(self.after.products.values())).catalogue
+        self.events.append(
+            Event(
+                type, subject, self._versions[subject], ids,
+                fields=changes, origins=origins, source=self.cause.source,
+                catalogue=catalogue, correlation_id=self.cause.correlation_id,
+            )
+        )  # fmt: skip
+
+    def _settle_versions(self) -> None:
+        """Give what is stored and what is shown the versions that it has by now."""
+        for product in (*self.after.products.values(), *self.now_shown.products.values()):
+            product.version = self._versions[product.id]
+            for variant in product.variants:
+                variant.version = self._versions[variant.id]
+
+
+def _field(path: str) -> str:
+    """The field of `data` that a changed path is of."""
+    return path.split(".", 2)[1]
+
+
+def _provenance(origin: Origin) -> Provenance:
+    return Provenance(origin.source, MAPPED, _SURE, origin.stated_at)
+
+
+def told_of_run(events: Sequence[Event], laying: Laying, tied: frozenset[str]) -> Iterator[Event]:
+    """A run's own events, as readers see them where products are tied: `tied` are these and their variants.
+
+    What is changed there is told by `laying` instead; what is new, and every offer, is told where it is shown.
+    """
+    for event in events:
+        if event.product not in tied:
+            yield event
+        elif event.type.endswith(".created") or event.type.startswith("offer."):
+            yield _placed(event, laying)
+
+
+def _placed(event: Event, laying: Laying) -> Event:
+    if event.type == "product.created":
+        return event
+    variant = str(event.data["variant"] if event.type.startswith("offer.") else event.data["id"])
+    shown_as, product = laying.now_shown.places[variant]
+    ids = {**event.data, "product": product}
+    if event.type.startswith("offer."):
+        ids["variant"] = shown_as
+    return replace(event, data=ids)

@@ -1,0 +1,211 @@
+"""What readers see of products that are merged: laid over what each source states, of which nothing is lost.
+
+A merge ties two variants, or two products, together: one of them, the survivor, is shown for both. Everything here follows
+from what the sources state and from the merges that count, so that without a merge everything is as it was before.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from domain.catalogue.model import Offer, Product, ProductStatus, Variant
+from domain.sources.model import LicenceBasis, Source
+
+OWN_WORD: Final = frozenset({"sku", "replacement_sku", "axes"})
+"""Fields of a variant that mean something with its own source alone: another's are taken only where it has none."""
+_STATUSES: Final = (ProductStatus.ACTIVE, ProductStatus.PROBABLY_DISCONTINUED, ProductStatus.DISCONTINUED)
+
+
+class Word(NamedTuple):
+    """How far a source's word goes: 0 for the brand itself, 1 for a vendor's agreement, 2 for any other."""
+
+    rank: int
+
+    @classmethod
+    def of(cls, source: Source) -> "Word":
+        """By what the source is set to."""
+        if source.first_party:
+            return cls(0)
+        return cls(1 if source.licence_basis == LicenceBasis.VENDOR_AGREEMENT else 2)
+
+    @property
+    def reason(self) -> str:
+        """Why its word is taken before others'."""
+        return ("first_party", "vendor_agreement", "freshest")[self.rank]
+
+
+NOBODYS: Final = Word(2)
+
+
+class Origin(NamedTuple):
+    """Where a field of something merged comes from: source, since when it says so, and why it is taken.
+
+    `reason`: `only_source` (nobody else states it), `own` (see OWN_WORD), `first_party`, `vendor_agreement` or `freshest`.
+    """
+
+    source: str
+    stated_at: datetime
+    reason: str
+
+
+@dataclass(slots=True)
+class TiedProducts:
+    """Products as their sources state them, whole and with plain data, by id; and the merges among them and their variants.
+
+    `merged` leads from what was merged to what it was merged into, products and variants alike. `words` are the sources'.
+    """
+
+    products: dict[str, Product] = field(default_factory=dict)
+    merged: dict[str, str] = field(default_factory=dict)
+    words: Mapping[str, Word] = field(default_factory=dict)
+
+    def root(self, id: str) -> str:
+        """What a product or variant is shown as."""
+        while id in self.merged:
+            id = self.merged[id]
+        return id
+
+    def owners(self) -> dict[str, str]:
+        """The product of each variant, as its source has it."""
+        return {variant.id: product.id for product in self.products.values() for variant in product.variants}
+
+    def families(self) -> dict[str, str]:
+        """The family of each product that merges tie to another: the smallest id in it. Others are not named."""
+        owners = self.owners()
+        parent = {id: id for id in self.products}
+
+        def top(id: str) -> str:
+            while parent[id] != id:
+                parent[id] = parent[parent[id]]
+                id = parent[id]
+            return id
+
+        for one, other in self.merged.items():
+            a, b = (top(owners.get(id, id)) for id in (one, other))
+            parent[max(a, b)] = min(a, b)
+        members = defaultdict(list)
+        for id in self.products:
+            members[top(id)].append(id)
+        return {id: family for family, ids in members.items() if len(ids) > 1 for id in ids}
+
+
+@dataclass(slots=True)
+class Shown:
+    """What readers see: products by id, and as which variant and product each variant is shown.
+
+    `origins` tells of the products and variants that stand for several where each field comes from.
+    """
+
+    products: dict[str, Product] = field(default_factory=dict)
+    places: dict[str, tuple[str, str]] = field(default_factory=dict)
+    origins: dict[str, dict[str, Origin]] = field(default_factory=dict)
+
+    def variants(self) -> dict[str, Variant]:
+        """Those that are shown, by id."""
+        return {variant.id: variant for product in self.products.values() for variant in product.variants}
+
+
+def shown(tied: TiedProducts) -> Shown:
+    """What readers see of these products."""
+    answer = Shown()
+    owners = tied.owners()
+    for id in owners:
+        variant = tied.root(id)
+        answer.places[id] = variant, tied.root(owners[variant])
+    variants = _shown_variants(tied, answer)
+    for root, members in _together(tied, tied.products).items():
+        products = _ranked(tied, [tied.products[id] for id in members])
+        data, origins = _overlaid(tied, products, tied.products[root])
+        if len(products) > 1:
+            answer.origins[root] = origins
+        answer.products[root] = replace(
+            tied.products[root],
+            data=data,
+            status=_status(products),
+            updated_at=max(product.updated_at for product in products),
+            variants=sorted(variants[root], key=_id),
+        )
+    return answer
+
+
+def _shown_variants(tied: TiedProducts, answer: Shown) -> dict[str, list[Variant]]:
+    """The variants that are shown, by the product that they are shown in."""
+    stated = {variant.id: variant for product in tied.products.values() for variant in product.variants}
+    made: dict[str, list[Variant]] = defaultdict(list)
+    for root, members in _together(tied, stated).items():
+        product = answer.places[root][1]
+        variants = _ranked(tied, [stated[id] for id in members])
+        data, origins = _overlaid(tied, variants, stated[root])
+        if len(variants) > 1:
+            answer.origins[root] = origins
+        offers = [replace(offer, variant=root, product=product) for variant in variants for offer in variant.offers]
+        variant = replace(
+            stated[root],
+            product=product,
+            data=data,
+            status=_status(variants),
+            updated_at=max(variant.updated_at for variant in variants),
+            offers=sorted(offers, key=_id),
+        )
+        made[product].append(variant)
+    return made
+
+
+def _together(tied: TiedProducts, ids: Iterable[str]) -> dict[str, list[str]]:
+    """What is shown as one, by what it is shown as."""
+    members: dict[str, list[str]] = defaultdict(list)
+    for id in ids:
+        members[tied.root(id)].append(id)
+    return members
+
+
+def _ranked(tied: TiedProducts, things: Sequence[Any]) -> list[Any]:
+    """The most telling first: by how far their sources' words go, then by who stated it last."""
+    return sorted(
+        sorted(things, key=lambda one: (said_at(one), one.id), reverse=True),
+        key=lambda one: tied.words.get(one.source, NOBODYS).rank,
+    )
+
+
+def _overlaid(tied: TiedProducts, ranked: Sequence[Any], root: Any) -> tuple[Mapping[str, Any], dict[str, Origin]]:
+    """The data of what is shown, field by field, and where each field comes from."""
+    if len(ranked) == 1:
+        return root.data, {}
+    data: dict[str, Any] = {}
+    origins: dict[str, Origin] = {}
+    for name in dict.fromkeys(name for one in (root, *ranked) for name in one.data):
+        stating = [one for one in ranked if name in one.data]
+        chosen, reason = stating[0], tied.words.get(stating[0].source, NOBODYS).reason
+        if len(stating) == 1:
+            reason = "only_source"
+        elif name in OWN_WORD and root in stating:
+            chosen, reason = root, "own"
+        data[name] = chosen.data[name]
+        origins[name] = Origin(chosen.source, said_at(chosen), reason)
+    return data, origins
+
+
+def _status(things: Sequence[Any]) -> ProductStatus:
+    """The best of them: what one source still lists can be had. One that nobody knows counts as the last."""
+    places = {status: place for place, status in enumerate(_STATUSES)}
+    best: ProductStatus = min((one.status for one in things), key=lambda status: places.get(status, len(places)))
+    return best
+
+
+def said_at(thing: Product | Variant) -> datetime:
+    """Since when its source states what it states."""
+    if thing.stated_at is not None:
+        return thing.stated_at
+    return thing.created_at if isinstance(thing, Product) else thing.updated_at
+
+
+def survivor(tied: TiedProducts, one: Product | Variant, other: Product | Variant) -> tuple[str, str]:
+    """Which of two is shown for both, and which is not: by how far their sources' words go, then the older one."""
+    first, second = sorted((one, other), key=lambda each: (tied.words.get(each.source, NOBODYS).rank, each.id))
+    return first.id, second.id
+
+
+def _id(thing: Variant | Offer) -> str:
+    return thing.id

@@ -1,0 +1,90 @@
+"""Writing what a reconciler made of a source's statements: rows, events, and what readers see where products are merged."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from domain.catalogue.batch import Batch, KeyRange
+from domain.catalogue.laying import Cause, Laying, told_of_run
+from domain.catalogue.model import Product, Variant
+from domain.catalogue.overlay import TiedProducts, shown
+from domain.catalogue.reconciler import CatalogueReconciler
+from domain.events.model import Event
+from ports.unit_of_work import Tx
+
+
+async def write(
+    tx: Tx, key_range: KeyRange, reconciler: CatalogueReconciler, absent: Sequence[str] = ()
+) -> Sequence[Event]:
+    """Write all that the reconciler gathered; answers the events of it, which the caller appends last.
+
+    The transaction must have `tx.catalogue.take_turn()` behind it, so that no merge comes in between.
+    """
+    batch = reconciler.finished(list(absent))
+    tied = await _tied(tx, reconciler, batch)
+    if not tied.products:
+        await tx.catalogue.save(key_range, batch, tx.now)
+        return reconciler.events
+    before = shown(tied)
+    fresh = _brought_all(tied, batch, tx.now)
+    laying = Laying(before, tied, Cause(reconciler.run, tx.now, reconciler.source.id))
+    batch.laid = laying.laid(fresh)
+    told = [*told_of_run(reconciler.events, laying, frozenset(tied.products)), *laying.events]
+    await tx.catalogue.save(key_range, batch, tx.now)
+    return told
+
+
+async def _tied(tx: Tx, reconciler: CatalogueReconciler, batch: Batch) -> TiedProducts:
+    """What is touched of products that merges tie together, with those that a variant was moved to or from."""
+    touched = sorted(batch.touched)
+    tied = await tx.catalogue.tied(touched) if touched else TiedProducts()
+    if not tied.products:
+        return tied
+    known, new = tied.owners().keys(), set(_ids(batch.new_products))
+    also = [
+        product.id
+        for product in batch.touched.values()
+        if product.id not in tied.products
+        and product.id not in new
+        and (product.key in reconciler.moved_from or not known.isdisjoint(_ids(product.variants)))
+    ]
+    return await tx.catalogue.tied(touched, also) if also else tied
+
+
+def _brought_all(tied: TiedProducts, batch: Batch, now: datetime) -> set[str]:
+    """Bring tied products to what the batch states; answers the products and variants that are new."""
+    known = {variant.id: variant for product in tied.products.values() for variant in product.variants}
+    stated = dict.fromkeys(_ids([*batch.new_products, *batch.changed_products]), now)
+    stated |= dict.fromkeys(_ids([*batch.new_variants, *batch.changed_variants]), now)
+    fresh = set[str]()
+    for product in batch.touched.values():
+        held, mine = set(_ids(product.variants)), tied.products.get(product.id)
+        if mine is not None or not known.keys().isdisjoint(held):
+            fresh |= held.difference(known) | (set() if mine else {product.id})
+            tied.products[product.id] = _brought(product, mine, known, stated)
+    return fresh
+
+
+def _ids(things: Sequence[Product] | Sequence[Variant]) -> list[str]:
+    return [thing.id for thing in things]
+
+
+def _brought(
+    product: Product, mine: Product | None, known: Mapping[str, Variant], stated: Mapping[str, datetime]
+) -> Product:
+    """The product as its source has it now, with versions of what readers see, and data that can be read."""
+    variants = [_kept(variant, known.get(variant.id), stated) for variant in product.variants]
+    if mine is None:
+        return replace(product, variants=variants)
+    data = product.data if isinstance(product.data, dict) else mine.data
+    stated_at = stated.get(product.id, mine.stated_at)
+    return replace(product, variants=variants, data=data, version=mine.version, stated_at=stated_at)
+
+
+def _kept(variant: Variant, mine: Variant | None, stated: Mapping[str, datetime]) -> Variant:
+    offers = [replace(offer) for offer in variant.offers]
+    if mine is None:
+        return replace(variant, offers=offers)
+    data = variant.data if isinstance(variant.data, dict) else mine.data
+    stated_at = stated.get(variant.id, mine.stated_at)
+    return replace(variant, offers=offers, data=data, version=mine.version, stated_at=stated_at)

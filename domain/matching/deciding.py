@@ -1,0 +1,184 @@
+"""What follows from having two variants be one, and from taking that back: merges of variants, and of their products."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from domain.catalogue.model import Variant
+from domain.catalogue.overlay import TiedProducts, survivor
+from domain.kernel.ids import new_id
+from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus
+
+OF_PRODUCTS: Final = "Their variants are the same items."
+
+
+class CannotMerge(Exception):
+    """The two variants cannot be one; the message says why."""
+
+
+class StillNeeded(Exception):
+    """The merge cannot be undone before another one that rests on it."""
+
+    def __init__(self, merge: str, later: str) -> None:
+        super().__init__(f"The merge {later} rests on {merge}: undo {later} first.")
+        self.later = later
+
+
+@dataclass(slots=True)
+class MergePlan:
+    """Merges of tied products, one after the other. `applied` are those that count by now; `tied.merged` follows.
+
+    `made` and `undone` gather what is to be stored; so does `kept`, merges that rest on fewer others than before.
+    """
+
+    tied: TiedProducts
+    now: datetime
+    applied: dict[str, Merge] = field(default_factory=dict)
+    made: list[Merge] = field(default_factory=list)
+    undone: list[Merge] = field(default_factory=list)
+    kept: list[Merge] = field(default_factory=list)
+    _owners: dict[str, str] = field(default_factory=dict)
+    _variants: dict[str, Variant] = field(default_factory=dict)
+    _members: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Know what is shown as what."""
+        self._owners = self.tied.owners()
+        products = self.tied.products
+        self._variants = {one.id: one for product in products.values() for one in product.variants}
+        for id in (*products, *self._variants):
+            self._members.setdefault(self.tied.root(id), []).append(id)
+
+    @classmethod
+    def of(cls, tied: TiedProducts, applied: Sequence[Merge], now: datetime) -> "MergePlan":
+        """With the merges that count."""
+        return cls(tied, now, {merge.merged: merge for merge in applied})
+
+    def knows(self, variant: str) -> bool:
+        """Whether the variant is one of the products' here."""
+        return variant in self._variants
+
+    def sources(self, variant: str) -> set[str]:
+        """The sources of all that is shown as what the variant is shown as."""
+        return {self._variants[id].source for id in self._members[self.tied.root(variant)]}
+
+    def join(self, pair: MatchPair, by: DecidedBy, reason: str | None) -> Merge:
+        """Have the pair's variants be one, and their products if that follows. Raises CannotMerge."""
+        if missing := [id for id in (pair.left, pair.right) if id not in self._variants]:
+            raise CannotMerge(f"The variant {missing[0]} is gone.")
+        left, right = self.tied.root(pair.left), self.tied.root(pair.right)
+        if left == right:
+            raise CannotMerge("They are one item already.")
+        if shared := self.sources(left) & self.sources(right):
+            raise CannotMerge(f"Both are merged with items of the source {min(shared)}, which keeps these apart.")
+        stays, goes = survivor(self.tied, self._variants[left], self._variants[right])
+        rests_on = (*self._path(pair.left), *self._path(pair.right))
+        merge = Merge(
+            new_id("mrg"), MergeStatus.APPLIED, MergeKind.VARIANT, stays, goes, by, self.now, pair.id, reason, rests_on
+        )
+        self._apply(merge)
+        self._join_products(merge)
+        return merge
+
+    def _join_products(self, merge: Merge) -> None:
+        homes = self._owners[merge.survivor], self._owners[merge.merged]
+        one, other = map(self.tied.root, homes)
+        if one == other or not (ends := self._ends(one, other)):
+            return
+        between = [own.id for own in self._between(one, other)]
+        rests_on = dict.fromkeys((*between, *self._path(homes[0]), *self._path(homes[1])))
+        self._apply(
+            Merge(
+                new_id("mrg"), MergeStatus.APPLIED, MergeKind.PRODUCT, *ends, merge.decided_by, self.now,
+                None, OF_PRODUCTS, tuple(rests_on),
+            )
+        )  # fmt: skip
+
+    def _ends(self, one: str, other: str) -> tuple[str, str] | None:
+        """Which of two products stays and which goes, if they are one by their variants.
+
+        One that has nothing left to show of its own goes. Otherwise all variants of one must be among the other's, and make at
+        least half of them; and no source may have products in both.
+        """
+        for stays, goes in ((one, other), (other, one)):
+            if not self._shows(goes) and self._parts(goes) & self._parts(stays):
+                return stays, goes
+        parts = self._parts(one), self._parts(other)
+        least, most = sorted(map(len, parts))
+        shared = len(parts[0] & parts[1])
+        apart = self._product_sources(one).isdisjoint(self._product_sources(other))
+        if apart and shared == least and 2 * shared >= most:
+            return survivor(self.tied, self.tied.products[one], self.tied.products[other])
+        return None
+
+    def _between(self, one: str, other: str) -> list[Merge]:
+        """The merges of variants of which one belongs to either product."""
+        sides = {one, other}
+        return [
+            merge
+            for merge in self.applied.values()
+            if merge.kind == MergeKind.VARIANT
+            and {self.tied.root(self._owners[id]) for id in (merge.survivor, merge.merged)} == sides
+        ]
+
+    def _parts(self, product: str) -> set[str]:
+        """As what the variants are shown of all that is shown as the product."""
+        return {self.tied.root(one.id) for id in self._members[product] for one in self.tied.products[id].variants}
+
+    def _shows(self, product: str) -> bool:
+        """Whether any variant of it is shown as itself."""
+        merged = self.tied.merged
+        return any(one.id not in merged for id in self._members[product] for one in self.tied.products[id].variants)
+
+    def _product_sources(self, product: str) -> set[str]:
+        return {self.tied.products[id].source for id in self._members[product]}
+
+    def _path(self, id: str) -> Iterator[str]:
+        """The merges by which something is shown as what it is shown as."""
+        while id in self.tied.merged:
+            yield self.applied[id].id
+            id = self.tied.merged[id]
+
+    def _apply(self, merge: Merge) -> None:
+        self.made.append(merge)
+        self.applied[merge.merged] = merge
+        self.tied.merged[merge.merged] = merge.survivor
+        self._members[merge.survivor] += self._members.pop(merge.merged)
+
+    def undo(self, merge: Merge) -> None:
+        """Take a merge back, with what follows from it alone. Raises StillNeeded."""
+        self._take_back(merge)
+        going = [merge]
+        if merge.kind == MergeKind.PRODUCT:
+            going += self._between(self.tied.root(merge.survivor), merge.merged)
+        for own in going[1:]:
+            self._take_back(own)
+        ids = {own.id for own in going}
+        for own in [*self.applied.values()]:
+            if not ids.isdisjoint(own.rests_on):
+                self._without(own, ids, merge)
+
+    def _without(self, merge: Merge, ids: set[str], undoing: Merge) -> None:
+        """A merge that rests on one that is taken back: of products it goes as well, unless other variants hold it."""
+        if merge.kind == MergeKind.VARIANT:
+            raise StillNeeded(undoing.id, merge.id)
+        self._take_back(merge)
+        if self._ends(self.tied.root(merge.survivor), merge.merged):
+            self.undone.pop()
+            self.applied[merge.merged] = replace(merge, rests_on=tuple(id for id in merge.rests_on if id not in ids))
+            self.tied.merged[merge.merged] = merge.survivor
+            self.kept.append(self.applied[merge.merged])
+            self._regroup()
+        elif later := next((own for own in self.applied.values() if merge.id in own.rests_on), None):
+            raise StillNeeded(undoing.id, later.id)
+
+    def _take_back(self, merge: Merge) -> None:
+        self.undone.append(replace(merge, status=MergeStatus.UNDONE, undone_at=self.now))
+        del self.applied[merge.merged], self.tied.merged[merge.merged]
+        self._regroup()
+
+    def _regroup(self) -> None:
+        self._members = {}
+        for id in (*self.tied.products, *self._variants):
+            self._members.setdefault(self.tied.root(id), []).append(id)

@@ -1,0 +1,208 @@
+"""Merging pairs and undoing merges: rows, events, pairs and what readers see, in one transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from domain.catalogue.laying import Cause, Laying
+from domain.catalogue.overlay import Shown, TiedProducts, shown
+from domain.kernel.errors import Conflict, NotFound
+from domain.kernel.paging import Page, PageRequest
+from domain.kernel.tenancy import AuditContext
+from domain.matching.deciding import CannotMerge, MergePlan, StillNeeded
+from domain.matching.model import (
+    MERGE_AUDITED,
+    OFFERED_AT,
+    PAIR_AUDITED,
+    DecidedBy,
+    MatchPair,
+    Merge,
+    MergeFilter,
+    MergeKind,
+    MergeStatus,
+    PairStatus,
+)
+from ports.unit_of_work import Tx
+
+AGENT: Final = "agent"
+
+
+def decided_by(context: AuditContext) -> DecidedBy:
+    """Who decides what is asked for: a person, whatever they ask with, or an agent."""
+    return DecidedBy.AGENT if context.actor.kind == AGENT else DecidedBy.PERSON
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """What makes and unmakes merges."""
+
+    async def merge(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
+        """Have the two be one. Raises NotFound, Conflict when the pair is not open or its items cannot be one."""
+        await tx.catalogue.take_turn(merging=True)
+        pair = await _open(tx, pair_id)
+        refused = await self.merge_all(tx, [pair], by, reason)
+        if pair.id in refused:
+            raise Conflict(refused[pair.id])
+        return _found(await tx.pairs.get(pair_id))
+
+    async def merge_all(
+        self, tx: Tx, pairs: Sequence[MatchPair], by: DecidedBy, reason: str | None = None
+    ) -> Mapping[str, str]:
+        """Merge open pairs, in this order; answers why those that were not cannot be. Needs `take_turn(merging=True)`."""
+        homes = await tx.catalogue.homes([id for pair in pairs for id in (pair.left, pair.right)])
+        products = sorted({product for product, _ in homes.values()})
+        tied = await tx.catalogue.tied(products, products) if products else TiedProducts()
+        before = shown(tied)
+        plan = MergePlan.of(tied, await _applied(tx, tied), tx.now)
+        refused: dict[str, str] = {}
+        merged: list[tuple[MatchPair, Merge]] = []
+        for pair in pairs:
+            try:
+                merged.append((pair, plan.join(pair, by, reason)))
+            except CannotMerge as why:
+                refused[pair.id] = str(why)
+        if plan.made:
+            await _laid(tx, plan, before)
+        for pair, merge in merged:
+            await _change(tx, pair, status=PairStatus.MERGED, merge=merge.id)
+        near = await tx.pairs.of_variants([id for pair, _ in merged for id in (pair.left, pair.right)], lock=True)
+        await supersede(tx, plan, near)
+        return refused
+
+    async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
+        """Put down that the two are different items. Raises NotFound, Conflict when the pair is not open."""
+        return await _change(tx, await _open(tx, pair_id), status=PairStatus.DISMISSED)
+
+    async def reopen(self, tx: Tx, pair_id: str) -> MatchPair:
+        """Take a dismissal back. Raises NotFound, Conflict when the pair is not dismissed."""
+        pair = _found(await tx.pairs.get(pair_id, lock=True))
+        if pair.status != PairStatus.DISMISSED:
+            raise Conflict(f"The pair is {pair.status}; only a dismissed one can be opened again.")
+        return await _change(tx, pair, status=PairStatus.OPEN, held=True)
+
+    async def undo(self, tx: Tx, merge_id: str) -> Merge:
+        """Take a merge back. Raises NotFound, Conflict when it is undone already or a later merge rests on it."""
+        await tx.catalogue.take_turn(merging=True)
+        merge = _found_merge(await tx.merges.get(merge_id, lock=True))
+        if merge.status != MergeStatus.APPLIED:
+            raise Conflict("The merge is undone already.")
+        products = await _products_of(tx, merge)
+        tied = await tx.catalogue.tied(products, products)
+        before = shown(tied)
+        plan = MergePlan.of(tied, await _applied(tx, tied), tx.now)
+        try:
+            plan.undo(plan.applied[merge.merged])
+        except StillNeeded as why:
+            raise Conflict(str(why)) from why
+        await _laid(tx, plan, before)
+        await _reopen(tx, plan, tied)
+        return _found_merge(await tx.merges.get(merge_id))
+
+    async def get_pair(self, tx: Tx, id: str) -> MatchPair:
+        """One pair. Raises NotFound."""
+        return _found(await tx.pairs.get(id))
+
+    async def get_merge(self, tx: Tx, id: str) -> Merge:
+        """One merge. Raises NotFound."""
+        return _found_merge(await tx.merges.get(id))
+
+    async def list_merges(self, tx: Tx, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
+        """A page of merges, newest first."""
+        return await tx.merges.matching(filter, page_request)
+
+
+async def _open(tx: Tx, id: str) -> MatchPair:
+    pair = _found(await tx.pairs.get(id, lock=True))
+    if pair.status != PairStatus.OPEN:
+        raise Conflict(f"The pair is {pair.status}; only an open one can be decided.")
+    return pair
+
+
+async def _change(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
+    after = pair.changed(tx.now, **changes)
+    await tx.pairs.save(after)
+    await tx.audit.add(PAIR_AUDITED.updated(pair, after))
+    return after
+
+
+async def _applied(tx: Tx, tied: TiedProducts) -> Sequence[Merge]:
+    return await tx.merges.applied([*tied.products, *tied.owners()])
+
+
+async def _products_of(tx: Tx, merge: Merge) -> list[str]:
+    """The products that a merge ties together, as their sources have them."""
+    if merge.kind == MergeKind.PRODUCT:
+        return [merge.survivor, merge.merged]
+    homes = await tx.catalogue.homes([merge.survivor, merge.merged])
+    return sorted({product for product, _ in homes.values()})
+
+
+async def _laid(tx: Tx, plan: MergePlan, before: Shown) -> None:
+    """Store what was planned: merges with their audit entries, what readers see, and the events."""
+    for merge in plan.made:
+        await tx.merges.add(merge)
+        await tx.audit.add(MERGE_AUDITED.created(merge))
+    for merge in plan.kept:
+        await tx.merges.save(merge)
+    for after in plan.undone:
+        was = _found_merge(await tx.merges.get(after.id))
+        await tx.merges.save(after)
+        await tx.audit.add(MERGE_AUDITED.updated(was, after))
+    ids = {merge.merged: merge.id for merge in (*plan.made, *plan.undone)}
+    laying = Laying(before, plan.tied, Cause(None, tx.now, merging=True), ids)
+    laid = laying.laid()
+    await tx.catalogue.lay(laid, tx.now)
+    await tx.events.append(laying.events)
+
+
+async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
+    """What is merged among the families of these variants, and nothing planned yet."""
+    homes = await tx.catalogue.homes(variants)
+    tied = await tx.catalogue.tied(sorted({product for product, _ in homes.values()})) if homes else TiedProducts()
+    return MergePlan.of(tied, await _applied(tx, tied) if tied.products else (), tx.now)
+
+
+async def supersede(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> None:
+    """Of these pairs, open ones that cannot be merged: both are one by now, or there are items of one source in both."""
+    open_ = [pair for pair in pairs if pair.status == PairStatus.OPEN]
+    for pair, apart in zip(open_, await _apart(tx, plan, open_), strict=True):
+        if not apart:
+            await _change(tx, pair, status=PairStatus.SUPERSEDED)
+
+
+async def _apart(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[bool]:
+    """Of each pair whether its two could be merged; what the plan does not know is merged with nothing that it knows."""
+    ids = {id for pair in pairs for id in (pair.left, pair.right)}
+    sources = {id: plan.sources(id) for id in ids if plan.knows(id)}
+    unknown = sorted(ids.difference(sources))
+    if unknown:
+        sources |= {id: {source} for id, (_, source) in (await tx.catalogue.homes(unknown)).items()}
+    nothing = set[str]()
+    found = [(sources.get(pair.left, nothing), sources.get(pair.right, nothing)) for pair in pairs]
+    return [bool(left and right) and left.isdisjoint(right) for left, right in found]
+
+
+async def _reopen(tx: Tx, plan: MergePlan, tied: TiedProducts) -> None:
+    """Pairs of what was taken apart are open again: those that were merged wait for a person, others stand as before."""
+    undone = {merge.id for merge in plan.undone}
+    waiting = []
+    for pair in await tx.pairs.of_variants([*tied.owners()], lock=True):
+        if pair.merge in undone:
+            await _change(tx, pair, status=PairStatus.OPEN, merge=None, held=True)
+        elif pair.status == PairStatus.SUPERSEDED and pair.probability >= OFFERED_AT:
+            waiting.append(pair)
+    for pair, apart in zip(waiting, await _apart(tx, plan, waiting), strict=True):
+        if apart:
+            await _change(tx, pair, status=PairStatus.OPEN)
+
+
+def _found(pair: MatchPair | None) -> MatchPair:
+    if pair is None:
+        raise NotFound
+    return pair
+
+
+def _found_merge(merge: Merge | None) -> Merge:
+    if merge is None:
+        raise NotFound
+    return merge

@@ -1,0 +1,206 @@
+"""Merged products and variants (ports/catalogue.py, domain/catalogue/overlay.py), on every backend."""
+
+import json
+import random
+
+import pytest
+import pytest_asyncio
+
+from domain.catalogue.model import OfferFilter
+from domain.kernel.errors import Conflict
+from domain.matching.model import Merge, MergeFilter, MergeStatus, PairStatus
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.merged_catalogues import MERGING, Shop, any_two
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def shop(uow: UnitOfWork, tenant: Tenant) -> Shop:
+    made = Shop(uow, tenant)
+    await made.source(licence_basis="vendor_agreement")
+    await made.source()
+    await made.source(first_party=True)
+    return made
+
+
+async def test_two_products_become_one_and_two_again(shop: Shop) -> None:
+    ours = await shop.load(shop.sources[0], "A", "red", brand="Ours")
+    theirs = await shop.load(shop.sources[1], "B", "red", collection="Theirs")
+    other = await shop.load(shop.sources[1], "C", "red")
+    before, whole = await shop.documents(), await shop.documents(versions=True)
+    merge = await shop.merge(ours.variants[0], theirs.variants[0])
+    assert (merge.survivor, merge.merged) == (ours.variants[0].id, theirs.variants[0].id)
+
+    seen = await shop.documents()
+    assert seen.keys() == {ours.id, other.id} and seen[other.id] == before[other.id]
+    one = seen[ours.id]
+    assert one["data"] == {"title": "Title of A", "brand": "Ours", "collection": "Theirs"}
+    assert one["merged_from"] == [theirs.id]
+    assert {name: (said["source"], said["reason"]) for name, said in one["provenance"].items()} == {
+        "title": (shop.sources[0].id, "vendor_agreement"),
+        "brand": (shop.sources[0].id, "only_source"),
+        "collection": (shop.sources[1].id, "only_source"),
+    }
+    [variant] = one["variants"]
+    assert {offer["source"] for offer in variant["offers"]} == {shop.sources[0].id, shop.sources[1].id}
+    assert set((await shop.offers(product=ours.id)).values()) == {(ours.variants[0].id, ours.id)}
+    async with shop.uow.read(shop.tenant) as tx:
+        survivor = await tx.catalogue.product(theirs.id)
+        assert survivor is not None and survivor.id == ours.id
+
+    undone = await shop.undo(merge)
+    assert undone.status == MergeStatus.UNDONE and undone.undone_at is not None
+    assert await shop.documents() == before
+    after = await shop.documents(versions=True)
+    assert json.loads(after[theirs.id])["version"] > json.loads(whole[theirs.id])["version"]
+    assert after[other.id] == whole[other.id]
+    with pytest.raises(Conflict, match="undone already"):
+        await shop.undo(merge)
+
+
+async def test_it_is_found_by_what_each_source_calls_it(shop: Shop) -> None:
+    ours = await shop.load(shop.sources[0], "A", "red")
+    theirs = await shop.load(shop.sources[1], "B", "red")
+    await shop.merge(ours.variants[0], theirs.variants[0])
+    for filter in (
+        {"sku": ["B-red"]}, {"sku": ["A-red"]}, {"external_id": ["B"]}, {"external_id": ["B/red"]}, {"external_id": ["A"]},
+        {"variant": [theirs.variants[0].id]}, {"q": "Title"}, {"status": "active"}, {"availability": "in_stock"},
+        {"offer": [theirs.variants[0].offers[0].id]},
+    ):  # fmt: skip
+        assert await shop.found(**filter) == {ours.id}, filter
+        assert await shop.found(**{"status": "active", "availability": "in_stock", **filter}) == {ours.id}, filter
+    assert len(await shop.offers(sku=["B-red"])) == len(await shop.offers(external_id=["B"])) == 2
+    async with shop.uow.read(shop.tenant) as tx:
+        page = await tx.catalogue.offers(OfferFilter(source=shop.sources[1].id), PageRequest(limit=9))
+    [line] = page.items
+    assert (line.product_key, line.variant_key, line.product_title) == ("B", "B/red", "Title of A")
+
+
+async def test_what_a_source_says_later_is_laid_over(shop: Shop) -> None:
+    ours = await shop.load(shop.sources[1], "A", "red", brand="Ours")
+    theirs = await shop.load(shop.sources[0], "B", "red")
+    merge = await shop.merge(ours.variants[0], theirs.variants[0])
+    [event] = await shop.state(shop.sources[1], "A", collection="Nordic", title="Another")
+    assert (event.type, event.subject) == ("product.updated", theirs.id)
+    assert [change[0] for change in event.fields] == ["data.collection"], "the title that is shown is the other's"
+    assert event.origins["data.collection"].source == shop.sources[1].id
+    [event] = await shop.price(shop.sources[1], "A", 77)
+    assert event.type == "offer.changed"
+    assert (event.data["variant"], event.data["product"]) == (theirs.variants[0].id, theirs.id)
+    prices = {offer["price"] for offer in (await shop.documents())[theirs.id]["variants"][0]["offers"]}
+    assert prices == {77, 101}
+    await shop.undo(merge)
+    seen = await shop.documents()
+    assert seen[ours.id]["data"] == {"title": "Another", "brand": "Ours", "collection": "Nordic"}
+    assert "collection" not in seen[theirs.id]["data"]
+    assert seen[ours.id]["variants"][0]["offers"][0]["price"] == 77
+
+
+async def test_a_version_an_event(shop: Shop) -> None:
+    ours = await shop.load(shop.sources[0], "A", "red")
+    theirs = await shop.load(shop.sources[1], "B", "red")
+    merge = await shop.merge(ours.variants[0], theirs.variants[0])
+    await shop.state(shop.sources[1], "B", title="Hidden")
+    await shop.state(shop.sources[1], "B", collection="Shown")
+    await shop.undo(merge)
+    await shop.state(shop.sources[1], "B", title="On its own")
+    whole = await shop.documents(versions=True)
+    assert json.loads(whole[theirs.id])["version"] == 4  # created, merged, unmerged, updated
+    assert json.loads(whole[ours.id])["version"] == 3  # created, a field more, a field less
+
+
+async def test_pairs_follow(shop: Shop) -> None:
+    a = (await shop.load(shop.sources[0], "A", "red")).variants[0]
+    b = (await shop.load(shop.sources[1], "B", "red")).variants[0]
+    c = (await shop.load(shop.sources[1], "C", "red")).variants[0]
+    rival = await shop.pair(a, c)
+    merge = await shop.merge(a, b)
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        assert (await MERGING.get_pair(tx, rival.id)).status == PairStatus.SUPERSEDED, "a has an item of that source"
+        with pytest.raises(Conflict, match="superseded"):
+            await MERGING.dismiss(tx, rival.id, merge.decided_by)
+    await shop.undo(merge)
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        assert (await MERGING.get_pair(tx, rival.id)).status == PairStatus.OPEN
+        pair = await MERGING.get_pair(tx, str(merge.pair))
+        assert (pair.status, pair.merge, pair.held) == (PairStatus.OPEN, None, True)
+        assert (await MERGING.dismiss(tx, pair.id, merge.decided_by)).status == PairStatus.DISMISSED
+        assert (await MERGING.reopen(tx, pair.id)).status == PairStatus.OPEN
+
+
+async def test_a_later_merge_is_named(shop: Shop) -> None:
+    a = (await shop.load(shop.sources[0], "A", "red")).variants[0]
+    b = (await shop.load(shop.sources[1], "B", "red")).variants[0]
+    c = (await shop.load(shop.sources[2], "C", "red")).variants[0]
+    first = await shop.merge(a, b)
+    second = await shop.merge(b, c)
+    with pytest.raises(Conflict, match=second.id):
+        await shop.undo(first)
+    await shop.undo(second)
+    await shop.undo(first)
+    assert len(await shop.documents()) == 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_chains_of_merges_and_their_undoing(shop: Shop, seed: int) -> None:
+    await chain(shop, random.Random(seed), steps=40)
+
+
+async def chain(shop: Shop, dice: random.Random, steps: int) -> None:
+    """Merge and undo at random; once all is undone everything is as it was."""
+    for _ in range(2):
+        await shop.source()
+    for number in range(4):
+        for source in shop.sources:
+            names = dice.sample(("red", "blue", "green"), dice.randint(1, 3))
+            await shop.load(source, f"{source.id[-4:]}{number}", *names, brand=dice.choice(("X", "Y")))
+    before = await shop.documents()
+    applied: list[Merge] = []
+    for step in range(steps):
+        applied = await _applied(shop)
+        if applied and dice.random() < 0.4:
+            try:
+                await shop.undo(dice.choice(applied))
+            except Conflict as refused:
+                assert "rests on" in str(refused)
+        elif (two := any_two(dice, shop.products)) is not None:
+            try:
+                await shop.merge(*two)
+            except Conflict as refused:
+                assert (
+                    "one item" in str(refused) or "keeps these apart" in str(refused) or "pair of these" in str(refused)
+                )
+        if step % 10 == 9:
+            await _consistent(shop, before)
+    while applied := await _applied(shop):
+        for merge in reversed(applied):
+            try:
+                await shop.undo(merge)
+            except Conflict as refused:
+                assert "rests on" in str(refused) or "already" in str(refused)
+    assert await shop.documents() == before
+
+
+async def _applied(shop: Shop) -> list[Merge]:
+    async with shop.uow.read(shop.tenant) as tx:
+        page = await tx.merges.matching(MergeFilter(status="applied"), PageRequest(limit=1000))
+    return list(page.items)[::-1]
+
+
+async def _consistent(shop: Shop, before: dict[str, object]) -> None:
+    """Whatever is merged: no offer is lost or doubled, none is without its variant, and lists agree with documents."""
+    seen, offers = await shop.documents(), await shop.offers()
+    told = {
+        offer["id"]: (variant["id"], product["id"])
+        for product in seen.values()
+        for variant in product["variants"]
+        for offer in variant["offers"]
+    }
+    assert told == offers
+    assert len(told) == sum(len(variant.offers) for product in shop.products for variant in product.variants)
+    assert all(product["variants"] for product in seen.values())
+    assert seen.keys() <= before.keys()

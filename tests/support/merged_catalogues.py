@@ -1,0 +1,146 @@
+"""Catalogues of several sources whose items are merged, and what readers see of them."""
+
+import json
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from domain.catalogue.batch import KeyRange
+from domain.catalogue.model import OfferFilter, Product, ProductFilter, Stream, Variant
+from domain.catalogue.reconciler import CatalogueReconciler
+from domain.catalogue.usecases.writing import write
+from domain.events.model import Event
+from domain.kernel.ids import new_id
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from domain.matching.model import DecidedBy, MatchPair, Merge, PairStatus, key_of
+from domain.matching.usecases.merging import Merging
+from domain.sources.model import Source
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders, catalogues
+
+MERGING = Merging()
+
+
+@dataclass
+class Shop:
+    """A tenant with sources and what was loaded of them."""
+
+    uow: UnitOfWork
+    tenant: Tenant
+    sources: list[Source] = field(default_factory=list)
+    products: list[Product] = field(default_factory=list)
+
+    async def source(self, **changes: Any) -> Source:
+        made = builders.source(**({"catalogue": self.sources[0].catalogue} if self.sources else {}), **changes)
+        async with self.uow.begin(self.tenant, builders.CALL) as tx:
+            await tx.sources.add(made)
+        self.sources.append(made)
+        return made
+
+    async def load(self, source: Source, key: str, *variants: str, **data: Any) -> Product:
+        """A product of the source with these variants, each with an offer."""
+        product = builders.product(source.id, source.catalogue, key, data={"title": f"Title of {key}", **data})
+        for name in variants:
+            variant = builders.variant(product, f"{key}/{name}", data={"sku": f"{key}-{name}", "colour": name})
+            builders.offer(
+                variant, data={"currency": "usd", "price": 100 + len(self.products), "availability": "in_stock"}
+            )
+        await catalogues.add(self.uow, self.tenant, product)
+        self.products.append(product)
+        return product
+
+    async def pair(self, one: Variant, other: Variant, **changes: Any) -> MatchPair:
+        """An open pair of two variants."""
+        known = {variant.id: product.id for product in self.products for variant in product.variants}
+        left, right = key_of(one.id, other.id)
+        fields: dict[str, Any] = {
+            "id": new_id("mpr"), "status": PairStatus.OPEN, "left": left, "left_product": known[left], "right": right,
+            "right_product": known[right], "probability": 0.9, "prior": -2.0, "evidence": (), "conflicts": (),
+            "created_at": builders.MOMENT, "updated_at": builders.MOMENT,
+        }  # fmt: skip
+        pair = MatchPair(**fields | changes)
+        async with self.uow.begin(self.tenant, builders.CALL) as tx:
+            await tx.pairs.add(pair)
+        return pair
+
+    async def merge(self, one: Variant, other: Variant) -> Merge:
+        """Have them be one; answers the merge of the variants."""
+        pair = await self.pair(one, other)
+        async with self.uow.begin(self.tenant, builders.CALL) as tx:
+            merged = await MERGING.merge(tx, pair.id, DecidedBy.PERSON)
+            return await MERGING.get_merge(tx, str(merged.merge))
+
+    async def undo(self, merge: Merge) -> Merge:
+        async with self.uow.begin(self.tenant, builders.CALL) as tx:
+            return await MERGING.undo(tx, merge.id)
+
+    async def state(self, source: Source, key: str, **data: Any) -> list[Event]:
+        """The source says something else of a product of its own; answers the events that are heard of it."""
+        async with self.uow.begin(self.tenant, builders.CALL) as tx:
+            await tx.catalogue.take_turn()
+            loaded = await tx.catalogue.load(source.id, [key])
+            reconciler = CatalogueReconciler(
+                source, "run_1", Stream.CATALOGUE, tx.now, False, dict(loaded), lambda _: True
+            )
+            product = reconciler.products[key]
+            changed = {**product.data, **data}
+            reconciler._product_changed(
+                product, [(f"data.{n}", product.data.get(n), v) for n, v in data.items()], "product.updated"
+            )
+            product.data = changed
+            events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
+            await tx.events.append(events)
+            return list(events)
+
+    async def price(self, source: Source, key: str, price: int) -> list[Event]:
+        """The source asks another price for every variant of a product."""
+        async with self.uow.begin(self.tenant, builders.CALL) as tx:
+            await tx.catalogue.take_turn()
+            loaded = await tx.catalogue.load(source.id, [key])
+            reconciler = CatalogueReconciler(
+                source, "run_1", Stream.CATALOGUE, tx.now, False, dict(loaded), lambda _: True
+            )
+            product = reconciler.products[key]
+            for variant in product.variants:
+                for offer in variant.offers:
+                    old, offer.data = offer.data["price"], {**offer.data, "price": price}
+                    reconciler._offer_changed(product, offer, [("price", old, price)], ["price"])
+            events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
+            await tx.events.append(events)
+            return list(events)
+
+    async def documents(self, *, versions: bool = False) -> dict[str, Any]:
+        """Every product as the list answers it; without what only tells that something changed."""
+        async with self.uow.read(self.tenant) as tx:
+            page = await tx.catalogue.products(ProductFilter(), PageRequest(limit=1000))
+        found = {one.id: one.body if versions else without_versions(json.loads(one.body)) for one in page.items}
+        assert not page.has_more
+        return found
+
+    async def found(self, **filter: Any) -> set[str]:
+        """The ids of products that a filter finds."""
+        async with self.uow.read(self.tenant) as tx:
+            page = await tx.catalogue.products(ProductFilter(**filter), PageRequest(limit=1000))
+        return {one.id for one in page.items}
+
+    async def offers(self, **filter: Any) -> dict[str, tuple[str, str]]:
+        """Each offer with the variant and product that it is listed under."""
+        async with self.uow.read(self.tenant) as tx:
+            page = await tx.catalogue.offers(OfferFilter(**filter), PageRequest(limit=1000))
+        return {line.offer.id: (line.offer.variant, line.offer.product) for line in page.items}
+
+
+def without_versions(value: Any) -> Any:
+    """JSON without versions and times of change."""
+    if isinstance(value, dict):
+        return {name: without_versions(one) for name, one in value.items() if name not in ("version", "updated_at")}
+    return [without_versions(one) for one in value] if isinstance(value, list) else value
+
+
+def any_two(dice: random.Random, products: list[Product]) -> tuple[Variant, Variant] | None:
+    """Two variants of different sources."""
+    variants = [variant for product in products for variant in product.variants]
+    one = dice.choice(variants)
+    others = [other for other in variants if other.source != one.source]
+    return (one, dice.choice(others)) if others else None
