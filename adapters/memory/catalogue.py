@@ -53,9 +53,21 @@ class MemoryCatalogue:
         return self._documents.get(id) or self._documents.get(self._overlay.survivor(id) or id)
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
-        seen = self._overlay.seen(self._products.where())
-        lines = [line for product in seen for line in _lines(product, filter, self._overlay.homes(product.id))]
+        lines = [
+            line for product in self._overlay.seen(self._products.where()) for line in self._lines(product, filter)
+        ]
         return page_of(lines, page_request, _line_key)
+
+    def _lines(self, product: Product, filter: OfferFilter) -> Iterator[OfferLine]:
+        """The offers of what is shown, under the keys that their own sources have."""
+        title, homes = product.data.get("title"), self._overlay.homes(product.id)
+        merged, whole = self._overlay.variants_of(product.id), self._overlay.merged_into(product.id)
+        for variant in product.variants:
+            parts = merged.get(variant.id, search.Parts(whole.products))
+            for offer in variant.offers:
+                if search.offer_matches(offer, variant, product, filter, parts):
+                    of, own = homes.get(offer.id, (product, variant))
+                    yield OfferLine(offer, product.catalogue, title, variant.data.get("sku"), of.key, own.key)
 
     def _own_catalogue(self) -> str | None:
         tenant = self._transaction.tenant
@@ -178,17 +190,6 @@ def _stamped(product: Product, written: set[str], now: datetime) -> Product:
             if offer.id in written:
                 offer.updated_at = now
     return product
-
-
-def _lines(product: Product, filter: OfferFilter, homes: Mapping[str, tuple[Product, Variant]]) -> Iterator[OfferLine]:
-    """The offers of what is shown; `homes` are, by offer, the product and variant that its own source has."""
-    title = product.data.get("title")
-    for variant in product.variants:
-        known = {own.id: (of, own) for of, own in (homes.get(offer.id, (product, variant)) for offer in variant.offers)}
-        for offer in variant.offers:
-            if search.offer_matches(offer, variant, product, filter, [*known.values()]):
-                of, own = homes.get(offer.id, (product, variant))
-                yield OfferLine(offer, product.catalogue, title, variant.data.get("sku"), of.key, own.key)
 
 
 def _line_key(line: OfferLine) -> str:

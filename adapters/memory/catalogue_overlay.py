@@ -9,6 +9,7 @@ from adapters.memory.image_uses import images_of
 from adapters.memory.matching import MERGES
 from adapters.memory.sources import SOURCES
 from adapters.memory.table import Table, Transaction
+from domain.catalogue import search
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Document, Offer, Product, Variant
 from domain.catalogue.overlay import TiedProducts, Word
@@ -77,29 +78,44 @@ class MemoryOverlay:
         return [product for product in made if product is not None]
 
     def survivor(self, product: str) -> str | None:
-        row = self._seen.get(product)
-        return row.survivor if row else None
+        return survivor_of(self._transaction, product)
 
-    def merged_into(self, product: str) -> list[tuple[Product, Variant]]:
-        """The products and variants of other sources that are shown as parts of this one, as their sources state them."""
+    def merged_into(self, product: str) -> search.Parts:
+        """What is shown as parts of this product, as its sources state it."""
         row = self._seen.get(product)
         if row is None or row.shown is None:
-            return []
-        own = {variant.id for variant in row.shown.variants}
-        homes = self.homes(product).values()
-        found = {variant.id: (home, variant) for home, variant in homes if variant.id not in own}
-        return [*found.values()]
+            return search.NO_PARTS
+        members = self._members(row.family)
+        gone = [home for home in members if self.survivor(home.id) == product]
+        places = {variant.id for variant in row.shown.variants}
+        merged = self._merged()
+        known = [variant for home in members for variant in home.variants if variant.id not in places]
+        return search.Parts(gone, [variant for variant in known if _root(merged, variant.id) in places])
+
+    def variants_of(self, product: str) -> Mapping[str, search.Parts]:
+        """By variant of a product what is shown as it."""
+        parts, merged = self.merged_into(product), self._merged()
+        made: dict[str, list[Variant]] = {}
+        for variant in parts.variants:
+            made.setdefault(_root(merged, variant.id), []).append(variant)
+        return {root: search.Parts(parts.products, variants) for root, variants in made.items()}
+
+    def _members(self, family: str) -> list[Product]:
+        ids = [one.id for one in self._seen.where(lambda one: one.family == family)]
+        return [home for id in sorted(ids) if (home := self._products.get(id)) is not None]
+
+    def _merged(self) -> dict[str, str]:
+        applied = self._transaction.rows(MERGES).where(lambda merge: merge.status == MergeStatus.APPLIED)
+        return {merge.merged: merge.survivor for merge in applied}
 
     def homes(self, product: str) -> Mapping[str, tuple[Product, Variant]]:
         """By offer of a product of a family: the product and the variant that its source has it under."""
         row = self._seen.get(product)
         if row is None:
             return {}
-        members = [self._products.get(one.id) for one in self._seen.where(lambda one: one.family == row.family)]
         return {
             offer.id: (home, variant)
-            for home in members
-            if home is not None
+            for home in self._members(row.family)
             for variant in home.variants
             for offer in variant.offers
         }
@@ -109,12 +125,11 @@ class MemoryOverlay:
         families = {row.family for row in rows if row is not None}
         ids = {row.id for row in self._seen.where(lambda row: row.family in families)} | set(also)
         found = {id: copied(product) for id in sorted(ids) if (product := self._products.get(id))}
-        applied = self._transaction.rows(MERGES).where(lambda merge: merge.status == MergeStatus.APPLIED)
         things = {*found, *(variant.id for product in found.values() for variant in product.variants)}
         sources = self._transaction.rows(SOURCES).where()
         return TiedProducts(
             found,
-            {merge.merged: merge.survivor for merge in applied if merge.merged in things},
+            {gone: stays for gone, stays in self._merged().items() if gone in things},
             {source.id: Word.of(source) for source in sources},
         )
 
@@ -128,6 +143,8 @@ class MemoryOverlay:
                 await self._seen.put(SeenProduct(id, family, seen, laid.survivor(id)))
             else:
                 await self._seen.remove(id)
+        for id in laid.home:
+            shown = laid.shown.products.get(id)
             if shown is None:
                 await self._documents.remove(id)
             else:
@@ -138,11 +155,27 @@ class MemoryOverlay:
         if self._rendering is None:
             raise RuntimeError("The unit of work was made without a Rendering, which products' documents need.")
         body = self._rendering.merged(product, laid) if laid else self._rendering.product(product, {})
-        homes = laid.together()[product.id] if laid else [product.id]
-        images = {url: image for home in homes for url, image in images_of(self._transaction, home).items()}
-        if images:
+        if images := pictures_of(self._transaction, product.id):
             body = self._rendering.with_images(body, images)
         return Document(product.id, body, blake2b(body, digest_size=12).hexdigest())
+
+
+def survivor_of(transaction: Transaction, product: str) -> str | None:
+    """What a product is shown as, if it is merged."""
+    row = transaction.rows(SEEN).get(product)
+    return row.survivor if row else None
+
+
+def pictures_of(transaction: Transaction, product: str) -> dict[str, str]:
+    """The stored images by their address of a product, and of what is merged into it."""
+    gone = [row.id for row in transaction.rows(SEEN).where(lambda row: row.survivor == product)]
+    return {url: image for id in (*sorted(gone), product) for url, image in images_of(transaction, id).items()}
+
+
+def _root(merged: Mapping[str, str], id: str) -> str:
+    while id in merged:
+        id = merged[id]
+    return id
 
 
 def _kept(home: Product, shown: Product | None) -> Product:

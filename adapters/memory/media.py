@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
-from adapters.memory.catalogue_overlay import DOCUMENTS, PRODUCTS
-from adapters.memory.image_uses import ADDRESSES, IMAGES, USES, KnownAddress, Use, images_of
+from adapters.memory.catalogue_overlay import DOCUMENTS, PRODUCTS, pictures_of, survivor_of
+from adapters.memory.image_uses import ADDRESSES, IMAGES, USES, KnownAddress, Use
 from adapters.memory.table import Transaction
 from domain.catalogue.model import Document
 from domain.media.model import Address, Image, NamedMedia
@@ -147,9 +147,10 @@ class MemoryMedia:
             raise RuntimeError("The unit of work was made without a Rendering, which products' documents need.")
         stale = sorted({use.product for use in self._uses.where(lambda use: use.stale)})[:limit]
         for product in stale:
-            if document := self._documents.get(product):
-                body = self._rendering.with_images(document.body, images_of(self._transaction, product))
-                await self._documents.put(Document(product, body, blake2b(body, digest_size=12).hexdigest()))
+            shown = survivor_of(self._transaction, product) or product
+            if document := self._documents.get(shown):
+                body = self._rendering.with_images(document.body, pictures_of(self._transaction, shown))
+                await self._documents.put(Document(shown, body, blake2b(body, digest_size=12).hexdigest()))
         for use in self._uses.where(lambda use: use.product in stale and use.stale):
             await self._uses.put(replace(use, stale=False))
         return len(stale)

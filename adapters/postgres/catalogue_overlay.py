@@ -117,19 +117,17 @@ class OverlayWriter:
         return told, stated if stated != told else None
 
     async def _documents(self, laid: Laid) -> None:
-        images = await images_of(self._session, laid.home)
+        images = await images_of(self._session, laid.shown.products)
         await stage(self._session, "documents", self._bodies(laid, images), ("text", "bytea", "text"))
         await self._session.run(BATCH["save_documents"])
         if gone := laid.home.keys() - laid.shown.products.keys():
             await self._session.run(SQL["drop_documents"], ids=texts(gone))
 
     def _bodies(self, laid: Laid, images: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Any, ...]]:
-        together = laid.together()
         for id, product in laid.shown.products.items():
             body = self._rendering.merged(product, laid)
-            pictures = {url: one for home in together[id] for url, one in images.get(home, {}).items()}
-            if pictures:
-                body = self._rendering.with_images(body, pictures)
+            if id in images:
+                body = self._rendering.with_images(body, images[id])
             yield id, body, etag_of(body)
 
     async def _terms(self, laid: Laid) -> None:

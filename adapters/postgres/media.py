@@ -130,9 +130,12 @@ class PostgresMediaStore:
         stale = [product for (product,) in await session.all(SQL["stale"], limit=limit)]
         if not stale:
             return 0
-        held = [product for (product,) in await session.all(SQL["lock_products"], ids=texts(stale))]
-        images = await images_of(session, held)
-        for product, body in await session.all(SQL["bodies"], ids=texts(held)):
+        held: dict[str, str] = dict(await session.all(SQL["lock_products"], ids=texts(stale)))
+        others = await session.all(SQL["lock_products"], ids=texts(set(held.values()).difference(held)))
+        locked = {*held, *(product for product, _ in others)}
+        held = {product: shown for product, shown in held.items() if shown in locked}
+        images = await images_of(session, held.values())
+        for product, body in await session.all(SQL["bodies"], ids=texts(held.values())):
             made = self._rendering.with_images(body, images.get(product, {}))
             if made != body:
                 await session.run(SQL["replace_body"], product=product, body=made, etag=etag_of(made))

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from domain.catalogue.categories import above
 from domain.catalogue.model import Availability, Offer, OfferFilter, Product, ProductFilter, Variant
@@ -127,20 +127,29 @@ def terms(product: Product) -> set[str]:
     return found
 
 
+class Parts(NamedTuple):
+    """What is shown as something else, as its sources state it."""
+
+    products: Sequence[Product] = ()
+    variants: Sequence[Variant] = ()
+
+
+NO_PARTS: Final = Parts()
+
+
 def matches(
     product: Product,
     filter: ProductFilter,
     categories_below: Callable[[str], frozenset[str]],
-    merged: Sequence[tuple[Product, Variant]] = (),
+    merged: Parts = NO_PARTS,
 ) -> bool:
     """Whether the product passes every given filter. `categories_below` gives a category's id and those below it.
 
-    `source` asks for products that the source feeds or fed: its own, and those it offers variants of. The product's
-    and its variants' data must be plain mappings. `merged` are products and variants that are shown as parts of this one: it is
-    found by their codes as well.
+    `source` asks for the source whose product it is; of merged ones that of the survivor. The product's and its variants' data
+    must be plain mappings. It is found by the codes of what is `merged` into it as well.
     """
-    variants = [*product.variants, *(variant for _, variant in merged)]
-    keys = [product.key, *(other.key for other, _ in merged)]
+    variants = [*product.variants, *merged.variants]
+    keys = [product.key, *(other.key for other in merged.products)]
     given = [
         filter.updated_since is None or product.updated_at >= filter.updated_since,
         filter.status in (None, product.status),
@@ -148,7 +157,7 @@ def matches(
         filter.brand is None or _is_brand(product.data.get("brand"), filter.brand),
         filter.category is None or product.data.get("category") in categories_below(filter.category),
         filter.availability is None or filter.availability in availabilities(product),
-        filter.source is None or filter.source in _sources(product),
+        filter.source in (None, product.source),
         filter.q is None or _found(product, filter.q),
         filter.id is None or product.id in filter.id,
         filter.variant is None or any(variant.id in filter.variant for variant in variants),
@@ -181,10 +190,6 @@ def _offers(product: Product) -> Iterable[Offer]:
     return (offer for variant in product.variants for offer in variant.offers)
 
 
-def _sources(product: Product) -> set[str]:
-    return {product.source, *(variant.source for variant in product.variants), *(o.source for o in _offers(product))}
-
-
 def _found(product: Product, q: str) -> bool:
     held = words(product.data.get("title"), product.data.get("brand"))
     codes = {made for variant in product.variants for made in variant_codes(variant.data)}
@@ -196,14 +201,14 @@ def offer_matches(
     variant: Variant,
     product: Product,
     filter: OfferFilter,
-    merged: Sequence[tuple[Product, Variant]] = (),
+    merged: Parts = NO_PARTS,
 ) -> bool:
     """Whether the offer of that variant of that product passes every given filter. The variant's data must be a plain mapping.
 
     `merged` as of `matches`.
     """
-    variants = [variant, *(other for _, other in merged)]
-    keys = [product.key, *(other.key for other, _ in merged)]
+    variants = [variant, *merged.variants]
+    keys = [product.key, *(other.key for other in merged.products)]
     given = [
         filter.variant in (None, offer.variant),
         filter.product in (None, offer.product),

@@ -13,6 +13,7 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
+from tests.support.catalogues import pictured
 from tests.support.merged_catalogues import MERGING, Shop, any_two
 
 pytestmark = pytest.mark.asyncio
@@ -69,7 +70,7 @@ async def test_it_is_found_by_what_each_source_calls_it(shop: Shop) -> None:
     for filter in (
         {"sku": ["B-red"]}, {"sku": ["A-red"]}, {"external_id": ["B"]}, {"external_id": ["B/red"]}, {"external_id": ["A"]},
         {"variant": [theirs.variants[0].id]}, {"q": "Title"}, {"status": "active"}, {"availability": "in_stock"},
-        {"offer": [theirs.variants[0].offers[0].id]},
+        {"offer": [theirs.variants[0].offers[0].id]}, {"source": shop.sources[0].id},
     ):  # fmt: skip
         assert await shop.found(**filter) == {ours.id}, filter
         assert await shop.found(**{"status": "active", "availability": "in_stock", **filter}) == {ours.id}, filter
@@ -204,3 +205,16 @@ async def _consistent(shop: Shop, before: dict[str, object]) -> None:
     assert len(told) == sum(len(variant.offers) for product in shop.products for variant in product.variants)
     assert all(product["variants"] for product in seen.values())
     assert seen.keys() <= before.keys()
+
+
+async def test_pictures_of_what_is_merged(shop: Shop) -> None:
+    url = "https://a.example/1.jpg"
+    ours = await shop.load(shop.sources[0], "A", "red")
+    theirs = await shop.load(shop.sources[1], "B", "red", media=[{"url": url}])
+    await shop.merge(ours.variants[0], theirs.variants[0])
+    image = await pictured(shop.uow, shop.tenant, theirs.id, url)
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        await tx.media.show(100)
+    assert [one["id"] for one in (await shop.documents())[ours.id]["data"]["media"]] == [image.id]
+    await shop.state(shop.sources[0], "A", collection="Other")
+    assert [one["id"] for one in (await shop.documents())[ours.id]["data"]["media"]] == [image.id]

@@ -82,7 +82,6 @@ ALTER TABLE products
     ADD COLUMN home_data bytea;
 CREATE INDEX products_family ON products (org, livemode, family) WHERE family IS NOT NULL;
 CREATE INDEX products_merged ON products (org, livemode, merged_into) WHERE merged_into IS NOT NULL;
-CREATE INDEX products_merged_source ON products (org, livemode, source, merged_into) WHERE merged_into IS NOT NULL;
 ALTER TABLE variants
     ADD COLUMN stated_at timestamptz,
     ADD COLUMN merged_into text COLLATE "C",
