@@ -108,6 +108,15 @@ def _names(env: Mapping[str, str], name: str) -> frozenset[str]:
     return frozenset(part.strip().lower() for part in env.get(name, "").split(",") if part.strip())
 
 
+def _secret(env: Mapping[str, str]) -> str:
+    secret = env.get("JOINERY_SECRET", "")
+    if len(secret) < SHORTEST_SECRET:
+        raise SettingsError(
+            f"JOINERY_SECRET must hold at least {SHORTEST_SECRET} characters; make one with `openssl rand -hex 32`."
+        )
+    return secret
+
+
 def _former_secrets(env: Mapping[str, str], current: str) -> tuple[str, ...]:
     parts = [part.strip() for part in env.get("JOINERY_SECRET_FORMER", "").split(",")]
     former = tuple(dict.fromkeys(part for part in parts if part and part != current))
@@ -188,11 +197,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     database_url = env.get("JOINERY_DATABASE_URL", "")
     if not database_url:
         raise SettingsError("JOINERY_DATABASE_URL is not set: name a PostgreSQL database, or use `joinery up`.")
-    secret = env.get("JOINERY_SECRET", "")
-    if len(secret) < SHORTEST_SECRET:
-        raise SettingsError(
-            f"JOINERY_SECRET must hold at least {SHORTEST_SECRET} characters; make one with `openssl rand -hex 32`."
-        )
+    secret = _secret(env)
     host, port = env.get("JOINERY_HOST", "127.0.0.1"), integer(env, "JOINERY_PORT", 8080)
     degraded_after, blocked_after = _thresholds(env)
     base_url = env.get("JOINERY_BASE_URL", f"http://{host}:{port}").rstrip("/")

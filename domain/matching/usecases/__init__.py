@@ -1,0 +1,1 @@
+"""What runs over match pairs, and what people set of it."""
