@@ -35,6 +35,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "inbound_messages": _ALL,
     "category_rules": _ALL,
     "model_uses": _ALL,
+    "judge_settings": _ALL,
     "webhook_endpoints": _ALL,
     "webhook_deliveries": _ALL,
     # what was written down stays as it was; maintenance drops it by age

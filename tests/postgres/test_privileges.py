@@ -57,6 +57,7 @@ EXPECTED = {
     "source_probes": "SIUD",
     "category_rules": "SIUD",
     "model_uses": "SIUD",
+    "judge_settings": "SIUD",
     "images": "SIUD",
     "image_addresses": "SIUD",
     "image_uses": "SIUD",
