@@ -15,6 +15,7 @@ _BY_TYPE = {
     "boolean": "false",
     "integer": "{n}",
     "bigint": "{n}",
+    "double precision": "{n}",
     "smallint": "1",
     "text[]": "ARRAY[]::text[]",
     "bigint[]": "ARRAY[]::bigint[]",
