@@ -154,6 +154,25 @@ async def test_junk_is_refused_and_counts_as_the_most_that_it_can_have_cost(scen
     assert refused.value.usage == most and time.monotonic() - started < 1.5
 
 
+async def test_an_answer_without_end_is_cut_off(scene: Scene) -> None:
+    started = time.monotonic()
+    with pytest.raises(ModelRefused, match="too large") as refused:
+        await scene.after(Reply(body=b"x" * 4096, chunked=True))
+    assert refused.value.usage == scene.models().most(QUESTION) and time.monotonic() - started < 1
+
+
+async def test_a_schema_with_more_than_strict_answers_know_is_put_in_their_words(scene: Scene) -> None:
+    named = {"type": "string", "minLength": 2, "maxLength": 5, "examples": ["oak"]}
+    both = {"anyOf": [{"type": "integer", "minimum": 1}, {"enum": [None, "many"]}]}
+    listed = {"type": "array", "items": {"type": "object", "properties": {"name": named}}, "uniqueItems": True}
+    schema = {"type": "object", "title": "T", "properties": {"name": named, "count": both, "list": listed}}
+    question = ModelQuestion("odd: task/ä", "Which?", {}, schema)
+    answer = await scene.after(scene.server.says({"name": "oak", "count": "many", "list": []}), question)
+    assert scene.server.faults == [] and answer.value["count"] == "many"
+    with pytest.raises(ModelRefused, match="another shape"):
+        await scene.after(scene.server.says({"name": "o", "count": 1, "list": []}), question)
+
+
 async def test_a_packed_answer_is_not_unpacked(scene: Scene) -> None:
     packed = gzip.compress(b" " * 5_000_000)
     with pytest.raises(ModelRefused, match="packed"):

@@ -29,6 +29,8 @@ class Reply:
     wait: float = 0.0
     torn: bool = False
     """The connection ends in the middle of the body."""
+    chunked: bool = False
+    """Without a length: in chunks, the body again and again until the client has had enough."""
 
 
 @dataclass
@@ -184,12 +186,20 @@ def _handler(provider: Provider, ended: threading.Event) -> type[BaseHTTPRequest
                 self.send_response(reply.status)
                 for name, value in {"Content-Type": "application/json", **reply.headers}.items():
                     self.send_header(name, value)
+                if reply.chunked:
+                    return self._endless(reply.body)
                 self.send_header("Content-Length", str(len(reply.body)))
                 self.end_headers()
                 self.wfile.write(reply.body[: len(reply.body) // 2] if reply.torn else reply.body)
                 self.close_connection = reply.torn or self.close_connection
             except OSError:
                 self.close_connection = True
+
+        def _endless(self, piece: bytes) -> None:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            while not ended.is_set():
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
