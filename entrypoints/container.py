@@ -20,6 +20,12 @@ from adapters.http.client import GuardedClient
 from adapters.http.images import HttpImages
 from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
+from adapters.llm.anthropic import AnthropicDialect
+from adapters.llm.client import ModelClient
+from adapters.llm.dialect import Dialect
+from adapters.llm.models import ProviderModels
+from adapters.llm.openai import OpenAiDialect
+from adapters.llm.pricing import Price
 from adapters.markup.documents import MarkupDocuments
 from adapters.memory.clock import SystemClock
 from adapters.memory.limits import MemoryLimits
@@ -70,6 +76,7 @@ from ports.objects import Objects
 from ports.schemas import Schemas
 
 FILE_LIMITS: Final = FileLimits()
+DIALECTS: Final[Mapping[str, type[Dialect]]] = {"openai": OpenAiDialect, "anthropic": AnthropicDialect}
 LOG: Final = logging.getLogger("joinery.secrets")
 
 
@@ -117,10 +124,13 @@ def image_converter_of(settings: Settings) -> ProcessImages:
     return ProcessImages(command, most=max(1, settings.worker_readers // 2))
 
 
-def models_of(settings: Settings, schemas: Schemas) -> Models | None:
+def models_of(settings: Settings, schemas: Schemas, client: ModelClient) -> Models | None:
     """What JOINERY_MODELS names; None when nothing is to be asked. Raises SettingsError."""
     if settings.models is None:
         return None
+    if (found := settings.provider) is not None:
+        prices = {name: Price(*price) for name, price in found.prices.items()}
+        return ProviderModels(client, DIALECTS[found.api](), schemas, found.url, found.model, prices, found.key)
     try:
         return ScriptedModels.of_file(Path(unquote(urlsplit(settings.models).path)), schemas)
     except BadScript as error:
@@ -187,7 +197,8 @@ class Container(containers.DeclarativeContainer):
     image_fetcher = providers.Singleton(HttpImages, http)
     image_converter = providers.Singleton(image_converter_of, settings)
     schemas = providers.Singleton(SchemaFaults)
-    models = providers.Singleton(models_of, settings, schemas)
+    model_client = providers.Singleton(ModelClient, product_version())
+    models = providers.Singleton(models_of, settings, schemas, model_client)
     sender = providers.Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
     shards = providers.Singleton(PostgresShards, pool, SHARDS)
     delivery_log = providers.Singleton(PostgresDeliveryLog, pool, shards, clock)
@@ -253,6 +264,7 @@ async def opened(settings: Settings) -> AsyncIterator[Container]:
         stack.push_async_callback(container.pool().close)
         stack.push_async_callback(container.http().close)
         stack.push_async_callback(container.sender().close)
+        stack.push_async_callback(container.model_client().close)
         stack.callback(lambda: container.workspaces().close())
         stack.push_async_callback(lambda: container.feed_readers().close())
         stack.push_async_callback(lambda: container.image_converter().close())

@@ -1,13 +1,34 @@
 """The environment, read once into a frozen value; every variable is described in docs/configuration.md."""
 
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 SHORTEST_SECRET: Final = 32
 """Characters of the operator's secret."""
+
+
+PROVIDERS: Final[Mapping[str, str]] = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+"""The APIs of models that are spoken, and where each is unless the operator says otherwise."""
+_PRICE: Final = re.compile(r"([!-~]{1,100})=([0-9]{1,12})/([0-9]{1,12})")
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Where models are asked: the `api` that is spoken at the address `url`, and the `model` unless a question names another.
+
+    `prices` are micro-dollars for a million tokens read and written, by model; one without a price is not asked.
+    """
+
+    api: str
+    url: str
+    model: str
+    prices: Mapping[str, tuple[int, int]]
+    key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +64,9 @@ class Settings:
     http2: bool = False
     """Whether HTTP/2 is spoken in plain text, by upgrade or prior knowledge."""
     models: str | None = None
-    """What is asked about columns that nothing else understands; nothing is when there is none."""
+    """Who is asked about columns that nothing else understands, and by the judge; nobody is when there is none."""
+    provider: Provider | None = None
+    """Where that is, of `openai` and `anthropic`."""
     former_secrets: tuple[str, ...] = ()
     """Secrets before this one, under which something may still stand."""
 
@@ -85,6 +108,15 @@ def _names(env: Mapping[str, str], name: str) -> frozenset[str]:
     return frozenset(part.strip().lower() for part in env.get(name, "").split(",") if part.strip())
 
 
+def _secret(env: Mapping[str, str]) -> str:
+    secret = env.get("JOINERY_SECRET", "")
+    if len(secret) < SHORTEST_SECRET:
+        raise SettingsError(
+            f"JOINERY_SECRET must hold at least {SHORTEST_SECRET} characters; make one with `openssl rand -hex 32`."
+        )
+    return secret
+
+
 def _former_secrets(env: Mapping[str, str], current: str) -> tuple[str, ...]:
     parts = [part.strip() for part in env.get("JOINERY_SECRET_FORMER", "").split(",")]
     former = tuple(dict.fromkeys(part for part in parts if part and part != current))
@@ -97,9 +129,55 @@ def _former_secrets(env: Mapping[str, str], current: str) -> tuple[str, ...]:
 
 def _models(env: Mapping[str, str]) -> str | None:
     named = env.get("JOINERY_MODELS", "").strip()
-    if named and not named.startswith("scripted:/"):
-        raise SettingsError(f"JOINERY_MODELS must be `scripted:///path/to/script.json`, not {named!r}.")
+    if named and named not in PROVIDERS and not named.startswith("scripted:/"):
+        raise SettingsError(
+            f"JOINERY_MODELS must be `openai`, `anthropic` or `scripted:///path/to/script.json`, not {named!r}."
+        )
     return named or None
+
+
+def _provider(env: Mapping[str, str]) -> Provider | None:
+    """Who stands behind JOINERY_MODELS, if it is a provider. Messages never repeat the key."""
+    api = _models(env)
+    if api is None or api not in PROVIDERS:
+        return None
+    url = env.get("JOINERY_MODELS_URL", "").strip().rstrip("/") or PROVIDERS[api]
+    model, key = env.get("JOINERY_MODEL", "").strip(), env.get("JOINERY_MODELS_KEY", "").strip() or None
+    _refuse_open_lines(url, private_hosts_of(env))
+    if key is None and (api == "anthropic" or url == PROVIDERS[api]):
+        raise SettingsError("JOINERY_MODELS_KEY is not set: the provider lets nobody in without one.")
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise SettingsError("JOINERY_MODELS_KEY must be of printable ASCII characters.")
+    prices = _prices(env)
+    if model not in prices:
+        raise SettingsError(
+            "JOINERY_MODEL must name a model that has a price in JOINERY_MODEL_PRICES, such as `small-1=250000/2000000`."
+        )
+    return Provider(api, url, model, prices, key)
+
+
+def _refuse_open_lines(url: str, allowed: frozenset[str]) -> None:
+    """Raises SettingsError for an address where the key and customers' data would go over an open line."""
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        raise SettingsError("JOINERY_MODELS_URL is no address.") from None
+    if not host or parts.scheme not in ("http", "https") or parts.username or parts.query or parts.fragment:
+        raise SettingsError("JOINERY_MODELS_URL must be an http or https address without user, query and fragment.")
+    near = host in ("localhost", "127.0.0.1", "::1") or host in allowed or f"{host}:{port}" in allowed
+    if parts.scheme == "http" and not near:
+        raise SettingsError("JOINERY_MODELS_URL must be https, unless JOINERY_ALLOW_PRIVATE_HOSTS names its host.")
+
+
+def _prices(env: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:
+    given = [part.strip() for part in env.get("JOINERY_MODEL_PRICES", "").split(",") if part.strip()]
+    found = [_PRICE.fullmatch(part) for part in given]
+    if not all(found):
+        raise SettingsError(
+            "JOINERY_MODEL_PRICES must be `model=read/written`, with commas between: millionths of a dollar for a million tokens."
+        )
+    return {one[1]: (int(one[2]), int(one[3])) for one in found if one}
 
 
 def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
@@ -119,11 +197,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     database_url = env.get("JOINERY_DATABASE_URL", "")
     if not database_url:
         raise SettingsError("JOINERY_DATABASE_URL is not set: name a PostgreSQL database, or use `joinery up`.")
-    secret = env.get("JOINERY_SECRET", "")
-    if len(secret) < SHORTEST_SECRET:
-        raise SettingsError(
-            f"JOINERY_SECRET must hold at least {SHORTEST_SECRET} characters; make one with `openssl rand -hex 32`."
-        )
+    secret = _secret(env)
     host, port = env.get("JOINERY_HOST", "127.0.0.1"), integer(env, "JOINERY_PORT", 8080)
     degraded_after, blocked_after = _thresholds(env)
     base_url = env.get("JOINERY_BASE_URL", f"http://{host}:{port}").rstrip("/")
@@ -152,4 +226,5 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
         log_level=env.get("JOINERY_LOG_LEVEL", "info").lower(),
         http2=_switch(env, "JOINERY_HTTP2"),
         models=_models(env),
+        provider=_provider(env),
     )

@@ -10,13 +10,15 @@ from typing import Any, Protocol
 class ModelQuestion:
     """`instructions` are ours; `data` is other people's, in JSON's types, and no word of it instructs anybody.
 
-    `task` names what the question is for; `schema` is the JSON Schema (Draft 2020-12) of the answer.
+    `task` names what the question is for; `schema` is the JSON Schema (Draft 2020-12) of the answer. `model` is the one
+    that is wanted; None leaves it to the operator's settings.
     """
 
     task: str
     instructions: str
     data: Mapping[str, Any]
     schema: Mapping[str, Any]
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,20 @@ class ModelRefused(Exception):
         self.usage = usage
 
 
+class ModelsClosed(ModelRefused):
+    """No question is let in: the key, the account or the model's name is refused, until the operator changes something."""
+
+
 class Models(Protocol):
     """Whatever the operator has configured to be asked."""
+
+    def offers(self, model: str | None) -> bool:
+        """Whether questions to that model can be put; None for the one that the operator has set."""
+        ...
+
+    def most(self, question: ModelQuestion) -> ModelUsage:
+        """The most that the question can take, known before it is asked. Raises ModelRefused for one that is never asked."""
+        ...
 
     async def ask(self, question: ModelQuestion) -> ModelAnswer:
         """One answer. Raises ModelLater, ModelRefused; nothing else of its own doing."""

@@ -1,4 +1,4 @@
-"""Pairs and merges in PostgreSQL."""
+"""Pairs, merges and the judge's settings in PostgreSQL."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,7 +10,7 @@ from adapters.postgres.session import texts
 from adapters.postgres.sqlfile import rendered, statements
 from adapters.postgres.table import Table, TableStore
 from domain.kernel.paging import Page, PageRequest
-from domain.matching.model import MatchPair, Merge, MergeFilter, PairFilter
+from domain.matching.model import JudgeSettings, MatchPair, Merge, MergeFilter, PairFilter
 
 PAIRS: Final = Table(
     MatchPair,
@@ -19,6 +19,13 @@ PAIRS: Final = Table(
     conflicts={"match_pairs_key": "There is a pair of these two already."},
 )
 MERGES: Final = Table(Merge, "merges", conflicts={"merges_applied": "It is merged already."})
+JUDGE_SETTINGS: Final = Table(
+    JudgeSettings,
+    "judge_settings",
+    conflicts={
+        "judge_settings_pkey": "Somebody else set the judge at the same moment; read its settings and try again."
+    },
+)
 SQL = statements("matching", pair=PAIRS.columns(), merge=MERGES.columns())
 
 

@@ -38,6 +38,7 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "match_pairs": _ALL,
     "merges": _ALL,
     "merge_counts": _CHANGE,
+    "judge_settings": _ALL,
     "webhook_endpoints": _ALL,
     "webhook_deliveries": _ALL,
     # what was written down stays as it was; maintenance drops it by age

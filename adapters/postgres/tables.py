@@ -17,6 +17,7 @@ _DECLARED: Final = (
     "webhooks.ENDPOINTS",
     "webhooks.DELIVERIES",
     "usage.MODEL_USES",
+    "matching.JUDGE_SETTINGS",
 )
 
 

@@ -37,13 +37,23 @@ class ScriptedModels:
         except (OSError, ValueError) as error:
             raise BadScript(f"{path}: {error}") from error
 
-    async def ask(self, question: ModelQuestion) -> ModelAnswer:
+    def offers(self, model: str | None) -> bool:
+        return model in (None, MODEL)
+
+    def most(self, question: ModelQuestion) -> ModelUsage:
+        return self._found(question)[1]
+
+    def _found(self, question: ModelQuestion) -> tuple[Mapping[str, Any], ModelUsage]:
+        """What the script says to the question, and what that takes. Raises ModelRefused."""
         data = json.dumps(question.data, ensure_ascii=False)
         entry = next((one for one in self._answers if _fits(one, question, data)), None)
         if entry is None:
             raise ModelRefused(f"The script has no answer for {question.task}.")
         said = json.dumps(entry.get("answer"), ensure_ascii=False)
-        usage = _usage(entry, len(question.instructions) + len(data), len(said))
+        return entry, _usage(entry, len(question.instructions) + len(data), len(said))
+
+    async def ask(self, question: ModelQuestion) -> ModelAnswer:
+        entry, usage = self._found(question)
         if "later" in entry:
             raise ModelLater("The script says: later.", after=timedelta(seconds=entry["later"]), usage=usage)
         if "refused" in entry:

@@ -15,6 +15,7 @@ _MODULES: Final = (
     "mail",
     "changes",
     "catalogue",
+    "matching",
     "media",
     "webhooks",
     "request_logs",

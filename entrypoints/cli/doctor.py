@@ -125,4 +125,6 @@ async def _models(configured: Settings) -> Finding:
         return Finding("models", "ok", "none is asked")
     async with opened(configured) as container:
         container.models()
-    return Finding("models", "ok", f"asked about columns that nothing else understands: {configured.models}")
+    found = configured.provider
+    asked = f"{found.model} at {found.url} ({found.api})" if found else configured.models
+    return Finding("models", "ok", f"asked about columns that nothing else understands, and by the judge: {asked}")

@@ -1,15 +1,23 @@
 """Language models (ports/models.py), whoever answers; and what is put down of asking them."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
+from adapters.llm.anthropic import AnthropicDialect
+from adapters.llm.client import Bounds, ModelClient
+from adapters.llm.models import ProviderModels
+from adapters.llm.openai import OpenAiDialect
+from adapters.llm.pricing import Price
 from adapters.scripted.models import BadScript, ScriptedModels
 from entrypoints.http.validation import SchemaFaults
 from ports.models import ModelLater, ModelQuestion, ModelRefused, Models
+from tests.support.providers import KEY, Provider, Reply, provider
 
 pytestmark = pytest.mark.asyncio
 SCHEMA = {
@@ -20,17 +28,36 @@ SCHEMA = {
 }
 Say = Callable[..., Models]
 """A model that is made to say something: an answer, to come `later`, that it `refused`."""
+DIALECTS = {"openai": OpenAiDialect, "anthropic": AnthropicDialect}
 
 
 def _scripted(**outcome: Any) -> Models:
     return ScriptedModels({"answers": [outcome]}, SchemaFaults())
 
 
-@pytest.fixture(params=[_scripted], ids=["scripted"])
-def say(request: pytest.FixtureRequest) -> Say:
-    """Every adapter is to be added here."""
-    made: Say = request.param
-    return made
+def _reply(server: Provider, outcome: Mapping[str, Any]) -> Reply:
+    if "later" in outcome:
+        return Reply(429, b"{}", {"Retry-After": str(outcome["later"])})
+    return server.refuses(outcome["refused"]) if "refused" in outcome else server.says(outcome["answer"])
+
+
+@pytest_asyncio.fixture(params=["scripted", *DIALECTS])
+async def say(request: pytest.FixtureRequest) -> AsyncIterator[Say]:
+    """Every adapter; those of providers speak to a server that holds them to the documentation."""
+    if request.param == "scripted":
+        yield _scripted
+        return
+    client = ModelClient("1", Bounds(total_seconds=10))
+    with ExitStack() as servers:
+
+        def say(**outcome: Any) -> Models:
+            server = servers.enter_context(provider(request.param))
+            server.answer = lambda _: _reply(server, outcome)
+            dialect, prices = DIALECTS[request.param](), {"small-1": Price(250_000, 2_000_000)}
+            return ProviderModels(client, dialect, SchemaFaults(), server.url, "small-1", prices, KEY)
+
+        yield say
+        await client.close()
 
 
 def _question(data: Mapping[str, Any] | None = None, task: str = "colours.pick") -> ModelQuestion:
@@ -48,6 +75,14 @@ async def test_an_answer_of_another_shape_is_none_and_counted_all_the_same(say: 
     with pytest.raises(ModelRefused) as refused:
         await say(answer=said).ask(_question())
     assert refused.value.usage is not None and refused.value.usage.output_tokens > 0
+
+
+async def test_the_most_that_a_question_takes_is_known_before(say: Say) -> None:
+    models = say(answer={"colour": "red"})
+    most, took = models.most(_question()), (await models.ask(_question())).usage
+    assert most.input_tokens >= took.input_tokens and most.output_tokens >= took.output_tokens
+    assert most.cost_micros >= took.cost_micros
+    assert models.offers(None) and not models.offers("another")
 
 
 async def test_later(say: Say) -> None:

@@ -60,6 +60,7 @@ EXPECTED = {
     "match_pairs": "SIUD",
     "merges": "SIUD",
     "merge_counts": "SIU",
+    "judge_settings": "SIUD",
     "images": "SIUD",
     "image_addresses": "SIUD",
     "image_uses": "SIUD",

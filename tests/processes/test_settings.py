@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.llm.client import ModelClient
 from adapters.scripted.models import ScriptedModels
 from entrypoints.container import models_of
 from entrypoints.http.validation import SchemaFaults
@@ -42,20 +43,62 @@ def test_when_sources_are_degraded_and_blocked() -> None:
             ladder(**wrong)
 
 
-def asked(models: str) -> Settings:
+def asked(models: str, **more: str) -> Settings:
     """The settings of a process that is told to ask these."""
     return from_environment(
-        {"JOINERY_DATABASE_URL": "postgresql://x", "JOINERY_SECRET": CURRENT, "JOINERY_MODELS": models}
+        {"JOINERY_DATABASE_URL": "postgresql://x", "JOINERY_SECRET": CURRENT, "JOINERY_MODELS": models, **more}
     )
 
 
 def test_nobody_is_asked_unless_somebody_is_named(tmp_path: Path) -> None:
-    assert asked("").models is None and models_of(asked(" "), SchemaFaults()) is None
+    assert asked("").models is None and models_of(asked(" "), SchemaFaults(), ModelClient()) is None
     for unknown in ("openai:gpt", "scripted:script.json", "https://models.example/"):
         with pytest.raises(SettingsError, match="JOINERY_MODELS must be"):
             asked(unknown)
     with pytest.raises(SettingsError, match=r"JOINERY_MODELS .*missing\.json"):
-        models_of(asked(f"scripted://{tmp_path}/missing.json"), SchemaFaults())
+        models_of(asked(f"scripted://{tmp_path}/missing.json"), SchemaFaults(), ModelClient())
     script = tmp_path / "a script.json"
     script.write_text('{"answers": []}', "utf-8")
-    assert isinstance(models_of(asked("scripted:" + script.as_uri()[5:]), SchemaFaults()), ScriptedModels)
+    assert isinstance(
+        models_of(asked("scripted:" + script.as_uri()[5:]), SchemaFaults(), ModelClient()), ScriptedModels
+    )
+
+
+PRICED = {"JOINERY_MODEL": "small-1", "JOINERY_MODEL_PRICES": "small-1=250000/2000000, own/x:7b=0/0"}
+KEY = "sk-Ab3dEf6hIjKlMnOp"
+
+
+def test_a_provider_of_models_is_set(tmp_path: Path) -> None:
+    for api, url in (("openai", "https://api.openai.com/v1"), ("anthropic", "https://api.anthropic.com")):
+        settings = asked(api, JOINERY_MODELS_KEY=KEY, **PRICED)
+        found = settings.provider
+        assert found is not None and (found.url, found.model, found.key) == (url, "small-1", KEY)
+        assert KEY not in repr(settings)
+        models = models_of(settings, SchemaFaults(), ModelClient())
+        assert models is not None and KEY not in repr(models)
+        assert models.offers(None) and models.offers("own/x:7b") and not models.offers("other")
+    own = asked("openai", JOINERY_MODELS_URL="http://localhost:8000/v1/", **PRICED).provider
+    assert own is not None and (own.url, own.key) == ("http://localhost:8000/v1", None)
+    named = {"JOINERY_MODELS_URL": "http://models:8000", "JOINERY_ALLOW_PRIVATE_HOSTS": "models:8000"}
+    assert asked("openai", **named, **PRICED).provider is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"JOINERY_MODELS_KEY": ""}, "JOINERY_MODELS_KEY is not set"),
+        ({"JOINERY_MODELS_KEY": "a\nb-secret"}, "JOINERY_MODELS_KEY must be"),
+        ({"JOINERY_MODEL": ""}, "JOINERY_MODEL must name"),
+        ({"JOINERY_MODEL": "other"}, "JOINERY_MODEL must name"),
+        ({"JOINERY_MODEL_PRICES": "small-1=0.25/2"}, "JOINERY_MODEL_PRICES must be"),
+        ({"JOINERY_MODEL_PRICES": "small-1=-1/2"}, "JOINERY_MODEL_PRICES must be"),
+        ({"JOINERY_MODELS_URL": "http://models.example/v1"}, "JOINERY_MODELS_URL must be https"),
+        ({"JOINERY_MODELS_URL": "ftp://localhost"}, "JOINERY_MODELS_URL must be an http"),
+        ({"JOINERY_MODELS_URL": "https://user:pass@models.example"}, "JOINERY_MODELS_URL must be an http"),
+        ({"JOINERY_MODELS_URL": "https://models.example:x"}, "JOINERY_MODELS_URL is no address"),
+    ],
+)
+def test_a_provider_that_is_set_wrongly_is_told(changes: dict[str, str], told: str) -> None:
+    with pytest.raises(SettingsError, match=told) as refused:
+        asked("anthropic", **{"JOINERY_MODELS_KEY": KEY, **PRICED, **changes})
+    assert KEY not in str(refused.value) and "secret" not in str(refused.value)

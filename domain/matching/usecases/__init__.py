@@ -1,1 +1,1 @@
-"""What is decided of pairs: offered and merged (`offering`, `merging`), and what people ask for (`service`)."""
+"""What is decided of pairs: offered and merged (`offering`, `merging`), judged by a model (`judging`), and how that is set."""

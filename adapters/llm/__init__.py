@@ -1,0 +1,1 @@
+"""Language models of providers, asked over HTTP; no provider's own library is needed."""

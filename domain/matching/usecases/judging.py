@@ -1,0 +1,309 @@
+"""The judge: asks a model about open pairs, one after the other, within the tenant's budget of the day.
+
+What a question takes at most is put down before it is asked, and corrected once it is answered. So whoever dies in between
+leaves a day's count that is too high and never too low; and since a judgement, its outcome and the fence of the job are one
+transaction, no pair is judged twice in effect.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from domain.jobs.model import ClaimedJob
+from domain.jobs.usecases.draining import LEASE
+from domain.kernel.errors import Conflict
+from domain.kernel.ids import new_id
+from domain.kernel.paging import Filter, PageRequest
+from domain.kernel.tenancy import Actor, AuditContext
+from domain.matching.judging import (
+    INSTRUCTIONS,
+    JUDGE,
+    SCHEMA,
+    BadAnswer,
+    JudgedItem,
+    answer_of,
+    data_of,
+    delay,
+    judging,
+    kept,
+    midnight,
+    outcome_of,
+    shown,
+    void,
+)
+from domain.matching.model import DecidedBy, Judgement, JudgeSettings, MatchPair, Outcome
+from domain.matching.usecases.judge_settings import settings_of
+from domain.usage.model import ModelUse
+from ports.matching import PairStore
+from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, Models, ModelsClosed, ModelUsage
+from ports.unit_of_work import Tx, UnitOfWork
+
+Items = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, JudgedItem]]]
+"""The data of variants, by their ids; what is gone is left out."""
+Pairs = Callable[[Tx], PairStore]
+"""The pairs of the transaction's tenant."""
+_LOG: Final = logging.getLogger("joinery.matching")
+_PATIENCE: Final = 120.0
+"""Seconds until a model that says nothing counts as one to ask later."""
+_TURN: Final = 20
+"""Questions that one attempt puts; then others of the lane have their turn."""
+_MOST_PASSED: Final = 50
+"""Pairs that may be passed over; with more of them judging ends, and begins anew with the next reason to."""
+
+
+class Decisions(Protocol):
+    """What merges and dismisses, in the transaction that it is given."""
+
+    async def merge(self, tx: Tx, pair_id: str, decided_by: DecidedBy, reason: str | None) -> MatchPair:
+        """Have the pair's items be one. Raises Conflict when it is not open."""
+        ...
+
+    async def dismiss(self, tx: Tx, pair_id: str, decided_by: DecidedBy, reason: str | None) -> MatchPair:
+        """Have them be different for good. Raises Conflict when it is not open."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _UseFilter(Filter):
+    task: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A pair with the data that it is judged by, and what was put down of asking about it."""
+
+    pair: MatchPair
+    subject: JudgedItem
+    candidate: JudgedItem
+    question: ModelQuestion
+    use: ModelUse
+
+    @property
+    def items(self) -> dict[str, JudgedItem]:
+        return {self.pair.left: self.subject, self.pair.right: self.candidate}
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One attempt of the job: how often asking failed in a row before, and which pairs are passed over for now."""
+
+    job: ClaimedJob
+    tries: int
+    passed: list[str] = field(default_factory=list)
+    day: datetime | None = None
+    spent: int = 0
+    """Micro-dollars of that day, with what is put down of the question in hand."""
+
+    @classmethod
+    def of(cls, job: ClaimedJob) -> "_Turn":
+        return cls(job, int(job.args.get("tries", 0)), [str(id) for id in job.args.get("passed", ())])
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """The handler of `matching.judge` jobs. No connection is held while the model thinks."""
+
+    uow: UnitOfWork
+    models: Models | None
+    pairs: Pairs
+    items: Items
+    decisions: Decisions
+    patience: float = _PATIENCE
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Carry out one job."""
+        turn = _Turn.of(job)
+        for _ in range(_TURN):
+            case = await self._case(turn)
+            if case is None:
+                return
+            if not await self._judged(turn, case):
+                return
+        async with self.uow.begin(job.tenant, _context(job)) as tx:
+            await _again(tx, turn, None)
+
+    async def _case(self, turn: _Turn) -> _Case | None:
+        """The next pair to ask about, with its cost put down; None once the job has ended or is put off."""
+        job = turn.job
+        async with self.uow.begin(job.tenant, _context(job)) as tx:
+            settings = await settings_of(tx)
+            for pair in await self._open(tx, turn, settings):
+                case = await self._made(tx, pair, settings)
+                if case is None:
+                    continue
+                if case.use.cost_micros > settings.daily_budget_micros:
+                    break
+                await _count(tx, turn)
+                if turn.spent + case.use.cost_micros > settings.daily_budget_micros:
+                    await _again(tx, turn, midnight(tx.now) + timedelta(days=1))
+                    return None
+                await tx.store(ModelUse).add(case.use)
+                turn.spent += case.use.cost_micros
+                await tx.jobs.hold(job, LEASE)
+                return case
+            await tx.jobs.finish(job)
+        return None
+
+    async def _open(self, tx: Tx, turn: _Turn, settings: JudgeSettings) -> Sequence[MatchPair]:
+        """What may be asked about, likeliest first, but last what is passed over."""
+        if not settings.enabled or self.models is None or not self.models.offers(settings.model):
+            return ()
+        found = await self.pairs(tx).unjudged(_MOST_PASSED + 1)
+        return sorted(found, key=lambda pair: pair.id in turn.passed)
+
+    async def _made(self, tx: Tx, pair: MatchPair, settings: JudgeSettings) -> _Case | None:
+        """None for a pair that cannot be asked about: an item is gone, or the question is never let in."""
+        found = await self.items(tx, (pair.left, pair.right))
+        if self.models is None or pair.left not in found or pair.right not in found:
+            return None
+        subject, candidate = found[pair.left], found[pair.right]
+        data = data_of(pair, shown(subject), shown(candidate))
+        question = ModelQuestion(JUDGE, INSTRUCTIONS, data, SCHEMA, settings.model)
+        try:
+            most = self.models.most(question)
+        except ModelRefused as refusal:
+            _LOG.warning("a pair cannot be asked about", extra={"pair": pair.id, "reason": str(refusal)})
+            return None
+        return _Case(pair, subject, candidate, question, _use(new_id("use"), pair.id, most, tx.now))
+
+    async def _judged(self, turn: _Turn, case: _Case) -> bool:
+        """Ask, and put down what comes of it; False once the job has ended or is put off."""
+        assert self.models is not None
+        try:
+            async with asyncio.timeout(self.patience):
+                answer = await self.models.ask(case.question)
+        except ModelsClosed as closed:
+            return await self._later(turn, case, str(closed), None, answered=False, usage=closed.usage)
+        except ModelRefused as refusal:
+            made = _judgement(case, refusal.usage, Outcome.REFUSED, note=kept(str(refusal)))
+            return await self._put_down(turn, case, made, refusal.usage)
+        except ModelLater as failure:
+            return await self._later(turn, case, str(failure), failure.after, answered=False, usage=failure.usage)
+        except TimeoutError:
+            return await self._later(turn, case, "it said nothing", None, answered=True, usage=None)
+        return await self._put_down(turn, case, _heard(case, answer), answer.usage)
+
+    async def _put_down(self, turn: _Turn, case: _Case, judgement: Judgement, usage: ModelUsage | None) -> bool:
+        """The judgement, what it leads to and what it took, all or nothing, and only for the very pair that was asked about."""
+        job, before = turn.job, case.pair
+        async with self.uow.begin(job.tenant, _context(job)) as tx:
+            await _correct(tx, turn, case.use, usage)
+            now = await self.pairs(tx).get(before.id, lock=True)
+            if now == before and dict(await self.items(tx, (before.left, before.right))) == case.items:
+                await self._decide(tx, before, judgement, await settings_of(tx))
+            await tx.jobs.hold(job, LEASE)
+        turn.tries = 0
+        return True
+
+    async def _decide(self, tx: Tx, pair: MatchPair, judgement: Judgement, settings: JudgeSettings) -> None:
+        """Merge, dismiss or leave it, by the settings of now; what is decided keeps the judgement as its reason."""
+        outcome = judgement.outcome
+        if outcome not in (Outcome.REFUSED, Outcome.FAILED):
+            outcome = outcome_of(judgement.choice, judgement.confidence or 0.0, pair, settings)
+        decide = {Outcome.MERGED: self.decisions.merge, Outcome.DISMISSED: self.decisions.dismiss}.get(outcome)
+        if decide is not None:
+            try:
+                async with tx.savepoint():
+                    await decide(tx, pair.id, DecidedBy.JUDGE, judgement.note)
+            except Conflict as refusal:
+                outcome, judgement = Outcome.LEFT_OPEN, replace(judgement, note=kept(str(refusal)))
+        decided = await self.pairs(tx).get(pair.id, lock=True)
+        if decided is not None:
+            judgement = replace(judgement, outcome=outcome, judged_at=tx.now)
+            await self.pairs(tx).save(decided.changed(tx.now, judgement=judgement))
+
+    async def _later(
+        self,
+        turn: _Turn,
+        case: _Case,
+        reason: str,
+        after: timedelta | None,
+        *,
+        answered: bool,
+        usage: ModelUsage | None,
+    ) -> bool:
+        """Asked again, but not without end: then the next reason to judge has it begin anew.
+
+        `answered`: nobody knows what it took, so that what was put down stays.
+        """
+        turn.tries += 1
+        turn.passed = [*(id for id in turn.passed if id != case.pair.id), case.pair.id][-_MOST_PASSED:]
+        wait = delay(turn.tries)
+        _LOG.info("a model is asked later", extra={"pair": case.pair.id, "reason": reason})
+        async with self.uow.begin(turn.job.tenant, _context(turn.job)) as tx:
+            if not answered:
+                await _correct(tx, turn, case.use, usage)
+            if wait is None:
+                await tx.jobs.finish(turn.job)
+            else:
+                await _again(tx, turn, tx.now + max(wait, min(after or wait, timedelta(days=1))))
+        return False
+
+
+def _context(job: ClaimedJob) -> AuditContext:
+    return AuditContext(Actor("service", "judge"), job.kind)
+
+
+async def _again(tx: Tx, turn: _Turn, run_at: datetime | None) -> None:
+    """Go on in a new job, which knows what this one learned."""
+    await tx.jobs.finish(turn.job)
+    await tx.jobs.add(judging(turn.job.tenant, turn.tries, turn.passed, run_at))
+
+
+def _heard(case: _Case, answer: ModelAnswer) -> Judgement:
+    """What is kept of an answer: nothing but its choice where its quotes do not stand in what was shown."""
+    try:
+        said = answer_of(answer.value)
+    except BadAnswer as fault:
+        return _judgement(case, answer.usage, Outcome.FAILED, note=f"The answer is of another shape: {fault}.")
+    made = _judgement(case, answer.usage, Outcome.LEFT_OPEN, choice=said.choice, confidence=said.confidence)
+    if why := void(said, shown(case.subject), shown(case.candidate)):
+        return replace(made, outcome=Outcome.FAILED, note=why)
+    return replace(made, reasons=said.reasons, note=said.note or None)
+
+
+def _judgement(
+    case: _Case,
+    usage: ModelUsage | None,
+    outcome: Outcome,
+    *,
+    choice: str | None = None,
+    confidence: float | None = None,
+    note: str | None = None,
+) -> Judgement:
+    model = usage.model if usage else case.use.model
+    return Judgement(new_id("jud"), model, outcome, case.use.created_at, choice, confidence, (), note)
+
+
+def _use(id: str, pair: str, usage: ModelUsage, now: datetime) -> ModelUse:
+    return ModelUse(id, JUDGE, pair, usage.model, usage.input_tokens, usage.output_tokens, usage.cost_micros, now)
+
+
+async def _correct(tx: Tx, turn: _Turn, reserved: ModelUse, usage: ModelUsage | None) -> None:
+    """What asking truly took, in place of the most that it could have; nothing where nothing was."""
+    turn.spent += (usage.cost_micros if usage else 0) - reserved.cost_micros
+    if usage is None:
+        await tx.store(ModelUse).remove(reserved.id)
+    else:
+        await tx.store(ModelUse).save(_use(reserved.id, reserved.subject, usage, reserved.created_at))
+
+
+async def _count(tx: Tx, turn: _Turn) -> None:
+    """Have the turn know what was spent today: counted once a day, for nobody else judges for this tenant meanwhile."""
+    if turn.day != midnight(tx.now):
+        turn.day, turn.spent = midnight(tx.now), await _spent(tx)
+
+
+async def _spent(tx: Tx) -> int:
+    """Micro-dollars that judging took of the tenant since the day began; ids rise with time, so the newest come first."""
+    since, total, key = midnight(tx.now), 0, None
+    while True:
+        page = await tx.store(ModelUse).page(PageRequest(100, key), _UseFilter(JUDGE))
+        today = [use.cost_micros for use in page.items if use.created_at >= since]
+        total += sum(today)
+        if not page.has_more or len(today) < len(page.items):
+            return total
+        key = page.next_key

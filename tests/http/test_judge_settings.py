@@ -1,0 +1,115 @@
+"""The judge's settings over HTTP."""
+
+from typing import Any
+
+import pytest
+
+from adapters.memory.jobs import JOBS
+from domain.kernel.tenancy import Tenant
+from tests.http.client import Client
+from tests.http.fakes import World, running
+
+pytestmark = pytest.mark.asyncio
+PLACE = "/v1/matching/judge-settings"
+DEFAULTS = {
+    "object": "judge_settings",
+    "enabled": False,
+    "model": None,
+    "auto_merge_at": 0.95,
+    "auto_dismiss_at": 0.95,
+    "daily_budget_micros": 1_000_000,
+}
+
+
+class Some:
+    """Models of which two can be asked."""
+
+    def offers(self, model: str | None) -> bool:
+        """Those."""
+        return model in (None, "small-1")
+
+
+async def _patched(client: Client, **changes: Any) -> Any:
+    return await client.send_json("PATCH", PLACE, changes)
+
+
+def _jobs(world: World, tenant: Tenant) -> list[str]:
+    return [row.job.kind for of, row in world.store.everyone(JOBS) if of == tenant]
+
+
+async def test_until_somebody_sets_them_they_are_the_defaults(client: Client) -> None:
+    answer = await client.get(PLACE)
+    assert (answer.status, answer.json()) == (200, DEFAULTS)
+    assert answer.headers["etag"].startswith('"1-')
+
+
+async def test_what_is_set_stays_and_has_what_is_open_judged() -> None:
+    async with running(models=Some()) as world:
+        client = await world.client()
+        tenant = Tenant(world.orgs["Fjord"].id, True)
+        answer = await _patched(client, enabled=True, model="small-1", auto_merge_at=0.5, daily_budget_micros=0)
+        wanted = DEFAULTS | {"enabled": True, "model": "small-1", "auto_merge_at": 0.5, "daily_budget_micros": 0}
+        assert (answer.status, answer.json()) == (200, wanted)
+        assert (await client.get(PLACE)).json() == wanted and _jobs(world, tenant) == ["matching.judge"]
+        again = await _patched(client, model=None, auto_merge_at=1)
+        assert again.json() == wanted | {"model": None, "auto_merge_at": 1.0}
+        same = await _patched(client, enabled=True)
+        assert same.headers["etag"] == again.headers["etag"] and same.headers["etag"].startswith('"3-')
+        off = await _patched(client, enabled=False)
+        assert off.json()["enabled"] is False and len(_jobs(world, tenant)) == 2
+        assert (await (await world.client("Oak")).get(PLACE)).json() == DEFAULTS
+        assert (await (await world.client(livemode=False)).get(PLACE)).json() == DEFAULTS
+
+
+async def test_changes_are_audited_and_dry_runs_are_none() -> None:
+    async with running(models=Some()) as world:
+        client = await world.client()
+        dry = await client.send_json("PATCH", PLACE, {"enabled": True}, service_dry_run="explain")
+        [change] = dry.json()["changes"]
+        assert (change["object"], change["fields"]) == (
+            "judge_settings",
+            [{"path": "enabled", "old": False, "new": True}],
+        )
+        assert [job["kind"] for job in dry.json()["jobs"]] == ["matching.judge"]
+        assert (await client.get(PLACE)).json() == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"auto_merge_at": 0.49}, ("auto_merge_at", "too_small")),
+        ({"auto_dismiss_at": 1.01}, ("auto_dismiss_at", "too_large")),
+        ({"daily_budget_micros": -1}, ("daily_budget_micros", "too_small")),
+        ({"daily_budget_micros": 10**12 + 1}, ("daily_budget_micros", "too_large")),
+        ({"daily_budget_micros": 1.5}, ("daily_budget_micros", "invalid_type")),
+        ({"model": ""}, ("model", "too_short")),
+        ({"enabled": None}, ("enabled", "invalid_type")),
+        ({"version": 1}, ("version", "unknown_field")),
+    ],
+)
+async def test_values_out_of_range(client: Client, changes: dict[str, Any], fault: tuple[str, str]) -> None:
+    answer = await _patched(client, **changes)
+    assert (answer.status, answer.faults) == (400, {fault})
+
+
+async def test_nobody_to_ask(client: Client) -> None:
+    answer = await _patched(client, enabled=True)
+    assert (answer.status, answer.code, answer.faults) == (422, "unprocessable", {("enabled", "invalid_value")})
+    assert "JOINERY_MODELS" in answer.json()["detail"]
+    assert (await _patched(client, model="small-1")).faults == {("model", "invalid_value")}
+    assert (await _patched(client, auto_merge_at=0.8, enabled=False)).json()["auto_merge_at"] == 0.8
+
+
+async def test_a_model_that_cannot_be_asked() -> None:
+    async with running(models=Some()) as world:
+        client = await world.client()
+        answer = await _patched(client, model="dear-1")
+        assert (answer.status, answer.faults) == (422, {("model", "invalid_value")})
+        assert (await client.get(PLACE)).json() == DEFAULTS
+
+
+async def test_the_scopes_it_takes(world: World) -> None:
+    reader = await world.client(scopes=frozenset({"products:read"}))
+    assert (await reader.get(PLACE)).status == 200 and (await _patched(reader, auto_merge_at=0.9)).status == 403
+    stranger = await world.client(scopes=frozenset({"sources:read"}))
+    assert (await stranger.get(PLACE)).status == 403

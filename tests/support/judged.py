@@ -1,0 +1,88 @@
+"""Match pairs and the data of their items, for tests of the judge."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from adapters.memory.table import TableStore, table_of
+from domain.kernel.errors import Conflict
+from domain.kernel.ids import new_id
+from domain.matching.judging import JudgedItem
+from domain.matching.model import DecidedBy, MatchPair, PairEvidence, PairStatus
+from tests.support import builders
+
+EVIDENCE = (PairEvidence("title", 3, 4.25, "most rare words shared", "Halden", "HALDEN"),)
+
+
+def item(variant: str, title: str = "Halden oak dining table 180 cm", **data: Any) -> JudgedItem:
+    """A variant with its data."""
+    brand = data.pop("brand", "Halden")
+    return JudgedItem(variant, f"prod_{variant}", title, brand, data)
+
+
+def pair(left: str, right: str, **changes: Any) -> MatchPair:
+    """An open pair of two variants."""
+    made = MatchPair(
+        id=new_id("mpr"), status=PairStatus.OPEN, left=left, left_product=f"prod_{left}", right=right, right_product=f"prod_{right}",
+        probability=0.8, prior=-3.0, evidence=EVIDENCE, conflicts=(), created_at=builders.MOMENT, updated_at=builders.MOMENT,
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def said(
+    choice: str = "same", confidence: float = 0.99, *reasons: tuple[str, str, str], note: str = "They agree."
+) -> dict[str, Any]:
+    """An answer of a model."""
+    names = ("field", "subject_quote", "candidate_quote")
+    quotes = [dict(zip(names, reason, strict=True)) for reason in reasons or [("brand", "Halden", "Halden")]]
+    return {"choice": choice, "confidence": confidence, "reasons": quotes, "note": note}
+
+
+class FakePairs(TableStore[MatchPair]):
+    """PairStore within a unit of work in memory."""
+
+    def __init__(self, tx: Any) -> None:
+        super().__init__(tx.transaction, table_of(MatchPair))
+        self._all = tx.transaction.rows(table_of(MatchPair))
+
+    async def unjudged(self, limit: int) -> Sequence[MatchPair]:
+        found = self._all.where(lambda p: p.status == PairStatus.OPEN and not p.held and p.judgement is None)
+        return sorted(found, key=lambda p: (-p.probability, p.id))[:limit]
+
+
+@dataclass
+class FakeItems:
+    """The data of variants, changed at will."""
+
+    known: dict[str, JudgedItem] = field(default_factory=dict)
+
+    async def __call__(self, tx: Any, variants: Sequence[str]) -> Mapping[str, JudgedItem]:
+        return {id: self.known[id] for id in variants if id in self.known}
+
+
+@dataclass
+class FakeDecisions:
+    """Merges and dismisses in the rows of the transaction; `refuses` has it raise Conflict after it has written."""
+
+    refuses: bool = False
+    failing: list[Exception] = field(default_factory=list)
+    """Raised one after the other, once the row is written."""
+
+    async def merge(self, tx: Any, pair_id: str, decided_by: DecidedBy, reason: str | None) -> MatchPair:
+        return await self._set(tx, pair_id, PairStatus.MERGED, merge=new_id("mrg"))
+
+    async def dismiss(self, tx: Any, pair_id: str, decided_by: DecidedBy, reason: str | None) -> MatchPair:
+        return await self._set(tx, pair_id, PairStatus.DISMISSED)
+
+    async def _set(self, tx: Any, pair_id: str, status: PairStatus, **changes: Any) -> MatchPair:
+        store = FakePairs(tx)
+        found = await store.get(pair_id, lock=True)
+        if found is None or found.status != PairStatus.OPEN:
+            raise Conflict("The pair is not open.")
+        after = found.changed(tx.now, status=status, **changes)
+        await store.save(after)
+        if self.refuses:
+            raise Conflict("Merging these would join what was dismissed.")
+        if self.failing:
+            raise self.failing.pop(0)
+        return after
