@@ -1,11 +1,154 @@
-"""The JSON of matching."""
+"""The JSON of match pairs, merges and the judge's settings (docs/matching.md)."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from adapters.wire.resource import Resource, changeable
-from adapters.wire.schema import Schema, boolean, integer, nullable, number, text
-from domain.matching.model import JudgeSettings
+from adapters.wire.resource import Resource, changeable, computed, optional, parts
+from adapters.wire.schema import (
+    Schema,
+    array,
+    boolean,
+    enum,
+    id_of,
+    integer,
+    named,
+    nullable,
+    number,
+    record,
+    text,
+    timestamp,
+)
+from domain.kernel.plain import plain
+from domain.matching.model import (
+    DecidedBy,
+    Judgement,
+    JudgeSettings,
+    MatchPair,
+    Merge,
+    MergeKind,
+    MergeStatus,
+    Outcome,
+    PairEvidence,
+    PairStatus,
+)
 from domain.matching.usecases.judge_settings import LEAST_SURE, MOST_BUDGET
+
+CONFLICTS: Final = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "brand", "accessory")
+_VALUE: Final[Schema] = {"description": "What it rests on, in JSON's types; left out where nothing is stated."}
+_EVIDENCE: Final = Resource[PairEvidence](
+    None,
+    {
+        "comparison": text(
+            "gtin", description="What was compared. `calibration`, `rivals` and `conflicts` are corrections."
+        ),
+        "level": integer(2, least=0, description="Which level was found; 0 for corrections."),
+        "weight": number(6.4, "Powers of two: 1 makes a match twice as likely, -1 half as likely."),
+        "name": text("the same", shortest=0, description="The level in words."),
+        "left": optional(_VALUE | {"examples": ["4006381333931"]}),
+        "right": optional(_VALUE | {"examples": ["4006381333931"]}),
+    },
+    title="match_evidence",
+)
+_REASON: Final = named(
+    "judgement_reason",
+    record(
+        None,
+        {
+            "field": text("title"),
+            "subject_quote": text("Halden oak bench", shortest=0, description="Words of the first variant's data."),
+            "candidate_quote": text("Bench HALDEN, oak", shortest=0, description="Words of the second one's."),
+        },
+    ),
+)
+JUDGEMENT: Final = named(
+    "match_judgement",
+    record(
+        "match_judgement",
+        {
+            "id": id_of("jud"),
+            "model": text("small-1"),
+            "outcome": enum(*Outcome),
+            "choice": nullable(enum("same", "different", "unsure")),
+            "confidence": nullable(number(0.97, "From 0 to 1.")),
+            "reasons": array(_REASON, description="Every quote stands in the data word for word."),
+            "note": nullable(text("Same maker, same size.", shortest=0)),
+            "judged_at": timestamp(),
+        },
+    ),
+)
+_SIDE: Final = named("match_side", record(None, {"id": id_of("var"), "product": id_of("prod")}))
+
+
+def _judgement(judgement: Judgement | None) -> Mapping[str, Any] | None:
+    if judgement is None:
+        return None
+    fields = ("id", "model", "outcome", "choice", "confidence", "reasons", "note", "judged_at")
+    told = {name: getattr(judgement, name) for name in fields}
+    return {
+        "object": "match_judgement",
+        **{name: plain(value) if value is not None else None for name, value in told.items()},
+    }
+
+
+MATCH_PAIR: Final = Resource[MatchPair](
+    "match_pair",
+    {
+        "id": id_of("mpr"),
+        "status": named("match_pair_status", enum(*PairStatus)),
+        "probability": number(
+            0.87, "That the two are the same item: 1 / (1 + 2^-s), s being `prior` and all weights together."
+        ),
+        "prior": number(-2.1, "log2 of the odds before anything is compared."),
+        "variants": computed(
+            array(
+                _SIDE,
+                least=2,
+                most=2,
+                description="The two, with the products that they belonged to when they were matched.",
+            ),
+            lambda pair, _: [
+                {"id": pair.left, "product": pair.left_product},
+                {"id": pair.right, "product": pair.right_product},
+            ],
+        ),
+        "evidence": parts(
+            _EVIDENCE,
+            lambda pair: pair.evidence,
+            "What speaks for and against it; with `prior` the weights add up to the log2 of the odds.",
+        ),
+        "conflicts": array(
+            named("match_conflict", enum(*CONFLICTS)),
+            description="Facts that contradict each other: with any the pair is never merged but by a person.",
+        ),
+        "judgement": computed(nullable(JUDGEMENT), lambda pair, _: _judgement(pair.judgement)),
+        "merge": nullable(id_of("mrg", "The merge of the two variants, while the pair is merged.")),
+        "held": boolean(False, "A person took its merge or its dismissal back: it waits for a person's word."),
+        "created_at": timestamp(),
+        "updated_at": timestamp(),
+    },
+    path="/v1/match-pairs/{id}",
+    description="Two variants of different sources that may be the same item.",
+)
+MERGE: Final = Resource[Merge](
+    "merge",
+    {
+        "id": id_of("mrg"),
+        "status": named("merge_status", enum(*MergeStatus)),
+        "kind": named("merge_kind", enum(MergeKind.VARIANT, MergeKind.PRODUCT)),
+        "survivor": text("var_01J8ZQ5T3V7XK2M9RB4CDW", description="The variant or product that is shown for both."),
+        "merged": text("var_01J8ZQ5T3V7XK2M9RB4CDX", description="The one that answers with the survivor meanwhile."),
+        "pair": nullable(id_of("mpr", "The pair that it was made of; null for products.")),
+        "decided_by": named(
+            "merge_decided_by", enum(DecidedBy.PERSON, *(one for one in DecidedBy if one != DecidedBy.PERSON))
+        ),
+        "reason": nullable(text("Their variants are the same items.", shortest=0)),
+        "rests_on": array(id_of("mrg"), description="Earlier merges that can only be undone after it."),
+        "created_at": timestamp(),
+        "undone_at": nullable(timestamp()),
+    },
+    path="/v1/merges/{id}",
+    description="Two variants or products that are shown as one.",
+)
 
 
 def _confidence(description: str) -> Schema:

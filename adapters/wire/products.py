@@ -1,5 +1,6 @@
 """Schemas of products, variants, offers and categories (docs/conventions.md#products-variants-and-offers)."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from adapters.wire.schema import (
@@ -202,6 +203,33 @@ OFFER_LINE: Final = named(
     ),
 )
 OFFERS: Final = list_of(OFFER_LINE)
+_MERGE_PARTS: Final[Mapping[str, Schema]] = {
+    "provenance": map_of(
+        named(
+            "field_origin",
+            record(
+                None,
+                {
+                    "source": id_of("src"),
+                    "observed_at": timestamp("Since when the source says so."),
+                    "reason": named(
+                        "origin_reason",
+                        enum("only_source", "own", "first_party", "vendor_agreement", "freshest")
+                        | {"description": "Why this source is believed before others."},
+                    ),
+                },
+            ),
+        ),
+        {
+            "title": {
+                "source": "src_01J8ZQ5T3V7XK2M9RB4CDW",
+                "observed_at": "2026-11-20T13:08:00.000Z",
+                "reason": "freshest",
+            }
+        },
+        "Of what is merged: where each field of `data` comes from.",
+    ),
+}
 VARIANT: Final = record(
     "variant",
     {
@@ -212,8 +240,10 @@ VARIANT: Final = record(
         "data": VARIANT_DATA,
         "offers": array(OFFER),
         "updated_at": timestamp(),
+        "merged_from": array(id_of("var"), description="Variants of other sources that are shown as this one."),
+        **_MERGE_PARTS,
     },
-    ("external_id",),
+    ("external_id", "merged_from", "provenance"),
 )
 PRODUCT: Final = record(
     "product",
@@ -228,8 +258,10 @@ PRODUCT: Final = record(
         "visibility": enum(*Visibility),
         "created_at": timestamp(),
         "updated_at": timestamp("Moves with any change to the product, its variants or offers."),
+        "merged_from": array(id_of("prod"), description="Products of other sources that are shown as this one."),
+        **_MERGE_PARTS,
     },
-    ("external_id",),
+    ("external_id", "merged_from", "provenance"),
 )
 PRODUCTS: Final = list_of(PRODUCT)
 CATEGORY: Final = record(

@@ -13,6 +13,7 @@ from domain.access.model import ApiKey
 from domain.access.usecases import KeyRequest
 from domain.catalogue import categories
 from domain.kernel.ids import new_id
+from domain.matching.model import MatchPair, Merge
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member, Organisation
 from domain.probes.model import Probe
@@ -25,6 +26,7 @@ from tests.support.table import whole
 from entrypoints.settings import from_environment
 from tests.http.client import Answer, Client
 from tests.support import builders, catalogues
+from tests.support.merged_catalogues import Shop
 from tests.support.postgres import database
 
 UNKNOWN_BODY = "0" * 22
@@ -112,13 +114,22 @@ class World:
         await catalogues.add(self.container.uow(), tenant, product)
         await self.container.request_log_sink().write([log])
         image = await catalogues.pictured(self.container.uow(), tenant, product.id)
+        pair, merge = await self._matched(Shop(self.container.uow(), tenant, [source], [product]))
         made.ids = {
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
-            "whe": endpoint.id, "dlv": delivery.id, "img": image.id,
+            "whe": endpoint.id, "dlv": delivery.id, "img": image.id, "mpr": pair.id, "mrg": merge.id,
         }  # fmt: skip
         await self._create_others(made)
         return made
+
+    async def _matched(self, shop: Shop) -> tuple[MatchPair, Merge]:
+        """An open pair of the first product's variant, and two items that are merged."""
+        other = await shop.source(kind="push", connector="push", config={})
+        mine, theirs = await shop.load(shop.sources[0], "P2", "oak"), await shop.load(other, "P3", "oak")
+        rival = await shop.load(other, "P4", "oak")
+        merge = await shop.merge(mine.variants[0], theirs.variants[0])
+        return await shop.pair(shop.products[0].variants[0], rival.variants[0]), merge
 
     async def _create_others(self, made: Tenancy) -> None:
         """What no test makes by hand is made through the API itself: one of each that can be."""

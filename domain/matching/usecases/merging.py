@@ -20,6 +20,7 @@ from domain.matching.model import (
     MergeFilter,
     MergeKind,
     MergeStatus,
+    PairFilter,
     PairStatus,
 )
 from ports.unit_of_work import Tx
@@ -105,6 +106,10 @@ class Merging:
     async def get_merge(self, tx: Tx, id: str) -> Merge:
         """One merge. Raises NotFound."""
         return _found_merge(await tx.merges.get(id))
+
+    async def list_pairs(self, tx: Tx, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
+        """A page of pairs, newest first."""
+        return await tx.pairs.matching(filter, page_request)
 
     async def list_merges(self, tx: Tx, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
         """A page of merges, newest first."""
