@@ -34,6 +34,7 @@ from domain.matching.model import (
 from domain.matching.usecases.judge_settings import LEAST_SURE, MOST_BUDGET
 
 CONFLICTS: Final = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "brand", "accessory")
+CONFLICT: Final = named("match_conflict", enum(*CONFLICTS))
 _VALUE: Final[Schema] = {"description": "What it rests on, in JSON's types; left out where nothing is stated."}
 _EVIDENCE: Final = Resource[PairEvidence](
     None,
@@ -79,6 +80,10 @@ JUDGEMENT: Final = named(
 _SIDE: Final = named("match_side", record(None, {"id": id_of("var"), "product": id_of("prod")}))
 
 
+def _side(id: str) -> Mapping[str, Any]:
+    return {"id": id, "product": id.replace("var_", "prod_")}
+
+
 def _judgement(judgement: Judgement | None) -> Mapping[str, Any] | None:
     if judgement is None:
         return None
@@ -94,7 +99,7 @@ MATCH_PAIR: Final = Resource[MatchPair](
     "match_pair",
     {
         "id": id_of("mpr"),
-        "status": named("match_pair_status", enum(*PairStatus)),
+        "status": enum(*PairStatus),
         "probability": number(
             0.87, "That the two are the same item: 1 / (1 + 2^-s), s being `prior` and all weights together."
         ),
@@ -105,7 +110,8 @@ MATCH_PAIR: Final = Resource[MatchPair](
                 least=2,
                 most=2,
                 description="The two, with the products that they belonged to when they were matched.",
-            ),
+            )
+            | {"examples": [[_side("var_01J8ZQ5T3V7XK2M9RB4CDW"), _side("var_01J8ZQ5T3V7XK2M9RB4CDX")]]},
             lambda pair, _: [
                 {"id": pair.left, "product": pair.left_product},
                 {"id": pair.right, "product": pair.right_product},
@@ -117,7 +123,7 @@ MATCH_PAIR: Final = Resource[MatchPair](
             "What speaks for and against it; with `prior` the weights add up to the log2 of the odds.",
         ),
         "conflicts": array(
-            named("match_conflict", enum(*CONFLICTS)),
+            CONFLICT,
             description="Facts that contradict each other: with any the pair is never merged but by a person.",
         ),
         "judgement": computed(nullable(JUDGEMENT), lambda pair, _: _judgement(pair.judgement)),
@@ -133,14 +139,12 @@ MERGE: Final = Resource[Merge](
     "merge",
     {
         "id": id_of("mrg"),
-        "status": named("merge_status", enum(*MergeStatus)),
-        "kind": named("merge_kind", enum(MergeKind.VARIANT, MergeKind.PRODUCT)),
+        "status": enum(*MergeStatus),
+        "kind": enum(*MergeKind),
         "survivor": text("var_01J8ZQ5T3V7XK2M9RB4CDW", description="The variant or product that is shown for both."),
         "merged": text("var_01J8ZQ5T3V7XK2M9RB4CDX", description="The one that answers with the survivor meanwhile."),
         "pair": nullable(id_of("mpr", "The pair that it was made of; null for products.")),
-        "decided_by": named(
-            "merge_decided_by", enum(DecidedBy.PERSON, *(one for one in DecidedBy if one != DecidedBy.PERSON))
-        ),
+        "decided_by": enum(*DecidedBy),
         "reason": nullable(text("Their variants are the same items.", shortest=0)),
         "rests_on": array(id_of("mrg"), description="Earlier merges that can only be undone after it."),
         "created_at": timestamp(),

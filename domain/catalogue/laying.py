@@ -95,9 +95,9 @@ class Laying:
             if id in before:
                 self._changed(after[id], before[id], "product", {"id": id})
             else:
-                self._back(after[id], "product", {"id": id})
+                self._back("product.unmerged", after[id], {"id": id})
         for id in sorted(before.keys() - after.keys()):
-            self._gone("product", id, {"id": id, "merged_into": self.after.root(id)})
+            self._gone("product.merged", id, {"id": id, "merged_into": self.after.root(id)})
 
     def _tell_variants(self, new: frozenset[str]) -> None:
         before, after = self.before.variants(), self.now_shown.variants()
@@ -106,10 +106,10 @@ class Laying:
             if id in before:
                 self._changed(after[id], before[id], "variant", ids)
             else:
-                self._back(after[id], "variant", ids)
+                self._back("variant.unmerged", after[id], ids)
         for id in sorted(before.keys() - after.keys()):
             into, product = self.now_shown.places[id]
-            self._gone("variant", id, {"id": id, "product": product, "merged_into": into})
+            self._gone("variant.merged", id, {"id": id, "product": product, "merged_into": into})
 
     def _changed(self, now: Product | Variant, old: Product | Variant, kind: str, ids: Mapping[str, Any]) -> None:
         changes = differences.changed(old.data, now.data)
@@ -121,14 +121,14 @@ class Laying:
             discontinued = kind == "product" and now.status != old.status and now.status == ProductStatus.DISCONTINUED
             self._told(f"{kind}.{'discontinued' if discontinued else 'updated'}", now, ids, changes)
 
-    def _back(self, now: Product | Variant, kind: str, ids: Mapping[str, Any]) -> None:
+    def _back(self, type: str, now: Product | Variant, ids: Mapping[str, Any]) -> None:
         """A merge was undone: every field is told, as of what is new."""
         merge = {"merge": self.merges[now.id]} if now.id in self.merges else {}
-        self._told(f"{kind}.unmerged", now, {**ids, **merge}, differences.created(now.data))
+        self._told(type, now, {**ids, **merge}, differences.created(now.data))
 
-    def _gone(self, kind: str, id: str, ids: Mapping[str, Any]) -> None:
+    def _gone(self, type: str, id: str, ids: Mapping[str, Any]) -> None:
         merge = {"merge": self.merges[id]} if id in self.merges else {}
-        self._event(f"{kind}.merged", id, {**ids, **merge}, [], {})
+        self._event(type, id, {**ids, **merge}, [], {})
 
     def _told(self, type: str, thing: Product | Variant, ids: Mapping[str, Any], changes: list[Changed]) -> None:
         thing.updated_at = self.cause.now

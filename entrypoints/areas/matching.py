@@ -94,7 +94,7 @@ _PAIR_FILTERS: Final[dict[str, Schema]] = {
     "status": enum(*PairStatus),
     "variant": id_of("var", "Pairs that have this variant on either side."),
     "product": id_of("prod", "Pairs of a variant of this product."),
-    "conflict": enum(*wire.CONFLICTS),
+    "conflict": wire.CONFLICT,
     "min_probability": number(0.8, "Pairs at least as likely as that.") | {"minimum": 0, "maximum": 1},
 }
 _MERGE_FILTERS: Final[dict[str, Schema]] = {
