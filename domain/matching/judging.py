@@ -17,6 +17,8 @@ from domain.matching.model import JudgeSettings, MatchPair, Outcome, Quote
 
 JUDGE: Final = "matching.judge"
 LANE: Final = "judge"
+WAITING: Final = "waiting"
+"""The reason of the one job that waits for another time."""
 _TRIES: Final = 6
 _LONGEST: Final = timedelta(hours=6)
 _NOTE: Final = 500
@@ -88,9 +90,19 @@ class BadAnswer(ValueError):
     """An answer of another shape than was asked for."""
 
 
-def judging(tenant: Tenant, tries: int = 0, passed: Sequence[str] = (), run_at: datetime | None = None) -> NewJob:
-    """Judge what is open; one such job is open in a tenant. `tries` failed in a row before it; `passed` pairs come last."""
-    return NewJob(JUDGE, LANE, tenant, {"tries": tries, "passed": list(passed)}, JUDGE, run_at)
+def judging(
+    tenant: Tenant,
+    reason: str = WAITING,
+    tries: int = 0,
+    passed: Sequence[str] = (),
+    run_at: datetime | None = None,
+) -> NewJob:
+    """Judge what is open. Such jobs of an organisation run one after the other; one for each `reason` is open in a tenant.
+
+    Whatever gives a new reason to judge has a name of its own for it, so that it is not taken for one that waits (for the
+    next day's budget, say). `tries` failed in a row before it; `passed` pairs come last.
+    """
+    return NewJob(JUDGE, LANE, tenant, {"tries": tries, "passed": list(passed)}, reason, run_at)
 
 
 def delay(tries: int) -> timedelta | None:

@@ -311,6 +311,26 @@ async def test_the_days_budget_is_never_overdrawn_and_the_rest_waits_for_midnigh
     assert bench.asked == 8 and await bench.due() is None
 
 
+async def test_a_larger_budget_counts_at_once(bench: Bench) -> None:
+    """A job waits for tomorrow; another reason to judge goes past it, in as many turns as it takes, and leaves it alone."""
+    await bench.set(daily_budget_micros=9_000)
+    made = [await bench.add(number) for number in range(1, 50)]
+    await bench.work()
+    assert bench.asked == 1
+    await bench.set(daily_budget_micros=10**6)
+    await bench.work()
+    assert bench.asked == 1, "what waits, waits"
+    async with bench.backend.uow.begin(bench.tenant, CALL) as tx:
+        await tx.jobs.add(judging(bench.tenant, "settings:2"))
+    await bench.work()
+    assert bench.asked == 49 and {(await bench.pair(one.id)).status for one in made} == {"merged"}
+    tomorrow = await bench.due()
+    assert tomorrow is not None and tomorrow > bench.backend.now()
+    await bench.backend.pass_time(timedelta(days=1))
+    await bench.work()
+    assert bench.asked == 49 and await bench.due() is None
+
+
 async def test_a_budget_that_no_question_fits_into_asks_nobody(bench: Bench) -> None:
     for budget in (0, 8_999):
         await bench.set(daily_budget_micros=budget)

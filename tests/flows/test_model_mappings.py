@@ -11,6 +11,7 @@ import pytest
 from tests.flows.bench import Bench, bench
 from tests.flows.stage import Stage, eventually
 from tests.postgres.databases import fresh_database
+from tests.support.providers import KEY, provider
 
 HEAD = "Item No.,Product Name,Zorbvane\n"
 FEED = (HEAD + "A-1,Chair,oak\nA-2,Desk,ash\n").encode()
@@ -145,3 +146,23 @@ async def test_nobody_is_asked_unless_that_is_configured(tmp_path: Path) -> None
     async with bench(tmp_path) as desk:
         await desk.read(FEED)
         assert await desk.rows("SELECT 1 FROM jobs WHERE org = %s AND kind = 'mappings.ask'", desk.tenant.org) == []
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+async def test_a_provider_is_asked_over_http(tmp_path: Path, api: str) -> None:
+    with provider(api) as server:
+        guess = {"position": 2, "field": "materials", "confidence": 0.97}
+        server.answer = lambda _: server.says({"columns": [guess]}, read=1001, written=40)
+        told = {
+            "JOINERY_MODELS": api,
+            "JOINERY_MODELS_URL": server.url,
+            "JOINERY_MODELS_KEY": KEY,
+            "JOINERY_MODEL": "small-1",
+            "JOINERY_MODEL_PRICES": "small-1=250000/2000000",
+        }
+        async with bench(tmp_path, **told) as desk:
+            _, mapping = await _asked(desk)
+            assert _tiers(mapping)["Zorbvane"] == ("materials", "model") and server.faults == []
+            used = "SELECT model, input_tokens, output_tokens, cost_micros FROM model_uses WHERE org = %s"
+            assert await desk.rows(used, desk.tenant.org) == [("small-1-2026-08-07", 1001, 40, 331)]

@@ -51,8 +51,8 @@ class JudgeSettingsService:
         else:
             await tx.store(JudgeSettings).add(after)
         await tx.audit.add(SETTINGS_AUDITED.updated(before, after))
-        if after.enabled:  # under a key of its own: one that waits for tomorrow's budget would be in its way
-            await tx.jobs.add(replace(judging(tx.tenant), key=f"settings:{after.version}"))
+        if after.enabled:
+            await tx.jobs.add(judging(tx.tenant, f"settings:{after.version}"))
         return after
 
     def _refuse(self, changes: dict[str, Any], after: JudgeSettings) -> None:

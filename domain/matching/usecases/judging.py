@@ -22,6 +22,7 @@ from domain.matching.judging import (
     INSTRUCTIONS,
     JUDGE,
     SCHEMA,
+    WAITING,
     BadAnswer,
     JudgedItem,
     answer_of,
@@ -123,7 +124,7 @@ class Judging:
             if not await self._judged(turn, case):
                 return
         async with self.uow.begin(job.tenant, _context(job)) as tx:
-            await _again(tx, turn, None)
+            await _again(tx, turn, job.id, None)
 
     async def _case(self, turn: _Turn) -> _Case | None:
         """The next pair to ask about, with its cost put down; None once the job has ended or is put off."""
@@ -138,7 +139,7 @@ class Judging:
                     break
                 await _count(tx, turn)
                 if turn.spent + case.use.cost_micros > settings.daily_budget_micros:
-                    await _again(tx, turn, midnight(tx.now) + timedelta(days=1))
+                    await _again(tx, turn, WAITING, midnight(tx.now) + timedelta(days=1))
                     return None
                 await tx.store(ModelUse).add(case.use)
                 turn.spent += case.use.cost_micros
@@ -239,7 +240,7 @@ class Judging:
             if wait is None:
                 await tx.jobs.finish(turn.job)
             else:
-                await _again(tx, turn, tx.now + max(wait, min(after or wait, timedelta(days=1))))
+                await _again(tx, turn, WAITING, tx.now + max(wait, min(after or wait, timedelta(days=1))))
         return False
 
 
@@ -247,10 +248,10 @@ def _context(job: ClaimedJob) -> AuditContext:
     return AuditContext(Actor("service", "judge"), job.kind)
 
 
-async def _again(tx: Tx, turn: _Turn, run_at: datetime | None) -> None:
-    """Go on in a new job, which knows what this one learned."""
+async def _again(tx: Tx, turn: _Turn, reason: str, run_at: datetime | None) -> None:
+    """Go on in a new job, which knows what this one learned; whatever waits already does so for this one as well."""
     await tx.jobs.finish(turn.job)
-    await tx.jobs.add(judging(turn.job.tenant, turn.tries, turn.passed, run_at))
+    await tx.jobs.add(judging(turn.job.tenant, reason, turn.tries, turn.passed, run_at))
 
 
 def _heard(case: _Case, answer: ModelAnswer) -> Judgement:
