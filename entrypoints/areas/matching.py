@@ -1,10 +1,13 @@
 """GET /v1/match-pairs, /v1/merges and what is decided of them; GET, PATCH /v1/matching/judge-settings."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from adapters.wire import matching as wire
 from adapters.wire.schema import Schema, enum, id_of, number, text
+from domain.jobs.usecases.draining import Handler
+from domain.matching.judging import JUDGE
 from domain.matching.model import (
     DecidedBy,
     JudgeSettingsChange,
@@ -15,6 +18,8 @@ from domain.matching.model import (
     PairStatus,
 )
 from domain.matching.usecases.judge_settings import JudgeSettingsService
+from domain.matching.usecases.judged_items import judged_items
+from domain.matching.usecases.judging import Judging
 from domain.matching.usecases.merging import Merging, decided_by
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
@@ -244,10 +249,16 @@ def _services(dependencies: Dependencies) -> MatchingServices:
     return MatchingServices(JudgeSettingsService(models.offers if models else None), Merging())
 
 
+def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
+    judge = Judging(dependencies.uow, dependencies.models, lambda tx: tx.pairs, judged_items, Merging())
+    return {JUDGE: judge}
+
+
 AREA: Final = Area(
     name="matching",
     title="Matching",
     description="Which items of different vendors are the same, and what a model may decide about that.",
     service=_services,
     operations=OPERATIONS,
+    jobs=_jobs,
 )

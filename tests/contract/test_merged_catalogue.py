@@ -2,9 +2,17 @@
 
 import json
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
+from jsonschema import Draft202012Validator
+
+from adapters.wire.event_types import EVENT_TYPES
+from adapters.wire.events import WireEventRendering
+from domain.events.model import Event
+from domain.kernel.ids import new_id
 
 from domain.catalogue.model import OfferFilter
 from domain.kernel.errors import Conflict
@@ -218,3 +226,47 @@ async def test_pictures_of_what_is_merged(shop: Shop) -> None:
     assert [one["id"] for one in (await shop.documents())[ours.id]["data"]["media"]] == [image.id]
     await shop.state(shop.sources[0], "A", collection="Other")
     assert [one["id"] for one in (await shop.documents())[ours.id]["data"]["media"]] == [image.id]
+
+
+class Heard:
+    """Events in the order in which they are heard: each as it is described, no version of a subject left out."""
+
+    def __init__(self, tenant: Tenant) -> None:
+        self.tenant, self.versions, self.types = tenant, dict[str, int](), list[str]()
+
+    def hear(self, events: Sequence[Event]) -> None:
+        for event in events:
+            told = json.loads(
+                WireEventRendering().event(replace(event, id=new_id("evt")), self.tenant, builders.MOMENT)
+            )
+            schema = EVENT_TYPES[event.type]
+            assert not [error.message for error in Draft202012Validator(dict(schema)).iter_errors(told)], told
+            before = self.versions.get(event.subject, 1)
+            assert event.version == before + 1, (event.type, event.subject, before, event.version)
+            self.versions[event.subject] = event.version
+            self.types.append(event.type)
+
+
+async def test_every_event_is_as_described_and_none_is_missing(shop: Shop) -> None:
+    ours = await shop.load(shop.sources[0], "A", "red", "blue", brand="Ours")
+    theirs = await shop.load(shop.sources[1], "B", "red", "blue", collection="Theirs")
+    heard = Heard(shop.tenant)
+    first = await shop.merge(ours.variants[0], theirs.variants[0], heard.hear)
+    assert heard.types == ["variant.merged"] or "product.merged" in heard.types
+    await shop.merge(ours.variants[1], theirs.variants[1], heard.hear)
+    heard.hear(await shop.state(shop.sources[1], "B", collection="Other"))
+    heard.hear(await shop.price(shop.sources[1], "B", 7))
+    heard.hear(await shop.state(shop.sources[0], "A", title="Said anew"))
+    await shop.undo(first, heard.hear)
+    heard.hear(await shop.state(shop.sources[1], "B", title="Hidden or not"))
+    for merge in reversed(await _applied(shop)):
+        await shop.undo(merge, heard.hear)
+    heard.hear(await shop.state(shop.sources[1], "B", title="On its own again"))
+    assert {"product.merged", "product.unmerged", "variant.merged", "variant.unmerged", "product.updated"} <= set(
+        heard.types
+    )
+    for product in (await shop.documents(versions=True)).values():
+        told = json.loads(product)
+        assert told["version"] == heard.versions.get(told["id"], 1)
+        for variant in told["variants"]:
+            assert variant["version"] == heard.versions.get(variant["id"], 1)

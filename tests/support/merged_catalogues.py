@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ from ports.unit_of_work import UnitOfWork
 from tests.support import builders, catalogues
 
 MERGING = Merging()
+Hear = Callable[[Sequence[Event]], None]
 
 
 @dataclass
@@ -64,16 +66,19 @@ class Shop:
             await tx.pairs.add(pair)
         return pair
 
-    async def merge(self, one: Variant, other: Variant) -> Merge:
+    async def merge(self, one: Variant, other: Variant, heard: Hear = lambda _: None) -> Merge:
         """Have them be one; answers the merge of the variants."""
         pair = await self.pair(one, other)
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
             merged = await MERGING.merge(tx, pair.id, DecidedBy.PERSON)
+            heard(tx.recorded.events)
             return await MERGING.get_merge(tx, str(merged.merge))
 
-    async def undo(self, merge: Merge) -> Merge:
+    async def undo(self, merge: Merge, heard: Hear = lambda _: None) -> Merge:
         async with self.uow.begin(self.tenant, builders.CALL) as tx:
-            return await MERGING.undo(tx, merge.id)
+            undone = await MERGING.undo(tx, merge.id)
+            heard(tx.recorded.events)
+            return undone
 
     async def state(self, source: Source, key: str, **data: Any) -> list[Event]:
         """The source says something else of a product of its own; answers the events that are heard of it."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from domain.kernel.ids import new_id
+from domain.matching.judging import judging
 from domain.matching.model import (
     OFFERED_AT,
     PAIR_AUDITED,
@@ -13,6 +14,7 @@ from domain.matching.model import (
     ScoredPair,
     key_of,
 )
+from domain.matching.usecases.judge_settings import settings_of
 from domain.matching.usecases.merging import Merging, planned, supersede
 from ports.unit_of_work import Tx
 
@@ -54,6 +56,8 @@ class Offering:
             plan, wanted = await planned(tx, ids), {pair.id for pair in open_}
             now = [pair for pair in await tx.pairs.of_variants(ids) if pair.id in wanted]
             await supersede(tx, plan, now)
+        if open_ and (await settings_of(tx)).enabled:
+            await tx.jobs.add(judging(tx.tenant, open_[0].id))
 
 
 async def _new(tx: Tx, one: ScoredPair) -> MatchPair:

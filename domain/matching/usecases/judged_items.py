@@ -1,0 +1,32 @@
+"""The data of variants as the judge is shown it: what their own sources state, whatever they are merged with."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from domain.catalogue.model import Product, Variant
+from domain.matching.judging import JudgedItem
+from ports.unit_of_work import Tx
+
+
+async def judged_items(tx: Tx, variants: Sequence[str]) -> Mapping[str, JudgedItem]:
+    """By variant; those that are gone are left out."""
+    homes = await tx.catalogue.homes(variants)
+    products = sorted({product for product, _ in homes.values()})
+    tied = await tx.catalogue.tied(products, products) if products else None
+    if tied is None:
+        return {}
+    sought = set(variants)
+    found = ((product, one) for product in tied.products.values() for one in product.variants if one.id in sought)
+    return {variant.id: _item(product, variant) for product, variant in found}
+
+
+def _item(product: Product, variant: Variant) -> JudgedItem:
+    data: dict[str, Any] = {**product.data, **variant.data, "variant_title": variant.data.get("title")}
+    prices = [
+        (offer.data["currency"], offer.data["price"])
+        for offer in variant.offers
+        if "price" in offer.data and "currency" in offer.data
+    ]
+    if prices:
+        data["currency"], data["price"] = min(prices)
+    return JudgedItem(variant.id, product.id, product.data.get("title"), product.data.get("brand"), data)

@@ -1,0 +1,153 @@
+"""What the matcher says becomes pairs and merges (domain/matching/usecases/offering.py), on every backend."""
+
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.catalogue.model import Variant
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Tenant
+from domain.matching.judging import JUDGE
+from domain.matching.model import (
+    DecidedBy,
+    JudgeSettings,
+    MatchPair,
+    MergeFilter,
+    PairEvidence,
+    PairFilter,
+    PairStatus,
+    ScoredPair,
+    key_of,
+)
+from domain.matching.usecases.judged_items import judged_items
+from domain.matching.usecases.offering import Offering
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.merged_catalogues import MERGING, Shop
+
+pytestmark = pytest.mark.asyncio
+EVIDENCE = (
+    PairEvidence("title", 3, 5.25, "nearly the same", "Oak", ["Oak", 1]),
+    PairEvidence("rivals", 0, -0.5, "other"),
+)
+
+
+@pytest_asyncio.fixture
+async def shop(uow: UnitOfWork, tenant: Tenant) -> Shop:
+    made = Shop(uow, tenant)
+    for _ in range(3):
+        await made.source()
+    return made
+
+
+def scored(shop: Shop, one: Variant, other: Variant, probability: float, *conflicts: str) -> ScoredPair:
+    homes = {variant.id: product.id for product in shop.products for variant in product.variants}
+    left, right = key_of(one.id, other.id)
+    return ScoredPair(left, homes[left], right, homes[right], probability, -2.0, EVIDENCE, conflicts)
+
+
+async def offer(shop: Shop, *pairs: ScoredPair, matched: tuple[Variant, ...] = ()) -> dict[tuple[str, str], MatchPair]:
+    """Offer what was scored; answers every pair there is by its variants."""
+    ids = [variant.id for variant in matched] or [pair.left for pair in pairs]
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        await Offering().offer(tx, ids, pairs)
+        page = await tx.pairs.matching(PairFilter(), PageRequest(limit=100))
+    return {(pair.left, pair.right): pair for pair in page.items}
+
+
+async def one_of_each(shop: Shop) -> tuple[Variant, Variant, Variant]:
+    a, b, c = [
+        (await shop.load(source, name, "red")).variants[0] for source, name in zip(shop.sources, "ABC", strict=True)
+    ]
+    return a, b, c
+
+
+async def test_a_likely_pair_is_offered_with_its_evidence(shop: Shop) -> None:
+    a, b, _ = await one_of_each(shop)
+    found = await offer(shop, scored(shop, a, b, 0.9))
+    pair = found[key_of(a.id, b.id)]
+    assert (pair.status, pair.probability, pair.prior, pair.merge) == (PairStatus.OPEN, 0.9, -2.0, None)
+    assert pair.evidence == EVIDENCE
+    assert pair.created_at == pair.updated_at
+    assert (await offer(shop, scored(shop, a, b, 0.7, "colour")))[key_of(a.id, b.id)].conflicts == ("colour",)
+
+
+async def test_a_certain_pair_is_merged_and_conflicts_forbid_it(shop: Shop) -> None:
+    a, b, c = await one_of_each(shop)
+    found = await offer(shop, scored(shop, a, b, 0.999), scored(shop, a, c, 0.999, "gtin"))
+    merged, kept = found[key_of(a.id, b.id)], found[key_of(a.id, c.id)]
+    assert (merged.status, kept.status) == (PairStatus.MERGED, PairStatus.OPEN)
+    async with shop.uow.read(shop.tenant) as tx:
+        page = await tx.merges.matching(MergeFilter(), PageRequest(limit=9))
+    assert {(merge.kind, merge.decided_by) for merge in page.items} == {("variant", "rules"), ("product", "rules")}
+    assert len(await shop.documents()) == 2
+
+
+async def test_certain_pairs_of_three_sources_become_one_item(shop: Shop) -> None:
+    a, b, c = await one_of_each(shop)
+    found = await offer(shop, scored(shop, a, b, 0.999), scored(shop, b, c, 0.998), scored(shop, a, c, 0.6))
+    assert [found[key_of(*two)].status for two in ((a.id, b.id), (b.id, c.id), (a.id, c.id))] == [
+        PairStatus.MERGED, PairStatus.MERGED, PairStatus.SUPERSEDED,
+    ]  # fmt: skip
+    [product] = (await shop.documents()).values()
+    assert len(product["variants"][0]["offers"]) == 3
+
+
+async def test_what_somebody_decided_stays(shop: Shop) -> None:
+    a, b, c = await one_of_each(shop)
+    found = await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, c, 0.9))
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        await MERGING.dismiss(tx, found[key_of(a.id, b.id)].id, DecidedBy.PERSON)
+        merge = (await MERGING.merge(tx, found[key_of(a.id, c.id)].id, DecidedBy.PERSON)).merge
+    again = await offer(shop, scored(shop, a, b, 0.9999), scored(shop, a, c, 0.4))
+    assert again[key_of(a.id, b.id)].status == PairStatus.DISMISSED
+    assert again[key_of(a.id, c.id)].merge == merge
+
+
+async def test_what_was_taken_back_waits_for_a_person(shop: Shop) -> None:
+    a, b, _ = await one_of_each(shop)
+    merge = str((await offer(shop, scored(shop, a, b, 0.999)))[key_of(a.id, b.id)].merge)
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        await MERGING.undo(tx, merge)
+        assert list(await tx.pairs.unjudged(10)) == []
+    again = await offer(shop, scored(shop, a, b, 0.9999))
+    assert again[key_of(a.id, b.id)].status == PairStatus.OPEN
+    assert len(await shop.documents()) == 3
+
+
+async def test_a_pair_that_nothing_speaks_for_is_superseded_and_comes_back(shop: Shop) -> None:
+    a, b, _ = await one_of_each(shop)
+    await offer(shop, scored(shop, a, b, 0.9))
+    assert (await offer(shop, matched=(a,)))[key_of(a.id, b.id)].status == PairStatus.SUPERSEDED
+    assert (await offer(shop, scored(shop, a, b, 0.8)))[key_of(a.id, b.id)].status == PairStatus.OPEN
+
+
+async def test_pairs_are_found(shop: Shop) -> None:
+    a, b, c = await one_of_each(shop)
+    await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, c, 0.6, "size"))
+    asked: dict[str, tuple[dict[str, Any], int]] = {
+        "variant": ({"variant": a.id}, 2), "other": ({"variant": c.id}, 1), "product": ({"product": b.product}, 1),
+        "conflict": ({"conflict": "size"}, 1), "none": ({"conflict": "colour"}, 0), "least": ({"min_probability": 0.8}, 1),
+        "status": ({"status": "open", "variant": b.id}, 1), "dismissed": ({"status": "dismissed"}, 0),
+    }  # fmt: skip
+    async with shop.uow.read(shop.tenant) as tx:
+        for name, (filter, number) in asked.items():
+            page = await tx.pairs.matching(PairFilter(**filter), PageRequest(limit=1))
+            assert (len(page.items), page.has_more) == (min(number, 1), number > 1), name
+        assert [pair.probability for pair in await tx.pairs.unjudged(1)] == [0.9]
+
+
+async def test_the_judge_is_asked_where_it_is_enabled(shop: Shop) -> None:
+    a, b, c = await one_of_each(shop)
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        await Offering().offer(tx, [a.id], [scored(shop, a, b, 0.9)])
+        assert not [job for job in tx.recorded.jobs if job.kind == JUDGE]
+        await tx.store(JudgeSettings).add(JudgeSettings(enabled=True, created_at=tx.now, updated_at=tx.now))
+        await Offering().offer(tx, [c.id], [scored(shop, b, c, 0.9)])
+        assert [job.kind for job in tx.recorded.jobs if job.kind == JUDGE] == [JUDGE]
+        items = await judged_items(tx, [a.id, b.id, "var_0000000000000000000000"])
+    assert (
+        items[a.id].title == "Title of A" and items[a.id].data["price"] == 100 and items[b.id].data["colour"] == "red"
+    )
+    assert items.keys() == {a.id, b.id}

@@ -1,0 +1,148 @@
+"""Match pairs and merges over HTTP, through the whole application."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from domain.catalogue.model import Product
+from domain.kernel.ids import new_id
+from domain.kernel.tenancy import Tenant
+from domain.matching.model import MatchPair, PairEvidence
+from tests.http.client import Answer, Client
+from tests.support.merged_catalogues import Shop
+from tests.tenancy.world import World, serving
+
+pytestmark = pytest.mark.asyncio
+
+
+@dataclass
+class Desk:
+    """A client, and two products of two sources with a pair."""
+
+    world: World
+    client: Client
+    shop: Shop
+    ours: Product
+    theirs: Product
+    pair: MatchPair
+
+    async def post(self, path: str, **headers: str) -> Answer:
+        return await self.client.send_json("POST", path, None, **{"idempotency_key": new_id("req"), **headers})
+
+    async def act(self, what: str) -> Answer:
+        """Something is done with the pair."""
+        return await self.post(f"/v1/match-pairs/{self.pair.id}/{what}")
+
+    async def merge(self) -> str:
+        """The pair is merged; answers the merge."""
+        return str((await self.act("merge")).json()["merge"])
+
+
+@pytest_asyncio.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with serving(tmp_path) as world:
+        organisation = await world.organisation()
+        tenant = Tenant(organisation.id, True)
+        shop = Shop(world.container.uow(), tenant)
+        first = await shop.source(catalogue=organisation.catalogue(True))
+        ours, theirs = await shop.load(first, "A", "red"), await shop.load(await shop.source(), "B", "red")
+        evidence = (
+            PairEvidence("title", 3, 5.5, "alike", "Oak", "Oak bench"),
+            PairEvidence("price", 1, -1.0, "far apart"),
+        )
+        pair = await shop.pair(ours.variants[0], theirs.variants[0], evidence=evidence, conflicts=("colour",))
+        yield Desk(world, await world.client(tenant), shop, ours, theirs, pair)
+
+
+async def test_a_pair_as_it_is_answered(desk: Desk) -> None:
+    answer = await desk.client.get(f"/v1/match-pairs/{desk.pair.id}")
+    told = answer.json()
+    assert {name: told[name] for name in ("object", "status", "probability", "prior", "conflicts", "judgement", "merge", "held")} == {
+        "object": "match_pair", "status": "open", "probability": 0.9, "prior": -2.0, "conflicts": ["colour"],
+        "judgement": None, "merge": None, "held": False,
+    }  # fmt: skip
+    sides = [{"id": one.variants[0].id, "product": one.id} for one in (desk.ours, desk.theirs)]
+    assert sorted(told["variants"], key=lambda one: str(one["id"])) == sorted(sides, key=lambda one: str(one["id"]))
+    assert told["evidence"] == [
+        {"comparison": "title", "level": 3, "weight": 5.5, "name": "alike", "left": "Oak", "right": "Oak bench"},
+        {"comparison": "price", "level": 1, "weight": -1.0, "name": "far apart"},
+    ]
+    listed = (await desk.client.get("/v1/match-pairs?status=open&conflict=colour&min_probability=0.9")).json()
+    assert listed["data"] == [told]
+    assert (await desk.client.get(f"/v1/match-pairs?variant={new_id('var')}")).json()["data"] == []
+
+
+async def test_merging_and_undoing(desk: Desk) -> None:
+    merged = await desk.act("merge")
+    assert (merged.status, merged.json()["status"]) == (200, "merged")
+    merge = (await desk.client.get(f"/v1/merges/{merged.json()['merge']}")).json()
+    assert {name: merge[name] for name in ("object", "kind", "status", "survivor", "merged", "pair", "decided_by")} == {
+        "object": "merge", "kind": "variant", "status": "applied", "survivor": desk.ours.variants[0].id,
+        "merged": desk.theirs.variants[0].id, "pair": desk.pair.id, "decided_by": "person",
+    }  # fmt: skip
+    gone = await desk.client.get(f"/v1/products/{desk.theirs.id}")
+    assert (gone.status, gone.json()["id"]) == (200, desk.ours.id)
+    assert gone.json()["provenance"]["title"]["reason"] in ("freshest", "only_source")
+    offers = (await desk.client.get(f"/v1/offers?variant={desk.ours.variants[0].id}")).json()["data"]
+    assert {(offer["product"], offer["product_external_id"]) for offer in offers} == {
+        (desk.ours.id, "A"),
+        (desk.ours.id, "B"),
+    }
+    kinds = [one["kind"] for one in (await desk.client.get("/v1/merges?status=applied")).json()["data"]]
+    assert kinds == ["product", "variant"]
+    undone = await desk.post(f"/v1/merges/{merge['id']}/undo")
+    assert (undone.status, undone.json()["status"]) == (200, "undone") and undone.json()["undone_at"]
+    assert (await desk.client.get(f"/v1/products/{desk.theirs.id}")).json()["id"] == desk.theirs.id
+    assert [one["status"] for one in (await desk.client.get("/v1/merges")).json()["data"]] == ["undone", "undone"]
+
+
+@pytest.mark.parametrize(
+    ("before", "allowed"),
+    [("", {"merge", "dismiss"}), ("merge", set()), ("dismiss", {"reopen"}), ("dismiss reopen", {"merge", "dismiss"})],
+)
+async def test_states(desk: Desk, before: str, allowed: set[str]) -> None:
+    for what in before.split():
+        assert (await desk.act(what)).status == 200
+    for what in ("merge", "dismiss", "reopen"):
+        answer = await desk.post(f"/v1/match-pairs/{desk.pair.id}/{what}", service_dry_run="true")
+        assert (answer.status == 200) == (what in allowed), (what, answer.body)
+        if what not in allowed:
+            assert (answer.status, answer.json()["code"]) == (409, "conflict")
+            assert "The pair is" in answer.json()["detail"]
+
+
+async def test_a_merge_is_undone_once_and_in_its_turn(desk: Desk) -> None:
+    merge = await desk.merge()
+    third = await desk.shop.load(await desk.shop.source(), "C", "red")
+    later = await desk.shop.merge(desk.theirs.variants[0], third.variants[0])
+    refused = await desk.post(f"/v1/merges/{merge}/undo")
+    assert refused.status == 409 and later.id in refused.json()["detail"]
+    for id in (later.id, merge):
+        assert (await desk.post(f"/v1/merges/{id}/undo")).status == 200
+        assert (await desk.post(f"/v1/merges/{id}/undo")).status == 409
+    assert (await desk.client.get(f"/v1/match-pairs/{desk.pair.id}")).json()["held"] is True
+
+
+async def test_the_same_key_merges_once_and_a_dry_run_never(desk: Desk) -> None:
+    dry: Any = await desk.post(f"/v1/match-pairs/{desk.pair.id}/merge", service_dry_run="explain")
+    assert {event["type"] for event in dry.json()["events"]} >= {"product.merged", "variant.merged"}
+    assert (await desk.client.get(f"/v1/products/{desk.theirs.id}")).json()["id"] == desk.theirs.id
+    key = new_id("req")
+    first = await desk.post(f"/v1/match-pairs/{desk.pair.id}/merge", idempotency_key=key)
+    again = await desk.post(f"/v1/match-pairs/{desk.pair.id}/merge", idempotency_key=key)
+    assert first.body == again.body and again.headers["idempotent-replayed"] == "true"
+
+
+async def test_events_are_on_the_feed(desk: Desk) -> None:
+    merge = await desk.merge()
+    await desk.post(f"/v1/merges/{merge}/undo")
+    told = (await desk.client.get("/v1/changes?limit=100")).json()["data"]
+    types = [event["type"] for event in told]
+    for type in ("product.merged", "variant.merged", "product.unmerged", "variant.unmerged"):
+        assert types.count(type) == 1, types
+    merged = next(event for event in told if event["type"] == "variant.merged")
+    assert merged["data"]["merged_into"] == desk.ours.variants[0].id and merged["data"]["merge"] == merge
