@@ -29,14 +29,17 @@ async def merge_count(session: Session) -> int:
 
 
 async def take_turn(session: Session, *, merging: bool) -> int:
-    """As CatalogueStore.take_turn has it, by an advisory lock that ends with the transaction."""
-    lock = lock_number("merges", session.tenant.org, session.tenant.livemode)
-    if not merging and not await merge_count(session):
-        await session.run(SQL["beside"], lock=lock)
-        if not (count := await merge_count(session)):
-            return count
-    await session.run(SQL["alone"], lock=lock)
-    return await merge_count(session)
+    """As CatalogueStore.take_turn has it, by advisory locks that end with the transaction.
+
+    Whoever merges has the first one alone, others share it; where something is merged they take turns at the second one, which nobody
+    asks for that does not have the first.
+    """
+    tenant = session.tenant
+    await session.run(SQL["alone" if merging else "beside"], lock=lock_number("merges", tenant.org, tenant.livemode))
+    count = await merge_count(session)
+    if count and not merging:
+        await session.run(SQL["alone"], lock=lock_number("merged", tenant.org, tenant.livemode))
+    return count
 
 
 async def tied(session: Session, products: Iterable[str], also: Sequence[str]) -> TiedProducts:

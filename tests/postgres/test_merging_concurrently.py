@@ -1,0 +1,79 @@
+"""Sources are written while their items are merged and unmerged by others: what readers see is what follows from both."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from adapters.wire.catalogue import WireRendering
+from domain.catalogue.laying import Laid
+from domain.catalogue.model import ProductFilter
+from domain.catalogue.overlay import shown
+from domain.kernel.errors import Conflict
+from domain.kernel.paging import PageRequest
+from domain.matching.model import MergeFilter
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.merged_catalogues import Shop, any_two
+from tests.support.postgres import postgres_backend
+
+pytestmark = pytest.mark.asyncio
+ROUNDS = 25
+
+
+@pytest_asyncio.fixture
+async def backend() -> AsyncIterator[Backend]:
+    async with postgres_backend("embedded") as made:
+        yield made
+
+
+async def _write(shop: Shop, number: int) -> None:
+    """One source says something new again and again."""
+    dice, source = random.Random(number), shop.sources[number]
+    keys = [product.key for product in shop.products if product.source == source.id]
+    for turn in range(ROUNDS):
+        if dice.random() < 0.5:
+            await shop.price(source, dice.choice(keys), 1000 + turn)
+        else:
+            await shop.state(source, dice.choice(keys), title=f"Title {number} {turn}")
+
+
+async def _merge(shop: Shop, number: int) -> None:
+    dice = random.Random(100 + number)
+    for _ in range(ROUNDS):
+        try:
+            if dice.random() < 0.6 and (two := any_two(dice, shop.products)) is not None:
+                await shop.merge(*two)
+            else:
+                async with shop.uow.read(shop.tenant) as tx:
+                    page = await tx.merges.matching(MergeFilter(status="applied"), PageRequest(limit=100))
+                if page.items:
+                    await shop.undo(dice.choice(page.items))
+        except Conflict:
+            continue
+
+
+async def test_what_is_shown_follows_from_what_is_stated(backend: Backend) -> None:
+    shop = Shop(backend.uow, await backend.tenant())
+    for number in range(3):
+        source = await shop.source()
+        for item in range(4):
+            await shop.load(source, f"{number}{item}", "red", "blue")
+    await asyncio.gather(*(_write(shop, number) for number in range(3)), *(_merge(shop, number) for number in range(2)))
+    ids = [product.id for product in shop.products]
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        tied = await tx.catalogue.tied(ids, ids)
+        seen = shown(tied)
+        laid = Laid(tied.products, seen, tied.merged, tied.families())
+        page = await tx.catalogue.products(ProductFilter(), PageRequest(limit=100))
+    documents = {one.id: one.body for one in page.items}
+    assert documents == {id: WireRendering().merged(product, laid) for id, product in seen.products.items()}
+    told = await shop.offers()
+    assert told == {
+        offer.id: (variant.id, product.id)
+        for product in seen.products.values()
+        for variant in product.variants
+        for offer in variant.offers
+    }
