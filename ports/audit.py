@@ -1,5 +1,6 @@
 """The audit log in store."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from domain.audit.model import Change
@@ -10,4 +11,8 @@ class AuditLog(Protocol):
 
     async def add(self, change: Change) -> None:
         """Keep one entry, in the same transaction as the change itself."""
+        ...
+
+    async def add_all(self, changes: Sequence[Change]) -> None:
+        """Keep many entries."""
         ...

@@ -1,5 +1,6 @@
 """The store of one kind of resource: what a plain resource needs, and what special ones add their own questions to."""
 
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from domain.kernel.paging import Filter, Page, PageRequest
@@ -16,6 +17,10 @@ class Store(Protocol[R]):
 
     async def add(self, row: R) -> None:
         """Keep a new row. Raises Conflict when what must be unique is taken."""
+        ...
+
+    async def add_all(self, rows: Sequence[R]) -> None:
+        """Keep new rows, many at a time, as `add` does."""
         ...
 
     async def save(self, row: R, *, expected_version: int | None = None) -> None:

@@ -1,5 +1,6 @@
 """The audit log in memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -33,3 +34,7 @@ class MemoryAudit:
     async def add(self, change: Change) -> None:
         await self._rows.add(AuditEntry(new_id("aud"), self._context, change, self._transaction.now))
         self._transaction.recorded.changes.append(change)
+
+    async def add_all(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            await self.add(change)

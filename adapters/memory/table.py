@@ -6,7 +6,7 @@ changes so far. Rows are frozen values (or are copied by the store that keeps th
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, TypeAlias, TypeVar
@@ -247,6 +247,10 @@ class TableStore(Generic[R]):
 
     async def add(self, row: R) -> None:
         await self.rows.add(row)
+
+    async def add_all(self, rows: Sequence[R]) -> None:
+        for row in rows:
+            await self.rows.add(row)
 
     async def save(self, row: R, *, expected_version: int | None = None) -> None:
         await self.transaction.lock()

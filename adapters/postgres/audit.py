@@ -1,6 +1,8 @@
 """The audit log in PostgreSQL."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from adapters.postgres.session import Session, jsonb
 from adapters.postgres.sqlfile import statements
@@ -17,18 +19,24 @@ class PostgresAuditLog:
         self._session = session
 
     async def add(self, change: Change) -> None:
+        self._session.recorded.changes.append(change)
+        await self._session.run(SQL["add"], **self._row(change))
+
+    async def add_all(self, changes: Sequence[Change]) -> None:
+        self._session.recorded.changes.extend(changes)
+        await self._session.insert_all("audit_entries", [self._row(change) for change in changes])
+
+    def _row(self, change: Change) -> dict[str, Any]:
         session = self._session
-        session.recorded.changes.append(change)
-        await session.run(
-            SQL["add"],
-            id=new_id("aud"),
-            actor=jsonb(asdict(session.context.actor)),
-            action=session.context.operation,
-            target=change.object,
-            target_id=change.id,
-            change=change.action,
-            before=jsonb(change.before),
-            after=jsonb(change.after),
-            request_id=session.context.request_id,
-            created_at=session.now,
-        )
+        return {
+            "id": new_id("aud"),
+            "actor": jsonb(asdict(session.context.actor)),
+            "action": session.context.operation,
+            "target": change.object,
+            "target_id": change.id,
+            "change": change.action,
+            "before": jsonb(change.before),
+            "after": jsonb(change.after),
+            "request_id": session.context.request_id,
+            "created_at": session.now,
+        }

@@ -4,7 +4,7 @@ From one declaration come the statements of a plain store (select, insert, versi
 of them names organisation and mode; row-level security stands behind.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -151,6 +151,11 @@ class TableStore(Generic[R]):
 
     async def add(self, row: R, **more: Any) -> None:
         await self.session.run(self.table.insert, **{**self.table.beside, **self.table.values(row), **more})
+
+    async def add_all(self, rows: Sequence[R]) -> None:
+        await self.session.insert_all(
+            self.table.name, [{**self.table.beside, **self.table.values(row)} for row in rows]
+        )
 
     async def save(self, row: R, *, expected_version: int | None = None, **more: Any) -> None:
         values = self.table.values(row)

@@ -1,6 +1,6 @@
 """Products, variants and offers as JSON (docs/conventions.md#products-variants-and-offers): rendered once, answered as bytes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -54,21 +54,17 @@ def _origins(origins: Mapping[str, Origin]) -> dict[str, Any]:
     }
 
 
-def _merged(answer: dict[str, Any], id: str, laid: Laid | None, merged: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _told_apart(answer: dict[str, Any], id: str, laid: Laid) -> dict[str, Any]:
     """The object with what merges tell of it: what is merged into it, and where its fields come from."""
-    if laid is not None and len(merged.get(id, ())) > 1:
-        answer |= {"merged_from": [*merged[id][1:]], "provenance": _origins(laid.origins(id))}
+    if len(parts := laid.parts[id]) > 1:
+        answer |= {"merged_from": parts[1:], "provenance": _origins(laid.origins(id))}
     return answer
 
 
 def merged(entry: Product, laid: Laid) -> bytes:
     """The document of a product that merges tie to others."""
-    together = laid.together()
-    variants: dict[str, list[str]] = {}
-    for id, (shown, _) in sorted(laid.shown.places.items()):
-        variants.setdefault(shown, [shown]).extend([] if id == shown else [id])
-    answer = _merged(_product(entry, {}), entry.id, laid, together)
-    answer["variants"] = [_merged(_variant(one, {}), one.id, laid, variants) for one in entry.variants]
+    answer = _told_apart(_product(entry, {}), entry.id, laid)
+    answer["variants"] = [_told_apart(_variant(one, {}), one.id, laid) for one in entry.variants]
     return _encode(answer)
 
 

@@ -26,6 +26,18 @@ class Laid:
     shown: Shown
     merged: Mapping[str, str]
     families: Mapping[str, str]
+    parts: dict[str, list[str]] = field(init=False)
+    """What is shown as each product and variant that is shown: itself first."""
+
+    def __post_init__(self) -> None:
+        """Group what is shown as one."""
+        self.parts = {id: [id] for id in (*self.shown.products, *self.shown.variants())}
+        for id in self.home:
+            if (root := self.survivor(id)) is not None:
+                self.parts[root].append(id)
+        for id, (root, _) in sorted(self.shown.places.items()):
+            if id != root:
+                self.parts[root].append(id)
 
     def survivor(self, product: str) -> str | None:
         """What the product is shown as, if it is not shown itself."""
@@ -33,14 +45,6 @@ class Laid:
         while root in self.merged:
             root = self.merged[root]
         return root if root != product else None
-
-    def together(self) -> Mapping[str, Sequence[str]]:
-        """The products that are shown as each that is shown, itself first."""
-        made: dict[str, list[str]] = {id: [id] for id in self.shown.products}
-        for other in self.home:
-            if (root := self.survivor(other)) is not None:
-                made[root].append(other)
-        return made
 
     def origins(self, id: str) -> Mapping[str, Origin]:
         """Where the fields of something shown come from, if it stands for several."""

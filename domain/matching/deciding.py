@@ -115,11 +115,12 @@ class MergePlan:
     def _between(self, one: str, other: str) -> list[Merge]:
         """The merges of variants of which one belongs to either product."""
         sides = {one, other}
+        both = self._parts(one) & self._parts(other)
+        near = [self.applied[id] for root in sorted(both) for id in self._members[root] if id in self.applied]
         return [
             merge
-            for merge in self.applied.values()
-            if merge.kind == MergeKind.VARIANT
-            and {self.tied.root(self._owners[id]) for id in (merge.survivor, merge.merged)} == sides
+            for merge in near
+            if {self.tied.root(self._owners[id]) for id in (merge.survivor, merge.merged)} == sides
         ]
 
     def _parts(self, product: str) -> set[str]:

@@ -41,34 +41,34 @@ class Merging:
         """Have the two be one. Raises NotFound, Conflict when the pair is not open or its items cannot be one."""
         await tx.catalogue.take_turn(merging=True)
         pair = await _open(tx, pair_id)
-        refused = await self.merge_all(tx, [pair], by, reason)
-        if pair.id in refused:
-            raise Conflict(refused[pair.id])
+        merges, plan = await self.merge_all(tx, [pair], by, reason)
+        if isinstance(made := merges[pair.id], str):
+            raise Conflict(made)
+        await _change(tx, pair, status=PairStatus.MERGED, merge=made.id)
+        await supersede(tx, plan, await tx.pairs.of_variants((pair.left, pair.right), lock=True))
         return _found(await tx.pairs.get(pair_id))
 
     async def merge_all(
         self, tx: Tx, pairs: Sequence[MatchPair], by: DecidedBy, reason: str | None = None
-    ) -> Mapping[str, str]:
-        """Merge open pairs, in this order; answers why those that were not cannot be. Needs `take_turn(merging=True)`."""
+    ) -> tuple[Mapping[str, Merge | str], MergePlan]:
+        """Merge the variants of pairs, in this order; the pairs themselves are left to the caller.
+
+        Answers the merge of each pair, or why there is none, and what is merged by now. Needs `take_turn(merging=True)`.
+        """
         homes = await tx.catalogue.homes([id for pair in pairs for id in (pair.left, pair.right)])
         products = sorted({product for product, _ in homes.values()})
         tied = await tx.catalogue.tied(products, products) if products else TiedProducts()
         before = shown(tied)
         plan = MergePlan.of(tied, await _applied(tx, tied), tx.now)
-        refused: dict[str, str] = {}
-        merged: list[tuple[MatchPair, Merge]] = []
+        made: dict[str, Merge | str] = {}
         for pair in pairs:
             try:
-                merged.append((pair, plan.join(pair, by, reason)))
+                made[pair.id] = plan.join(pair, by, reason)
             except CannotMerge as why:
-                refused[pair.id] = str(why)
+                made[pair.id] = str(why)
         if plan.made:
             await _laid(tx, plan, before)
-        for pair, merge in merged:
-            await _change(tx, pair, status=PairStatus.MERGED, merge=merge.id)
-        near = await tx.pairs.of_variants([id for pair, _ in merged for id in (pair.left, pair.right)], lock=True)
-        await supersede(tx, plan, near)
-        return refused
+        return made, plan
 
     async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
         """Put down that the two are different items. Raises NotFound, Conflict when the pair is not open."""
@@ -144,9 +144,8 @@ async def _products_of(tx: Tx, merge: Merge) -> list[str]:
 
 async def _laid(tx: Tx, plan: MergePlan, before: Shown) -> None:
     """Store what was planned: merges with their audit entries, what readers see, and the events."""
-    for merge in plan.made:
-        await tx.merges.add(merge)
-        await tx.audit.add(MERGE_AUDITED.created(merge))
+    await tx.merges.add_all(plan.made)
+    await tx.audit.add_all([MERGE_AUDITED.created(merge) for merge in plan.made])
     for merge in plan.kept:
         await tx.merges.save(merge)
     for after in plan.undone:

@@ -1,6 +1,6 @@
 """What the matcher says of changed variants becomes pairs: offered, merged by rules, or not worth a look any more."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from domain.kernel.ids import new_id
@@ -10,6 +10,7 @@ from domain.matching.model import (
     PAIR_AUDITED,
     DecidedBy,
     MatchPair,
+    Merge,
     PairStatus,
     ScoredPair,
     key_of,
@@ -35,39 +36,61 @@ class Offering:
         await tx.catalogue.take_turn(merging=True)
         sought = {*matched, *(id for one in scored for id in (one.left, one.right))}
         known = {(pair.left, pair.right): pair for pair in await tx.pairs.of_variants(sorted(sought), lock=True)}
+        new: dict[str, MatchPair] = {}
         open_: list[MatchPair] = []
         for one in scored:
             pair = known.pop(key_of(one.left, one.right), None)
             if pair is None:
-                pair = await _new(tx, one)
+                pair = _new(tx, one)
+                new[pair.id] = pair
             elif pair.status in WAITING:
                 pair = await _renewed(tx, pair, one)
-            open_.append(pair)
-        changed = set(matched)
-        for pair in known.values():
-            if pair.status == PairStatus.OPEN and not changed.isdisjoint((pair.left, pair.right)):
-                await _save(tx, pair, pair.changed(tx.now, status=PairStatus.SUPERSEDED, probability=0.0))
-        certain = [pair for pair in open_ if pair.status == PairStatus.OPEN and pair.merges_by_rules]
-        if certain:
-            likeliest = sorted(certain, key=lambda pair: (-pair.probability, pair.id))
-            await self.merging.merge_all(tx, likeliest, DecidedBy.RULES)
-        if open_ and await tx.catalogue.merge_count():
-            ids = [id for pair in open_ for id in (pair.left, pair.right)]
-            plan, wanted = await planned(tx, ids), {pair.id for pair in open_}
-            now = [pair for pair in await tx.pairs.of_variants(ids) if pair.id in wanted]
-            await supersede(tx, plan, now)
+            open_ += [pair] if pair.status == PairStatus.OPEN else []
+        await _let_go(tx, set(matched), known.values())
+        await self._merge(tx, open_, new)
+        await tx.pairs.add_all([*new.values()])
+        await _supersede(tx, open_)
         if open_ and (await settings_of(tx)).enabled:
             await tx.jobs.add(judging(tx.tenant, open_[0].id))
 
+    async def _merge(self, tx: Tx, pairs: Sequence[MatchPair], new: dict[str, MatchPair]) -> None:
+        """Merge what needs nobody's word, likeliest first; new pairs are not stored yet."""
+        certain = sorted(
+            (pair for pair in pairs if pair.merges_by_rules), key=lambda pair: (-pair.probability, pair.id)
+        )
+        if not certain:
+            return
+        merges, _ = await self.merging.merge_all(tx, certain, DecidedBy.RULES)
+        for pair in certain:
+            merge = merges[pair.id]
+            if isinstance(merge, Merge):
+                after = pair.changed(tx.now, status=PairStatus.MERGED, merge=merge.id)
+                if pair.id in new:
+                    new[pair.id] = after
+                else:
+                    await _save(tx, pair, after)
 
-async def _new(tx: Tx, one: ScoredPair) -> MatchPair:
-    pair = MatchPair(
+
+async def _let_go(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None:
+    """Open pairs of what was matched that nothing speaks for any more."""
+    for pair in pairs:
+        if pair.status == PairStatus.OPEN and not matched.isdisjoint((pair.left, pair.right)):
+            await _save(tx, pair, pair.changed(tx.now, status=PairStatus.SUPERSEDED, probability=0.0))
+
+
+async def _supersede(tx: Tx, pairs: Sequence[MatchPair]) -> None:
+    """Open pairs that merges forbid by now: these, and others of the same variants."""
+    if not pairs or not await tx.catalogue.merge_count():
+        return
+    ids = sorted({id for pair in pairs for id in (pair.left, pair.right)})
+    await supersede(tx, await planned(tx, ids), await tx.pairs.of_variants(ids, lock=True))
+
+
+def _new(tx: Tx, one: ScoredPair) -> MatchPair:
+    return MatchPair(
         new_id("mpr"), PairStatus.OPEN, one.left, one.left_product, one.right, one.right_product, one.probability,
         one.prior, tuple(one.evidence), tuple(one.conflicts), tx.now, tx.now,
     )  # fmt: skip
-    await tx.pairs.add(pair)
-    await tx.audit.add(PAIR_AUDITED.created(pair))
-    return pair
 
 
 async def _renewed(tx: Tx, pair: MatchPair, one: ScoredPair) -> MatchPair:
