@@ -51,7 +51,11 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def item(self, variant: str) -> SourceItem | None:
-        """One variant with the keys that its source knows it by, and its offers by id; nothing is locked."""
+        """One variant with the keys that its source knows it by, and its source's offers by id; nothing is locked."""
+        ...
+
+    async def items(self, variant: str) -> Sequence[SourceItem]:
+        """The same of the variant and of all that are merged into it; nothing for an unknown one."""
         ...
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:

@@ -106,6 +106,10 @@ class MemoryCatalogue:
             return SourceItem(own.id, own.source, product.key, own.key, own.data.get("sku"), own.offers)
         return None
 
+    async def items(self, variant: str) -> Sequence[SourceItem]:
+        found = [await self.item(id) for id in (variant, *self._overlay.variants_merged_into(variant))]
+        return [item for item in found if item is not None]
+
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         touched = {product.id: product for product in (*batch.new_products, *batch.changed_products)} | batch.touched
         written = {thing.id for thing in (*batch.new_variants, *batch.changed_variants)}

@@ -100,6 +100,11 @@ class MemoryOverlay:
             made.setdefault(_root(merged, variant.id), []).append(variant)
         return {root: search.Parts(parts.products, variants) for root, variants in made.items()}
 
+    def variants_merged_into(self, variant: str) -> list[str]:
+        """What a variant is shown for besides itself, by id."""
+        merged = self._merged()
+        return sorted(id for id in merged if _root(merged, id) == variant)
+
     def _members(self, family: str) -> list[Product]:
         ids = [one.id for one in self._seen.where(lambda one: one.family == family)]
         return [home for id in sorted(ids) if (home := self._products.get(id)) is not None]

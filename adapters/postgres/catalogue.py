@@ -157,6 +157,11 @@ class PostgresCatalogueStore:
         offers = [rows.offer_of(one) for one in await self._session.all(BATCH["offers_of_variant"], id=variant)]
         return SourceItem(variant, source, product_key, variant_key, rows.plain(data).get("sku"), offers)
 
+    async def items(self, variant: str) -> Sequence[SourceItem]:
+        merged = await self._session.all(BATCH["variants_merged_into"], id=variant)
+        found = [await self.item(id) for id in (variant, *(id for (id,) in merged))]
+        return [item for item in found if item is not None]
+
     async def _fill(self, products: Mapping[str, Product], read: Any) -> None:
         """Give loaded products their variants and offers."""
         if not products:

@@ -174,6 +174,9 @@ SELECT v.source, p.key, v.key, coalesce(v.home_data, v.data) FROM variants v
 JOIN products p ON p.org = v.org AND p.livemode = v.livemode AND p.id = coalesce(v.home_product, v.product)
 WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = %(id)s
 
+-- variants_merged_into --
+SELECT id FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND merged_into = %(id)s ORDER BY id
+
 -- offers_of_variant --
 SELECT id, coalesce(home_variant, variant), coalesce(home_product, product), source, location, currency, cost, msrp, map, price,
     compare_at, quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at FROM offers

@@ -38,12 +38,13 @@ class CheckService:
 
         Raises NotFound.
         """
-        item = await tx.catalogue.item(variant)
-        if item is None:
+        items = await tx.catalogue.items(variant)
+        if not items:
             raise NotFound
-        check, offers = new_id("chk"), _standing(item)
+        check, offers = new_id("chk"), _standing(items)
+        whose = {offer.id: item for item in items for offer in item.offers}
         asked = {}
-        for source in sorted({offer.source for offer in offers}):
+        for source, item in sorted({offer.source: whose[offer.id] for offer in offers}.items()):
             asked[source] = await self._asked(tx, source, item, check)
         sources = [source for source, run in asked.items() if isinstance(run, Run)]
         told = {"variant": variant, "sources": sources}
@@ -89,8 +90,8 @@ class CheckService:
     async def _looked_at(self, tx: Tx, check: StockCheck) -> StockCheck:
         """The check as it stands now; what was refused stays refused."""
         runs = {id: run for id in check.runs if (run := await tx.runs.get(id)) is not None}
-        item = await tx.catalogue.item(check.variant)
-        offers = {offer.id: offer for offer in item.offers} if item else {}
+        items = await tx.catalogue.items(check.variant)
+        offers = {offer.id: offer for item in items for offer in item.offers}
         return StockCheck(
             check.id,
             check.variant,
@@ -101,9 +102,10 @@ class CheckService:
         )
 
 
-def _standing(item: SourceItem) -> list[Offer]:
-    """The offers that count: one that is withdrawn is none."""
-    return [offer for offer in item.offers if offer.withdrawn_at is None]
+def _standing(items: Sequence[SourceItem]) -> list[Offer]:
+    """The offers that count, by id: one that is withdrawn is none."""
+    found = [offer for item in items for offer in item.offers if offer.withdrawn_at is None]
+    return sorted(found, key=lambda offer: offer.id)
 
 
 def _is_about(run: Run, variant: str) -> bool:
