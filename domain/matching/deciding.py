@@ -84,16 +84,28 @@ class MergePlan:
     def _join_products(self, merge: Merge) -> None:
         homes = self._owners[merge.survivor], self._owners[merge.merged]
         one, other = map(self.tied.root, homes)
-        if one == other or not (ends := self._ends(one, other)):
-            return
-        between = [own.id for own in self._between(one, other)]
+        if one != other and (ends := self._ends(one, other)):
+            self._merge_products(ends, homes, merge.decided_by)
+
+    def _merge_products(self, ends: tuple[str, str], homes: tuple[str, str], by: DecidedBy) -> None:
+        """Have one product be shown as another; `homes` are the two products whose variants say so."""
+        between = [own.id for own in self._between(*ends)]
         rests_on = dict.fromkeys((*between, *self._path(homes[0]), *self._path(homes[1])))
         self._apply(
             Merge(
-                new_id("mrg"), MergeStatus.APPLIED, MergeKind.PRODUCT, *ends, merge.decided_by, self.now,
+                new_id("mrg"), MergeStatus.APPLIED, MergeKind.PRODUCT, *ends, by, self.now,
                 None, OF_PRODUCTS, tuple(rests_on),
             )
         )  # fmt: skip
+
+    def _join_empty(self) -> None:
+        """Products that have nothing left to show, since what was merged into them is not any more, go where their variants are."""
+        for id in sorted(self.tied.products):
+            if id in self.tied.merged or self._shows(id):
+                continue
+            gone = min(one.id for part in self._members[id] for one in self.tied.products[part].variants)
+            homes = self._owners[self.tied.root(gone)], self._owners[gone]
+            self._merge_products((self.tied.root(homes[0]), id), homes, self.applied[gone].decided_by)
 
     def _ends(self, one: str, other: str) -> tuple[str, str] | None:
         """Which of two products stays and which goes, if they are one by their variants.
@@ -128,9 +140,10 @@ class MergePlan:
         return {self.tied.root(one.id) for id in self._members[product] for one in self.tied.products[id].variants}
 
     def _shows(self, product: str) -> bool:
-        """Whether any variant of it is shown as itself."""
+        """Whether any variant of it is shown as itself, or it never had one."""
         merged = self.tied.merged
-        return any(one.id not in merged for id in self._members[product] for one in self.tied.products[id].variants)
+        variants = [one.id for id in self._members[product] for one in self.tied.products[id].variants]
+        return not variants or any(id not in merged for id in variants)
 
     def _product_sources(self, product: str) -> set[str]:
         return {self.tied.products[id].source for id in self._members[product]}
@@ -148,7 +161,7 @@ class MergePlan:
         self._members[merge.survivor] += self._members.pop(merge.merged)
 
     def undo(self, merge: Merge) -> None:
-        """Take a merge back, with what follows from it alone. Raises StillNeeded."""
+        """Take a merge back, with what follows from it alone; products that it leaves empty are merged anew. Raises StillNeeded."""
         self._take_back(merge)
         going = [merge]
         if merge.kind == MergeKind.PRODUCT:
@@ -159,10 +172,14 @@ class MergePlan:
         for own in [*self.applied.values()]:
             if not ids.isdisjoint(own.rests_on):
                 self._without(own, ids, merge)
+        self._join_empty()
 
     def _without(self, merge: Merge, ids: set[str], undoing: Merge) -> None:
-        """A merge that rests on one that is taken back: of products it goes as well, unless other variants hold it."""
-        if merge.kind == MergeKind.VARIANT:
+        """A merge of products that rests on variants which are taken apart goes as well, unless other variants hold it.
+
+        Any other that rests on what is taken back stands in its way.
+        """
+        if merge.kind == MergeKind.VARIANT or (undoing.id in merge.rests_on and undoing.kind == MergeKind.PRODUCT):
             raise StillNeeded(undoing.id, merge.id)
         self._take_back(merge)
         if self._ends(self.tied.root(merge.survivor), merge.merged):

@@ -159,6 +159,11 @@ async def test_chains_of_merges_and_their_undoing(shop: Shop, seed: int) -> None
     await chain(shop, random.Random(seed), steps=40)
 
 
+@pytest.mark.soak
+async def test_a_thousand_merges_and_undos(shop: Shop) -> None:
+    await chain(shop, random.Random(1000), steps=1000)
+
+
 async def chain(shop: Shop, dice: random.Random, steps: int) -> None:
     """Merge and undo at random; once all is undone everything is as it was."""
     for _ in range(2):
