@@ -21,6 +21,7 @@ from ports.events import EventLog
 from ports.idempotency import IdempotencyStore
 from ports.jobs import JobStore
 from ports.mappings import MappingStore
+from ports.match_index import MatchIndexStore
 from ports.media import MediaStore
 from ports.orgs import OrgStore
 from ports.pushes import PushStore
@@ -111,6 +112,9 @@ class Tx(Protocol):
 
     @property
     def catalogue(self) -> CatalogueStore: ...
+
+    @property
+    def match_index(self) -> MatchIndexStore: ...
 
     @property
     def media(self) -> MediaStore: ...

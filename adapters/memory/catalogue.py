@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Final
 
 from adapters.memory.image_uses import images_of
+from adapters.memory.match_queue import queue_changed
 from adapters.memory.orgs import ORGS
 from adapters.memory.row_fingerprints import MemoryFingerprints
 from adapters.memory.table import EVERYWHERE, Table, Transaction, page_of
@@ -112,6 +113,7 @@ class MemoryCatalogue:
         touched = {product.id: product for product in (*batch.new_products, *batch.changed_products)} | batch.touched
         written = {thing.id for thing in (*batch.new_variants, *batch.changed_variants)}
         written |= {thing.id for thing in (*batch.new_offers, *batch.changed_offers)}
+        await queue_changed(self._transaction, batch, self._products.get)
         for product in touched.values():
             await self._products.put(_stamped(copied(product), written, now))
         for product in batch.touched.values():

@@ -12,6 +12,7 @@ from adapters.memory.events import MemoryEvents
 from adapters.memory.idempotency import MemoryIdempotency
 from adapters.memory.jobs import MemoryJobs
 from adapters.memory.mappings import MemoryMappings
+from adapters.memory.match_index import MemoryMatchIndex
 from adapters.memory.media import MemoryMedia
 from adapters.memory.orgs import MemoryOrgs
 from adapters.memory.pushes import MemoryPushes
@@ -69,6 +70,7 @@ class MemoryTx:
     pushes = cached_property(lambda tx: MemoryPushes(tx.transaction))
     storage = cached_property(lambda tx: MemoryStorageLedger(tx.transaction))
     catalogue = cached_property(lambda tx: MemoryCatalogue(tx.transaction, tx.rendering, tx.below))
+    match_index = cached_property(lambda tx: MemoryMatchIndex(tx.transaction))
     media = cached_property(lambda tx: MemoryMedia(tx.transaction, tx.rendering))
     events = cached_property(lambda tx: MemoryEvents(tx.transaction))
     jobs = cached_property(lambda tx: MemoryJobs(tx.transaction))

@@ -71,6 +71,8 @@ class BatchWriter:
         whole = {product.id: search.terms(product) for product in stated}
         if stated:
             await stage(self._session, "products", map(self._product_row, stated), rows.PRODUCT_TYPES)
+            if changed:
+                await self._session.run(SQL["queue_renamed"], ids=texts(product.id for product in changed))
             await self._session.run(SQL["save_products"], source=key_range.source, now=now)
         touched = [id_ for id_ in batch.touched if id_ not in whole]
         if touched:
@@ -97,6 +99,7 @@ class BatchWriter:
         if stated:
             await stage(self._session, "variants", map(self._variant_row, stated), rows.VARIANT_TYPES)
             await self._session.run(SQL["save_variants"], source=key_range.source, now=now)
+            await self._session.run(SQL["queue_variants"])
 
     async def _offers(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         stated = [*batch.new_offers, *_only(batch.changed_offers, batch.new_offers)]

@@ -14,6 +14,7 @@ from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
 from adapters.postgres.mappings import MAPPINGS, PostgresMappingStore
+from adapters.postgres.match_index import PostgresMatchIndex
 from adapters.postgres.media import PostgresMediaStore
 from adapters.postgres.nodes.node_pool import PooledConnection
 from adapters.postgres.nodes.pool import Pool, TenantLease
@@ -84,6 +85,7 @@ class PostgresTx:
     pushes = cached_property(lambda tx: PostgresPushStore(tx.session))
     storage = cached_property(lambda tx: PostgresStorageLedger(tx.session))
     catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
+    match_index = cached_property(lambda tx: PostgresMatchIndex(tx.session))
     media = cached_property(lambda tx: PostgresMediaStore(tx.session, tx.rendering))
     events = cached_property(lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
     jobs = cached_property(lambda tx: PostgresJobStore(tx.session))

@@ -1,0 +1,120 @@
+"""What a batch has seen of the index so far: who shares which key, and items by number. Asked for in bulk, kept within bounds."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from domain.matching.blocking import nearest
+from domain.matching.conflicts import OFTEN
+from domain.matching.facts import Facts
+from domain.matching.frequencies import bits, terms
+from domain.matching.indexed import ALL, Item, Listed, brand_key, code_key, counted_keys, listed_keys, stem_key
+
+KEYS: Final = 60_000
+"""Keys that are remembered from batch to batch, about."""
+ITEMS: Final = 6_000
+"""The same for items."""
+
+_NOBODY: Final[Mapping[str, Listed]] = {}
+_NONE: Final = Listed(0)
+
+
+def telling_keys(item: Facts) -> set[str]:
+    """The keys whose counts say how much a comparison with the item is worth."""
+    return {*terms(item), *counted_keys(item)}
+
+
+class Sight:
+    """Keys and items that were read. It holds good while the index stays as it is: make another one when that changes."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, Mapping[str, Listed]] = {}
+        self.items: dict[int, Item] = {}
+        self._rarities: dict[tuple[str, str], PairRarity] = {}
+
+    def unseen(self, keys: Iterable[str]) -> set[str]:
+        """Those of the keys that were not read yet."""
+        return {key for key in keys if key not in self._keys}
+
+    def unknown(self, numbers: Iterable[int]) -> set[int]:
+        """Those of the items that were not read yet."""
+        return {number for number in numbers if number not in self.items}
+
+    def see(
+        self, keys: Collection[str], listed: Mapping[str, Mapping[str, Listed]], items: Collection[Item] = ()
+    ) -> None:
+        """Take in what was asked for; keys that nobody has are remembered as such."""
+        self._keys.update((key, listed.get(key, _NOBODY)) for key in keys)
+        self.items.update((item.number, item) for item in items)
+
+    def forget(self) -> None:
+        """Between two batches: what has become too much is dropped."""
+        if len(self._keys) > KEYS:
+            self._keys.clear()
+            self._rarities.clear()
+        if len(self.items) > ITEMS:
+            self.items.clear()
+
+    def bearers(self, key: str, source: str) -> int:
+        """How many items of a source have a key."""
+        return self._keys.get(key, _NOBODY).get(source, _NONE).items
+
+    @property
+    def sources(self) -> list[str]:
+        """Every source that has items; the key ALL must have been read."""
+        return sorted(self._keys[ALL])
+
+    def neighbours(self, item: Facts, source: str) -> list[int]:
+        """The numbers of a source's items that share most with an item, best first."""
+        lists = []
+        for key in listed_keys(item):
+            found = self._keys[key].get(source)
+            if found is not None and found.numbers:
+                lists.append((found.items, key, found.numbers))
+        return nearest(lists, self.bearers(ALL, source))
+
+    def rarity(self, one: str, other: str) -> "PairRarity":
+        """How rare things are among the items of two sources."""
+        pair = (one, other) if one < other else (other, one)
+        found = self._rarities.get(pair)
+        if found is None:
+            found = self._rarities[pair] = PairRarity(self, pair)
+        return found
+
+
+class PairRarity:
+    """`domain.matching.frequencies.Rarity` over two sources, of the keys that a Sight has read."""
+
+    def __init__(self, sight: Sight, sources: tuple[str, str]) -> None:
+        self._sight, self._sources = sight, sources
+        self.codes, self.stems = _Counts(self, code_key), _Counts(self, stem_key)
+        self.information = _Information(self)
+
+    def bearers(self, key: str) -> int:
+        """How many items of both sources have a key."""
+        return sum(self._sight.bearers(key, source) for source in self._sources)
+
+    def knows_brand(self, item: Facts) -> bool:
+        """Whether both sources give several items this item's brand."""
+        key = brand_key(item)
+        return all(self._sight.bearers(key, source) >= OFTEN for source in self._sources)
+
+
+class _Counts(dict[str, int]):
+    def __init__(self, rarity: PairRarity, key: Callable[[str], str]) -> None:
+        super().__init__()
+        self._rarity, self._key = rarity, key
+
+    def __missing__(self, one: str) -> int:
+        found = self[one] = self._rarity.bearers(self._key(one))
+        return found
+
+
+class _Information(dict[str, float]):
+    def __init__(self, rarity: PairRarity) -> None:
+        super().__init__()
+        self._rarity = rarity
+
+    def __missing__(self, word: str) -> float:
+        rarity = self._rarity
+        found = self[word] = bits(rarity.bearers(ALL), rarity.bearers(word))
+        return found

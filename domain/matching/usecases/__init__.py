@@ -1,0 +1,1 @@
+"""Matching as it runs: the stage after each run that matches what has changed."""
