@@ -4,12 +4,11 @@
 """
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 
+import msgspec
 import psycopg
 
 from domain.kernel.ids import new_id
@@ -17,6 +16,7 @@ from domain.matching.model import ScoredPair
 from domain.matching.queueing import MATCH
 from domain.matching.usecases.matching_stage import MatchingStage
 from entrypoints.areas.area import Area
+from entrypoints.areas.registry import AREAS
 from entrypoints.cli.main import main
 from entrypoints.worker import service
 from ports.unit_of_work import Tx
@@ -48,20 +48,20 @@ class KeptPairs:
         if self._connection is None:
             self._connection = await psycopg.AsyncConnection.connect(self._url)
         tenant = {"org": tx.tenant.org, "livemode": tx.tenant.livemode}
-        rows = [{"id": new_id("mpr"), **asdict(pair)} for pair in scored]
+        rows = msgspec.json.encode([{"id": new_id("mpr"), **msgspec.to_builtins(pair)} for pair in scored]).decode()
         async with self._connection.transaction():
             await self._connection.execute(_DROP.encode(), {**tenant, "ids": list(matched)})
-            await self._connection.execute(_KEEP.encode(), {**tenant, "pairs": json.dumps(rows), "now": tx.now})
+            await self._connection.execute(_KEEP.encode(), {**tenant, "pairs": rows, "now": tx.now})
 
 
 def _add_matching() -> None:
     """Have the worker match, unless an area of the service does so already."""
     offers = KeptPairs(os.environ["JOINERY_DATABASE_URL"])
-    jobs = {MATCH: MatchingStage}
-    service.AREAS = (
-        *service.AREAS,
-        Area("kept_matching", "", "", lambda _: None, (), lambda given: {MATCH: jobs[MATCH](given.uow, offers)}),
+    handled = (
+        *AREAS,
+        Area("kept_matching", "", "", lambda _: None, (), lambda given: {MATCH: MatchingStage(given.uow, offers)}),
     )
+    vars(service)["AREAS"] = handled
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from domain.matching.calibration import calibrated
 from domain.matching.comparisons import Levels, compare
 from domain.matching.facts import Facts
-from domain.matching.indexed import ALL, Item, counted_keys, listed_keys
+from domain.matching.indexed import ALL, Item, counted_keys
 from domain.matching.model import OFFERED_AT, ScoredPair
 from domain.matching.offering import offered
 from domain.matching.scoring import Compared, scored
@@ -86,9 +86,10 @@ class Linking:
         for item, source, others in near:
             if others:
                 sides[item.source > source].append([self._levels(item, other) for other in others])
-        if min(map(len, sides)) < FEWEST:
-            sides = (sum(sides, []), sum(sides, []))
-        return learn(*sides, start) if min(map(len, sides)) >= FEWEST else None
+        groups = [*sides[0], *sides[1]]
+        if len(groups) < FEWEST:
+            return None
+        return learn(*sides, start) if min(map(len, sides)) >= FEWEST else learn(groups, groups, start)
 
     def _alone(self) -> Steps[bool]:
         """Whether there is no other source to match with."""
@@ -97,15 +98,16 @@ class Linking:
 
     def _candidates(self, batch: Sequence[Item]) -> Steps[list[tuple[Item, str, list[Item]]]]:
         """For each item and other source those that are worth comparing; all of them compared."""
+        self._sight.see((), {}, batch)
         yield from self._see(keys={ALL, *self._keys_of(batch)})
         near = [
-            (item, source, self._sight.neighbours(item.facts, source))
+            (item, source, self._sight.neighbours(item, source))
             for item in batch
             for source in self._sight.sources
             if source != item.source
         ]
         yield from self._see(numbers={number for _, _, numbers in near for number in numbers})
-        found = [(item, source, [self._sight.items[number] for number in numbers]) for item, source, numbers in near]
+        found = [(item, source, [self._sight.item(number) for number in numbers]) for item, source, numbers in near]
         yield from self._see(keys=_telling(other for _, _, others in found for other in others))
         for item, _, others in found:
             for other in others:
@@ -130,11 +132,10 @@ class Linking:
         """Compare what is contended with whatever else it may belong to."""
         yield from self._see(keys=self._keys_of(contended.values()))
         asked = [
-            (item, self._sight.neighbours(item.facts, source))
-            for (_, source), item in sorted(contended.items(), key=_place)
+            (item, self._sight.neighbours(item, source)) for (_, source), item in sorted(contended.items(), key=_place)
         ]
         yield from self._see(numbers={number for _, numbers in asked for number in numbers})
-        rivals = [(item, [self._sight.items[number] for number in numbers]) for item, numbers in asked]
+        rivals = [(item, [self._sight.item(number) for number in numbers]) for item, numbers in asked]
         yield from self._see(keys=_telling(rival for _, found in rivals for rival in found))
         for item, found in rivals:
             for rival in found:
@@ -159,9 +160,9 @@ class Linking:
         for graph in self._graphs.values():
             for (left, right), levels in graph.pairs.items():
                 for item, rival in ((left, right), (right, left)):
-                    if item in taken and self._of[rival].number not in self._fresh and rival not in own:
-                        if calibrated(self._weights.total(levels)) > 0:
-                            found.add(item)
+                    stands = item in taken and rival not in own and self._of[rival].number not in self._fresh
+                    if stands and calibrated(self._weights.total(levels)) > 0:
+                        found.add(item)
         return sorted(found)
 
     def _compare(self, one: Item, other: Item) -> None:
@@ -179,7 +180,7 @@ class Linking:
         return self._graphs[left.source, right.source].pairs[left.variant, right.variant]
 
     def _keys_of(self, items: Iterable[Item]) -> set[str]:
-        return {key for item in items for key in (*listed_keys(item.facts), *counted_keys(item.facts))}
+        return {key for item in items for key in (*self._sight.keys_of(item), *counted_keys(item.facts))}
 
     def _see(self, keys: Iterable[str] = (), numbers: Iterable[int] = ()) -> Steps[None]:
         wanted = Wanted(sorted(self._sight.unseen(keys)), sorted(self._sight.unknown(numbers)))

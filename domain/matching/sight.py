@@ -11,8 +11,6 @@ from domain.matching.indexed import ALL, Item, Listed, brand_key, code_key, coun
 
 KEYS: Final = 60_000
 """Keys that are remembered from batch to batch, about."""
-ITEMS: Final = 6_000
-"""The same for items."""
 
 _NOBODY: Final[Mapping[str, Listed]] = {}
 _NONE: Final = Listed(0)
@@ -28,7 +26,9 @@ class Sight:
 
     def __init__(self) -> None:
         self._keys: dict[str, Mapping[str, Listed]] = {}
-        self.items: dict[int, Item] = {}
+        self._items: dict[int, Item] = {}
+        self._before: dict[int, Item] = {}
+        self._keys_of: dict[int, list[str]] = {}
         self._rarities: dict[tuple[str, str], PairRarity] = {}
 
     def unseen(self, keys: Iterable[str]) -> set[str]:
@@ -37,22 +37,36 @@ class Sight:
 
     def unknown(self, numbers: Iterable[int]) -> set[int]:
         """Those of the items that were not read yet."""
-        return {number for number in numbers if number not in self.items}
+        for number in (wanted := set(numbers)):
+            if number not in self._items and number in self._before:
+                self._items[number] = self._before[number]
+        return {number for number in wanted if number not in self._items}
+
+    def item(self, number: int) -> Item:
+        """An item that was read. Raises KeyError."""
+        return self._items[number]
+
+    def keys_of(self, item: Item) -> list[str]:
+        """The keys that an item is found by."""
+        found = self._keys_of.get(item.number)
+        if found is None:
+            found = self._keys_of[item.number] = listed_keys(item.facts)
+        return found
 
     def see(
         self, keys: Collection[str], listed: Mapping[str, Mapping[str, Listed]], items: Collection[Item] = ()
     ) -> None:
         """Take in what was asked for; keys that nobody has are remembered as such."""
         self._keys.update((key, listed.get(key, _NOBODY)) for key in keys)
-        self.items.update((item.number, item) for item in items)
+        self._items.update((item.number, item) for item in items)
 
     def forget(self) -> None:
-        """Between two batches: what has become too much is dropped."""
+        """Between two batches: what has become too much is dropped; items stay for one batch after they were looked at."""
         if len(self._keys) > KEYS:
             self._keys.clear()
             self._rarities.clear()
-        if len(self.items) > ITEMS:
-            self.items.clear()
+        self._before, self._items = self._items, {}
+        self._keys_of.clear()
 
     def bearers(self, key: str, source: str) -> int:
         """How many items of a source have a key."""
@@ -63,10 +77,10 @@ class Sight:
         """Every source that has items; the key ALL must have been read."""
         return sorted(self._keys[ALL])
 
-    def neighbours(self, item: Facts, source: str) -> list[int]:
+    def neighbours(self, item: Item, source: str) -> list[int]:
         """The numbers of a source's items that share most with an item, best first."""
         lists = []
-        for key in listed_keys(item):
+        for key in self.keys_of(item):
             found = self._keys[key].get(source)
             if found is not None and found.numbers:
                 lists.append((found.items, key, found.numbers))

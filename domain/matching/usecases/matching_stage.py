@@ -1,16 +1,17 @@
 """After each run: what is new or has changed is read into the index, then matched with what all other sources have."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.draining import LEASE
 from domain.kernel.tenancy import Actor, AuditContext
-from domain.matching.indexed import Item, MatchModel, Queued, StoredVariant, changes
-from domain.matching.linking import SAMPLE, Linking, Steps, Wanted
+from domain.matching.indexed import Item, KeyChange, MatchModel, Queued, StoredVariant, changes
+from domain.matching.linking import SAMPLE, Linked, Linking, Steps, Wanted
 from domain.matching.model import ScoredPair
 from domain.matching.sight import Sight
 from domain.matching.stored import facts_of
@@ -18,11 +19,13 @@ from domain.matching.weights import SHIPPED, Weights
 from ports.unit_of_work import Tx, UnitOfWork
 
 R = TypeVar("R")
-READ: int = 1_000
+READ: Final = 1_000
 """Variants that are read into the index in one transaction."""
-MATCHED: int = 500
+MATCHED: Final = 500
 """Variants that are matched in one transaction."""
-_GROWN: int = 2
+_AHEAD: Final = 2
+"""Batches that are in hand at a time."""
+_GROWN: Final = 2
 """Weights are learnt anew once there are so many times as many items."""
 
 
@@ -78,6 +81,25 @@ class MatchingStage:
                 return
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Variants of the queue as items, what they change of the keys, and those that are there no more."""
+
+    items: Sequence[Item]
+    changes: Mapping[tuple[str, str], KeyChange]
+    gone: Sequence[Queued]
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """A batch and what came of it; its sight may be looked through again."""
+
+    batch: Sequence[Queued]
+    linked: Linked
+    sight: Sight
+
+
 class _Work:
     """One attempt. Reckoning runs in threads, which leave the loop its turn."""
 
@@ -85,59 +107,84 @@ class _Work:
         self._stage, self._job = stage, job
         self._context = AuditContext(Actor("service", "worker"), job.kind)
         self._fresh = Numbers()
+        self._next = 1
 
     async def read_all(self) -> None:
-        """Bring the index to what the queue names."""
-        after: str | None = ""
-        while after is not None:
-            after = await self._read(after)
-
-    async def _read(self, after: str) -> str | None:
+        """Bring the index to what the queue names; while a batch is written the next one is read."""
         async with self._stage.uow.read(self._job.tenant) as tx:
-            batch = await tx.match_index.stale(after, self._stage.read)
-            if not batch:
+            self._next = (await tx.match_index.numbers(0)).start
+        ahead = asyncio.ensure_future(self._read(""))
+        try:
+            while (batch := await ahead) is not None:
+                ahead = asyncio.ensure_future(self._read(batch.last))
+                await self._index(batch)
+        finally:
+            await _ended([ahead])
+
+    async def _read(self, after: str) -> "_Read | None":
+        async with self._stage.uow.read(self._job.tenant) as tx:
+            queued = await tx.match_index.stale(after, self._stage.read)
+            if not queued:
                 return None
-            ids = [one.variant for one in batch]
+            ids = [one.variant for one in queued]
             stored = await tx.match_index.stored(ids)
             before = await tx.match_index.of_variants(ids)
-            new = await tx.match_index.numbers(len(ids))
-        known = {item.variant: item.number for item in before}
-        numbers = known | dict(zip((one for one in ids if one not in known), new, strict=False))
-        stamps = {one.variant: one.stamp for one in batch}
+        stamps, numbers = {one.variant: one.stamp for one in queued}, {item.variant: item.number for item in before}
+        for one in stored:
+            if one.variant not in numbers:
+                numbers[one.variant], self._next = self._next, self._next + 1
         items = await asyncio.to_thread(_items, stored, stamps, numbers)
         changed = await asyncio.to_thread(changes, before, items)
-        gone = stamps.keys() - {item.variant for item in items}
+        return _Read(items, changed, [one for one in queued if one.variant not in numbers], ids[-1])
+
+    async def _index(self, batch: "_Read") -> None:
         async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
-            await tx.match_index.index(items, changed)
-            await tx.match_index.matched([one for one in batch if one.variant in gone])
+            await tx.match_index.index(batch.items, batch.changes)
+            await tx.match_index.matched(batch.gone)
             await tx.jobs.hold(self._job, self._stage.lease)
-        for item in items:
+        for item in batch.items:
             self._fresh.add(item.number)
-        return ids[-1]
 
     async def match_all(self) -> None:
-        """Match all that waits and is in the index as it is now."""
+        """Match all that waits and is in the index as it is now; some batches are reckoned while others are asked about or kept."""
         weights: Weights | None = None
-        sight, after = Sight(), ""
-        while True:
-            async with self._stage.uow.read(self._job.tenant) as tx:
-                batch = await tx.match_index.waiting(after, self._stage.matched)
-                items = await tx.match_index.of_variants([one.variant for one in batch])
-            if not batch:
-                return
-            weights = weights or await self._weights(sight)
-            await self._match(batch, items, Linking(sight, weights, self._fresh), sight)
-            sight.forget()
-            after = batch[-1].variant
+        after: str | None = ""
+        free, ahead = [Sight() for _ in range(_AHEAD)], deque[asyncio.Task[_Matched]]()
+        try:
+            while True:
+                while free and after is not None:
+                    batch, items = await self._waiting(after)
+                    after = batch[-1].variant if batch else None
+                    if batch:
+                        weights = weights or await self._weights(free[0])
+                        ahead.append(asyncio.create_task(self._match(batch, items, weights, free.pop())))
+                if not ahead:
+                    return
+                matched = await ahead.popleft()
+                free.append(matched.sight)
+                await self._keep(matched)
+        finally:
+            await _ended(ahead)
 
-    async def _match(self, batch: Sequence[Queued], items: Sequence[Item], linking: Linking, sight: Sight) -> None:
+    async def _waiting(self, after: str) -> tuple[Sequence[Queued], Sequence[Item]]:
+        async with self._stage.uow.read(self._job.tenant) as tx:
+            batch = await tx.match_index.waiting(after, self._stage.matched)
+            return batch, await tx.match_index.of_variants([one.variant for one in batch])
+
+    async def _match(
+        self, batch: Sequence[Queued], items: Sequence[Item], weights: Weights, sight: Sight
+    ) -> "_Matched":
         moved = {one.variant for one in batch if not one.again}
-        linked = await self._carried(linking.linked(items, moved), sight)
+        linked = await self._carried(Linking(sight, weights, self._fresh).linked(items, moved), sight)
+        sight.forget()
+        return _Matched(batch, linked, sight)
+
+    async def _keep(self, matched: "_Matched") -> None:
         async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
-            await self._stage.offers.offer(tx, [one.variant for one in batch], linked.pairs)
-            if linked.disturbed:
-                await tx.match_index.requeue(linked.disturbed)
-            await tx.match_index.matched(batch)
+            await self._stage.offers.offer(tx, [one.variant for one in matched.batch], matched.linked.pairs)
+            if matched.linked.disturbed:
+                await tx.match_index.requeue(matched.linked.disturbed)
+            await tx.match_index.matched(matched.batch)
             await tx.jobs.hold(self._job, self._stage.lease)
 
     async def _weights(self, sight: Sight) -> Weights:
@@ -174,11 +221,22 @@ class _Work:
         try:
             async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
                 await tx.jobs.finish(self._job)
-                if not await tx.match_index.idle():
-                    raise _More
+                _refuse(more=not await tx.match_index.idle())
         except _More:
             return False
         return True
+
+
+async def _ended(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Have nothing of it go on."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _refuse(*, more: bool) -> None:
+    if more:
+        raise _More
 
 
 def _items(stored: Sequence[StoredVariant], stamps: dict[str, int], numbers: dict[str, int]) -> list[Item]:
