@@ -68,9 +68,11 @@ class PostgresMatchIndex:
         session = self._session
         await session.stage(SQL["staging"])
         made, keys = await asyncio.to_thread(lambda: ([_row(item) for item in items], _key_rows(changes)))
+        await session.run("DELETE FROM new_match_items")
         await session.copy(SQL["copy_items"], made, _ITEMS)
         await session.run(SQL["save_items"])
         await self._drop({place: change for place, change in changes.items() if change.removed})
+        await session.run("DELETE FROM new_match_keys")
         await session.copy(SQL["copy_keys"], keys, _KEYS)
         await session.run(SQL["save_keys"], most=LISTED)
 

@@ -9,13 +9,14 @@ from collections.abc import Collection, Container, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from domain.matching.calibration import calibrated
+from domain.matching.calibration import allowed, calibrated
 from domain.matching.comparisons import Levels, compare
+from domain.matching.conflicts import most
 from domain.matching.facts import Facts
 from domain.matching.indexed import ALL, Item, counted_keys
 from domain.matching.model import OFFERED_AT, ScoredPair
 from domain.matching.offering import offered
-from domain.matching.scoring import Compared, scored
+from domain.matching.scoring import Compared, Scored, scored
 from domain.matching.sight import Sight, telling_keys
 from domain.matching.weights import Weights, learn
 
@@ -74,8 +75,9 @@ class Linking:
         contended = self._contended(near)
         yield from self._rivals(contended)
         own = {item.variant for item in batch}
-        made = [pair for pair in self._scored() if pair.left in own or pair.right in own]
-        return Linked(made, self._disturbed(made, own, moved))
+        made = self._scored()
+        pairs = self._offered(made, own)
+        return Linked(pairs, self._disturbed(made, pairs, own, moved))
 
     def learnt(self, sample: Sequence[Item], start: Weights) -> Steps[Weights | None]:
         """Weights that fit the candidates of a sample; None where there are too few."""
@@ -141,29 +143,39 @@ class Linking:
             for rival in found:
                 self._compare(rival, item)
 
-    def _scored(self) -> list[ScoredPair]:
-        made: list[ScoredPair] = []
+    def _scored(self) -> list[Scored]:
+        """Every pair that was compared and is worth it, weighed against its rivals."""
+        made: list[Scored] = []
         for sources, graph in sorted(self._graphs.items()):
             known = self._sight.rarity(*sources).knows_brand
-            for pair in scored(graph.left, graph.right, graph.pairs, self._weights, _RIVALS, known=known):
-                if pair.odds.probability >= OFFERED_AT:
-                    made.append(offered(pair, self._of[pair.left], self._of[pair.right], self._weights))
+            made += scored(graph.left, graph.right, graph.pairs, self._weights, _RIVALS, known=known)
         return made
 
-    def _disturbed(self, made: Sequence[ScoredPair], own: set[str], moved: Container[str]) -> list[str]:
+    def _offered(self, made: Iterable[Scored], own: set[str]) -> list[ScoredPair]:
+        return [
+            offered(pair, self._of[pair.left], self._of[pair.right], self._weights)
+            for pair in made
+            if pair.odds.probability >= OFFERED_AT and (pair.left in own or pair.right in own)
+        ]
+
+    def _disturbed(
+        self, made: Iterable[Scored], pairs: Iterable[ScoredPair], own: set[str], moved: Container[str]
+    ) -> list[str]:
         """Items that are offered to one that has moved, and that others may have been offered before."""
-        taken = {pair.right for pair in made if pair.left in moved} | {
-            pair.left for pair in made if pair.right in moved
-        }
-        taken -= own
+        ends = [(pair.left, pair.right) for pair in pairs] + [(pair.right, pair.left) for pair in pairs]
+        taken = {other for one, other in ends if one in moved} - own
         found = set()
-        for graph in self._graphs.values():
-            for (left, right), levels in graph.pairs.items():
-                for item, rival in ((left, right), (right, left)):
-                    stands = item in taken and rival not in own and self._of[rival].number not in self._fresh
-                    if stands and calibrated(self._weights.total(levels)) > 0:
-                        found.add(item)
+        for pair in made:
+            for item, rival in ((pair.left, pair.right), (pair.right, pair.left)):
+                stood = item in taken and rival not in own and self._of[rival].number not in self._fresh
+                if stood and self._alone_odds(pair) > 0:
+                    found.add(item)
         return sorted(found)
+
+    def _alone_odds(self, pair: Scored) -> float:
+        """The log2 odds of a pair as if it had no rivals."""
+        own = calibrated(self._weights.total(pair.levels))
+        return allowed(own, most(pair.conflicts, pair.levels, self._weights))
 
     def _compare(self, one: Item, other: Item) -> None:
         left, right = (one, other) if one.source < other.source else (other, one)

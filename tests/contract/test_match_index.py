@@ -1,6 +1,5 @@
 """The index of matching in store (ports/match_index.py), and what the stage makes of it."""
 
-import asyncio
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -12,7 +11,7 @@ from domain.catalogue.batch import Batch
 from domain.catalogue.model import Product
 from domain.kernel.tenancy import Tenant
 from domain.matching.calibration import probability
-from domain.matching.indexed import ALL, COUNTED, LISTED, Item, KeyChange, Listed, MatchModel, Queued, changes
+from domain.matching.indexed import ALL, LISTED, Item, KeyChange, MatchModel, Queued, changes
 from domain.matching.stored import facts_of
 from domain.matching.weights import SHIPPED
 from domain.matching.model import OFFERED_AT, key_of
@@ -143,19 +142,10 @@ async def test_keys_follow_what_an_item_says(uow: UnitOfWork, tenant: Tenant) ->
     assert item.number == next(one.number for one in before if one.variant == item.variant)
     async with uow.read(tenant) as tx:
         found = await tx.match_index.listed(["white", "green", "halden", "black"])
-    colours = {name: _plain(found.get(name, {})).get(A, (0, [])) for name in ("white", "green", "black", "halden")}
-    changed_colour = next(one.data["colour"] for one in before_data(before, product) if one.id == item.variant)
-    assert colours["green"] == (1, [item.number]) and colours[changed_colour] == (0, [])
-    assert sorted(colours["halden"][1] or []) == sorted((item.number, other.number))
-
-
-def before_data(before: list[Item], product: Product) -> list[Any]:
-    """The variants with the colours that they had."""
-    shades = {item.variant: next(iter(item.facts.colours)) for item in before}
-    return [
-        builders.variant(builders.product(A, "", ""), "", id=one.id, data={"colour": shades[one.id]})
-        for one in product.variants
-    ]
+    shared = {name: _plain(found.get(name, {})).get(A, (0, [])) for name in ("white", "green", "black", "halden")}
+    [was] = next(one.facts.colours for one in before if one.variant == item.variant)
+    assert shared["green"] == (1, [item.number]) and shared[was] == (0, [])
+    assert sorted(shared["halden"][1] or []) == sorted((item.number, other.number))
 
 
 async def test_hubs_have_no_list(uow: UnitOfWork, tenant: Tenant) -> None:
@@ -311,7 +301,8 @@ async def test_whoever_takes_over_comes_to_the_same(backend: Backend, tenant: Te
     dying = _Dying()
     with pytest.raises(AssertionError):
         await match(backend, tenant, dying, matched=25)
-    await backend.pass_time(timedelta(seconds=3))
+    # the memory's clock stands at another time than the one by which jobs are put off
+    await backend.pass_time(timedelta(seconds=3) if backend.name != "memory" else timedelta(days=36_500))
     await match(backend, tenant, dying, matched=25)
     found = await _keys(backend, tenant, dying)
     assert found.keys() == whole_.keys()
@@ -319,21 +310,16 @@ async def test_whoever_takes_over_comes_to_the_same(backend: Backend, tenant: Te
 
 
 async def test_what_is_queued_while_it_works_is_taken_too(backend: Backend, tenant: Tenant) -> None:
+    if backend.name == "memory":
+        pytest.skip("one writes at a time there")
     late = _chair(B, "X", "white", title="Halden chair XR-2214")
 
     class Adding(Told):
         async def offer(self, *args: Any) -> None:
             if not self.batches:
-                await asyncio.ensure_future(add(backend.uow, tenant, late)) if backend.name != "memory" else None
+                await add(backend.uow, tenant, late)
             await super().offer(*args)
 
     await add(backend.uow, tenant, _chair(A, "1", "white", title="Halden chair XR-2214"))
     told = await match(backend, tenant, Adding())
-    if backend.name == "memory":
-        pytest.skip("one writes at a time there")
     assert len(told.pairs) == 1
-
-
-def test_what_is_counted_has_keys_that_no_word_has() -> None:
-    assert all(not mark.isalnum() for mark in COUNTED)
-    assert Listed(3).numbers is None
