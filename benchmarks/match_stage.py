@@ -27,7 +27,8 @@ HEADERS = (
 _FIELDS = ("brand", "gtin", "mpn", "colour", "width", "depth", "height", "dim_unit", "price")
 
 
-def _row(at: int, thing: Thing, told: dict[str, str], prefix: str) -> list[str]:
+def item_row(at: int, thing: Thing, told: dict[str, str], prefix: str) -> list[str]:
+    """A line of a vendor's file; its SKU is `<prefix>-<at>`."""
     brand, gtin, mpn, colour, width, depth, height, unit, price = (told.get(field, "") for field in _FIELDS)
     sku = f"{prefix}-{at:07d}"
     sides = [f"{side} {unit}" if side else "" for side in (width, depth, height)]
@@ -59,8 +60,8 @@ def feeds(folder: Path, count: int) -> tuple[Path, Path, list[Thing]]:
     random = Random(1)
     made = things(random, count)
     maker, vendor = folder / "maker.csv", folder / "vendor.csv"
-    write(maker, (_row(at, thing, metric(thing), "A") for at, thing in enumerate(made)))
-    write(vendor, (_row(at, thing, retold(random, thing), "B") for at, thing in enumerate(made)))
+    write(maker, (item_row(at, thing, metric(thing), "A") for at, thing in enumerate(made)))
+    write(vendor, (item_row(at, thing, retold(random, thing), "B") for at, thing in enumerate(made)))
     return maker, vendor, made
 
 
@@ -134,7 +135,7 @@ async def one_by_one(
     random, whole, alone = Random(2), [], []
     for at in random.sample(range(len(made)), times):
         path = folder / "one.csv"
-        row = _row(at, made[at], retold(random, made[at]), f"C{at}")
+        row = item_row(at, made[at], retold(random, made[at]), f"C{at}")
         write(path, iter([row]))
         started = time.perf_counter()
         run = await parts.ingest(tenant, source, path)

@@ -1,6 +1,6 @@
 """`joinery worker`, whose matching keeps the scored pairs as they are: nothing is merged, superseded or told of.
 
-`PAUSE_SECONDS` has it wait before each batch's pairs are kept, so that tests can end it in the middle.
+`PAUSE_SECONDS` has it wait before the pairs of each `BATCH` variants are kept, so that tests can end it in the middle.
 """
 
 import asyncio
@@ -59,7 +59,14 @@ def _add_matching() -> None:
     offers = KeptPairs(os.environ["JOINERY_DATABASE_URL"])
     handled = (
         *AREAS,
-        Area("kept_matching", "", "", lambda _: None, (), lambda given: {MATCH: MatchingStage(given.uow, offers)}),
+        Area(
+            "kept_matching",
+            "",
+            "",
+            lambda _: None,
+            (),
+            lambda given: {MATCH: MatchingStage(given.uow, offers, matched=int(os.environ.get("BATCH", "500")))},
+        ),
     )
     vars(service)["AREAS"] = handled
 
