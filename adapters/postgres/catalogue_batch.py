@@ -72,12 +72,18 @@ class BatchWriter:
         if stated:
             await stage(self._session, "products", map(self._product_row, stated), rows.PRODUCT_TYPES)
             if changed:
-                await self._session.run(SQL["queue_renamed"], ids=texts(product.id for product in changed))
+                await self._queue_renamed(changed)
             await self._session.run(SQL["save_products"], source=key_range.source, now=now)
         touched = [id_ for id_ in batch.touched if id_ not in whole]
         if touched:
             await self._session.run(SQL["touch_products"], ids=texts(touched), now=now)
         await self._terms(whole, {product.id for product in changed}, batch.availabilities)
+
+    async def _queue_renamed(self, changed: Iterable[Product]) -> None:
+        """Have the variants of products matched anew that are called otherwise than they are stored."""
+        renamed = await self._session.all(SQL["renamed"], ids=texts(product.id for product in changed))
+        if renamed:
+            await self._session.run(SQL["queue_renamed"], ids=texts(id for (id,) in renamed))
 
     async def _terms(
         self, whole: Mapping[str, set[str]], changed: set[str], availabilities: Mapping[str, frozenset[str]]

@@ -96,20 +96,19 @@ INSERT INTO match_queue (org, livemode, variant, stamp)
 SELECT %(org)s, %(livemode)s, id, pg_current_xact_id()::text::bigint FROM new_variants ORDER BY id
 ON CONFLICT (org, livemode, variant) DO UPDATE SET stamp = excluded.stamp, again = false
 
+-- renamed --
+-- Before the products are saved: those that are called otherwise now.
+SELECT p.id FROM products p JOIN new_products n ON n.id = p.id
+CROSS JOIN LATERAL (SELECT convert_from(p.data, 'UTF8')::json AS was, convert_from(n.data, 'UTF8')::json AS now) said
+WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    AND (was ->> 'title', was ->> 'brand', was ->> 'collection')
+        IS DISTINCT FROM (now ->> 'title', now ->> 'brand', now ->> 'collection')
+
 -- queue_renamed --
--- Before the products are saved: all variants of those that are called otherwise now.
 INSERT INTO match_queue (org, livemode, variant, stamp)
-SELECT %(org)s, %(livemode)s, v.id, pg_current_xact_id()::text::bigint FROM variants v
-WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = ANY(ARRAY(
-    SELECT p.id FROM products p JOIN new_products n ON n.id = p.id
-    CROSS JOIN LATERAL (
-        SELECT convert_from(p.data, 'UTF8')::json AS was, convert_from(n.data, 'UTF8')::json AS now
-    ) said
-    WHERE p.org = %(org)s AND p.livemode = %(livemode)s
-        AND p.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-        AND (was ->> 'title', was ->> 'brand', was ->> 'collection')
-            IS DISTINCT FROM (now ->> 'title', now ->> 'brand', now ->> 'collection')))
-ORDER BY v.id
+SELECT %(org)s, %(livemode)s, id, pg_current_xact_id()::text::bigint FROM variants
+WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+ORDER BY id
 ON CONFLICT (org, livemode, variant) DO UPDATE SET stamp = excluded.stamp, again = false
 
 -- save_offers --
