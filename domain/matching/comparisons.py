@@ -105,7 +105,10 @@ def _title(a: Facts, b: Facts, frequencies: Rarity) -> int:
     if not left or not right:
         return 0
     likeness = shared / (left * right) ** 0.5
-    return next((at for at, least in enumerate(_TITLE, start=1) if likeness >= least), len(_TITLE) + 1)
+    for at, least in enumerate(_TITLE, start=1):
+        if likeness >= least:
+            return at
+    return len(_TITLE) + 1
 
 
 def _quantities(a: Facts, b: Facts, frequencies: Rarity) -> int:
@@ -171,7 +174,9 @@ def sides_pairs(a: Facts, b: Facts) -> list[tuple[float, float]]:
     """The lengths that two items both state, width and depth in whichever order fits."""
     (aw, ad, ah), (bw, bd, bh) = a.sides, b.sides
     upright = [(ah, bh)] if ah and bh else []
-    straight = [(x, y) for x, y in ((aw, bw), (ad, bd)) if x and y]
+    straight = [(aw, bw)] if aw and bw else []
+    if ad and bd:
+        straight.append((ad, bd))
     off = _off(straight)
     if off or len(straight) < 2:
         crossed = [(x, y) for x, y in ((aw, bd), (ad, bw)) if x and y]
@@ -181,13 +186,22 @@ def sides_pairs(a: Facts, b: Facts) -> list[tuple[float, float]]:
 
 
 def _off(pairs: list[tuple[float, float]]) -> int:
-    return sum(2 if beyond(x, y) else not close(x, y) for x, y in pairs)
+    found = 0
+    for x, y in pairs:
+        if not close(x, y):
+            found += 2 if beyond(x, y) else 1
+    return found
 
 
 def same_figures(a: Facts, b: Facts) -> bool:
     """Whether two items state two lengths or more in the same figures: the unit of one is wrong then."""
-    pairs = [(x, y) for x, y in zip(a.figures, b.figures, strict=True) if x and y]
-    return len(pairs) >= 2 and all(x == y for x, y in pairs)
+    stated = 0
+    for x, y in zip(a.figures, b.figures, strict=True):
+        if x and y:
+            if x != y:
+                return False
+            stated += 1
+    return stated >= 2
 
 
 def _dimensions(a: Facts, b: Facts, frequencies: Rarity) -> int:
@@ -218,11 +232,17 @@ def _weight(a: Facts, b: Facts, frequencies: Rarity) -> int:
     return 1 if ratio <= 1.02 else 2 if ratio <= 1.1 else 3
 
 
+_PRICE: Final = (1.03, 1.15, 1.4, 2.0)
+
+
 def _price(a: Facts, b: Facts, frequencies: Rarity) -> int:
     if not a.price or not b.price or (a.currency and b.currency and a.currency != b.currency):
         return 0
     ratio = _ratio(a.price, b.price)
-    return next((at for at, most in enumerate((1.03, 1.15, 1.4, 2.0), start=1) if ratio <= most), 5)
+    for at, most in enumerate(_PRICE, start=1):
+        if ratio <= most:
+            return at
+    return len(_PRICE) + 1
 
 
 def _pieces(a: Facts, b: Facts, frequencies: Rarity) -> int:
@@ -312,8 +332,9 @@ COMPARISONS: Final = (
 """Every comparison, in the order of a pair's levels."""
 
 Levels = tuple[int, ...]
+_LEVEL_OF: Final = tuple(comparison.level for comparison in COMPARISONS)
 
 
 def compare(a: Facts, b: Facts, frequencies: Rarity) -> Levels:
     """The level of every comparison; the same whichever item comes first."""
-    return tuple(comparison.level(a, b, frequencies) for comparison in COMPARISONS)
+    return tuple([level(a, b, frequencies) for level in _LEVEL_OF])
