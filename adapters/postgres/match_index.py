@@ -17,7 +17,7 @@ from domain.matching.weights import Weights
 SQL: Final = statements("match_index")
 _ITEMS: Final = ("text", "int4", "text", "text", "int8", "bytea")
 _KEYS: Final = ("text", "text", "int4", "bytea")
-_AT_ONCE: Final = 3_000
+_AT_ONCE: Final = 1_000
 """Rows that are asked for in one statement: what a driver makes of its answer holds the loop up."""
 
 _ENCODE = msgspec.msgpack.Encoder().encode
