@@ -14,7 +14,7 @@ from domain.matching.facts import Facts
 from domain.matching.indexed import COUNTED, LISTED, Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
 from domain.matching.weights import Weights
 
-SQL: Final = statements("match_index")
+SQL: Final = statements("match_index", most=str(LISTED))
 _ITEMS: Final = ("text", "int4", "text", "text", "int8", "bytea")
 _KEYS: Final = ("text", "text", "int4", "bytea")
 _AT_ONCE: Final = 1_000
@@ -74,7 +74,7 @@ class PostgresMatchIndex:
         await self._drop({place: change for place, change in changes.items() if change.removed})
         await session.run("DELETE FROM new_match_keys")
         await session.copy(SQL["copy_keys"], keys, _KEYS)
-        await session.run(SQL["save_keys"], most=LISTED)
+        await session.run(SQL["save_keys"])
 
     async def _drop(self, changes: Mapping[tuple[str, str], KeyChange]) -> None:
         """Take numbers out of the lists of keys that have one."""

@@ -72,10 +72,10 @@ WHERE k.org = %(org)s AND k.livemode = %(livemode)s AND k.key = r.key AND k.sour
 
 -- save_keys --
 INSERT INTO match_keys AS k (org, livemode, key, source, items, numbers)
-SELECT %(org)s, %(livemode)s, key, source, items, CASE WHEN items <= %(most)s THEN numbers END FROM new_match_keys
+SELECT %(org)s, %(livemode)s, key, source, items, CASE WHEN items <= {most} THEN numbers END FROM new_match_keys
 ORDER BY key, source
 ON CONFLICT (org, livemode, key, source) DO UPDATE SET items = k.items + excluded.items,
-    numbers = CASE WHEN k.items = 0 THEN excluded.numbers WHEN k.items + excluded.items <= %(most)s
+    numbers = CASE WHEN k.items = 0 THEN excluded.numbers WHEN k.items + excluded.items <= {most}
         THEN k.numbers || excluded.numbers END
 
 -- matched --
