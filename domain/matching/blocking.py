@@ -57,10 +57,11 @@ class Postings:
         return nearest(lists, items)
 
 
-def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int) -> list[Id]:
+def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: float = 0.0) -> list[Id]:
     """The ids that stand in most of the lists, best first; a list is its length, its key and its ids.
 
-    The rarer a key among `items`, the more sharing it is worth. Rare keys are looked at first.
+    The rarer a key among `items`, the more sharing it is worth. Rare keys are looked at first. `share`: whoever has less than
+    that of what the best one has is left out.
     """
     scores: dict[Id, float] = {}
     left = VISITED
@@ -75,7 +76,7 @@ def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int) -> list[
         best = nsmallest(KEPT, ((-score, id) for id, score in scores.items()))
     else:
         best = sorted((-score, id) for id, score in scores.items())
-    return [id for _, id in best]
+    return [id for score, id in best if score <= share * best[0][0]] if share else [id for _, id in best]
 
 
 def _rarity(listed: tuple[int, str, object]) -> tuple[int, str]:

@@ -17,7 +17,7 @@ from domain.matching.indexed import ALL, Item, counted_keys
 from domain.matching.model import OFFERED_AT, ScoredPair
 from domain.matching.offering import offered
 from domain.matching.scoring import Compared, Scored, scored
-from domain.matching.sight import Sight, telling_keys
+from domain.matching.sight import SHARE, Sight, telling_keys
 from domain.matching.weights import Weights, learn
 
 SAMPLE: Final = 1500
@@ -83,7 +83,8 @@ class Linking:
         """Weights that fit the candidates of a sample; None where there are too few."""
         if (yield from self._alone()):
             return None
-        near = yield from self._candidates(sample)
+        # also from those that are hopeless: what coincidence means shows in them
+        near = yield from self._candidates(sample, share=0.0)
         sides: tuple[list[list[Levels]], list[list[Levels]]] = ([], [])
         for item, source, others in near:
             if others:
@@ -98,12 +99,12 @@ class Linking:
         yield from self._see(keys=(ALL,))
         return len(self._sight.sources) < 2
 
-    def _candidates(self, batch: Sequence[Item]) -> Steps[list[tuple[Item, str, list[Item]]]]:
+    def _candidates(self, batch: Sequence[Item], share: float = SHARE) -> Steps[list[tuple[Item, str, list[Item]]]]:
         """For each item and other source those that are worth comparing; all of them compared."""
         self._sight.see((), {}, batch)
         yield from self._see(keys={ALL, *self._keys_of(batch)})
         near = [
-            (item, source, self._sight.neighbours(item, source))
+            (item, source, self._sight.neighbours(item, source, share))
             for item in batch
             for source in self._sight.sources
             if source != item.source

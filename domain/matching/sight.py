@@ -12,6 +12,9 @@ from domain.matching.indexed import ALL, Item, Listed, brand_key, code_key, coun
 KEYS: Final = 60_000
 """Keys that are remembered from batch to batch, about."""
 
+SHARE: Final = 0.45
+"""What an item must have of the keys that the best candidate shares, to be one."""
+
 _NOBODY: Final[Mapping[str, Listed]] = {}
 _NONE: Final = Listed(0)
 
@@ -77,14 +80,14 @@ class Sight:
         """Every source that has items; the key ALL must have been read."""
         return sorted(self._keys[ALL])
 
-    def neighbours(self, item: Item, source: str) -> list[int]:
-        """The numbers of a source's items that share most with an item, best first."""
+    def neighbours(self, item: Item, source: str, share: float = SHARE) -> list[int]:
+        """The numbers of a source's items that share most with an item, best first; none with less than `share` of the best one's."""
         lists = []
         for key in self.keys_of(item):
             found = self._keys[key].get(source)
             if found is not None and found.numbers:
                 lists.append((found.items, key, found.numbers))
-        return nearest(lists, self.bearers(ALL, source))
+        return nearest(lists, self.bearers(ALL, source), share)
 
     def rarity(self, one: str, other: str) -> "PairRarity":
         """How rare things are among the items of two sources."""
