@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-browser clients test-clients check soak fuzz sdk bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
-  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges
+  bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-match-stage
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -77,5 +77,7 @@ bench-normalise: ## what reading cells costs, over a folder of files (ARGS=folde
 bench-mail: ## how fast mail is taken, and what the API notices of it
 bench-simulation: ## what a cluster of many tenants comes to, reckoned
 bench-images: ## how fast images are decoded and made WebP
+bench-match-stage: install ## what matching after a run costs
+	@$(BIN)/python -m benchmarks.match_stage $(ARGS)
 bench-matching: ## how well and how fast items are matched (ARGS=folders, or --generated 100000)
 bench-merges: ## what merging costs, and merged products their readers

@@ -22,6 +22,7 @@ from ports.events import EventLog
 from ports.idempotency import IdempotencyStore
 from ports.jobs import JobStore
 from ports.mappings import MappingStore
+from ports.match_index import MatchIndexStore
 from ports.matching import MergeStore, PairStore
 from ports.media import MediaStore
 from ports.orgs import OrgStore
@@ -121,6 +122,9 @@ class Tx(Protocol):
 
     @property
     def merges(self) -> MergeStore: ...
+
+    @property
+    def match_index(self) -> MatchIndexStore: ...
 
     @property
     def media(self) -> MediaStore: ...

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from adapters.memory.catalogue_overlay import DOCUMENTS, PRODUCTS, MemoryOverlay, copied
+from adapters.memory.match_queue import queue_changed
 from adapters.memory.orgs import ORGS
 from adapters.memory.row_fingerprints import MemoryFingerprints
 from adapters.memory.table import EVERYWHERE, Transaction, page_of
@@ -115,6 +116,7 @@ class MemoryCatalogue:
         written = {thing.id for thing in (*batch.new_variants, *batch.changed_variants)}
         written |= {thing.id for thing in (*batch.new_offers, *batch.changed_offers)}
         written |= {thing.id for thing in (*batch.new_products, *batch.changed_products)}
+        await queue_changed(self._transaction, batch, self._products.get)
         for product in touched.values():
             await self._products.put(_stamped(copied(product), written, now))
         for product in batch.touched.values():

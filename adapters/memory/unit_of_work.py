@@ -12,6 +12,7 @@ from adapters.memory.events import MemoryEvents
 from adapters.memory.idempotency import MemoryIdempotency
 from adapters.memory.jobs import MemoryJobs
 from adapters.memory.mappings import MemoryMappings
+from adapters.memory.match_index import MemoryMatchIndex
 from adapters.memory.matching import MemoryMerges, MemoryPairs
 from adapters.memory.media import MemoryMedia
 from adapters.memory.orgs import MemoryOrgs
@@ -72,6 +73,7 @@ class MemoryTx:
     pairs = cached_property(lambda tx: MemoryPairs(tx.transaction))
     merges = cached_property(lambda tx: MemoryMerges(tx.transaction))
     catalogue = cached_property(lambda tx: MemoryCatalogue(tx.transaction, tx.rendering, tx.below))
+    match_index = cached_property(lambda tx: MemoryMatchIndex(tx.transaction))
     media = cached_property(lambda tx: MemoryMedia(tx.transaction, tx.rendering))
     events = cached_property(lambda tx: MemoryEvents(tx.transaction))
     jobs = cached_property(lambda tx: MemoryJobs(tx.transaction))

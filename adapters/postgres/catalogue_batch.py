@@ -71,12 +71,20 @@ class BatchWriter:
         whole = {product.id: search.terms(product) for product in stated if product.id not in batch.tied}
         if stated:
             await stage(self._session, "products", map(self._product_row, stated), rows.PRODUCT_TYPES)
+            if changed:
+                await self._queue_renamed(changed)
             await self._session.run(SQL["save_products"], source=key_range.source, now=now)
         touched = [id_ for id_ in batch.touched if id_ not in whole and id_ not in batch.tied]
         if touched:
             await self._session.run(SQL["touch_products"], ids=texts(touched), now=now)
         others = {id_: found for id_, found in batch.availabilities.items() if id_ not in batch.tied}
         await self._terms(whole, {product.id for product in changed if product.id in whole}, others)
+
+    async def _queue_renamed(self, changed: Iterable[Product]) -> None:
+        """Have the variants of products matched anew that are called otherwise than they are stored."""
+        renamed = await self._session.all(SQL["renamed"], ids=texts(product.id for product in changed))
+        if renamed:
+            await self._session.run(SQL["queue_renamed"], ids=texts(id for (id,) in renamed))
 
     async def _terms(
         self, whole: Mapping[str, set[str]], changed: set[str], availabilities: Mapping[str, frozenset[str]]
@@ -98,6 +106,7 @@ class BatchWriter:
         if stated:
             await stage(self._session, "variants", map(self._variant_row, stated), rows.VARIANT_TYPES)
             await self._session.run(SQL["save_variants"], source=key_range.source, now=now)
+            await self._session.run(SQL["queue_variants"])
 
     async def _offers(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         stated = [*batch.new_offers, *_only(batch.changed_offers, batch.new_offers)]

@@ -62,6 +62,10 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "product_terms": _REPLACE,
     "variants": _CHANGE,
     "offers": _CHANGE,
+    "match_queue": _ALL,
+    "match_items": _CHANGE,
+    "match_keys": _CHANGE,
+    "match_models": _CHANGE,
 }
 """Of joinery_app. A table that is not named is none of its business; a partition is reached through its parent, where the
 policies stand."""

@@ -14,6 +14,7 @@ from adapters.postgres.events import PostgresEventLog
 from adapters.postgres.idempotency import PostgresIdempotencyStore
 from adapters.postgres.jobs import PostgresJobStore
 from adapters.postgres.mappings import MAPPINGS, PostgresMappingStore
+from adapters.postgres.match_index import PostgresMatchIndex
 from adapters.postgres.matching import MERGES, PAIRS, PostgresMergeStore, PostgresPairStore
 from adapters.postgres.media import PostgresMediaStore
 from adapters.postgres.nodes.node_pool import PooledConnection
@@ -87,6 +88,7 @@ class PostgresTx:
     catalogue = cached_property(lambda tx: PostgresCatalogueStore(tx.session, tx.rendering))
     pairs = cached_property(lambda tx: PostgresPairStore(tx.session, PAIRS))
     merges = cached_property(lambda tx: PostgresMergeStore(tx.session, MERGES))
+    match_index = cached_property(lambda tx: PostgresMatchIndex(tx.session))
     media = cached_property(lambda tx: PostgresMediaStore(tx.session, tx.rendering))
     events = cached_property(lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
     jobs = cached_property(lambda tx: PostgresJobStore(tx.session))

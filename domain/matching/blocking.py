@@ -1,8 +1,9 @@
 """Which items are worth comparing: those that share rare keys, looked up in lists and never pair by pair."""
 
+from collections.abc import Iterable
 from heapq import nsmallest
 from math import log2
-from typing import Final
+from typing import Final, TypeVar
 
 from domain.matching.facts import Facts
 
@@ -13,6 +14,8 @@ VISITED: Final = 1000
 """Entries of lists that are looked at for an item; the rarest keys go first."""
 
 _STRONG: Final = 1.5
+
+Id = TypeVar("Id", str, int)
 
 
 def keys(item: Facts) -> list[str]:
@@ -51,18 +54,30 @@ class Postings:
     def neighbours(self, item: Facts, items: int) -> list[str]:
         """The ids of those that share most with `item`, best first; `items` is how many there are on this side."""
         lists = [(len(found), key, found) for key in keys(item) if (found := self._items.get(key))]
-        lists.sort(key=lambda listed: listed[:2])
-        scores: dict[str, float] = {}
-        left = VISITED
-        for count, key, found in lists:
-            left -= count
-            if left < 0:
-                break
-            worth = log2((items + 2) / (count + 1)) * (_STRONG if key[0] in "#=" else 1.0)
-            for id in found:
-                scores[id] = scores.get(id, 0.0) + worth
-        if len(scores) > KEPT:
-            best = nsmallest(KEPT, ((-score, id) for id, score in scores.items()))
-        else:
-            best = sorted((-score, id) for id, score in scores.items())
-        return [id for score, id in best]
+        return nearest(lists, items)
+
+
+def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: float = 0.0) -> list[Id]:
+    """The ids that stand in most of the lists, best first; a list is its length, its key and its ids.
+
+    The rarer a key among `items`, the more sharing it is worth. Rare keys are looked at first. `share`: whoever has less than
+    that of what the best one has is left out.
+    """
+    scores: dict[Id, float] = {}
+    left = VISITED
+    for count, key, found in sorted(lists, key=_rarity):
+        left -= count
+        if left < 0:
+            break
+        worth = log2((items + 2) / (count + 1)) * (_STRONG if key[0] in "#=" else 1.0)
+        for id in found:
+            scores[id] = scores.get(id, 0.0) + worth
+    if len(scores) > KEPT:
+        best = nsmallest(KEPT, ((-score, id) for id, score in scores.items()))
+    else:
+        best = sorted((-score, id) for id, score in scores.items())
+    return [id for score, id in best if score <= share * best[0][0]] if share else [id for _, id in best]
+
+
+def _rarity(listed: tuple[int, str, object]) -> tuple[int, str]:
+    return listed[:2]

@@ -6,7 +6,7 @@ from math import fsum
 from typing import Final
 
 from domain.matching.facts import Facts
-from domain.matching.frequencies import Frequencies
+from domain.matching.frequencies import Rarity
 from domain.matching.lexicon import COLOURS
 from domain.matching.measures import beyond, close, same_size
 from domain.matching.words import alike
@@ -21,7 +21,7 @@ class Comparison:
 
     name: str
     levels: tuple[str, ...]
-    level: Callable[[Facts, Facts, Frequencies], int]
+    level: Callable[[Facts, Facts, Rarity], int]
     shown: Callable[[Facts], object]
     """What evidence tells of one item."""
     ordered: bool = True
@@ -32,19 +32,20 @@ class Different:
     """The level of a comparison from which on its facts may contradict each other."""
 
     GTIN: Final = 2
+    BRAND: Final = 3
     COLOUR: Final = 4
     DIMENSIONS: Final = 5
     SIZE: Final = 2
     PIECES: Final = 2
 
 
-def _gtin(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+def _gtin(a: Facts, b: Facts, frequencies: Rarity) -> int:
     if not a.gtin or not b.gtin:
         return 0
     return 1 if a.gtin == b.gtin else 2
 
 
-def _code(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+def _code(a: Facts, b: Facts, frequencies: Rarity) -> int:
     if shared := a.codes & b.codes:
         return 1 if min(frequencies.codes[c] for c in shared) <= HUB else 3
     if shared := a.stems & b.stems:
@@ -68,7 +69,7 @@ def _contained(a: Facts, b: Facts) -> bool:
     return False
 
 
-def overlap(a: Facts, b: Facts, frequencies: Frequencies) -> tuple[float, float, float]:
+def overlap(a: Facts, b: Facts, frequencies: Rarity) -> tuple[float, float, float]:
     """The information in bits that two titles share, and that each has; brand and colours are facts of their own."""
     aside = a.brand | b.brand | a.colours | b.colours
     left, right = a.words - aside, b.words - aside
@@ -83,7 +84,7 @@ def overlap(a: Facts, b: Facts, frequencies: Frequencies) -> tuple[float, float,
     return shared, of_left, of_right
 
 
-def _alike(left: frozenset[str], right: frozenset[str], frequencies: Frequencies) -> float:
+def _alike(left: frozenset[str], right: frozenset[str], frequencies: Rarity) -> float:
     """The information of words that are likely one, though written otherwise; each counts once."""
     ones, free = sorted((sorted(left), sorted(right)))
     gained = 0.0
@@ -99,15 +100,18 @@ def _alike(left: frozenset[str], right: frozenset[str], frequencies: Frequencies
 _TITLE: Final = (0.92, 0.8, 0.66, 0.52, 0.38, 0.22)
 
 
-def _title(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+def _title(a: Facts, b: Facts, frequencies: Rarity) -> int:
     shared, left, right = overlap(a, b, frequencies)
     if not left or not right:
         return 0
     likeness = shared / (left * right) ** 0.5
-    return next((at for at, least in enumerate(_TITLE, start=1) if likeness >= least), len(_TITLE) + 1)
+    for at, least in enumerate(_TITLE, start=1):
+        if likeness >= least:
+            return at
+    return len(_TITLE) + 1
 
 
-def _quantities(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+def _quantities(a: Facts, b: Facts, frequencies: Rarity) -> int:
     left, right = a.quantities, b.quantities
     if not left or not right:
         return 0
@@ -117,7 +121,7 @@ def _quantities(a: Facts, b: Facts, frequencies: Frequencies) -> int:
     return 3 if shared else 4
 
 
-def _brand(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+def _brand(a: Facts, b: Facts, frequencies: Rarity) -> int:
     if a.brand and b.brand:
         if a.brand == b.brand:
             return 1
@@ -135,7 +139,7 @@ def shades_apart(a: Facts, b: Facts) -> bool:
     return bool(a.shades - b.colours - b.words) and bool(b.shades - a.colours - a.words)
 
 
-def _colour(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+def _colour(a: Facts, b: Facts, frequencies: Rarity) -> int:
     left, right = a.colours, b.colours
     if not left or not right:
         return 0
@@ -170,7 +174,9 @@ def sides_pairs(a: Facts, b: Facts) -> list[tuple[float, float]]:
     """The lengths that two items both state, width and depth in whichever order fits."""
     (aw, ad, ah), (bw, bd, bh) = a.sides, b.sides
     upright = [(ah, bh)] if ah and bh else []
-    straight = [(x, y) for x, y in ((aw, bw), (ad, bd)) if x and y]
+    straight = [(aw, bw)] if aw and bw else []
+    if ad and bd:
+        straight.append((ad, bd))
     off = _off(straight)
     if off or len(straight) < 2:
         crossed = [(x, y) for x, y in ((aw, bd), (ad, bw)) if x and y]
@@ -180,16 +186,25 @@ def sides_pairs(a: Facts, b: Facts) -> list[tuple[float, float]]:
 
 
 def _off(pairs: list[tuple[float, float]]) -> int:
-    return sum(2 if beyond(x, y) else not close(x, y) for x, y in pairs)
+    found = 0
+    for x, y in pairs:
+        if not close(x, y):
+            found += 2 if beyond(x, y) else 1
+    return found
 
 
 def same_figures(a: Facts, b: Facts) -> bool:
     """Whether two items state two lengths or more in the same figures: the unit of one is wrong then."""
-    pairs = [(x, y) for x, y in zip(a.figures, b.figures, strict=True) if x and y]
-    return len(pairs) >= 2 and all(x == y for x, y in pairs)
+    stated = 0
+    for x, y in zip(a.figures, b.figures, strict=True):
+        if x and y:
+            if x != y:
+                return False
+            stated += 1
+    return stated >= 2
 
 
-def _dimensions(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+def _dimensions(a: Facts, b: Facts, frequencies: Rarity) -> int:
     pairs = sides_pairs(a, b)
     if not pairs:
         return 0
@@ -199,7 +214,7 @@ def _dimensions(a: Facts, b: Facts, frequencies: Frequencies) -> int:
     return 4 if agreeing < len(pairs) else 4 - min(agreeing, 3)
 
 
-def _size(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+def _size(a: Facts, b: Facts, frequencies: Rarity) -> int:
     if not a.sizes or not b.sizes:
         return 0
     same = same_size(a.sizes, b.sizes)
@@ -210,21 +225,27 @@ def _ratio(one: float, other: float) -> float:
     return max(one, other) / min(one, other)
 
 
-def _weight(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+def _weight(a: Facts, b: Facts, frequencies: Rarity) -> int:
     if not a.weight or not b.weight:
         return 0
     ratio = _ratio(a.weight, b.weight)
     return 1 if ratio <= 1.02 else 2 if ratio <= 1.1 else 3
 
 
-def _price(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+_PRICE: Final = (1.03, 1.15, 1.4, 2.0)
+
+
+def _price(a: Facts, b: Facts, frequencies: Rarity) -> int:
     if not a.price or not b.price or (a.currency and b.currency and a.currency != b.currency):
         return 0
     ratio = _ratio(a.price, b.price)
-    return next((at for at, most in enumerate((1.03, 1.15, 1.4, 2.0), start=1) if ratio <= most), 5)
+    for at, most in enumerate(_PRICE, start=1):
+        if ratio <= most:
+            return at
+    return len(_PRICE) + 1
 
 
-def _pieces(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+def _pieces(a: Facts, b: Facts, frequencies: Rarity) -> int:
     if a.packs is None and b.packs is None and (a.pieces is None or b.pieces is None):
         return 0
     if (a.packs or 1) != (b.packs or 1):
@@ -232,7 +253,7 @@ def _pieces(a: Facts, b: Facts, frequencies: Frequencies) -> int:
     return 3 if a.pieces and b.pieces and a.pieces != b.pieces else 1
 
 
-def _described(a: Facts, b: Facts, frequencies: Frequencies) -> int:
+def _described(a: Facts, b: Facts, frequencies: Rarity) -> int:
     """How much of what only one title says is told by the other's description."""
     left, right = a.words - b.words - b.brand, b.words - a.words - a.brand
     whole = fsum(map(frequencies.information.__getitem__, left | right))
@@ -311,8 +332,9 @@ COMPARISONS: Final = (
 """Every comparison, in the order of a pair's levels."""
 
 Levels = tuple[int, ...]
+_LEVEL_OF: Final = tuple(comparison.level for comparison in COMPARISONS)
 
 
-def compare(a: Facts, b: Facts, frequencies: Frequencies) -> Levels:
+def compare(a: Facts, b: Facts, frequencies: Rarity) -> Levels:
     """The level of every comparison; the same whichever item comes first."""
-    return tuple(comparison.level(a, b, frequencies) for comparison in COMPARISONS)
+    return tuple([level(a, b, frequencies) for level in _LEVEL_OF])

@@ -1,6 +1,6 @@
 """What forbids that two items become one, however alike they are otherwise."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
 from domain.matching.calibration import DOUBTED, FORBIDDEN
@@ -11,16 +11,33 @@ from domain.matching.weights import Weights
 from domain.matching.words import alike
 
 _AT: Final = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
-_GTIN, _COLOUR, _DIMENSIONS, _SIZE, _PIECES = (_AT[name] for name in ("gtin", "colour", "dimensions", "size", "pieces"))
+_GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES = (
+    _AT[name] for name in ("gtin", "brand", "colour", "dimensions", "size", "pieces")
+)
 _TELLING: Final = -2.0
 """A level that weighs more than this is common among matches too."""
+OFTEN: Final = 3
+"""A brand that a side gives to so many items is one that it knows."""
+
+Known = Callable[[Facts], bool]
+"""Whether an item's brand is one that both sides know."""
 
 
-def conflicts(a: Facts, b: Facts, levels: Levels) -> tuple[str, ...]:
-    """The names of the facts that contradict each other: gtin, dimensions, size, colour, finish, pieces, accessory."""
+def _unknown(item: Facts) -> bool:
+    return False
+
+
+def conflicts(a: Facts, b: Facts, levels: Levels, known: Known = _unknown) -> tuple[str, ...]:
+    """The names of the facts that contradict each other: gtin, brand, dimensions, size, colour, finish, pieces, accessory.
+
+    Brands contradict only where both are `known`: a retailer that writes its own name knows no others' brands, and of an alias
+    one side knows nothing.
+    """
     found: list[str] = []
     if levels[_GTIN] == Different.GTIN:
         found.append("gtin")
+    if levels[_BRAND] == Different.BRAND and known(a) and known(b):
+        found.append("brand")
     if levels[_DIMENSIONS] == Different.DIMENSIONS:
         found.append("dimensions")
     if levels[_SIZE] == Different.SIZE:
@@ -41,12 +58,12 @@ def conflicts(a: Facts, b: Facts, levels: Levels) -> tuple[str, ...]:
 def most(found: Collection[str], levels: Levels, weights: Weights) -> float | None:
     """The log2 odds that conflicts leave a pair at most; None without any.
 
-    GTINs are often wrong. That only one side says how many are sold together forbids where that is learnt to tell packs
+    GTINs and brands are often wrong. That only one side says how many are sold together forbids where that is learnt to tell packs
     from single pieces, and is a doubt where vendors leave it out at will.
     """
     if not found:
         return None
-    doubts = {"gtin"}
+    doubts = {"gtin", "brand"}
     if levels[_PIECES] == Different.PIECES and weights.bits[_PIECES][Different.PIECES] > _TELLING:
         doubts.add("pieces")
     return DOUBTED if doubts.issuperset(found) else FORBIDDEN

@@ -1,10 +1,30 @@
 """How often words and codes occur, which is how much it says when two items share one."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import log2
+from typing import Protocol
 
 from domain.matching.facts import Facts
+
+
+class Rarity(Protocol):
+    """How rare what two items may share is among the items of both sides."""
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        """How many items bear a code."""
+        ...
+
+    @property
+    def stems(self) -> Mapping[str, int]:
+        """How many items bear a code of that stem."""
+        ...
+
+    @property
+    def information(self) -> Mapping[str, float]:
+        """The bits that sharing a word is worth."""
+        ...
 
 
 class Frequencies:
@@ -49,8 +69,13 @@ class Information(dict[str, float]):
 
     def __missing__(self, word: str) -> float:
         counted = self._frequencies
-        found = self[word] = log2((counted.items + 2) / (counted.words.get(word, 0) + 1))
+        found = self[word] = bits(counted.items, counted.words.get(word, 0))
         return found
+
+
+def bits(items: int, bearers: int) -> float:
+    """What it says that two items share a word that so many of all items bear."""
+    return log2((items + 2) / (bearers + 1))
 
 
 def terms(item: Facts) -> set[str]:

@@ -1,10 +1,12 @@
 """Items of two sides that are matched with each other: added, taken out and asked for one by one."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from domain.matching.blocking import Postings
 from domain.matching.comparisons import Levels, compare
+from domain.matching.conflicts import OFTEN
 from domain.matching.facts import Facts
 from domain.matching.frequencies import Frequencies
 from domain.matching.scoring import Compared, Scored, scored
@@ -24,6 +26,7 @@ class MatchIndex:
         self.weights = weights
         self.frequencies = Frequencies()
         self.items: dict[str, dict[str, Facts]] = {LEFT: {}, RIGHT: {}}
+        self._brands: dict[str, Counter[frozenset[str]]] = {LEFT: Counter(), RIGHT: Counter()}
         self._postings = {LEFT: Postings(), RIGHT: Postings()}
 
     def add(self, side: str, item: Facts) -> None:
@@ -31,13 +34,19 @@ class MatchIndex:
         self.remove(side, item.id)
         self.items[side][item.id] = item
         self._postings[side].add(item)
+        self._brands[side][item.brand] += 1
         self.frequencies.add(item)
 
     def remove(self, side: str, id: str) -> None:
         """Take an item out; nothing happens if it is not there."""
         if found := self.items[side].pop(id, None):
             self._postings[side].remove(found)
+            self._brands[side][found.brand] -= 1
             self.frequencies.remove(found)
+
+    def knows_brand(self, item: Facts) -> bool:
+        """Whether both sides give several items this item's brand."""
+        return all(brands[item.brand] >= OFTEN for brands in self._brands.values())
 
     def neighbours(self, side: str, item: Facts) -> list[str]:
         """The ids on the other side that are worth comparing with an item of `side`, best first."""
@@ -61,7 +70,7 @@ class MatchIndex:
     def score(self, a: Facts, b: Facts) -> Scored:
         """A left and a right item by themselves, as if neither had other candidates."""
         pairs = {(a.id, b.id): self.levels(a, b)}
-        return next(scored({a.id: a}, {b.id: b}, pairs, self.weights, least=None))
+        return next(scored({a.id: a}, {b.id: b}, pairs, self.weights, least=None, known=self.knows_brand))
 
     def candidates(self, side: str, id: str) -> list[Scored]:
         """The pairs of one item that is in the index, likeliest first, weighed against their nearest rivals.
@@ -76,7 +85,7 @@ class MatchIndex:
             self._compare(found, side, mine, theirs)
             for rival in self.neighbours(other, theirs):
                 self._compare(found, side, self.items[side][rival], theirs)
-        made = scored(self.items[LEFT], self.items[RIGHT], found, self.weights)
+        made = scored(self.items[LEFT], self.items[RIGHT], found, self.weights, known=self.knows_brand)
         of_mine = [pair for pair in made if (pair.left if side == LEFT else pair.right) == id]
         return sorted(of_mine, key=lambda pair: (-pair.odds.total, pair.left, pair.right))
 

@@ -27,7 +27,10 @@ def taken(odds: Mapping[Pair, float]) -> dict[Pair, float]:
     free_left = free_right
     for _ in range(ROUNDS):
         # both at once, so that neither side comes first
+        before = free_left, free_right
         free_left, free_right = _free(of_left, plain, free_right), _free(of_right, plain, free_left)
+        if (free_left, free_right) == before:
+            break
     return {pair: log2(free_left[pair]) + log2(free_right[pair]) for pair in odds}
 
 
@@ -40,7 +43,7 @@ def _free(
         if len(pairs) == 1:
             found[pairs[0]] = 1.0
             continue
-        shares = {pair: odds[pair] * other[pair] for pair in pairs}
-        for pair in pairs:
-            found[pair] = 1.0 / (1.0 + fsum(share for rival, share in shares.items() if rival != pair))
+        shares = [odds[pair] * other[pair] for pair in pairs]
+        for at, pair in enumerate(pairs):
+            found[pair] = 1.0 / (1.0 + fsum(shares[:at] + shares[at + 1 :]))
     return found

@@ -6,7 +6,7 @@ from typing import Final
 
 from domain.matching.calibration import Odds, allowed, calibrated, odds
 from domain.matching.comparisons import COMPARISONS, Levels
-from domain.matching.conflicts import conflicts, most
+from domain.matching.conflicts import Known, conflicts, most
 from domain.matching.facts import Facts
 from domain.matching.rivals import Pair, taken
 from domain.matching.weights import Weights
@@ -46,6 +46,8 @@ def scored(
     pairs: Compared,
     weights: Weights,
     least: float | None = WORTH,
+    *,
+    known: Known,
 ) -> Iterator[Scored]:
     """Every pair with log2 odds over `least`, in the order of their ids; what rivals take is reckoned over all of these."""
     sums = {levels: weights.total(levels) for levels in set(pairs.values())}
@@ -55,7 +57,7 @@ def scored(
     for pair, levels in pairs.items():
         alone = calibrated(sums[levels])
         if least is None or alone > least:
-            found[pair] = conflicts(left[pair[0]], right[pair[1]], levels)
+            found[pair] = conflicts(left[pair[0]], right[pair[1]], levels, known)
             bound[pair] = most(found[pair], levels, weights)
             own[pair] = allowed(alone, bound[pair])
     lost = taken(own)

@@ -81,8 +81,12 @@ class _Counts:
         """Count one side's groups; answers the share of them that have a match, given what was believed of it."""
         each = _believed(share) / (1 - _believed(share)) / _size(groups)
         have = 0.0
+        single = {
+            levels: 2 ** min(found.total(levels) - found.prior, 60.0)
+            for levels in {one for group in groups for one in group}
+        }
         for group in groups:
-            odds = [each * 2 ** min(found.total(levels) - found.prior, 60.0) for levels in group]
+            odds = [each * single[levels] for levels in group]
             whole = 1 + fsum(odds)
             have += 1 - 1 / whole
             for levels, odd in zip(group, odds, strict=True):

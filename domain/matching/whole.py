@@ -49,4 +49,4 @@ def matched(index: MatchIndex, *, learn_weights: bool = True) -> Iterator[Scored
     pairs = compared(index)
     if learn_weights:
         index.weights = learnt(pairs, index.weights)
-    return scored(index.items[LEFT], index.items[RIGHT], pairs, index.weights)
+    return scored(index.items[LEFT], index.items[RIGHT], pairs, index.weights, known=index.knows_brand)

@@ -17,10 +17,13 @@ from domain.matching.model import (
     PairFilter,
     PairStatus,
 )
+from domain.matching.queueing import MATCH
 from domain.matching.usecases.judge_settings import JudgeSettingsService
 from domain.matching.usecases.judged_items import judged_items
 from domain.matching.usecases.judging import Judging
+from domain.matching.usecases.matching_stage import MatchingStage
 from domain.matching.usecases.merging import Merging, decided_by
+from domain.matching.usecases.offering import Offering
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read, Tool, Write
@@ -251,7 +254,7 @@ def _services(dependencies: Dependencies) -> MatchingServices:
 
 def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
     judge = Judging(dependencies.uow, dependencies.models, lambda tx: tx.pairs, judged_items, Merging())
-    return {JUDGE: judge}
+    return {MATCH: MatchingStage(dependencies.uow, Offering()), JUDGE: judge}
 
 
 AREA: Final = Area(

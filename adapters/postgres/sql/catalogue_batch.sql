@@ -91,6 +91,29 @@ ON CONFLICT (org, livemode, id) DO UPDATE SET product = excluded.product, sku_co
     data = excluded.data, updated_at = excluded.updated_at, stated_at = NULL, home_product = NULL, home_status = NULL,
     home_data = NULL
 
+-- queue_variants --
+-- To be matched; whoever matches meanwhile leaves the entry, for its stamp is another one then.
+INSERT INTO match_queue (org, livemode, variant, stamp)
+SELECT %(org)s, %(livemode)s, id, pg_current_xact_id()::text::bigint FROM new_variants ORDER BY id
+ON CONFLICT (org, livemode, variant) DO UPDATE SET stamp = excluded.stamp, again = false
+
+-- renamed --
+-- Before the products are saved: those that are called otherwise now.
+SELECT p.id FROM products p JOIN new_products n ON n.id = p.id
+CROSS JOIN LATERAL (SELECT convert_from(coalesce(p.home_data, p.data), 'UTF8')::json AS was, convert_from(n.data, 'UTF8')::json AS now) said
+WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    AND (was ->> 'title', was ->> 'brand', was ->> 'collection')
+        IS DISTINCT FROM (now ->> 'title', now ->> 'brand', now ->> 'collection')
+
+-- queue_renamed --
+INSERT INTO match_queue (org, livemode, variant, stamp)
+SELECT %(org)s, %(livemode)s, id, pg_current_xact_id()::text::bigint FROM variants
+WHERE org = %(org)s AND livemode = %(livemode)s
+    AND (product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND home_product IS NULL
+        OR home_product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
+ORDER BY id
+ON CONFLICT (org, livemode, variant) DO UPDATE SET stamp = excluded.stamp, again = false
+
 -- save_offers --
 INSERT INTO offers (org, livemode, id, variant, product, source, location, currency, cost, msrp, map, price, compare_at,
     quantity, incoming, availability, lead_time_days, version, stated, observed_at, updated_at, withdrawn_at)

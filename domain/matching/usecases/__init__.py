@@ -1,1 +1,1 @@
-"""What is decided of pairs: offered and merged (`offering`, `merging`), judged by a model (`judging`), and how that is set."""
+"""Matching as it runs: after each run (`matching_stage`), what comes of pairs (`offering`, `merging`), and the judge (`judging`)."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from domain.catalogue.model import Stream
 from domain.jobs.model import ClaimedJob
+from domain.matching.queueing import matching
 from domain.media.queueing import collecting
 from domain.runs.model import REREADING, PushInput, Run, RunError, RunErrorCode, RunStatus, UploadInput
 from domain.runs.queueing import rescheduled
@@ -93,6 +94,7 @@ async def _close(tx: Tx, job: ClaimedJob, run: Run) -> None:
         await tx.storage.free(run.input.key)
     if run.stream == Stream.CATALOGUE and changed_anything(run.stats):
         await tx.jobs.add(collecting(tx.tenant, run.source, run.id, run.created_at))
+        await tx.jobs.add(matching(tx.tenant))
     await tx.jobs.finish(job)
 
 

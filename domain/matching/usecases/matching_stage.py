@@ -1,0 +1,254 @@
+"""After each run: what is new or has changed is read into the index, then matched with what all other sources have."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, Protocol, TypeVar
+
+from domain.jobs.model import ClaimedJob
+from domain.jobs.usecases.draining import LEASE
+from domain.kernel.tenancy import Actor, AuditContext
+from domain.matching.indexed import Item, KeyChange, MatchModel, Queued, StoredVariant, changes
+from domain.matching.linking import SAMPLE, Linked, Linking, Steps, Wanted
+from domain.matching.model import ScoredPair
+from domain.matching.sight import Sight
+from domain.matching.stored import facts_of
+from domain.matching.weights import SHIPPED, Weights
+from ports.unit_of_work import Tx, UnitOfWork
+
+R = TypeVar("R")
+READ: Final = 1_000
+"""Variants that are read into the index in one transaction."""
+MATCHED: Final = 500
+"""Variants that are matched in one transaction."""
+_AHEAD: Final = 2
+"""Batches that are in hand at a time."""
+_GROWN: Final = 2
+"""Weights are learnt anew once there are so many times as many items."""
+
+
+class Offers(Protocol):
+    """What becomes of scored pairs."""
+
+    async def offer(self, tx: Tx, matched: Sequence[str], scored: Sequence[ScoredPair]) -> None:
+        """Keep what the matcher says of these variants: `scored` are all their pairs of OFFERED_AT and more."""
+        ...
+
+
+class _More(Exception):
+    """Something was queued before the job could end."""
+
+
+class Numbers:
+    """A set of items' numbers, a byte each."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def add(self, number: int) -> None:
+        """Put a number in."""
+        if number >= len(self._held):
+            self._held.extend(bytes(number + 1 - len(self._held)))
+        self._held[number] = 1
+
+    def __contains__(self, number: object) -> bool:
+        """Whether the number was put in."""
+        return isinstance(number, int) and number < len(self._held) and self._held[number] == 1
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingStage:
+    """The handler of `matching.match` jobs. Every batch is a transaction, fenced by the job's attempt; done twice it does no harm.
+
+    Everything queued is read before anything is matched, so that what came together is weighed together.
+    """
+
+    uow: UnitOfWork
+    offers: Offers
+    lease: timedelta = LEASE
+    read: int = READ
+    matched: int = MATCHED
+
+    async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
+        """Carry out one job: until the queue is empty."""
+        work = _Work(self, job)
+        while True:
+            await work.read_all()
+            await work.match_all()
+            if await work.finished():
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Variants of the queue as items, what they change of the keys, and those that are there no more."""
+
+    items: Sequence[Item]
+    changes: Mapping[tuple[str, str], KeyChange]
+    gone: Sequence[Queued]
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """A batch and what came of it; its sight may be looked through again."""
+
+    batch: Sequence[Queued]
+    linked: Linked
+    sight: Sight
+
+
+class _Work:
+    """One attempt. Reckoning runs in threads, which leave the loop its turn."""
+
+    def __init__(self, stage: MatchingStage, job: ClaimedJob) -> None:
+        self._stage, self._job = stage, job
+        self._context = AuditContext(Actor("service", "worker"), job.kind)
+        self._fresh = Numbers()
+        self._next = 1
+
+    async def read_all(self) -> None:
+        """Bring the index to what the queue names; while a batch is written the next one is read."""
+        async with self._stage.uow.read(self._job.tenant) as tx:
+            self._next = (await tx.match_index.numbers(0)).start
+        ahead = asyncio.ensure_future(self._read(""))
+        try:
+            while (batch := await ahead) is not None:
+                ahead = asyncio.ensure_future(self._read(batch.last))
+                await self._index(batch)
+        finally:
+            await _ended([ahead])
+
+    async def _read(self, after: str) -> "_Read | None":
+        async with self._stage.uow.read(self._job.tenant) as tx:
+            queued = await tx.match_index.stale(after, self._stage.read)
+            if not queued:
+                return None
+            ids = [one.variant for one in queued]
+            stored = await tx.match_index.stored(ids)
+            before = await tx.match_index.of_variants(ids)
+        stamps, numbers = {one.variant: one.stamp for one in queued}, {item.variant: item.number for item in before}
+        for one in stored:
+            if one.variant not in numbers:
+                numbers[one.variant], self._next = self._next, self._next + 1
+        items = await asyncio.to_thread(_items, stored, stamps, numbers)
+        changed = await asyncio.to_thread(changes, before, items)
+        return _Read(items, changed, [one for one in queued if one.variant not in numbers], ids[-1])
+
+    async def _index(self, batch: "_Read") -> None:
+        async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
+            await tx.match_index.index(batch.items, batch.changes)
+            await tx.match_index.matched(batch.gone)
+            await tx.jobs.hold(self._job, self._stage.lease)
+        for item in batch.items:
+            self._fresh.add(item.number)
+
+    async def match_all(self) -> None:
+        """Match all that waits and is in the index as it is now; some batches are reckoned while others are asked about or kept."""
+        weights: Weights | None = None
+        after: str | None = ""
+        free, ahead = [Sight() for _ in range(_AHEAD)], deque[asyncio.Task[_Matched]]()
+        try:
+            while True:
+                while free and after is not None:
+                    batch, items = await self._waiting(after)
+                    after = batch[-1].variant if batch else None
+                    if batch:
+                        weights = weights or await self._weights(free[0])
+                        ahead.append(asyncio.create_task(self._match(batch, items, weights, free.pop())))
+                if not ahead:
+                    return
+                matched = await ahead.popleft()
+                free.append(matched.sight)
+                await self._keep(matched)
+        finally:
+            await _ended(ahead)
+
+    async def _waiting(self, after: str) -> tuple[Sequence[Queued], Sequence[Item]]:
+        async with self._stage.uow.read(self._job.tenant) as tx:
+            batch = await tx.match_index.waiting(after, self._stage.matched)
+            return batch, await tx.match_index.of_variants([one.variant for one in batch])
+
+    async def _match(
+        self, batch: Sequence[Queued], items: Sequence[Item], weights: Weights, sight: Sight
+    ) -> "_Matched":
+        moved = {one.variant for one in batch if not one.again}
+        linked = await self._carried(Linking(sight, weights, self._fresh).linked(items, moved), sight)
+        sight.forget()
+        return _Matched(batch, linked, sight)
+
+    async def _keep(self, matched: "_Matched") -> None:
+        async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
+            await self._stage.offers.offer(tx, [one.variant for one in matched.batch], matched.linked.pairs)
+            if matched.linked.disturbed:
+                await tx.match_index.requeue(matched.linked.disturbed)
+            await tx.match_index.matched(matched.batch)
+            await tx.jobs.hold(self._job, self._stage.lease)
+
+    async def _weights(self, sight: Sight) -> Weights:
+        """The tenant's own, learnt anew when it has grown; those that are shipped as long as there is too little."""
+        async with self._stage.uow.read(self._job.tenant) as tx:
+            model = await tx.match_index.model()
+            whole = (await tx.match_index.numbers(0)).start - 1
+            if model is not None and whole < _GROWN * model.items:
+                return model.weights
+            sample = await tx.match_index.numbered(range(1, whole + 1, max(1, whole // SAMPLE)))
+        before = model.weights if model else SHIPPED
+        chosen = sorted(sample, key=lambda item: item.number)
+        learnt = await self._carried(Linking(sight, SHIPPED).learnt(chosen, SHIPPED), sight)
+        if learnt is None:
+            return before
+        async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
+            await tx.match_index.keep_model(MatchModel(whole, learnt, tx.now))
+            await tx.jobs.hold(self._job, self._stage.lease)
+        return learnt
+
+    async def _carried(self, steps: Steps[R], sight: Sight) -> R:
+        """What a linking comes to, given what it wants of the index."""
+        while True:
+            wanted, result = await asyncio.to_thread(_step, steps)
+            if wanted is None:
+                return result[0]
+            async with self._stage.uow.read(self._job.tenant) as tx:
+                listed = await tx.match_index.listed(list(wanted.keys)) if wanted.keys else {}
+                items = await tx.match_index.numbered(list(wanted.numbers)) if wanted.numbers else ()
+            sight.see(wanted.keys, listed, items)
+
+    async def finished(self) -> bool:
+        """End the job unless something was queued meanwhile: whoever queues from here on finds no open job, and adds one."""
+        try:
+            async with self._stage.uow.begin(self._job.tenant, self._context) as tx:
+                await tx.jobs.finish(self._job)
+                _refuse(more=not await tx.match_index.idle())
+        except _More:
+            return False
+        return True
+
+
+async def _ended(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Have nothing of it go on."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _refuse(*, more: bool) -> None:
+    if more:
+        raise _More
+
+
+def _items(stored: Sequence[StoredVariant], stamps: dict[str, int], numbers: dict[str, int]) -> list[Item]:
+    return [
+        Item(one.variant, one.product, one.source, stamps[one.variant], facts_of(one), numbers[one.variant])
+        for one in stored
+    ]
+
+
+def _step(steps: Steps[R]) -> tuple[Wanted | None, list[R]]:
+    """The next question, or the end with its answer; StopIteration itself cannot leave a thread."""
+    try:
+        return next(steps), []
+    except StopIteration as end:
+        return None, [end.value]

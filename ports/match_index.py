@@ -1,0 +1,62 @@
+"""The index that new and changed variants are matched by, in store."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from domain.matching.indexed import Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
+
+
+class MatchIndexStore(Protocol):
+    """In a tenant's transaction. One job a tenant writes at a time; runs only put variants in the queue."""
+
+    async def stale(self, after: str, limit: int) -> Sequence[Queued]:
+        """Variants of the queue that the index does not have as they are now, by id from behind `after`."""
+        ...
+
+    async def waiting(self, after: str, limit: int) -> Sequence[Queued]:
+        """Variants of the queue that the index has as they are now, by id from behind `after`."""
+        ...
+
+    async def idle(self) -> bool:
+        """Whether nothing is in the queue."""
+        ...
+
+    async def stored(self, variants: Sequence[str]) -> Sequence[StoredVariant]:
+        """What the catalogue says of variants, by id; one price of each: the lowest that is asked, else the recommended one."""
+        ...
+
+    async def of_variants(self, variants: Sequence[str]) -> Sequence[Item]:
+        """Those of the variants that are in the index, by id."""
+        ...
+
+    async def numbered(self, numbers: Sequence[int]) -> Sequence[Item]:
+        """The items of these numbers, in no particular order."""
+        ...
+
+    async def numbers(self, count: int) -> range:
+        """The first numbers that no item has."""
+        ...
+
+    async def listed(self, keys: Sequence[str]) -> Mapping[str, Mapping[str, Listed]]:
+        """Who shares the keys, by key and source; keys that nobody has are not among them."""
+        ...
+
+    async def index(self, items: Sequence[Item], changes: Mapping[tuple[str, str], KeyChange]) -> None:
+        """Keep items, in place of what was kept of their variants, and what that changes of keys and sources."""
+        ...
+
+    async def matched(self, variants: Sequence[Queued]) -> None:
+        """Take variants out of the queue, unless they have changed since."""
+        ...
+
+    async def requeue(self, variants: Sequence[str]) -> None:
+        """Have items of the index matched once more; those that wait already stay as they are."""
+        ...
+
+    async def model(self) -> MatchModel | None:
+        """The learnt weights."""
+        ...
+
+    async def keep_model(self, model: MatchModel) -> None:
+        """Keep learnt weights in place of those before."""
+        ...

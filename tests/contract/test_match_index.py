@@ -1,0 +1,325 @@
+"""The index of matching in store (ports/match_index.py), and what the stage makes of it."""
+
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from benchmarks.habits import metric, retold, things
+from domain.catalogue.batch import Batch
+from domain.catalogue.model import Product
+from domain.kernel.tenancy import Tenant
+from domain.matching.calibration import probability
+from domain.matching.indexed import ALL, LISTED, Item, KeyChange, MatchModel, Queued, changes
+from domain.matching.stored import facts_of
+from domain.matching.weights import SHIPPED
+from domain.matching.model import OFFERED_AT, key_of
+from ports.unit_of_work import UnitOfWork
+from tests.support import builders
+from tests.support.backend import Backend
+from tests.support.catalogues import add, store, whole
+from tests.support.matching import Told, match, products_of, sources
+
+pytestmark = pytest.mark.asyncio
+CALL = builders.CALL
+A, B, C = sources(3)
+
+
+def _chair(source: str, key: str, *colours: str, title: str = "Halden chair", **data: Any) -> Product:
+    made = builders.product(source, "cat_0000000000000000000001", key, data={"title": title, **data})
+    for colour in colours:
+        builders.variant(made, f"{key}/{colour}", data={"sku": f"{key}{colour}", "colour": colour})
+    return made
+
+
+async def _queued(uow: UnitOfWork, tenant: Tenant) -> list[str]:
+    async with uow.read(tenant) as tx:
+        return [one.variant for one in await tx.match_index.stale("", 100)]
+
+
+async def _indexed(uow: UnitOfWork, tenant: Tenant) -> list[Item]:
+    """Read all that is queued, as the stage does; answers the items."""
+    async with uow.begin(tenant, CALL) as tx:
+        queued = {one.variant: one.stamp for one in await tx.match_index.stale("", 100)}
+        before = await tx.match_index.of_variants(list(queued))
+        known = {item.variant: item.number for item in before}
+        new = iter(await tx.match_index.numbers(len(queued)))
+        items = [
+            Item(
+                one.variant,
+                one.product,
+                one.source,
+                queued[one.variant],
+                facts_of(one),
+                known.get(one.variant) or next(new),
+            )
+            for one in await tx.match_index.stored(list(queued))
+        ]
+        await tx.match_index.index(items, changes(before, items))
+    return items
+
+
+async def test_what_is_written_is_queued(uow: UnitOfWork, tenant: Tenant) -> None:
+    [first, second] = await add(uow, tenant, _chair(A, "1", "white", "black"), _chair(A, "2", "white"))
+    ids = sorted(variant.id for product in (first, second) for variant in product.variants)
+    assert await _queued(uow, tenant) == ids
+    async with uow.read(tenant) as tx:
+        assert [one.variant for one in await tx.match_index.stale(ids[0], 1)] == [ids[1]]
+        assert not await tx.match_index.idle() and not await tx.match_index.waiting("", 9)
+    async with uow.begin(Tenant(tenant.org, not tenant.livemode), CALL) as tx:
+        assert await tx.match_index.idle(), "the other mode has a queue of its own"
+
+
+async def test_only_what_is_called_otherwise_is_queued_again(uow: UnitOfWork, tenant: Tenant) -> None:
+    [product] = await add(uow, tenant, _chair(A, "1", "white", "black", brand="Nordlicht"))
+    await _indexed(uow, tenant)
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.match_index.matched(await tx.match_index.waiting("", 9))
+        assert await tx.match_index.idle()
+    product.data = {**product.data, "description": "for the hall"}
+    await store(uow, tenant, Batch(changed_products=[product], touched={product.id: product}), whole(A))
+    assert await _queued(uow, tenant) == []
+    product.data = {**product.data, "brand": "Oldtown"}
+    await store(uow, tenant, Batch(changed_products=[product], touched={product.id: product}), whole(A))
+    assert await _queued(uow, tenant) == sorted(variant.id for variant in product.variants)
+
+
+async def test_what_changes_while_it_is_matched_stays_queued(uow: UnitOfWork, tenant: Tenant) -> None:
+    [product] = await add(uow, tenant, _chair(A, "1", "white"))
+    [item] = await _indexed(uow, tenant)
+    async with uow.read(tenant) as tx:
+        waiting = await tx.match_index.waiting("", 9)
+    assert waiting == [Queued(item.variant, item.stamp)]
+    product.variants[0].data = {"colour": "black"}
+    changed = Batch(changed_variants=product.variants, touched={product.id: product})
+    await store(uow, tenant, changed, whole(A))
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.match_index.matched(waiting)
+        assert not await tx.match_index.idle() and not await tx.match_index.waiting("", 9)
+    assert await _queued(uow, tenant) == [item.variant]
+
+
+async def test_what_is_stored_of_a_variant(uow: UnitOfWork, tenant: Tenant) -> None:
+    made = _chair(A, "1", "white", "black")
+    for price, gone in ((52000, None), (49900, None), (100, builders.MOMENT)):
+        data = {"currency": "usd", "price": price, "availability": "in_stock"}
+        builders.offer(made.variants[0], location=f"at {price}", data=data, withdrawn_at=gone)
+    builders.offer(made.variants[1], data={"currency": "eur", "msrp": 70000, "availability": "in_stock"})
+    [product] = await add(uow, tenant, made)
+    async with uow.read(tenant) as tx:
+        found = {one.variant: one for one in await tx.match_index.stored([one.id for one in product.variants])}
+    white, black = (found[variant.id] for variant in made.variants)
+    assert (white.product, white.source, white.price, white.currency) == (product.id, A, 49900, "usd")
+    assert (black.price, black.currency) == (70000, "eur")
+    assert white.product_data["title"] == "Halden chair" and black.variant_data["colour"] == "black"
+
+
+async def test_items_and_keys(uow: UnitOfWork, tenant: Tenant) -> None:
+    await add(uow, tenant, _chair(A, "1", "white", "black"))
+    await add(uow, tenant, _chair(B, "X", "white", title="HALDEN chair in white"))
+    items = await _indexed(uow, tenant)
+    numbers = sorted(item.number for item in items)
+    of_b = next(item for item in items if item.source == B)
+    async with uow.read(tenant) as tx:
+        assert sorted(await tx.match_index.numbered(numbers), key=_number) == sorted(items, key=_number)
+        assert await tx.match_index.of_variants([of_b.variant]) == [of_b]
+        assert not set(await tx.match_index.numbers(5)) & set(numbers)
+        found = await tx.match_index.listed(["halden", "white", "nobody", ALL])
+    assert _plain(found["halden"]) == {A: (2, [n for n in numbers if n != of_b.number]), B: (1, [of_b.number])}
+    assert found["white"][A].items == 1 and "nobody" not in found
+    assert _plain(found[ALL]) == {A: (2, None), B: (1, None)}
+
+
+async def test_keys_follow_what_an_item_says(uow: UnitOfWork, tenant: Tenant) -> None:
+    [product] = await add(uow, tenant, _chair(A, "1", "white", "black"))
+    before = await _indexed(uow, tenant)
+    product.variants[0].data = {"colour": "green"}
+    changed = product.variants[:1]
+    await store(uow, tenant, Batch(changed_variants=changed, touched={product.id: product}), whole(A))
+    [item] = await _indexed(uow, tenant)
+    [other] = [one for one in before if one.variant != item.variant]
+    assert item.number == next(one.number for one in before if one.variant == item.variant)
+    async with uow.read(tenant) as tx:
+        found = await tx.match_index.listed(["white", "green", "halden", "black"])
+    shared = {name: _plain(found.get(name, {})).get(A, (0, [])) for name in ("white", "green", "black", "halden")}
+    [was] = next(one.facts.colours for one in before if one.variant == item.variant)
+    assert shared["green"] == (1, [item.number]) and shared[was] == (0, [])
+    assert sorted(shared["halden"][1] or []) == sorted((item.number, other.number))
+
+
+async def test_hubs_have_no_list(uow: UnitOfWork, tenant: Tenant) -> None:
+    def by(first: int, last: int) -> dict[tuple[str, str], KeyChange]:
+        added = list(range(first, last + 1))
+        return {("oak", A): KeyChange(len(added), added), ("#x1", A): KeyChange(len(added), added)}
+
+    async with uow.begin(tenant, CALL) as tx:
+        await tx.match_index.index([], by(1, LISTED - 1))
+        assert _plain((await tx.match_index.listed(["oak"]))["oak"])[A] == (LISTED - 1, list(range(1, LISTED)))
+        await tx.match_index.index([], by(LISTED, LISTED))
+        assert _plain((await tx.match_index.listed(["oak"]))["oak"])[A][1] == list(range(1, LISTED + 1))
+        await tx.match_index.index([], by(LISTED + 1, LISTED + 1))
+        assert _plain((await tx.match_index.listed(["oak"]))["oak"])[A] == (LISTED + 1, None)
+        await tx.match_index.index([], {("oak", A): KeyChange(-2, [], [1, 2])})
+        assert _plain((await tx.match_index.listed(["oak"]))["oak"])[A] == (LISTED - 1, None), "it stays one"
+
+
+async def test_the_model_is_kept(uow: UnitOfWork, tenant: Tenant) -> None:
+    async with uow.begin(tenant, CALL) as tx:
+        assert await tx.match_index.model() is None
+        for items in (7, 9):
+            await tx.match_index.keep_model(MatchModel(items, SHIPPED, builders.MOMENT))
+    async with uow.read(tenant) as tx:
+        assert await tx.match_index.model() == MatchModel(9, SHIPPED, builders.MOMENT)
+
+
+def _plain(found: Any) -> dict[str, tuple[int, list[int] | None]]:
+    return {source: (one.items, None if one.numbers is None else list(one.numbers)) for source, one in found.items()}
+
+
+def _number(item: Item) -> int:
+    return item.number
+
+
+async def _vendors(backend: Backend, tenant: Tenant, count: int = 120, seed: int = 1) -> None:
+    """A maker and a vendor that retells what it sells."""
+    random = Random(seed)
+    made = things(random, count)
+    await add(backend.uow, tenant, *products_of(A, [(str(at), one, metric(one)) for at, one in enumerate(made)]))
+    await add(
+        backend.uow, tenant, *products_of(B, [(str(at), one, retold(random, one)) for at, one in enumerate(made)])
+    )
+
+
+async def _keys(backend: Backend, tenant: Tenant, told: Told) -> dict[tuple[str, str], float]:
+    """The pairs by their variants' keys in their sources."""
+    ids = sorted({id for pair in told.pairs for id in pair})
+    keys: dict[str, tuple[str, str]] = {}
+    async with backend.uow.read(tenant) as tx:
+        for id in ids:
+            item = await tx.catalogue.item(id)
+            assert item is not None
+            keys[id] = (item.source, item.variant_key)
+    made = {}
+    for pair, scored in told.pairs.items():
+        (_, left), (_, right) = sorted(keys[id] for id in pair)
+        made[left, right] = scored.probability
+    return made
+
+
+async def test_two_sources_are_matched(backend: Backend, tenant: Tenant) -> None:
+    await _vendors(backend, tenant)
+    told = await match(backend, tenant, read=50, matched=40)
+    found = await _keys(backend, tenant, told)
+    right = [pair for pair in found if pair[0] == pair[1]]
+    assert len(right) >= 0.9 * 120 and len(right) >= 0.97 * len(found)
+    for (left, other), pair in told.pairs.items():
+        assert key_of(left, other) == (left, other) and pair.probability >= OFFERED_AT
+        assert abs(probability(pair.prior + sum(part.weight for part in pair.evidence)) - pair.probability) < 1e-9
+    assert sum(map(len, told.batches)) == 240 and max(map(len, told.batches)) <= 40
+    assert await match(backend, tenant, told) is told and len(told.batches) == 6, "nothing is matched twice"
+
+
+async def test_the_second_source_finds_what_is_there(backend: Backend, tenant: Tenant) -> None:
+    """Matched as they come, the pairs are those of both matched together; only what is learnt differs."""
+    random = Random(3)
+    made = things(random, 90)
+    first = products_of(A, [(str(at), one, metric(one)) for at, one in enumerate(made)])
+    second = products_of(B, [(str(at), one, retold(random, one)) for at, one in enumerate(made)])
+    await add(backend.uow, tenant, *first)
+    told = await match(backend, tenant)
+    assert not told.pairs
+    await add(backend.uow, tenant, *second)
+    await match(backend, tenant, told)
+    right = [pair for pair in await _keys(backend, tenant, told) if pair[0] == pair[1]]
+    assert len(right) >= 0.9 * 90
+
+
+async def test_one_changed_variant_is_matched_by_itself(backend: Backend, tenant: Tenant) -> None:
+    [product] = await add(backend.uow, tenant, _chair(A, "1", "white", "black", title="Halden armchair XR-2214"))
+    await add(backend.uow, tenant, _chair(B, "X", "green", title="Armchair Halden XR-2214"))
+    told = await match(backend, tenant)
+    assert not told.pairs, "no colour fits"
+    green = product.variants[0]
+    green.data = {**green.data, "colour": "green"}
+    await store(backend.uow, tenant, Batch(changed_variants=[green], touched={product.id: product}), whole(A))
+    await match(backend, tenant, told)
+    [pair] = told.pairs.values()
+    assert green.id in (pair.left, pair.right) and not pair.conflicts
+    assert told.batches[-1] == [green.id]
+    assert {pair.left_product, pair.right_product} >= {product.id}
+
+
+async def test_a_better_rival_weakens_an_older_pair(backend: Backend, tenant: Tenant) -> None:
+    """What was offered before is weighed anew once something that fits better has come."""
+    sized = {"dimensions": {"width": {"hundredths_in": 3000, "given": {"value": 30, "unit": "in"}}}}
+    await add(backend.uow, tenant, _named(A, "1", "Halden armchair", {"gtin": "4006381333931", **sized}))
+    other = _named(B, "X", "Halden armchair", sized)
+    [older] = await add(backend.uow, tenant, other)
+    told = await match(backend, tenant)
+    before = {pair: scored.probability for pair, scored in told.pairs.items()}
+    assert any(older.variants[0].id in pair for pair in before)
+    await add(backend.uow, tenant, _named(B, "Y", "Halden armchair", {"gtin": "4006381333931", **sized}))
+    await match(backend, tenant, told)
+    still = [pair.probability for ids, pair in told.pairs.items() if older.variants[0].id in ids]
+    assert not still or max(still) < min(before.values())
+
+
+def _named(source: str, key: str, title: str, data: dict[str, Any]) -> Product:
+    made = builders.product(source, "cat_0000000000000000000001", key, data={"title": title})
+    builders.variant(made, key, data=data)
+    return made
+
+
+async def test_items_of_one_source_are_never_paired(backend: Backend, tenant: Tenant) -> None:
+    await add(backend.uow, tenant, _chair(A, "1", "white"), _chair(A, "2", "white"))
+    assert not (await match(backend, tenant)).pairs
+
+
+async def test_each_of_three_sources_is_matched_with_both_others(backend: Backend, tenant: Tenant) -> None:
+    for source in (A, B, C):
+        await add(backend.uow, tenant, _named(source, "1", "Halden armchair XR-2214", {"gtin": "4006381333931"}))
+    assert len((await match(backend, tenant)).pairs) == 3
+
+
+class _Dying(Told):
+    """Offers whose process dies at the third batch, before anything of it is stored."""
+
+    async def offer(self, *args: Any) -> None:
+        """As ever, but for the third time."""
+        if len(self.batches) == 2:
+            self.batches.append([])
+            raise ConnectionError("gone")
+        await super().offer(*args)
+
+
+async def test_whoever_takes_over_comes_to_the_same(backend: Backend, tenant: Tenant) -> None:
+    await _vendors(backend, tenant, 60)
+    other = await backend.tenant()
+    await _vendors(backend, other, 60)
+    whole_ = await _keys(backend, other, await match(backend, other, matched=25))
+    dying = _Dying()
+    with pytest.raises(AssertionError):
+        await match(backend, tenant, dying, matched=25)
+    # the memory's clock stands at another time than the one by which jobs are put off
+    await backend.pass_time(timedelta(seconds=3) if backend.name != "memory" else timedelta(days=36_500))
+    await match(backend, tenant, dying, matched=25)
+    found = await _keys(backend, tenant, dying)
+    assert found.keys() == whole_.keys()
+    assert all(abs(found[pair] - whole_[pair]) < 1e-6 for pair in found)
+
+
+async def test_what_is_queued_while_it_works_is_taken_too(backend: Backend, tenant: Tenant) -> None:
+    if backend.name == "memory":
+        pytest.skip("one writes at a time there")
+    late = _chair(B, "X", "white", title="Halden chair XR-2214")
+
+    class Adding(Told):
+        async def offer(self, *args: Any) -> None:
+            if not self.batches:
+                await add(backend.uow, tenant, late)
+            await super().offer(*args)
+
+    await add(backend.uow, tenant, _chair(A, "1", "white", title="Halden chair XR-2214"))
+    told = await match(backend, tenant, Adding())
+    assert len(told.pairs) == 1

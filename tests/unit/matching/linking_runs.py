@@ -1,0 +1,60 @@
+"""Invented items matched batch by batch, as the stage does, over an index that is a few dictionaries."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from domain.matching.facts import Facts
+from domain.matching.indexed import Item, Listed, changes
+from domain.matching.linking import Linking, Steps, Wanted
+from domain.matching.model import ScoredPair
+from domain.matching.sight import Sight
+from domain.matching.weights import SHIPPED
+
+R = TypeVar("R")
+
+
+def items(by_source: Mapping[str, Sequence[Facts]]) -> list[Item]:
+    """Facts as items of their sources; their ids are unique across sources."""
+    made = [(source, facts) for source, found in by_source.items() for facts in found]
+    return [
+        Item(facts.id, f"p {facts.id}", source, 1, facts, number)
+        for number, (source, facts) in enumerate(made, start=1)
+    ]
+
+
+class Index:
+    """What a store would answer."""
+
+    def __init__(self, found: Sequence[Item]) -> None:
+        self.items = {item.number: item for item in found}
+        self.keys: dict[str, dict[str, Listed]] = {}
+        self.asked: list[Wanted] = []
+        for (key, source), change in changes((), found).items():
+            self.keys.setdefault(key, {})[source] = Listed(change.items, change.added)
+
+    def carried(self, steps: Steps[R], sight: Sight) -> R:
+        """What a linking comes to."""
+        while True:
+            try:
+                wanted = next(steps)
+            except StopIteration as end:
+                made: R = end.value
+                return made
+            self.asked.append(wanted)
+            listed = {key: self.keys[key] for key in wanted.keys if key in self.keys}
+            sight.see(wanted.keys, listed, [self.items[number] for number in wanted.numbers])
+
+
+def linked(found: Sequence[Item], batch: int = 1000, *, learn: bool = False) -> dict[tuple[str, str], ScoredPair]:
+    """Every pair that is offered, by its variants."""
+    index, weights = Index(found), SHIPPED
+    if learn:
+        weights = index.carried(Linking(seen := Sight(), SHIPPED).learnt(found, SHIPPED), seen) or SHIPPED
+    pairs: dict[tuple[str, str], ScoredPair] = {}
+    sight = Sight()
+    for at in range(0, len(found), batch):
+        some = found[at : at + batch]
+        result = index.carried(Linking(sight, weights, {item.number for item in found}).linked(some, ()), sight)
+        pairs |= {(pair.left, pair.right): pair for pair in result.pairs}
+        sight.forget()
+    return pairs

@@ -1,0 +1,73 @@
+"""The facts of a stored variant."""
+
+from typing import Any
+
+import pytest
+
+from domain.matching.indexed import StoredVariant
+from domain.matching.stored import facts_of
+from domain.matching.facts import Facts
+
+
+def facts(
+    product: dict[str, Any] | None = None, price: int | None = None, currency: str = "usd", **variant: Any
+) -> Facts:
+    return facts_of(
+        StoredVariant(
+            "var_1",
+            "prod_1",
+            "src_1",
+            {"title": "Halden table"} if product is None else product,
+            variant,
+            price,
+            currency,
+        )
+    )
+
+
+def length(hundredths: int, value: float, unit: str) -> dict[str, Any]:
+    return {"hundredths_in": hundredths, "given": {"value": value, "unit": unit}}
+
+
+def test_what_the_product_says_and_what_the_variant_says() -> None:
+    made = facts(
+        {"title": "Halden table", "brand": "Nordlicht Home", "collection": "Fjord", "description": "Made of ash"},
+        49900, sku="HT-180", gtin="4006381333931", mpn="XR-2214", colour="Oak", materials=["Solid oak"],
+    )  # fmt: skip
+    assert made.id == "var_1" and {"halden", "table", "fjord"} <= made.words
+    assert made.brand == {"nordlicht"} and made.shades == {"oak"} and made.colour_stated
+    assert made.gtin == "4006381333931" and made.part == "xr2214" and made.codes >= {"xr2214", "ht180"}
+    assert (made.price, made.currency) == (499.0, "usd")
+    assert {"ash", "solid"} <= made.described
+
+
+def test_lengths_are_centimetres_and_as_they_were_written() -> None:
+    made = facts(
+        dimensions={"width": length(7087, 180, "cm"), "depth": length(3543, 90, "cm")},
+        weight={"hundredths_lb": 2205, "given": {"value": 10, "unit": "kg"}},
+    )
+    assert made.sides == (180.01, 89.99, None) and made.figures == (180, 90, None)
+    assert made.weight == pytest.approx(10.0, abs=0.01)
+    round_ = facts(dimensions={"diameter": length(4724, 120, "cm")})
+    assert round_.sides == (119.99, 119.99, None)
+
+
+def test_axes_tell_siblings_apart() -> None:
+    made = facts(axes={"Color": "Dark Grey", "Size": "180 x 90 cm", "Legs": "tapered"})
+    assert made.colours >= {"grey"} and made.sizes == ((180.0, 90.0),) and "tapered" in made.words
+    assert facts(axes={"Finish": "Walnut"}).shades == {"walnut"}
+    assert facts(axes={"Quantity": "4"}).packs == 4
+
+
+def test_what_is_said_twice_counts_once() -> None:
+    assert facts({"title": "Halden table"}, title="Halden table, oak").title == "Halden table, oak"
+    assert facts({"title": "Halden table"}, title="Oak / 180 cm").title == "Halden table - Oak / 180 cm"
+    assert facts({}, title="Bench").title == "Bench"
+
+
+def test_sets_and_money() -> None:
+    assert facts(components=[{"name": "Table", "quantity": 1}, {"name": "Chair", "quantity": 4}]).pieces == 5
+    assert facts(components=[{"name": "Table", "quantity": 1}]).pieces is None
+    assert facts(price=49900, currency="jpy").price == 49900
+    assert facts().price is None
+    assert facts({"title": "Kilim"}, rug={"size_text": "5' x 8'"}).sizes == ((152.4, 243.84),)
