@@ -123,7 +123,7 @@ class MatchPair:
 
     @property
     def merges_by_rules(self) -> bool:
-        """Whether nobody need be asked."""
+        """Whether rules may merge it: nothing is left to ask, and nobody took it back."""
         return self.probability >= MERGED_AT and not self.conflicts and not self.held
 
 
@@ -232,6 +232,11 @@ class ScoredPair:
     prior: float
     evidence: Sequence[PairEvidence]
     conflicts: Sequence[str]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether nobody need be asked."""
+        return self.probability >= MERGED_AT and not self.conflicts
 
 
 PAIR_AUDITED: Final = Audited("match_pair", ("status", "merge", "held"))
