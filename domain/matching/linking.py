@@ -18,12 +18,10 @@ from domain.matching.model import OFFERED_AT, ScoredPair
 from domain.matching.offering import offered
 from domain.matching.scoring import Compared, Scored, scored
 from domain.matching.sight import SHARE, Sight, telling_keys
-from domain.matching.weights import Weights, learn
+from domain.matching.weights import FEWEST, Weights, learn
 
 SAMPLE: Final = 1500
 """Items whose candidates weights are learnt from."""
-FEWEST: Final = 30
-"""Groups of candidates below which nothing is learnt."""
 _RIVALS: Final = -5.0
 """log2 odds below which a candidate is nobody's rival here."""
 

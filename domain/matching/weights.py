@@ -17,6 +17,10 @@ _MOST: Final = 9.0
 _SURE: Final = 0.95
 
 
+FEWEST: Final = 30
+"""Groups of candidates below which nothing can be learnt from them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
     """The prior log2 odds of a candidate, and log2(m/u) of every level of every comparison."""

@@ -8,7 +8,7 @@ from typing import Final
 from domain.matching.comparisons import Levels
 from domain.matching.index import LEFT, RIGHT, MatchIndex
 from domain.matching.scoring import Compared, Scored, scored
-from domain.matching.weights import Weights, learn
+from domain.matching.weights import FEWEST, Weights, learn
 
 SAMPLE: Final = 1500
 """Items of each side whose candidates weights are learnt from."""
@@ -32,7 +32,9 @@ def learnt(pairs: Compared, start: Weights) -> Weights:
     for (a, b), levels in pairs.items():
         left[a].append((b, levels))
         right[b].append((a, levels))
-    return learn(_sample(left), _sample(right), start) if pairs else start
+    if max(len(left), len(right)) < FEWEST:
+        return start
+    return learn(_sample(left), _sample(right), start)
 
 
 def _sample(groups: dict[str, list[tuple[str, Levels]]]) -> list[list[Levels]]:
