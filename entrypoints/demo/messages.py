@@ -56,7 +56,7 @@ def heading(text: str) -> list[str]:
 
 
 def requests_to_try(base_url: str, secret: str, product: str | None, run: str) -> list[str]:
-    """Four requests, each whole by itself."""
+    """Six requests, each whole by itself."""
     signed = f'-H "Authorization: Bearer {secret}"'
     asked = {
         "Panel beds in stock": "/v1/products?q=panel+bed&availability=in_stock&limit=3",
@@ -65,6 +65,8 @@ def requests_to_try(base_url: str, secret: str, product: str | None, run: str) -
         else "/v1/products?limit=1",
         "Offers in stock": "/v1/offers?availability=in_stock&limit=5",
         "A run, with what could not be read": f"/v1/runs/{run}",
+        "Products of both vendors that became one": "/v1/merges?kind=product&limit=3",
+        "Pairs that may be the same item, and wait for your word": "/v1/match-pairs?status=open&limit=3",
     }
     lines = []
     for title, path in asked.items():

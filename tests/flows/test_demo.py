@@ -100,12 +100,17 @@ def test_first_start_reads_both_vendors(first: Demo) -> None:
 @needs_curl
 def test_lines_to_try(first: Demo, tmp_path: Path) -> None:
     lines = [line for line in first.said if line.startswith("curl") and first.key in line]
-    beds, one, offers, run = (shell(line, tmp_path)[0] for line in lines)
+    eventually(lambda: shell(lines[4], tmp_path)[0]["data"], "products are merged", within=30)
+    beds, one, offers, run, merges, pairs = (shell(line, tmp_path)[0] for line in lines)
     assert [product["data"]["title"].endswith("Panel Bed") for product in beds["data"]] == [True] * 3
     assert one["object"] == "product"
     assert len(one["variants"]) > 1
     assert {offer["availability"] for offer in offers["data"]} == {"in_stock"}
     assert (run["status"], run["stats"]["problems"]) == ("succeeded", len(run["problems"]))
+    assert {(merge["kind"], merge["status"], merge["decided_by"]) for merge in merges["data"]} == {
+        ("product", "applied", "rules")
+    }
+    assert {pair["status"] for pair in pairs["data"]} <= {"open"}
 
 
 @needs_curl
