@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.flows.stage import eventually
+
 LAST = 'curl -sS -H "Authorization: Bearer $KEY" "$API/v1/products?source=$SOURCE"'
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None or shutil.which("bash") is None, reason="needs curl, bash")
 
