@@ -1,14 +1,15 @@
 """What follows from having two variants be one, and from taking that back: merges of variants, and of their products."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import product
 from typing import Final
 
 from domain.catalogue.model import Variant
 from domain.catalogue.overlay import TiedProducts, survivor
 from domain.kernel.ids import new_id
-from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus
+from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus, PairStatus, key_of
 
 OF_PRODUCTS: Final = "Their variants are the same items."
 
@@ -29,12 +30,14 @@ class StillNeeded(Exception):
 class MergePlan:
     """Merges of tied products, one after the other. `applied` are those that count by now; `tied.merged` follows.
 
+    `pairs` are those that are known, by their variants: what was dismissed, or contradicts, is not made one through a third item.
     `made` and `undone` gather what is to be stored; so does `kept`, merges that rest on fewer others than before.
     """
 
     tied: TiedProducts
     now: datetime
     applied: dict[str, Merge] = field(default_factory=dict)
+    pairs: Mapping[tuple[str, str], MatchPair] = field(default_factory=dict)
     made: list[Merge] = field(default_factory=list)
     undone: list[Merge] = field(default_factory=list)
     kept: list[Merge] = field(default_factory=list)
@@ -51,17 +54,24 @@ class MergePlan:
             self._members.setdefault(self.tied.root(id), []).append(id)
 
     @classmethod
-    def of(cls, tied: TiedProducts, applied: Sequence[Merge], now: datetime) -> "MergePlan":
-        """With the merges that count."""
-        return cls(tied, now, {merge.merged: merge for merge in applied})
+    def of(
+        cls, tied: TiedProducts, applied: Sequence[Merge], now: datetime, pairs: Iterable[MatchPair] = ()
+    ) -> "MergePlan":
+        """With the merges that count, and the pairs of the variants."""
+        known = {(pair.left, pair.right): pair for pair in pairs}
+        return cls(tied, now, {merge.merged: merge for merge in applied}, known)
 
     def knows(self, variant: str) -> bool:
         """Whether the variant is one of the products' here."""
         return variant in self._variants
 
+    def members(self, variant: str) -> list[str]:
+        """All that is shown as what the variant is shown as."""
+        return self._members.get(self.tied.root(variant), [variant])
+
     def sources(self, variant: str) -> set[str]:
         """The sources of all that is shown as what the variant is shown as."""
-        return {self._variants[id].source for id in self._members[self.tied.root(variant)]}
+        return {self._variants[id].source for id in self.members(variant)}
 
     def join(self, pair: MatchPair, by: DecidedBy, reason: str | None) -> Merge:
         """Have the pair's variants be one, and their products if that follows. Raises CannotMerge."""
@@ -72,6 +82,7 @@ class MergePlan:
             raise CannotMerge("They are one item already.")
         if shared := self.sources(left) & self.sources(right):
             raise CannotMerge(f"Both are merged with items of the source {min(shared)}, which keeps these apart.")
+        self._refuse_parted(pair, left, right, by)
         stays, goes = survivor(self.tied, self._variants[left], self._variants[right])
         rests_on = (*self._path(pair.left), *self._path(pair.right))
         merge = Merge(
@@ -80,6 +91,18 @@ class MergePlan:
         self._apply(merge)
         self._join_products(merge)
         return merge
+
+    def _refuse_parted(self, pair: MatchPair, left: str, right: str, by: DecidedBy) -> None:
+        """Nothing becomes one of which a person has said otherwise; and by rules or the judge nothing that contradicts."""
+        ends = product(self.members(left), self.members(right))
+        found = [self.pairs[key] for one, other in ends if (key := key_of(one, other)) in self.pairs]
+        for parted in found:
+            if parted.status == PairStatus.DISMISSED:
+                raise CannotMerge(
+                    f"The pair {parted.id}, which this would make one as well, was dismissed: reopen it first."
+                )
+            if by in (DecidedBy.RULES, DecidedBy.JUDGE) and parted.id != pair.id and (parted.conflicts or parted.held):
+                raise CannotMerge(f"The pair {parted.id}, which this would make one as well, needs a person's word.")
 
     def _join_products(self, merge: Merge) -> None:
         homes = self._owners[merge.survivor], self._owners[merge.merged]

@@ -8,6 +8,8 @@ import pytest_asyncio
 from domain.catalogue.model import Variant
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
+from domain.kernel.errors import Conflict
+from domain.matching.calibration import probability
 from domain.matching.judging import JUDGE
 from domain.matching.model import (
     DecidedBy,
@@ -151,3 +153,54 @@ async def test_the_judge_is_asked_where_it_is_enabled(shop: Shop) -> None:
         items[a.id].title == "Title of A" and items[a.id].data["price"] == 100 and items[b.id].data["colour"] == "red"
     )
     assert items.keys() == {a.id, b.id}
+
+
+async def test_what_was_dismissed_is_not_made_one_through_a_third(shop: Shop) -> None:
+    a, b, c = await one_of_each(shop)
+    dismissed = (await offer(shop, scored(shop, a, b, 0.9)))[key_of(a.id, b.id)]
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        await MERGING.dismiss(tx, dismissed.id, DecidedBy.PERSON)
+    found = await offer(shop, scored(shop, a, c, 0.9999), scored(shop, b, c, 0.999))
+    assert found[key_of(a.id, c.id)].status == PairStatus.MERGED
+    assert found[key_of(b.id, c.id)].status == PairStatus.OPEN
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        with pytest.raises(Conflict, match=dismissed.id):
+            await MERGING.merge(tx, found[key_of(b.id, c.id)].id, DecidedBy.PERSON)
+        reopened = await MERGING.reopen(tx, dismissed.id)
+        assert reopened.status == PairStatus.OPEN
+        await MERGING.merge(tx, found[key_of(b.id, c.id)].id, DecidedBy.PERSON)
+        assert (await MERGING.get_pair(tx, dismissed.id)).status == PairStatus.SUPERSEDED
+
+
+async def test_rules_make_nothing_one_that_contradicts_through_a_third(shop: Shop) -> None:
+    a, b, c = await one_of_each(shop)
+    pairs = [scored(shop, a, b, 0.89, "gtin"), scored(shop, a, c, 0.9999), scored(shop, b, c, 0.999)]
+    found = await offer(shop, *pairs)
+    assert found[key_of(a.id, c.id)].status == PairStatus.MERGED
+    assert [found[key_of(*two)].status for two in ((a.id, b.id), (b.id, c.id))] == [PairStatus.OPEN] * 2
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        await MERGING.merge(tx, found[key_of(b.id, c.id)].id, DecidedBy.PERSON)
+
+
+async def test_no_pair_is_open_that_can_only_be_refused(shop: Shop) -> None:
+    a, b, c = await one_of_each(shop)
+    d = (await shop.load(shop.sources[2], "D", "red")).variants[0]
+    found = await offer(shop, scored(shop, a, d, 0.8), scored(shop, b, c, 0.8), scored(shop, a, b, 0.8))
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        await MERGING.merge(tx, found[key_of(a.id, b.id)].id, DecidedBy.PERSON)
+        await MERGING.merge(tx, found[key_of(b.id, c.id)].id, DecidedBy.PERSON)
+        assert (await MERGING.get_pair(tx, found[key_of(a.id, d.id)].id)).status == PairStatus.SUPERSEDED
+
+
+async def test_an_undo_opens_no_pair_that_nothing_speaks_for(shop: Shop) -> None:
+    a, b, c = await one_of_each(shop)
+    d = (await shop.load(shop.sources[1], "D", "red")).variants[0]
+    found = await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, d, 0.8))
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        merge = str((await MERGING.merge(tx, found[key_of(a.id, b.id)].id, DecidedBy.PERSON)).merge)
+    await offer(shop, matched=(d,))
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        await MERGING.undo(tx, merge)
+        rival = await MERGING.get_pair(tx, found[key_of(a.id, d.id)].id)
+        assert (rival.status, rival.evidence) == (PairStatus.SUPERSEDED, ())
+        assert rival.probability == probability(rival.prior)

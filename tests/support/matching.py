@@ -24,7 +24,7 @@ LEASE = timedelta(seconds=10)
 
 @dataclass
 class Told:
-    """Offers that are remembered: the pairs by their variants, as the lead's use case leaves them; `batches` in their order."""
+    """Offers that are remembered: the pairs by their variants, as they are kept; `batches` in their order."""
 
     pairs: dict[tuple[str, str], ScoredPair] = field(default_factory=dict)
     batches: list[list[str]] = field(default_factory=list)

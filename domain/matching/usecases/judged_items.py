@@ -22,11 +22,9 @@ async def judged_items(tx: Tx, variants: Sequence[str]) -> Mapping[str, JudgedIt
 
 def _item(product: Product, variant: Variant) -> JudgedItem:
     data: dict[str, Any] = {**product.data, **variant.data, "variant_title": variant.data.get("title")}
-    prices = [
-        (offer.data["currency"], offer.data["price"])
-        for offer in variant.offers
-        if "price" in offer.data and "currency" in offer.data
-    ]
-    if prices:
-        data["currency"], data["price"] = min(prices)
+    offers = [offer.data for offer in variant.offers if offer.withdrawn_at is None and "currency" in offer.data]
+    priced = [offer for offer in offers if "price" in offer]
+    if priced:
+        lowest = min(priced, key=lambda offer: offer["price"])
+        data["currency"], data["price"] = lowest["currency"], lowest["price"]
     return JudgedItem(variant.id, product.id, product.data.get("title"), product.data.get("brand"), data)

@@ -1,6 +1,6 @@
 """Merging pairs and undoing merges: rows, events, pairs and what readers see, in one transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,13 +45,18 @@ class Merging:
         if isinstance(made := merges[pair.id], str):
             raise Conflict(made)
         await _change(tx, pair, status=PairStatus.MERGED, merge=made.id)
-        await supersede(tx, plan, await tx.pairs.of_variants((pair.left, pair.right), lock=True))
+        await supersede(tx, plan, await tx.pairs.of_variants(plan.members(pair.left), lock=True))
         return _found(await tx.pairs.get(pair_id))
 
     async def merge_all(
-        self, tx: Tx, pairs: Sequence[MatchPair], by: DecidedBy, reason: str | None = None
+        self,
+        tx: Tx,
+        pairs: Sequence[MatchPair],
+        by: DecidedBy,
+        reason: str | None = None,
+        new: Iterable[MatchPair] = (),
     ) -> tuple[Mapping[str, Merge | str], MergePlan]:
-        """Merge the variants of pairs, in this order; the pairs themselves are left to the caller.
+        """Merge the variants of pairs, in this order; the pairs themselves are left to the caller. `new` are not stored yet.
 
         Answers the merge of each pair, or why there is none, and what is merged by now. Needs `take_turn(merging=True)`.
         """
@@ -59,7 +64,8 @@ class Merging:
         products = sorted({product for product, _ in homes.values()})
         tied = await tx.catalogue.tied(products, products) if products else TiedProducts()
         before = shown(tied)
-        plan = MergePlan.of(tied, await _applied(tx, tied), tx.now)
+        stored = await tx.pairs.of_variants([*tied.owners()])
+        plan = MergePlan.of(tied, await _applied(tx, tied), tx.now, [*stored, *new])
         made: dict[str, Merge | str] = {}
         for pair in pairs:
             try:
@@ -75,11 +81,14 @@ class Merging:
         return await _change(tx, await _open(tx, pair_id), status=PairStatus.DISMISSED)
 
     async def reopen(self, tx: Tx, pair_id: str) -> MatchPair:
-        """Take a dismissal back. Raises NotFound, Conflict when the pair is not dismissed."""
+        """Take a dismissal back; what cannot be merged meanwhile is superseded. Raises NotFound, Conflict when it is not dismissed."""
+        await tx.catalogue.take_turn()
         pair = _found(await tx.pairs.get(pair_id, lock=True))
         if pair.status != PairStatus.DISMISSED:
             raise Conflict(f"The pair is {pair.status}; only a dismissed one can be opened again.")
-        return await _change(tx, pair, status=PairStatus.OPEN, held=True)
+        [apart] = await _apart(tx, await planned(tx, (pair.left, pair.right)), [pair])
+        status = PairStatus.OPEN if apart else PairStatus.SUPERSEDED
+        return await _change(tx, pair, status=status, held=True)
 
     async def undo(self, tx: Tx, merge_id: str) -> Merge:
         """Take a merge back. Raises NotFound, Conflict when it is undone already or a later merge rests on it."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from domain.kernel.ids import new_id
+from domain.matching.calibration import probability
 from domain.matching.judging import judging
 from domain.matching.model import (
     OFFERED_AT,
@@ -19,7 +21,9 @@ from domain.matching.usecases.judge_settings import settings_of
 from domain.matching.usecases.merging import Merging, planned, supersede
 from ports.unit_of_work import Tx
 
-WAITING = (PairStatus.OPEN, PairStatus.SUPERSEDED)
+WAITING: Final = (PairStatus.OPEN, PairStatus.SUPERSEDED)
+NOTHING: Final = -60.0
+"""log2 odds of a pair that nothing speaks for any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class Offering:
         )
         if not certain:
             return
-        merges, _ = await self.merging.merge_all(tx, certain, DecidedBy.RULES)
+        merges, _ = await self.merging.merge_all(tx, certain, DecidedBy.RULES, new=[*new.values()])
         for pair in certain:
             merge = merges[pair.id]
             if isinstance(merge, Merge):
@@ -72,18 +76,20 @@ class Offering:
 
 
 async def _let_go(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None:
-    """Open pairs of what was matched that nothing speaks for any more."""
+    """Undecided pairs of what was matched that nothing speaks for any more."""
     for pair in pairs:
-        if pair.status == PairStatus.OPEN and not matched.isdisjoint((pair.left, pair.right)):
-            await _save(tx, pair, pair.changed(tx.now, status=PairStatus.SUPERSEDED, probability=0.0))
+        if pair.status in WAITING and pair.evidence and not matched.isdisjoint((pair.left, pair.right)):
+            nothing = {"probability": probability(NOTHING), "prior": NOTHING, "evidence": (), "conflicts": ()}
+            await _save(tx, pair, pair.changed(tx.now, status=PairStatus.SUPERSEDED, **nothing))
 
 
 async def _supersede(tx: Tx, pairs: Sequence[MatchPair]) -> None:
     """Open pairs that merges forbid by now: these, and others of the same variants."""
     if not pairs or not await tx.catalogue.merge_count():
         return
-    ids = sorted({id for pair in pairs for id in (pair.left, pair.right)})
-    await supersede(tx, await planned(tx, ids), await tx.pairs.of_variants(ids, lock=True))
+    plan = await planned(tx, sorted({id for pair in pairs for id in (pair.left, pair.right)}))
+    near = sorted({id for pair in pairs for end in (pair.left, pair.right) for id in plan.members(end)})
+    await supersede(tx, plan, await tx.pairs.of_variants(near, lock=True))
 
 
 def _new(tx: Tx, one: ScoredPair) -> MatchPair:
@@ -96,8 +102,10 @@ def _new(tx: Tx, one: ScoredPair) -> MatchPair:
 async def _renewed(tx: Tx, pair: MatchPair, one: ScoredPair) -> MatchPair:
     """The pair as it is scored now; one that nothing stood against but its score is open again."""
     again = pair.status == PairStatus.SUPERSEDED and pair.probability < OFFERED_AT
+    same = (pair.evidence, pair.conflicts) == (tuple(one.evidence), tuple(one.conflicts))
     after = pair.changed(
         tx.now,
+        judgement=pair.judgement if same else None,
         status=PairStatus.OPEN if again else pair.status,
         left_product=one.left_product,
         right_product=one.right_product,
