@@ -159,7 +159,7 @@ def matches(
         filter.availability is None or filter.availability in availabilities(product),
         filter.source in (None, product.source),
         filter.q is None or _found(product, filter.q),
-        filter.id is None or product.id in filter.id,
+        filter.id is None or not {product.id, *(other.id for other in merged.products)}.isdisjoint(filter.id),
         filter.variant is None or any(variant.id in filter.variant for variant in variants),
         filter.offer is None or any(offer.id in filter.offer for offer in _offers(product)),
         filter.external_id is None or _is_known(filter.external_id, *keys, *(v.key for v in variants)),
@@ -210,8 +210,8 @@ def offer_matches(
     variants = [variant, *merged.variants]
     keys = [product.key, *(other.key for other in merged.products)]
     given = [
-        filter.variant in (None, offer.variant),
-        filter.product in (None, offer.product),
+        filter.variant in (None, offer.variant, *(other.id for other in merged.variants)),
+        filter.product in (None, offer.product, *(other.id for other in merged.products)),
         filter.source in (None, offer.source),
         filter.availability in (None, offer.data.get("availability", Availability.UNKNOWN)),
         filter.updated_since is None or offer.updated_at >= filter.updated_since,

@@ -78,10 +78,19 @@ async def test_it_is_found_by_what_each_source_calls_it(shop: Shop) -> None:
     for filter in (
         {"sku": ["B-red"]}, {"sku": ["A-red"]}, {"external_id": ["B"]}, {"external_id": ["B/red"]}, {"external_id": ["A"]},
         {"variant": [theirs.variants[0].id]}, {"q": "Title"}, {"status": "active"}, {"availability": "in_stock"},
-        {"offer": [theirs.variants[0].offers[0].id]}, {"source": shop.sources[0].id},
+        {"offer": [theirs.variants[0].offers[0].id]}, {"source": shop.sources[0].id}, {"id": [theirs.id]},
     ):  # fmt: skip
         assert await shop.found(**filter) == {ours.id}, filter
         assert await shop.found(**{"status": "active", "availability": "in_stock", **filter}) == {ours.id}, filter
+    for filter in (
+        {"variant": theirs.variants[0].id},
+        {"product": theirs.id},
+        {"product": theirs.id, "source": theirs.source},
+    ):
+        listed = await shop.offers(**filter)
+        assert set(listed.values()) == {(ours.variants[0].id, ours.id)} and len(listed) == (
+            1 if "source" in filter else 2
+        )
     assert len(await shop.offers(sku=["B-red"])) == len(await shop.offers(external_id=["B"])) == 2
     async with shop.uow.read(shop.tenant) as tx:
         page = await tx.catalogue.offers(OfferFilter(source=shop.sources[1].id), PageRequest(limit=9))

@@ -79,7 +79,7 @@ ORDER BY product DESC LIMIT {probed} --? by_term forwards
 ORDER BY product ASC LIMIT {probed} --? by_term backwards
 SELECT id, status, brand_key, source, updated_at FROM products WHERE org = %(org)s AND livemode = %(livemode)s --? by_column
     AND merged_into IS NULL --? by_column
-    AND id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? by_id
+    AND id = ANY (ARRAY(SELECT coalesce(m.merged_into, m.id) FROM products m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))))) --? by_id
     AND id = ANY (ARRAY(SELECT v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(variant)s))))) --? by_variant
     AND id = ANY (ARRAY(SELECT o.product FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(offer)s))))) --? by_offer
     AND id = ANY (ARRAY(SELECT m.product FROM ({variants_with_sku}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'sku' = m.exact)) --? by_sku
@@ -130,7 +130,7 @@ FROM ( --? some
         AND false --? no_word
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(category)s) --? category
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(availability)s) --? availability
-        AND w.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? id
+        AND w.id = ANY (ARRAY(SELECT coalesce(m.merged_into, m.id) FROM products m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))))) --? id
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id AND v.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(variant)s))) LIMIT 1) --? variant
         AND (SELECT true FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.product = w.id AND o.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(offer)s))) LIMIT 1) --? offer
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id AND {is_sku} LIMIT 1) --? sku
@@ -162,7 +162,7 @@ FROM ( --? some
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(category)s) --? q given_category
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(availability)s) --? q given_availability
         AND p.source = %(source)s --? q given_source
-        AND p.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))) --? q given_id
+        AND p.id = ANY (ARRAY(SELECT coalesce(m.merged_into, m.id) FROM products m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))))) --? q given_id
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id AND v.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(variant)s))) LIMIT 1) --? q given_variant
         AND (SELECT true FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.product = p.id AND o.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(offer)s))) LIMIT 1) --? q given_offer
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id AND {is_sku} LIMIT 1) --? q given_sku
@@ -212,8 +212,8 @@ SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s
     AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_mpn}) m WHERE convert_from(m.data, 'UTF8')::json ->> 'mpn' = m.exact)) --? by_mpn
     AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_gtin}) m)) --? by_gtin
     AND variant = ANY (ARRAY(SELECT m.id FROM ({variants_with_external_id}) m)) --? by_external_id
-    AND variant = %(variant)s --? by_variant
-    AND product = %(product)s --? by_product
+    AND variant = (SELECT coalesce(m.merged_into, m.id) FROM variants m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = %(variant)s) --? by_variant
+    AND product = (SELECT coalesce(m.merged_into, m.id) FROM products m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = %(product)s) --? by_product
     AND source = %(source)s --? by_source
     AND availability = %(availability)s --? by_availability
     AND product = ANY (ARRAY(SELECT id FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {products})) --? by_updated_since
@@ -240,8 +240,8 @@ FROM (
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND (v.id = w.variant OR v.merged_into = w.variant) AND {is_mpn} LIMIT 1) --? mpn
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND (v.id = w.variant OR v.merged_into = w.variant) AND {is_gtin} LIMIT 1) --? gtin
         AND (SELECT true FROM (SELECT p.key FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND (p.id = w.product OR p.merged_into = w.product) UNION ALL SELECT v.key FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND (v.id = w.variant OR v.merged_into = w.variant)) k WHERE k.key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(external_id)s))) LIMIT 1) --? external_id
-        AND w.variant = %(variant)s --? variant
-        AND w.product = %(product)s --? product
+        AND w.variant = (SELECT coalesce(m.merged_into, m.id) FROM variants m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = %(variant)s) --? variant
+        AND w.product = (SELECT coalesce(m.merged_into, m.id) FROM products m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = %(product)s) --? product
         AND w.source = %(source)s --? source
         AND w.availability = %(availability)s --? availability
         AND w.updated_at >= %(updated_since)s --? updated_since
