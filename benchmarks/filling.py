@@ -124,6 +124,19 @@ SELECT %(org)s, true, {_id("dlv", "n")},
     ARRAY[n::bigint], CASE WHEN n = 0 THEN 'failed' ELSE 'succeeded' END,
     '[{{"at": "2026-11-20T13:08:00.123+00:00", "status": "succeeded", "duration_ms": 12}}]', 1, {_TIME.format(n="n")}, {_TIME.format(n="n")}
 FROM generate_series(0, %(rows)s - 1) n""",
+    "match_pairs": f"""
+INSERT INTO match_pairs (org, livemode, id, status, left_variant, left_product, right_variant, right_product, probability, prior,
+    evidence, conflicts, created_at, updated_at, held)
+SELECT %(org)s, true, {_id("mpr", "n")}, CASE WHEN n = 0 THEN 'dismissed' ELSE 'open' END, {_id("var", _V, _VARIANTS)},
+    {_id("prod", _P, _PRODUCTS)}, {_id("var", f"(n %% {_VARIANTS})", _VARIANTS)}, {_id("prod", f"(n %% {_PRODUCTS})", _PRODUCTS)},
+    0.9, -1, '[]', '{{}}', {_TIME.format(n="n")}, {_TIME.format(n="n")}, false
+FROM generate_series(0, %(rows)s - 1) n""",
+    "merges": f"""
+INSERT INTO merges (org, livemode, id, status, kind, survivor, merged, decided_by, created_at, pair, rests_on)
+SELECT %(org)s, true, {_id("mrg", "n")}, CASE WHEN n = 0 THEN 'undone' ELSE 'applied' END,
+    CASE WHEN n %% 3 = 0 THEN 'product' ELSE 'variant' END, {_id("var", _V, _VARIANTS)}, {_id("var", "n")}, 'rules',
+    {_TIME.format(n="n")}, {_id("mpr", "n")}, '{{}}'
+FROM generate_series(0, %(rows)s - 1) n""",
     "request_logs": f"""
 INSERT INTO request_logs (org, livemode, position, id, method, path, route, status, duration_ms, actor, via, api_version, created_at)
 SELECT %(org)s, true, lpad((extract(epoch FROM {_TIME.format(n="n")}) * 1000)::bigint::text, 13, '0') || '-' || lpad(n::text, 10, '0') || '-00000000',

@@ -134,8 +134,6 @@ class PairFilter:
     status: str | None = None
     variant: str | None = None
     product: str | None = None
-    conflict: str | None = None
-    min_probability: float | None = None
 
     def matches(self, pair: MatchPair) -> bool:
         """Whether the pair passes."""
@@ -143,8 +141,6 @@ class PairFilter:
             self.status in (None, pair.status)
             and self.variant in (None, pair.left, pair.right)
             and self.product in (None, pair.left_product, pair.right_product)
-            and (self.conflict is None or self.conflict in pair.conflicts)
-            and (self.min_probability is None or pair.probability >= self.min_probability)
         )
 
 
@@ -177,7 +173,6 @@ class MergeFilter:
     kind: str | None = None
     survivor: str | None = None
     merged: str | None = None
-    decided_by: str | None = None
     pair: str | None = None
 
     def matches(self, merge: Merge) -> bool:
@@ -187,7 +182,6 @@ class MergeFilter:
             and self.kind in (None, merge.kind)
             and self.survivor in (None, merge.survivor)
             and self.merged in (None, merge.merged)
-            and self.decided_by in (None, merge.decided_by)
             and self.pair in (None, merge.pair)
         )
 

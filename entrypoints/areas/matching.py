@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from adapters.wire import matching as wire
-from adapters.wire.schema import Schema, enum, id_of, number, text
+from adapters.wire.schema import Schema, enum, id_of, text
 from domain.jobs.usecases.draining import Handler
 from domain.matching.judging import JUDGE
 from domain.matching.model import (
-    DecidedBy,
     JudgeSettingsChange,
     MergeFilter,
     MergeKind,
@@ -102,15 +101,12 @@ _PAIR_FILTERS: Final[dict[str, Schema]] = {
     "status": enum(*PairStatus),
     "variant": id_of("var", "Pairs that have this variant on either side."),
     "product": id_of("prod", "Pairs of a variant of this product."),
-    "conflict": wire.CONFLICT,
-    "min_probability": number(0.8, "Pairs at least as likely as that.") | {"minimum": 0, "maximum": 1},
 }
 _MERGE_FILTERS: Final[dict[str, Schema]] = {
     "status": enum(*MergeStatus),
     "kind": enum(*MergeKind),
     "survivor": text("var_01J8ZQ5T3V7XK2M9RB4CDW", longest=40, description="The id of a variant or product."),
     "merged": text("var_01J8ZQ5T3V7XK2M9RB4CDX", longest=40, description="The id of a variant or product."),
-    "decided_by": enum(*DecidedBy),
     "pair": id_of("mpr"),
 }
 

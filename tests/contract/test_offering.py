@@ -130,7 +130,6 @@ async def test_pairs_are_found(shop: Shop) -> None:
     await offer(shop, scored(shop, a, b, 0.9), scored(shop, a, c, 0.6, "size"))
     asked: dict[str, tuple[dict[str, Any], int]] = {
         "variant": ({"variant": a.id}, 2), "other": ({"variant": c.id}, 1), "product": ({"product": b.product}, 1),
-        "conflict": ({"conflict": "size"}, 1), "none": ({"conflict": "colour"}, 0), "least": ({"min_probability": 0.8}, 1),
         "status": ({"status": "open", "variant": b.id}, 1), "dismissed": ({"status": "dismissed"}, 0),
     }  # fmt: skip
     async with shop.uow.read(shop.tenant) as tx:

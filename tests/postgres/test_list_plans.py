@@ -56,6 +56,12 @@ def _values(operation: str, filter: str, today: datetime) -> tuple[str, ...]:
     known = {
         "catalogue.list_products status": ("active", "discontinued"),
         "webhooks.list_deliveries status": ("succeeded", "failed", "pending"),
+        "matching.list_pairs status": ("open", "dismissed", "merged"),
+        "matching.list_merges status": ("applied", "undone"),
+        "kind": ("variant", "product"),
+        "survivor": (made_id("var", 9, day, ROWS // 2), made_id("var", 9, day, ROWS * 9)),
+        "merged": (made_id("var", 9, day, ROWS),),
+        "pair": (made_id("mpr", 9, day, ROWS),),
         "availability": ("in_stock", "preorder", "discontinued"),
         "brand": ("brand7", "alone", "none"),
         "category": CATEGORIES,
@@ -198,8 +204,11 @@ async def test_a_page_costs_a_page(ground: Ground, operation: Operation, monkeyp
     for query in _queries(operation, ground.today):
         with ground.recorded(monkeypatch):
             await _pages(ground, operation, query)
-        unordered = not {"updated_since", "id", "offer", *search.CODES}.isdisjoint(query) or "," in query.get(
-            "variant", ""
+        either_side = operation.id == "matching.list_pairs" and not {"variant", "product"}.isdisjoint(query)
+        unordered = (
+            either_side
+            or not {"updated_since", "id", "offer", *search.CODES}.isdisjoint(query)
+            or "," in query.get("variant", "")
         )
         narrow = len(query.get("q", "").split()) + len(query) - ("q" in query) > 1 or unordered
         for statement, values in ground.sent:

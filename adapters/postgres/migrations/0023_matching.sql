@@ -22,6 +22,8 @@ CREATE TABLE match_pairs (
 );
 CREATE UNIQUE INDEX match_pairs_key ON match_pairs (org, livemode, left_variant, right_variant);
 CREATE INDEX match_pairs_right ON match_pairs (org, livemode, right_variant);
+CREATE INDEX match_pairs_left_product ON match_pairs (org, livemode, left_product);
+CREATE INDEX match_pairs_right_product ON match_pairs (org, livemode, right_product);
 CREATE INDEX match_pairs_status ON match_pairs (org, livemode, status, id);
 SELECT protect_tenant_table('match_pairs');
 
@@ -42,9 +44,11 @@ CREATE TABLE merges (
     PRIMARY KEY (org, livemode, id)
 );
 CREATE UNIQUE INDEX merges_applied ON merges (org, livemode, merged) WHERE status = 'applied';
-CREATE INDEX merges_survivor ON merges (org, livemode, survivor);
+CREATE INDEX merges_survivor ON merges (org, livemode, survivor, id);
+CREATE INDEX merges_merged ON merges (org, livemode, merged, id);
+CREATE INDEX merges_kind ON merges (org, livemode, kind, id);
 CREATE INDEX merges_resting ON merges USING gin (rests_on);
-CREATE INDEX merges_pair ON merges (org, livemode, pair) WHERE pair IS NOT NULL;
+CREATE INDEX merges_pair ON merges (org, livemode, pair, id);
 CREATE INDEX merges_status ON merges (org, livemode, status, id);
 SELECT protect_tenant_table('merges');
 

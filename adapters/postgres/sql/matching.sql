@@ -3,8 +3,6 @@ SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     AND status = %(status)s --? status
     AND (left_variant = %(variant)s OR right_variant = %(variant)s) --? variant
     AND (left_product = %(product)s OR right_product = %(product)s) --? product
-    AND %(conflict)s = ANY(conflicts) --? conflict
-    AND probability >= %(min_probability)s --? min_probability
     AND id < %(page_key)s --? after
     AND id > %(page_key)s --? before
 ORDER BY id DESC LIMIT {limit} --? forwards
@@ -33,7 +31,6 @@ SELECT {merge} FROM merges WHERE org = %(org)s AND livemode = %(livemode)s
     AND kind = %(kind)s --? kind
     AND survivor = %(survivor)s --? survivor
     AND merged = %(merged)s --? merged
-    AND decided_by = %(decided_by)s --? decided_by
     AND pair = %(pair)s --? pair
     AND id < %(page_key)s --? after
     AND id > %(page_key)s --? before
