@@ -72,7 +72,7 @@ INSERT INTO product_terms (org, livemode, term, product)
 SELECT %(org)s, true, term, {_id("prod", "n", _PRODUCTS)} FROM generate_series(0, {_PRODUCTS} - 1) n,
     unnest(ARRAY['w:halden', 'w:sofa', 'w:' || n, 'c:' || (%(categories)s::text[])[1], CASE WHEN n = 0 THEN 'c:' || (%(categories)s::text[])[2] ELSE 'c:c' || n %% 30 END,
         CASE WHEN n = 0 THEN 'w:alone' WHEN n %% 3 = 0 THEN 'w:walnut' ELSE 'w:oak' END,
-        CASE WHEN n = 0 THEN 'a:preorder' WHEN n %% 5 = 0 THEN 'a:low_stock' ELSE 'a:in_stock' END]) term""",
+        CASE WHEN n = 0 THEN 'a:preorder' WHEN n %% 5 = 0 THEN 'a:low_stock' ELSE 'a:in_stock' END, 's:' || {_source("n", "n = 0")}]) term""",
     "variants": f"""
 INSERT INTO variants (org, livemode, id, product, source, key, sku_code, mpn_code, gtin_key, status, version, data, updated_at)
 SELECT %(org)s, true, {_id("var", "n", _VARIANTS)},

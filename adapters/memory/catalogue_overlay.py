@@ -12,7 +12,7 @@ from adapters.memory.table import Table, Transaction
 from domain.catalogue import search
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Document, Offer, Product, Variant
-from domain.catalogue.overlay import TiedProducts, Word
+from domain.catalogue.overlay import Precedence, TiedProducts
 from domain.matching.model import MergeStatus
 from ports.catalogue import Rendering
 
@@ -135,7 +135,7 @@ class MemoryOverlay:
         return TiedProducts(
             found,
             {gone: stays for gone, stays in self._merged().items() if gone in things},
-            {source.id: Word.of(source) for source in sources},
+            {source.id: Precedence.of(source) for source in sources},
         )
 
     async def lay(self, laid: Laid) -> None:

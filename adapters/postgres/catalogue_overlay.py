@@ -13,7 +13,7 @@ from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Product, Variant
-from domain.catalogue.overlay import TiedProducts, Word
+from domain.catalogue.overlay import Precedence, TiedProducts
 from domain.sources.model import LicenceBasis
 from ports.catalogue import Rendering
 
@@ -60,11 +60,11 @@ async def applied(session: Session, ids: Iterable[str]) -> dict[str, str]:
     return dict(await session.all(SQL["applied"], ids=texts(ids)))
 
 
-async def words(session: Session, sources: Iterable[str]) -> dict[str, Word]:
+async def words(session: Session, sources: Iterable[str]) -> dict[str, Precedence]:
     """How far the sources' words go."""
     found = await session.all(SQL["standing"], ids=texts(sources))
     agreed = LicenceBasis.VENDOR_AGREEMENT
-    return {id: Word(0 if first_party else 1 if basis == agreed else 2) for id, first_party, basis in found}
+    return {id: Precedence(0 if first_party else 1 if basis == agreed else 2) for id, first_party, basis in found}
 
 
 class OverlayWriter:
@@ -135,6 +135,8 @@ class OverlayWriter:
 
     async def _terms(self, laid: Laid) -> None:
         pairs = [(id, term) for id, home in laid.home.items() for term in terms_of(laid.shown.products.get(id), home)]
+        merged = [(root, laid.home[id].source) for root in laid.shown.products for id in laid.parts[root][1:]]
+        pairs += {(root, search.source_term(source)) for root, source in merged}
         await stage(self._session, "terms", pairs, ("text", "text"))
         await self._session.run(BATCH["drop_terms"], ids=texts(laid.home))
         await self._session.run(BATCH["add_terms"])

@@ -63,7 +63,7 @@ FILTERS: Final = {
 }  # fmt: skip
 """The filters of each list that its statement knows."""
 _WORDS: Final = tuple(f"word{n}" for n in range(search.QUERY_WORDS))
-_TERMS: Final = frozenset((*_WORDS, "category", "availability"))
+_TERMS: Final = frozenset((*_WORDS, "category", "availability", "source"))
 _WALKED: Final = {
     "products": (
         "id", "variant", "offer", *search.CODES, "brand", *_WORDS, "category", "source", "availability", "status", "",
@@ -72,7 +72,7 @@ _WALKED: Final = {
 }  # fmt: skip
 """What a list can be walked along, the likely rarest first; nothing is the list itself."""
 _UPDATED: Final = "updated_since"
-_COLUMNS: Final = frozenset({"brand", "source", "status", _UPDATED})
+_COLUMNS: Final = frozenset({"brand", "status", _UPDATED})
 """Filters of products that their own rows hold."""
 _FEW: Final = frozenset({"id", "variant", "offer", "product"})
 """Filters that so few rows pass that a page looks at all of them."""
@@ -181,7 +181,7 @@ def products_query(filter: ProductFilter, page_request: PageRequest) -> ListQuer
     if filter.availability is not None:
         values["availability"] = search.availability_term(filter.availability)
     if filter.source is not None:
-        values["source"] = filter.source
+        values["source"] = search.source_term(filter.source)
     values |= _found_by(filter) | _ids(id=filter.id, variant=filter.variant, offer=filter.offer)
     names = {*values}
     if filter.q is not None:

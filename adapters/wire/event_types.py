@@ -88,6 +88,9 @@ _OBJECTS: Final[Mapping[str, Schema]] = {
 """What fat payloads carry as `data.object`, by what the event is about."""
 _NO_MORE: Final[Mapping[str, Schema]] = {}
 _MERGE: Final[Mapping[str, Schema]] = {"merge": id_of("mrg")}
+_PREVIOUS: Final[Mapping[str, Schema]] = {
+    "previous_product": id_of("prod", "The product that it was shown in before: read that again as well.")
+}
 
 
 def _about(
@@ -128,13 +131,19 @@ def _data() -> dict[str, Schema]:
         "product.updated": _about("product", _PRODUCT),
         "product.discontinued": _about("product", _PRODUCT),
         "product.merged": _about("product", _PRODUCT, {"merged_into": id_of("prod"), **_MERGE}, changes=False),
-        "product.unmerged": _about("product", _PRODUCT, _MERGE),
+        "product.unmerged": _about(
+            "product", _PRODUCT, {"unmerged_from": id_of("prod", "What it was shown as."), **_MERGE}
+        ),
         "product.published": _about("product", _PRODUCT),
         "product.withdrawn": _about("product", _PRODUCT, changes=False),
         "variant.created": _about("variant", _VARIANT),
         "variant.updated": _about("variant", _VARIANT),
-        "variant.merged": _about("variant", _VARIANT, {"merged_into": id_of("var"), **_MERGE}, changes=False),
-        "variant.unmerged": _about("variant", _VARIANT, _MERGE),
+        "variant.merged": _about(
+            "variant", _VARIANT, {"merged_into": id_of("var"), **_PREVIOUS, **_MERGE}, changes=False
+        ),
+        "variant.unmerged": _about(
+            "variant", _VARIANT, {"unmerged_from": id_of("var", "What it was shown as."), **_PREVIOUS, **_MERGE}
+        ),
         "source.degraded": _source("degraded", reason=True),
         "source.blocked": _source("blocked", reason=True),
         "source.recovered": _source("active", reason=False),

@@ -146,7 +146,10 @@ MERGE: Final = Resource[Merge](
         "pair": nullable(id_of("mpr", "The pair that it was made of; null for products.")),
         "decided_by": enum(*DecidedBy),
         "reason": nullable(text("Their variants are the same items.", shortest=0)),
-        "rests_on": array(id_of("mrg"), description="Earlier merges that can only be undone after it."),
+        "rests_on": array(
+            id_of("mrg"),
+            description="Merges without which it would not be. Undoing one of them is refused first, or undoes this one too if it is one of products.",
+        ),
         "created_at": timestamp(),
         "undone_at": nullable(timestamp()),
     },

@@ -53,7 +53,7 @@ class Laid:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What a change came from: the run or merge that events name, and the source if it is one source's doing."""
+    """What a change came from: the run that events name, and its source; both None for merges, which events name themselves."""
 
     correlation_id: str | None
     now: datetime
@@ -71,6 +71,8 @@ class Laying:
     cause: Cause
     merges: Mapping[str, str] = field(default_factory=dict)
     """By what was merged or came back with it: the id of the merge."""
+    was: Mapping[str, str] = field(default_factory=dict)
+    """What products were shown as before, where that was something else."""
     now_shown: Shown = field(init=False)
     events: list[Event] = field(default_factory=list)
     _versions: dict[str, int] = field(default_factory=dict)
@@ -99,7 +101,7 @@ class Laying:
             if id in before:
                 self._changed(after[id], before[id], "product", {"id": id})
             else:
-                self._back("product.unmerged", after[id], {"id": id})
+                self._back("product.unmerged", after[id], {"id": id, "unmerged_from": self.was.get(id, id)})
         for id in sorted(before.keys() - after.keys()):
             self._gone("product.merged", id, {"id": id, "merged_into": self.after.root(id)})
 
@@ -110,10 +112,14 @@ class Laying:
             if id in before:
                 self._changed(after[id], before[id], "variant", ids)
             else:
-                self._back("variant.unmerged", after[id], ids)
+                variant, product = self.before.places.get(id, (id, after[id].product))
+                self._back(
+                    "variant.unmerged", after[id], {**ids, "unmerged_from": variant, "previous_product": product}
+                )
         for id in sorted(before.keys() - after.keys()):
             into, product = self.now_shown.places[id]
-            self._gone("variant.merged", id, {"id": id, "product": product, "merged_into": into})
+            ids = {"id": id, "product": product, "merged_into": into, "previous_product": before[id].product}
+            self._gone("variant.merged", id, ids)
 
     def _changed(self, now: Product | Variant, old: Product | Variant, kind: str, ids: Mapping[str, Any]) -> None:
         changes = differences.changed(old.data, now.data)

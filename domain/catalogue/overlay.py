@@ -13,18 +13,18 @@ from typing import Any, Final, NamedTuple
 from domain.catalogue.model import Offer, Product, ProductStatus, Variant
 from domain.sources.model import LicenceBasis, Source
 
-OWN_WORD: Final = frozenset({"sku", "replacement_sku", "axes"})
+OWN_FIELDS: Final = frozenset({"sku", "replacement_sku", "axes"})
 """Fields of a variant that mean something with its own source alone: another's are taken only where it has none."""
 _STATUSES: Final = (ProductStatus.ACTIVE, ProductStatus.PROBABLY_DISCONTINUED, ProductStatus.DISCONTINUED)
 
 
-class Word(NamedTuple):
+class Precedence(NamedTuple):
     """How far a source's word goes: 0 for the brand itself, 1 for a vendor's agreement, 2 for any other."""
 
     rank: int
 
     @classmethod
-    def of(cls, source: Source) -> "Word":
+    def of(cls, source: Source) -> "Precedence":
         """By what the source is set to."""
         if source.first_party:
             return cls(0)
@@ -36,13 +36,13 @@ class Word(NamedTuple):
         return ("first_party", "vendor_agreement", "freshest")[self.rank]
 
 
-NOBODYS: Final = Word(2)
+NO_PRECEDENCE: Final = Precedence(2)
 
 
 class Origin(NamedTuple):
     """Where a field of something merged comes from: source, since when it says so, and why it is taken.
 
-    `reason`: `only_source` (nobody else states it), `own` (see OWN_WORD), `first_party`, `vendor_agreement` or `freshest`.
+    `reason`: `only_source` (nobody else states it), `own` (see OWN_FIELDS), `first_party`, `vendor_agreement` or `freshest`.
     """
 
     source: str
@@ -59,7 +59,7 @@ class TiedProducts:
 
     products: dict[str, Product] = field(default_factory=dict)
     merged: dict[str, str] = field(default_factory=dict)
-    words: Mapping[str, Word] = field(default_factory=dict)
+    words: Mapping[str, Precedence] = field(default_factory=dict)
 
     def root(self, id: str) -> str:
         """What a product or variant is shown as."""
@@ -165,7 +165,7 @@ def _ranked(tied: TiedProducts, things: Sequence[Any]) -> list[Any]:
     """The most telling first: by how far their sources' words go, then by who stated it last."""
     return sorted(
         sorted(things, key=lambda one: (said_at(one), one.id), reverse=True),
-        key=lambda one: tied.words.get(one.source, NOBODYS).rank,
+        key=lambda one: tied.words.get(one.source, NO_PRECEDENCE).rank,
     )
 
 
@@ -177,10 +177,10 @@ def _overlaid(tied: TiedProducts, ranked: Sequence[Any], root: Any) -> tuple[Map
     origins: dict[str, Origin] = {}
     for name in dict.fromkeys(name for one in (root, *ranked) for name in one.data):
         stating = [one for one in ranked if name in one.data]
-        chosen, reason = stating[0], tied.words.get(stating[0].source, NOBODYS).reason
+        chosen, reason = stating[0], tied.words.get(stating[0].source, NO_PRECEDENCE).reason
         if len(stating) == 1:
             reason = "only_source"
-        elif name in OWN_WORD and root in stating:
+        elif name in OWN_FIELDS and root in stating:
             chosen, reason = root, "own"
         data[name] = chosen.data[name]
         origins[name] = Origin(chosen.source, said_at(chosen), reason)
@@ -203,7 +203,7 @@ def said_at(thing: Product | Variant) -> datetime:
 
 def survivor(tied: TiedProducts, one: Product | Variant, other: Product | Variant) -> tuple[str, str]:
     """Which of two is shown for both, and which is not: by how far their sources' words go, then the older one."""
-    first, second = sorted((one, other), key=lambda each: (tied.words.get(each.source, NOBODYS).rank, each.id))
+    first, second = sorted((one, other), key=lambda each: (tied.words.get(each.source, NO_PRECEDENCE).rank, each.id))
     return first.id, second.id
 
 

@@ -99,6 +99,11 @@ def availability_term(availability: str) -> str:
     return "a:" + availability
 
 
+def source_term(source: str) -> str:
+    """How a source stands among the terms of its products, and of those that they are merged into (migration 0023 says it in SQL)."""
+    return "s:" + source
+
+
 def path_terms(source: str) -> tuple[str, str]:
     """Every term of a source's category paths stands from the first to below the second."""
     return f"p:{source}:", f"p:{source};"
@@ -117,11 +122,12 @@ def availabilities(product: Product) -> frozenset[str]:
 
 
 def terms(product: Product) -> set[str]:
-    """Everything a product is found by, codes apart: words, categories with all above, availabilities, its source's path."""
+    """Everything a product is found by, codes apart: words, categories with all above, availabilities, its source and its path."""
     data = product.data
     found = {word_term(word) for word in words(data.get("title"), data.get("brand"))}
     found.update(map(category_term, above(data.get("category"))))
     found.update(map(availability_term, availabilities(product)))
+    found.add(source_term(product.source))
     if path := data.get("category_path"):
         found.add(path_term(product.source, path))
     return found
@@ -145,8 +151,8 @@ def matches(
 ) -> bool:
     """Whether the product passes every given filter. `categories_below` gives a category's id and those below it.
 
-    `source` asks for the source whose product it is; of merged ones that of the survivor. The product's and its variants' data
-    must be plain mappings. It is found by the codes of what is `merged` into it as well.
+    The product's and its variants' data must be plain mappings. It is found by the codes and sources of what is `merged` into it
+    as well.
     """
     variants = [*product.variants, *merged.variants]
     keys = [product.key, *(other.key for other in merged.products)]
@@ -157,7 +163,7 @@ def matches(
         filter.brand is None or _is_brand(product.data.get("brand"), filter.brand),
         filter.category is None or product.data.get("category") in categories_below(filter.category),
         filter.availability is None or filter.availability in availabilities(product),
-        filter.source in (None, product.source),
+        filter.source in (None, product.source, *(other.source for other in merged.products)),
         filter.q is None or _found(product, filter.q),
         filter.id is None or not {product.id, *(other.id for other in merged.products)}.isdisjoint(filter.id),
         filter.variant is None or any(variant.id in filter.variant for variant in variants),

@@ -149,7 +149,7 @@ class Merge:
     """Two products or variants that are shown as one: `merged` answers with `survivor`.
 
     A merge of variants was made of `pair`; a merge of products of the merges of their variants. `rests_on` are earlier merges without
-    which it would not be what it is: those can only be undone after it.
+    which it would not be: to undo one of them, one of variants must be undone before, one of products is undone with it.
     """
 
     id: str

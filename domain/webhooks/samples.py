@@ -77,7 +77,7 @@ def _product(scene: _Scene, type: str) -> Event:
         "updated": (4, list(updated), {}),
         "discontinued": (5, [FieldChange("status", "probably_discontinued", "discontinued")], {}),
         "merged": (6, [], {"merged_into": new_id("prod"), "merge": new_id("mrg")}),
-        "unmerged": (7, every, {"merge": new_id("mrg")}),
+        "unmerged": (7, every, {"unmerged_from": new_id("prod"), "merge": new_id("mrg")}),
         "published": (2, every, {}),
         "withdrawn": (3, [], {}),
     }
@@ -95,8 +95,12 @@ def _variant(scene: _Scene, type: str) -> Event:
     kinds: dict[str, tuple[int, list[Changed], dict[str, Any]]] = {
         "created": (1, every, {}),
         "updated": (3, [FieldChange("data.finish", "Natural oak", "Oak")], {}),
-        "merged": (4, [], {"merged_into": new_id("var"), "merge": new_id("mrg")}),
-        "unmerged": (5, every, {"merge": new_id("mrg")}),
+        "merged": (4, [], {"merged_into": new_id("var"), "previous_product": new_id("prod"), "merge": new_id("mrg")}),
+        "unmerged": (
+            5,
+            every,
+            {"unmerged_from": new_id("var"), "previous_product": new_id("prod"), "merge": new_id("mrg")},
+        ),
     }
     version, fields, more = kinds[type.partition(".")[2]]
     data = {"id": scene.variant, "product": scene.product, **more}

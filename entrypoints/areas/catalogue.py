@@ -56,7 +56,7 @@ _PRODUCT_FILTERS: Final = {
     "category": id_of("ctg", "This category or one below it."),
     "availability": wire.AVAILABILITY,
     "catalogue": id_of("cat", "One you cannot see lists nothing."),
-    "source": id_of("src", "Products that the source feeds or fed, those it stopped listing included; of merged ones those whose survivor is its own."),
+    "source": id_of("src", "Products that the source feeds or fed, those it stopped listing included, and those that they are merged into."),
     "q": text(
         "oak sideboard", shortest=2, longest=100,
         description="Every word (at most 8) in title or brand, ignoring case; or a variant's SKU or MPN, ignoring case "

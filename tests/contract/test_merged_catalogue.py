@@ -78,7 +78,8 @@ async def test_it_is_found_by_what_each_source_calls_it(shop: Shop) -> None:
     for filter in (
         {"sku": ["B-red"]}, {"sku": ["A-red"]}, {"external_id": ["B"]}, {"external_id": ["B/red"]}, {"external_id": ["A"]},
         {"variant": [theirs.variants[0].id]}, {"q": "Title"}, {"status": "active"}, {"availability": "in_stock"},
-        {"offer": [theirs.variants[0].offers[0].id]}, {"source": shop.sources[0].id}, {"id": [theirs.id]},
+        {"offer": [theirs.variants[0].offers[0].id]}, {"source": shop.sources[0].id}, {"source": shop.sources[1].id},
+        {"source": shop.sources[1].id, "q": "Title"}, {"id": [theirs.id]},
     ):  # fmt: skip
         assert await shop.found(**filter) == {ours.id}, filter
         assert await shop.found(**{"status": "active", "availability": "in_stock", **filter}) == {ours.id}, filter

@@ -77,6 +77,9 @@ CREATE TABLE merge_counts (
 );
 SELECT protect_tenant_table('merge_counts');
 
+-- Products are found by their source as by their words: also those that others are merged into (domain/catalogue/search.py).
+INSERT INTO product_terms (org, livemode, term, product) SELECT org, livemode, 's:' || source, id FROM products ON CONFLICT DO NOTHING;
+
 -- The columns that were there say what readers see; where a source has it otherwise, it stands in those that begin with `home_`.
 ALTER TABLE products
     ADD COLUMN stated_at timestamptz,

@@ -52,7 +52,7 @@ UNION ALL SELECT 'word7', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHE
 UNION ALL SELECT 'category', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(category)s LIMIT {counted}) n) --? category
 UNION ALL SELECT 'availability', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(availability)s LIMIT {counted}) n) --? availability
 UNION ALL SELECT 'brand', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND brand_key = %(brand)s LIMIT {counted}) n) --? brand
-UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s LIMIT {counted}) n) --? source
+UNION ALL SELECT 'source', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(source)s LIMIT {counted}) n) --? source
 UNION ALL SELECT 'status', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND status = %(status)s LIMIT {counted}) n) --? status
 UNION ALL SELECT 'sku', (SELECT count(*) * {counted} / {gathered} FROM ({variants_with_sku}) n) --? sku
 UNION ALL SELECT 'mpn', (SELECT count(*) * {counted} / {gathered} FROM ({variants_with_mpn}) n) --? mpn
@@ -73,11 +73,12 @@ SELECT product AS id FROM product_terms WHERE org = %(org)s AND livemode = %(liv
     AND term = %(word7)s --? by_word7
     AND term = %(category)s --? by_category
     AND term = %(availability)s --? by_availability
+    AND term = %(source)s --? by_source by_term
     AND product < %(page_key)s --? by_term after
     AND product > %(page_key)s --? by_term before
 ORDER BY product DESC LIMIT {probed} --? by_term forwards
 ORDER BY product ASC LIMIT {probed} --? by_term backwards
-SELECT id, status, brand_key, source, updated_at FROM products WHERE org = %(org)s AND livemode = %(livemode)s --? by_column
+SELECT id, status, brand_key, updated_at FROM products WHERE org = %(org)s AND livemode = %(livemode)s --? by_column
     AND merged_into IS NULL --? by_column
     AND id = ANY (ARRAY(SELECT coalesce(m.merged_into, m.id) FROM products m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))))) --? by_id
     AND id = ANY (ARRAY(SELECT v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(variant)s))))) --? by_variant
@@ -87,7 +88,6 @@ SELECT id, status, brand_key, source, updated_at FROM products WHERE org = %(org
     AND id = ANY (ARRAY(SELECT m.product FROM ({variants_with_gtin}) m)) --? by_gtin
     AND id = ANY (ARRAY(SELECT m.product FROM ({products_with_external_id}) m)) --? by_external_id
     AND brand_key = %(brand)s --? by_brand
-    AND source = %(source)s --? by_source
     AND status = %(status)s --? by_status
     AND id < %(page_key)s --? by_column after
     AND id > %(page_key)s --? by_column before
@@ -130,6 +130,7 @@ FROM ( --? some
         AND false --? no_word
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(category)s) --? category
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(availability)s) --? availability
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = w.id AND t.term = %(source)s) --? source
         AND w.id = ANY (ARRAY(SELECT coalesce(m.merged_into, m.id) FROM products m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))))) --? id
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = w.id AND v.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(variant)s))) LIMIT 1) --? variant
         AND (SELECT true FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.product = w.id AND o.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(offer)s))) LIMIT 1) --? offer
@@ -140,12 +141,10 @@ FROM ( --? some
         AND w.updated_at >= %(updated_since)s --? row updated_since
         AND w.status = %(status)s --? row status
         AND w.brand_key = %(brand)s --? row brand
-        AND w.source = %(source)s --? row source
         AND (SELECT true FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = w.id --? probe
             AND p.updated_at >= %(updated_since)s --? probe updated_since
             AND p.status = %(status)s --? probe status
             AND p.brand_key = %(brand)s --? probe brand
-            AND p.source = %(source)s --? probe source
         ) --? probe
     ORDER BY w.id DESC LIMIT {limit} --? some forwards
     ORDER BY w.id ASC LIMIT {limit} --? some backwards
@@ -161,7 +160,7 @@ FROM ( --? some
         AND p.brand_key = %(brand)s --? q given_brand
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(category)s) --? q given_category
         AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(availability)s) --? q given_availability
-        AND p.source = %(source)s --? q given_source
+        AND (SELECT true FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.product = p.id AND t.term = %(source)s) --? q given_source
         AND p.id = ANY (ARRAY(SELECT coalesce(m.merged_into, m.id) FROM products m WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s))))) --? q given_id
         AND (SELECT true FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.product = p.id AND v.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(variant)s))) LIMIT 1) --? q given_variant
         AND (SELECT true FROM offers o WHERE o.org = %(org)s AND o.livemode = %(livemode)s AND o.product = p.id AND o.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(offer)s))) LIMIT 1) --? q given_offer

@@ -73,7 +73,7 @@ class Merging:
             except CannotMerge as why:
                 made[pair.id] = str(why)
         if plan.made:
-            await _laid(tx, plan, before)
+            await _laid(tx, plan, before, {})
         return made, plan
 
     async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
@@ -98,13 +98,13 @@ class Merging:
             raise Conflict("The merge is undone already.")
         products = await _products_of(tx, merge)
         tied = await tx.catalogue.tied(products, products)
-        before = shown(tied)
+        before, was = shown(tied), {id: root for id in tied.products if (root := tied.root(id)) != id}
         plan = MergePlan.of(tied, await _applied(tx, tied), tx.now)
         try:
             plan.undo(plan.applied[merge.merged])
         except StillNeeded as why:
             raise Conflict(str(why)) from why
-        await _laid(tx, plan, before)
+        await _laid(tx, plan, before, was)
         await _reopen(tx, plan, tied)
         return _found_merge(await tx.merges.get(merge_id))
 
@@ -151,7 +151,7 @@ async def _products_of(tx: Tx, merge: Merge) -> list[str]:
     return sorted({product for product, _ in homes.values()})
 
 
-async def _laid(tx: Tx, plan: MergePlan, before: Shown) -> None:
+async def _laid(tx: Tx, plan: MergePlan, before: Shown, roots: Mapping[str, str]) -> None:
     """Store what was planned: merges with their audit entries, what readers see, and the events."""
     await tx.merges.add_all(plan.made)
     await tx.audit.add_all([MERGE_AUDITED.created(merge) for merge in plan.made])
@@ -162,7 +162,7 @@ async def _laid(tx: Tx, plan: MergePlan, before: Shown) -> None:
         await tx.merges.save(after)
         await tx.audit.add(MERGE_AUDITED.updated(was, after))
     ids = {merge.merged: merge.id for merge in (*plan.made, *plan.undone)}
-    laying = Laying(before, plan.tied, Cause(None, tx.now, merging=True), ids)
+    laying = Laying(before, plan.tied, Cause(None, tx.now, merging=True), ids, roots)
     laid = laying.laid()
     await tx.catalogue.lay(laid, tx.now)
     await tx.events.append(laying.events)
