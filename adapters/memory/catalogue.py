@@ -115,7 +115,6 @@ class MemoryCatalogue:
         touched = {product.id: product for product in (*batch.new_products, *batch.changed_products)} | batch.touched
         written = {thing.id for thing in (*batch.new_variants, *batch.changed_variants)}
         written |= {thing.id for thing in (*batch.new_offers, *batch.changed_offers)}
-        written |= {thing.id for thing in (*batch.new_products, *batch.changed_products)}
         await queue_changed(self._transaction, batch, self._products.get)
         for product in touched.values():
             await self._products.put(_stamped(copied(product), written, now))
@@ -187,8 +186,6 @@ class MemoryCatalogue:
 def _stamped(product: Product, written: set[str], now: datetime) -> Product:
     """The product as changed now, and so those of its variants and offers that were written."""
     product.updated_at = now
-    if product.id in written:
-        product.stated_at = now
     for variant in product.variants:
         if variant.id in written:
             variant.updated_at, variant.stated_at = now, None

@@ -89,8 +89,8 @@ class MemoryOverlay:
         gone = [home for home in members if self.survivor(home.id) == product]
         places = {variant.id for variant in row.shown.variants}
         merged = self._merged()
-        known = [variant for home in members for variant in home.variants if variant.id not in places]
-        return search.Parts(gone, [variant for variant in known if _root(merged, variant.id) in places])
+        known = [variant for home in members for variant in home.variants if _root(merged, variant.id) in places]
+        return search.Parts(gone, known)
 
     def variants_of(self, product: str) -> Mapping[str, search.Parts]:
         """By variant of a product what is shown as it."""

@@ -26,13 +26,13 @@ _GATHERED: Final = 2_000
 _PARTS: Final = statements("catalogue")
 _IS_CODE: Final = (
     "CASE WHEN v.{0}_code = ANY (ARRAY(SELECT s.code FROM jsonb_each_text(%({0})s) AS s (exact, code)))"
-    " THEN convert_from(v.data, 'UTF8')::json ->> '{0}'"
+    " THEN convert_from(coalesce(v.home_data, v.data), 'UTF8')::json ->> '{0}'"
     " = ANY (ARRAY(SELECT s.exact FROM jsonb_each_text(%({0})s) AS s (exact, code))) END"
 )
 """Whether a variant has one of the SKUs or MPNs exactly: its data is read only when its folded code is one of theirs."""
 _IS_GTIN: Final = (
     "CASE WHEN v.gtin_key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(gtin)s)))"
-    r" THEN ltrim(regexp_replace(convert_from(v.data, 'UTF8')::json ->> 'gtin', '[\s-]', '', 'g'), '0') = v.gtin_key END"
+    r" THEN ltrim(regexp_replace(convert_from(coalesce(v.home_data, v.data), 'UTF8')::json ->> 'gtin', '[\s-]', '', 'g'), '0') = v.gtin_key END"
 )
 """Whether a variant has one of the GTINs; held against its data, since a process of an earlier release leaves the key as it was."""
 

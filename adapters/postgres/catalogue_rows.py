@@ -12,7 +12,7 @@ from domain.catalogue.model import Availability, Offer, Product, ProductStatus, 
 _DECODE = msgspec.json.Decoder(float_hook=Decimal).decode
 _ENCODE = msgspec.json.Encoder().encode
 
-PRODUCT_TYPES = ("text", "text", "text", "text", "int4", "text", "text", "bytea", "timestamptz", "text")
+PRODUCT_TYPES = ("text", "text", "text", "text", "int4", "text", "text", "bytea", "timestamptz", "text", "timestamptz")
 VARIANT_TYPES = ("text", "text", "text", "text", "text", "text", "text", "int4", "bytea")
 OFFER_TYPES = (
     "text", "text", "text", "text", "text", "int8", "int8", "int8", "int8", "int8", "int8", "bytea", "text", "int4",
@@ -75,7 +75,7 @@ def product_row(product: Product, packed: bytes) -> tuple[Any, ...]:
     brand = product.data.get("brand")
     return (
         product.id, product.catalogue, product.key, product.status, product.version, product.visibility,
-        search.brand_key(brand) if brand else None, packed, product.created_at, product.stated_category,
+        search.brand_key(brand) if brand else None, packed, product.created_at, product.stated_category, product.stated_at,
     )  # fmt: skip
 
 

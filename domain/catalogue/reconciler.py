@@ -192,6 +192,7 @@ class CatalogueReconciler:
             created_at=self.now,
             updated_at=self.now,
             stated_category=stated_category,
+            stated_at=self.now,
         )
         self.products[statement.key] = product
         self.batch.new_products.append(product)
@@ -204,6 +205,8 @@ class CatalogueReconciler:
 
     def _update_product(self, product: Product, statement: ProductStatement, stated_category: str | None) -> None:
         changes = differences.changed(product.data, statement.data)
+        if changes:
+            product.stated_at = self.now
         if product.stated_category != stated_category:  # kept even where a rule hides it
             product.stated_category = stated_category
             self.batch.changed_products.append(product)

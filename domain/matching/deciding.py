@@ -190,7 +190,8 @@ class MergePlan:
         if merge.kind == MergeKind.PRODUCT:
             going += self._between(self.tied.root(merge.survivor), merge.merged)
         for own in going[1:]:
-            self._take_back(own)
+            self._part(own)
+        self._regroup()
         ids = {own.id for own in going}
         for own in [*self.applied.values()]:
             if not ids.isdisjoint(own.rests_on):
@@ -215,9 +216,13 @@ class MergePlan:
             raise StillNeeded(undoing.id, later.id)
 
     def _take_back(self, merge: Merge) -> None:
+        self._part(merge)
+        self._regroup()
+
+    def _part(self, merge: Merge) -> None:
+        """Take a merge out; who is shown with whom is worked out anew afterwards."""
         self.undone.append(replace(merge, status=MergeStatus.UNDONE, undone_at=self.now))
         del self.applied[merge.merged], self.tied.merged[merge.merged]
-        self._regroup()
 
     def _regroup(self) -> None:
         self._members = {}

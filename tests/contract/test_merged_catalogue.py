@@ -14,7 +14,9 @@ from adapters.wire.events import WireEventRendering
 from domain.events.model import Event
 from domain.kernel.ids import new_id
 
-from domain.catalogue.model import OfferFilter
+from domain.catalogue.batch import KeyRange
+from domain.catalogue.model import OfferFilter, Product, ProductStatus, Stream
+from domain.catalogue.usecases.writing import write
 from domain.kernel.errors import Conflict
 from domain.matching.model import Merge, MergeFilter, MergeStatus, PairStatus
 from domain.kernel.paging import PageRequest
@@ -285,3 +287,46 @@ async def test_every_event_is_as_described_and_none_is_missing(shop: Shop) -> No
         assert told["version"] == heard.versions.get(told["id"], 1)
         for variant in told["variants"]:
             assert variant["version"] == heard.versions.get(variant["id"], 1)
+
+
+async def test_every_source_keeps_its_own_codes(shop: Shop) -> None:
+    ours = await shop.load(shop.sources[1], "A", "red")
+    theirs = await shop.load(shop.sources[0], "B", "red")
+    for product, gtin, mpn in ((ours, "4006381333931", "AAA-1"), (theirs, "96385074", "BBB-2")):
+        source = next(one for one in shop.sources if one.id == product.source)
+        await shop.state_variant(source, product.key, gtin=gtin, mpn=mpn)
+    await shop.merge(ours.variants[0], theirs.variants[0])
+    for filter in ({"mpn": ["AAA-1"]}, {"mpn": ["BBB-2"]}, {"gtin": ["4006381333931"]}, {"gtin": ["96385074"]}):
+        assert await shop.found(**filter) == {theirs.id}, filter
+        assert await shop.found(**filter, id=[theirs.id]) == {theirs.id}, filter
+        assert len(await shop.offers(**filter)) == 2, filter
+
+
+async def test_what_says_nothing_new_is_no_fresher(shop: Shop) -> None:
+    ours = await shop.load(shop.sources[1], "A", "red")
+    another = await shop.source()
+    theirs = await shop.load(another, "B", "red")
+    await shop.state(shop.sources[1], "A", title="Old")
+    await shop.state(another, "B", title="New")
+    merge = await shop.merge(ours.variants[0], theirs.variants[0])
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        await tx.catalogue.take_turn()
+        loaded = await tx.catalogue.load(shop.sources[1].id, ["A"])
+        reconciler = shop.reconciler(shop.sources[1], tx.now, loaded)
+        reconciler.status(reconciler.products["A"], ProductStatus.PROBABLY_DISCONTINUED)
+        await write(tx, KeyRange(shop.sources[1].id, Stream.CATALOGUE, 0, 0), reconciler)
+    assert (await shop.documents())[merge_survivor(merge, ours, theirs)]["data"]["title"] == "New"
+
+
+def merge_survivor(merge: Merge, *products: Product) -> str:
+    return next(product.id for product in products if product.variants[0].id == merge.survivor)
+
+
+async def test_pictures_stay_after_collecting_anew(shop: Shop) -> None:
+    ours = await shop.load(shop.sources[0], "A", "red")
+    theirs = await shop.load(shop.sources[1], "B", "red")
+    await shop.state_variant(shop.sources[1], "B", media=[{"url": "https://a.example/1.jpg"}])
+    await shop.merge(ours.variants[0], theirs.variants[0])
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        named = await tx.media.named(shop.sources[1].id, builders.MOMENT, "", 10)
+    assert [item for one in named for item in one.items], "its own source still names it"

@@ -46,7 +46,7 @@ async def add(uow: UnitOfWork, tenant: Tenant, *products: Product, now: datetime
     copies = copy.deepcopy(list(products))
     await store(uow, tenant, batch_of(*products), whole(products[0].source), now)
     for product in copies:
-        product.updated_at = product.stated_at = now
+        product.updated_at = now
         product.variants.sort(key=lambda variant: variant.id)
         for variant in product.variants:
             variant.updated_at = now

@@ -9,6 +9,7 @@ from typing import Any
 from domain.catalogue.batch import KeyRange
 from domain.catalogue.model import OfferFilter, Product, ProductFilter, Stream, Variant
 from domain.catalogue.reconciler import CatalogueReconciler
+from domain.catalogue.statements import ProductStatement, VariantStatement
 from domain.catalogue.usecases.writing import write
 from domain.events.model import Event
 from domain.kernel.ids import new_id
@@ -89,11 +90,27 @@ class Shop:
                 source, "run_1", Stream.CATALOGUE, tx.now, False, dict(loaded), lambda _: True
             )
             product = reconciler.products[key]
-            changed = {**product.data, **data}
+            changed, product.stated_at = {**product.data, **data}, tx.now
             reconciler._product_changed(
                 product, [(f"data.{n}", product.data.get(n), v) for n, v in data.items()], "product.updated"
             )
             product.data = changed
+            events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
+            await tx.events.append(events)
+            return list(events)
+
+    def reconciler(self, source: Source, now: Any, loaded: Any) -> CatalogueReconciler:
+        """What applies statements of the source to these products."""
+        return CatalogueReconciler(source, "run_1", Stream.CATALOGUE, now, False, dict(loaded), lambda _: True)
+
+    async def state_variant(self, source: Source, key: str, **data: Any) -> list[Event]:
+        """The source says something else of every variant of a product of its own."""
+        async with self.uow.begin(self.tenant, builders.CALL) as tx:
+            await tx.catalogue.take_turn()
+            reconciler = self.reconciler(source, tx.now, await tx.catalogue.load(source.id, [key]))
+            product = reconciler.products[key]
+            stated = [VariantStatement(one.key, {**one.data, **data}) for one in product.variants]
+            reconciler.product(ProductStatement(key, product.data, stated))
             events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
             await tx.events.append(events)
             return list(events)

@@ -24,10 +24,10 @@ SELECT id, convert_from(data, 'UTF8')::json ->> 'title' FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s)
 
 -- variants_with_sku --
-SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(sku)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, v.data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.sku_code = s.code OFFSET 0) f LIMIT {gathered}
+SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(sku)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, coalesce(v.home_data, v.data) AS data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.sku_code = s.code OFFSET 0) f LIMIT {gathered}
 
 -- variants_with_mpn --
-SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(mpn)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, v.data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.mpn_code = s.code OFFSET 0) f LIMIT {gathered}
+SELECT f.id, f.product, f.data, s.exact FROM jsonb_each_text(%(mpn)s) AS s (exact, code) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product, coalesce(v.home_data, v.data) AS data FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.mpn_code = s.code OFFSET 0) f LIMIT {gathered}
 
 -- variants_with_gtin --
 SELECT f.id, f.product FROM jsonb_array_elements_text(%(gtin)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id, v.product FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.gtin_key = s.key OFFSET 0) f LIMIT {gathered}

@@ -7,7 +7,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS new_fingerprints (slot integer, key text CO
     product text COLLATE "C", problems integer) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_products (id text COLLATE "C", catalogue text, key text COLLATE "C", status text,
     version integer, visibility text, brand_key text COLLATE "C", data bytea, created_at timestamptz,
-    stated_category text COLLATE "C") ON COMMIT DELETE ROWS;
+    stated_category text COLLATE "C", stated_at timestamptz) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS new_variants (id text COLLATE "C", product text COLLATE "C", key text COLLATE "C",
     sku_code text COLLATE "C", mpn_code text COLLATE "C", gtin_key text COLLATE "C", status text, version integer,
     data bytea) ON COMMIT DELETE ROWS;
@@ -22,7 +22,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS new_terms (product text COLLATE "C", term t
 COPY new_fingerprints (slot, key, fingerprint, product, problems) FROM STDIN (FORMAT binary)
 
 -- copy_products --
-COPY new_products (id, catalogue, key, status, version, visibility, brand_key, data, created_at, stated_category)
+COPY new_products (id, catalogue, key, status, version, visibility, brand_key, data, created_at, stated_category, stated_at)
 FROM STDIN (FORMAT binary)
 
 -- copy_variants --
@@ -73,7 +73,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND stre
 INSERT INTO products (org, livemode, id, catalogue, source, key, status, version, visibility, brand_key, data, created_at,
     updated_at, stated_category, stated_at)
 SELECT %(org)s, %(livemode)s, id, catalogue, %(source)s, key, status, version, visibility, brand_key, data, created_at,
-    %(now)s, stated_category, %(now)s FROM new_products
+    %(now)s, stated_category, stated_at FROM new_products
 ON CONFLICT (org, livemode, id) DO UPDATE SET status = excluded.status, version = excluded.version,
     visibility = excluded.visibility, brand_key = excluded.brand_key, data = excluded.data, updated_at = excluded.updated_at,
     stated_category = excluded.stated_category, stated_at = excluded.stated_at, home_status = NULL, home_data = NULL

@@ -5,13 +5,16 @@ WHERE i.org = %(org)s AND i.livemode = %(livemode)s AND i.id = %(id)s AND EXISTS
     WHERE a.org = %(org)s AND a.livemode = %(livemode)s AND a.image = i.id)
 
 -- changed_products --
-SELECT id, data FROM products
+SELECT id, coalesce(home_data, data) FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND id > %(after)s AND updated_at >= %(since)s
 ORDER BY id LIMIT %(limit)s
 
 -- data_of_variants --
-SELECT product, data FROM variants
-WHERE org = %(org)s AND livemode = %(livemode)s AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+-- As their source has them, whatever they are merged with.
+SELECT coalesce(home_product, product), coalesce(home_data, data) FROM variants
+WHERE org = %(org)s AND livemode = %(livemode)s
+    AND (product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND home_product IS NULL
+        OR home_product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
 ORDER BY id
 
 -- add_addresses --

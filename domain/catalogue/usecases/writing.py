@@ -54,8 +54,7 @@ async def _tied(tx: Tx, reconciler: CatalogueReconciler, batch: Batch) -> TiedPr
 def _brought_all(tied: TiedProducts, batch: Batch, now: datetime) -> set[str]:
     """Bring tied products to what the batch states; answers the products and variants that are new."""
     known = {variant.id: variant for product in tied.products.values() for variant in product.variants}
-    stated = dict.fromkeys(_ids([*batch.new_products, *batch.changed_products]), now)
-    stated |= dict.fromkeys(_ids([*batch.new_variants, *batch.changed_variants]), now)
+    stated = dict.fromkeys(_ids([*batch.new_variants, *batch.changed_variants]), now)
     fresh = set[str]()
     for product in batch.touched.values():
         held, mine = set(_ids(product.variants)), tied.products.get(product.id)
@@ -77,8 +76,7 @@ def _brought(
     if mine is None:
         return replace(product, variants=variants)
     data = product.data if isinstance(product.data, dict) else mine.data
-    stated_at = stated.get(product.id, mine.stated_at)
-    return replace(product, variants=variants, data=data, version=mine.version, stated_at=stated_at)
+    return replace(product, variants=variants, data=data, version=mine.version)
 
 
 def _kept(variant: Variant, mine: Variant | None, stated: Mapping[str, datetime]) -> Variant:

@@ -191,6 +191,7 @@ class Judging:
         """The judgement, what it leads to and what it took, all or nothing, and only for the very pair that was asked about."""
         job, before = turn.job, case.pair
         async with self.uow.begin(job.tenant, _context(job)) as tx:
+            await tx.catalogue.take_turn(merging=True)  # before anything else is locked, as everybody does
             await _correct(tx, turn, case.use, usage)
             now = await self.pairs(tx).get(before.id, lock=True)
             if now == before and dict(await self.items(tx, (before.left, before.right))) == case.items:
