@@ -198,6 +198,20 @@ class MergePlan:
                 self._without(own, ids, merge)
         self._join_empty()
 
+    def settle(self) -> None:
+        """After sources have moved variants between their products: merges of products that share none any more go."""
+        for merge in [*self.applied.values()]:
+            if merge.kind != MergeKind.PRODUCT or merge.merged not in self.applied:
+                continue
+            self._take_back(merge)
+            one, other = self.tied.root(merge.survivor), merge.merged
+            if not self._parts(one).isdisjoint(self._parts(other)):
+                self.undone.pop()
+                self.applied[other] = merge
+                self.tied.merged[other] = merge.survivor
+                self._regroup()
+        self._join_empty()
+
     def _without(self, merge: Merge, ids: set[str], undoing: Merge) -> None:
         """A merge of products that rests on variants which are taken apart goes as well, unless other variants hold it.
 

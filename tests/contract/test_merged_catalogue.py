@@ -330,3 +330,25 @@ async def test_pictures_stay_after_collecting_anew(shop: Shop) -> None:
     async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
         named = await tx.media.named(shop.sources[1].id, builders.MOMENT, "", 10)
     assert [item for one in named for item in one.items], "its own source still names it"
+
+
+async def test_products_follow_variants_that_move(shop: Shop) -> None:
+    ours = await shop.load(shop.sources[0], "A", "red")
+    theirs = await shop.load(shop.sources[1], "B", "red")
+    await shop.merge(ours.variants[0], theirs.variants[0])
+    await shop.move(shop.sources[0], "A", "A/red", "A2")
+    seen = await shop.documents()
+    async with shop.uow.read(shop.tenant) as tx:
+        survivor = await tx.catalogue.product(theirs.id)
+    assert survivor is not None and seen[survivor.id]["external_id"] == "A2"
+    assert len(seen[survivor.id]["variants"][0]["offers"]) == 2
+
+
+async def test_products_that_share_nothing_any_more_are_two_again(shop: Shop) -> None:
+    ours = await shop.load(shop.sources[0], "A", "red", "blue")
+    theirs = await shop.load(shop.sources[1], "B", "red", "green")
+    await shop.merge(ours.variants[0], theirs.variants[0])
+    await shop.move(shop.sources[1], "B", "B/red", "B2")
+    seen = await shop.documents()
+    assert {product["external_id"] for product in seen.values()} >= {"A", "B"}
+    assert all(product["variants"] for product in seen.values())

@@ -17,6 +17,7 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import DecidedBy, MatchPair, Merge, PairStatus, key_of
 from domain.matching.usecases.merging import Merging
+from domain.matching.usecases.offering import Offering
 from domain.sources.model import Source
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders, catalogues
@@ -114,6 +115,21 @@ class Shop:
             events = await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler)
             await tx.events.append(events)
             return list(events)
+
+    async def move(self, source: Source, key: str, variant: str, to: str) -> None:
+        """The source states one of its variants under another product from now on, and the first one no more; then it is matched."""
+        async with self.uow.begin(self.tenant, builders.CALL) as tx:
+            await tx.catalogue.take_turn()
+            loaded = await tx.catalogue.load(source.id, [key, to], [variant])
+            reconciler = self.reconciler(source, tx.now, loaded)
+            reconciler.present = lambda known: known != key
+            own = next(one for one in loaded[key].variants if one.key == variant)
+            known = [VariantStatement(one.key, one.data) for one in loaded[to].variants] if to in loaded else []
+            moved = VariantStatement(own.key, own.data)
+            reconciler.product(ProductStatement(to, {"title": f"Title of {to}"}, [*known, moved]))
+            await tx.events.append(await write(tx, KeyRange(source.id, Stream.CATALOGUE, 0, 0), reconciler))
+        async with self.uow.begin(self.tenant, builders.CALL) as tx:
+            await Offering().offer(tx, [own.id], [])
 
     async def price(self, source: Source, key: str, price: int) -> list[Event]:
         """The source asks another price for every variant of a product."""

@@ -16,6 +16,7 @@ from adapters.postgres.nodes.pool import Pool
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.usecases.serving import Serving
+from domain.matching.queueing import LANE
 from entrypoints.container import Container
 from entrypoints.worker.service import deliverer_of
 from ports.webhooks import Sent
@@ -90,7 +91,8 @@ class Cluster:
         container = self.world.container
         handlers = {"runs.execute": execution_of(container)}
         drain = Drain(container.dispatch(), handlers, lease=timedelta(seconds=10))
-        lanes = [lane for lane in await container.dispatch().lanes_due(100) if "media:" not in lane]
+        due = await container.dispatch().lanes_due(100)
+        lanes = [lane for lane in due if "media:" not in lane and not lane.endswith(f"/{LANE}")]
         async with asyncio.timeout(60):
             await asyncio.gather(*(drain.drain(lane) for lane in lanes))
         return len(lanes)

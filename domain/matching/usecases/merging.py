@@ -108,6 +108,17 @@ class Merging:
         await _reopen(tx, plan, tied)
         return _found_merge(await tx.merges.get(merge_id))
 
+    async def settle(self, tx: Tx, variants: Sequence[str]) -> None:
+        """Bring merges of products to what their sources' variants say by now. Needs `take_turn(merging=True)`."""
+        plan = await planned(tx, variants)
+        tied = plan.tied
+        if not tied.merged:
+            return
+        before, was = shown(tied), {id: root for id in tied.products if (root := tied.root(id)) != id}
+        plan.settle()
+        if plan.made or plan.undone:
+            await _laid(tx, plan, before, was)
+
     async def get_pair(self, tx: Tx, id: str) -> MatchPair:
         """One pair. Raises NotFound."""
         return _found(await tx.pairs.get(id))
@@ -153,15 +164,15 @@ async def _products_of(tx: Tx, merge: Merge) -> list[str]:
 
 async def _laid(tx: Tx, plan: MergePlan, before: Shown, roots: Mapping[str, str]) -> None:
     """Store what was planned: merges with their audit entries, what readers see, and the events."""
-    await tx.merges.add_all(plan.made)
-    await tx.audit.add_all([MERGE_AUDITED.created(merge) for merge in plan.made])
     for merge in plan.kept:
         await tx.merges.save(merge)
     for after in plan.undone:
         was = _found_merge(await tx.merges.get(after.id))
         await tx.merges.save(after)
         await tx.audit.add(MERGE_AUDITED.updated(was, after))
-    ids = {merge.merged: merge.id for merge in (*plan.made, *plan.undone)}
+    await tx.merges.add_all(plan.made)
+    await tx.audit.add_all([MERGE_AUDITED.created(merge) for merge in plan.made])
+    ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made)}
     laying = Laying(before, plan.tied, Cause(None, tx.now, merging=True), ids, roots)
     laid = laying.laid()
     await tx.catalogue.lay(laid, tx.now)

@@ -35,9 +35,12 @@ class Offering:
     async def offer(self, tx: Tx, matched: Sequence[str], scored: Sequence[ScoredPair]) -> None:
         """Bring the pairs of the variants that were matched to what was scored; merge what needs nobody's word.
 
-        What somebody dismissed or merged stays. Sources are kept from writing only where something is to be merged.
+        What somebody dismissed or merged stays. Sources are kept from writing only where something is merged, or is to be.
         """
-        await tx.catalogue.take_turn(merging=any(one.is_certain for one in scored))
+        merged = await tx.catalogue.merge_count()
+        await tx.catalogue.take_turn(merging=bool(merged) or any(one.is_certain for one in scored))
+        if merged:
+            await self.merging.settle(tx, matched)
         sought = {*matched, *(id for one in scored for id in (one.left, one.right))}
         known = {(pair.left, pair.right): pair for pair in await tx.pairs.of_variants(sorted(sought), lock=True)}
         new: dict[str, MatchPair] = {}
