@@ -81,6 +81,10 @@ class CatalogueStore(CatalogueReads, Protocol):
         """
         ...
 
+    async def tied_of(self, source: str, after: str, limit: int) -> Sequence[str]:
+        """The source's products that merges tie to others: at most so many, by id, those behind the id `after`."""
+        ...
+
     async def lay(self, laid: Laid, now: datetime) -> None:
         """Have readers see it from now on, and count one more merge or its undoing."""
         ...

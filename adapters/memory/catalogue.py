@@ -134,6 +134,10 @@ class MemoryCatalogue:
     async def tied(self, products: Sequence[str], also: Sequence[str] = ()) -> TiedProducts:
         return self._overlay.tied(products, also)
 
+    async def tied_of(self, source: str, after: str, limit: int) -> Sequence[str]:
+        ids = sorted(product.id for product in self._of(source) if product.id > after)
+        return [id for id in ids if self._overlay.is_tied(id)][:limit]
+
     async def lay(self, laid: Laid, now: datetime) -> None:
         await self._overlay.lay(laid)
         await self._overlay.count_merge()

@@ -80,6 +80,10 @@ class MemoryOverlay:
     def survivor(self, product: str) -> str | None:
         return survivor_of(self._transaction, product)
 
+    def is_tied(self, product: str) -> bool:
+        """Whether merges tie the product to others."""
+        return self._seen.get(product) is not None
+
     def merged_into(self, product: str) -> search.Parts:
         """What is shown as parts of this product, as its sources state it."""
         row = self._seen.get(product)

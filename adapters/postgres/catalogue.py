@@ -190,6 +190,10 @@ class PostgresCatalogueStore:
     async def tied(self, products: Sequence[str], also: Sequence[str] = ()) -> TiedProducts:
         return await overlay.tied(self._session, products, also)
 
+    async def tied_of(self, source: str, after: str, limit: int) -> Sequence[str]:
+        found = await self._session.all(overlay.SQL["tied_of"], source=source, after=after, most=limit)
+        return [id for (id,) in found]
+
     async def lay(self, laid: Laid, now: datetime) -> None:
         await overlay.OverlayWriter(self._session, self._rendering).lay(laid, now)
         await self._session.run(overlay.SQL["count_merge"])

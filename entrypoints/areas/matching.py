@@ -23,6 +23,8 @@ from domain.matching.usecases.judging import Judging
 from domain.matching.usecases.matching_stage import MatchingStage
 from domain.matching.usecases.merging import Merging, decided_by
 from domain.matching.usecases.offering import Offering
+from domain.matching.usecases.ranking import Ranking
+from domain.sources.queueing import RANK
 from entrypoints.areas.area import Area
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.operation import Read, Tool, Write
@@ -250,7 +252,8 @@ def _services(dependencies: Dependencies) -> MatchingServices:
 
 def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
     judge = Judging(dependencies.uow, dependencies.models, lambda tx: tx.pairs, judged_items, Merging())
-    return {MATCH: MatchingStage(dependencies.uow, Offering()), JUDGE: judge}
+    stage = MatchingStage(dependencies.uow, Offering())
+    return {MATCH: stage, JUDGE: judge, RANK: Ranking(dependencies.uow)}
 
 
 AREA: Final = Area(

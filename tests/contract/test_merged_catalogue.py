@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
@@ -12,7 +13,10 @@ from jsonschema import Draft202012Validator
 from adapters.wire.event_types import EVENT_TYPES
 from adapters.wire.events import WireEventRendering
 from domain.events.model import Event
+from domain.jobs.usecases.draining import Drain
 from domain.kernel.ids import new_id
+from domain.matching.usecases.ranking import Ranking
+from domain.sources.queueing import RANK, ranking
 
 from domain.catalogue.batch import KeyRange
 from domain.catalogue.model import OfferFilter, Product, ProductStatus, Stream
@@ -23,6 +27,7 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
+from tests.support.backend import Backend
 from tests.support.catalogues import pictured
 from tests.support.merged_catalogues import MERGING, Shop, any_two
 
@@ -352,3 +357,20 @@ async def test_products_that_share_nothing_any_more_are_two_again(shop: Shop) ->
     seen = await shop.documents()
     assert {product["external_id"] for product in seen.values()} >= {"A", "B"}
     assert all(product["variants"] for product in seen.values())
+
+
+async def test_whom_one_believes_may_change(shop: Shop, backend: Backend) -> None:
+    ours = await shop.load(shop.sources[0], "A", "red")
+    theirs = await shop.load(shop.sources[1], "B", "red")
+    await shop.merge(ours.variants[0], theirs.variants[0])
+    before = shop.sources[1]
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        await tx.sources.save(replace(before, first_party=True))
+        await tx.jobs.add(ranking(shop.tenant, before))
+    drain = Drain(backend.dispatch, {RANK: Ranking(shop.uow)}, lease=timedelta(seconds=30))
+    for lane in await backend.dispatch.lanes_due(10):
+        await drain.drain(lane)
+    document = (await shop.documents())[ours.id]
+    assert document["data"]["title"] == "Title of B"
+    assert document["provenance"]["title"]["reason"] == "first_party"
+    assert json.loads((await shop.documents(versions=True))[ours.id])["version"] == 2

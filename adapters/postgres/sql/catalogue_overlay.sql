@@ -44,6 +44,11 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_
 SELECT id FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND family = ANY(ARRAY(SELECT jsonb_array_elements_text(%(families)s)))
 
+-- tied_of --
+SELECT id FROM products
+WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND id > %(after)s AND family IS NOT NULL
+ORDER BY id LIMIT %(most)s
+
 -- applied --
 SELECT merged, survivor FROM merges
 WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied'

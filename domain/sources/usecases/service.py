@@ -24,6 +24,7 @@ from domain.sources.model import (
     SourceFault,
     SourceStatus,
 )
+from domain.sources.queueing import ranking
 from domain.sources.schedules import faults, planned
 from domain.sources.testing import Failure, SourceTest
 from domain.sources.usecases.quota import refuse_more
@@ -130,6 +131,8 @@ class SourceService:
             after = replace(after, **_pulls(after, info, tx.now))
         await tx.sources.save(after, expected_version=before.version)
         await tx.audit.add(AUDITED.updated(before, after))
+        if {"first_party", "licence_basis"} & differing.keys():
+            await tx.jobs.add(ranking(tx.tenant, before))
         return after
 
     async def rotate_address(self, tx: Tx, id: str) -> Source:
