@@ -76,11 +76,11 @@ class CatalogueReconciler:
 
     def product(self, statement: ProductStatement) -> Product:
         """The catalogue stream states a product: it is made, or brought to what the source says now."""
-        product, stated_category = self.products.get(statement.key), self.filing.file(statement.data)
+        product, filed = self.products.get(statement.key), self.filing.file(statement.data)
         if product is None:
-            product = self._new_product(statement, stated_category)
+            product = self._new_product(statement, filed)
         else:
-            self._update_product(product, statement, stated_category)
+            self._update_product(product, statement, filed)
         unstated = {variant.key: variant for variant in product.variants}
         for stated in statement.variants:
             self._keep_apart(product, stated)
@@ -198,15 +198,12 @@ class CatalogueReconciler:
         self.batch.new_products.append(product)
         self.batch.touched[product.id] = product
         self._count("products_created")
-        self._event(
-            "product.created", product.id, product.version, {"id": product.id}, differences.created(product.data)
-        )
+        self._event("product.created", product.id, 1, {"id": product.id}, differences.created(product.data))
         return product
 
     def _update_product(self, product: Product, statement: ProductStatement, stated_category: str | None) -> None:
         changes = differences.changed(product.data, statement.data)
-        if changes:
-            product.stated_at = self.now
+        product.stated_at = self.now if changes else product.stated_at
         if product.stated_category != stated_category:  # kept even where a rule hides it
             product.stated_category = stated_category
             self.batch.changed_products.append(product)
