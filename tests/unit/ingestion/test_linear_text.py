@@ -26,7 +26,7 @@ from domain.ingestion.vocabulary import fields
 from domain.ingestion.vocabulary.senses import Sense, senses
 
 SMALL, LARGE = 16 * 1024, 64 * 1024
-MOST = 6.0
+MOST = 8.0
 FLOOR = 0.03
 """CPU seconds below which 64 KiB are read fast enough, however 16 KiB compare: noise is no finding."""
 GROWTH = (LARGE // SMALL) ** 2
