@@ -13,6 +13,8 @@ from domain.matching.words import alike
 
 HUB: Final = 3
 """A code that more items than this bear names a family, not an item."""
+_OTHERWISE: Final = 48
+"""Words of either title that are looked for in other spellings: each is held against each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def overlap(a: Facts, b: Facts, frequencies: Rarity) -> tuple[float, float, floa
 
 def _alike(left: frozenset[str], right: frozenset[str], frequencies: Rarity) -> float:
     """The information of words that are likely one, though written otherwise; each counts once."""
-    ones, free = sorted((sorted(left), sorted(right)))
+    ones, free = sorted((sorted(left)[:_OTHERWISE], sorted(right)[:_OTHERWISE]))
     gained = 0.0
     for one in ones:
         for other in free:

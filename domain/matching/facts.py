@@ -1,9 +1,9 @@
 """What an item says, read once: the independent facts that two items are compared by."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 from domain.catalogue.search import gtin_key
@@ -11,7 +11,7 @@ from domain.ingestion.values.gtin import parse_gtin
 from domain.ingestion.values.text import stated
 from domain.ingestion.values.weights import parse_weight
 from domain.matching.lexicon import ACCESSORIES, COLOURS, CORPORATE, DRESSING, FILLERS, NUMBERS, QUANTITY_UNITS, STOP
-from domain.matching.measures import Size, length, sizes
+from domain.matching.measures import MOST, Size, bounded, length, sizes
 from domain.matching.words import chunks, code, folded, number_of, parts, stem, words
 
 _SET: Final = re.compile(
@@ -30,8 +30,17 @@ _PRICE: Final = re.compile(r"\d[\d.,]*")
 _QUANTITY: Final = re.compile(r"\d+(?:\.\d+)?[a-z]+|\d+(?:\.\d+)?")
 _COUNTED: Final = re.compile(r"\d+[a-z]+")
 _WORDY: Final = re.compile(r"[a-z]{6}")
+_DIGITS: Final = re.compile(r"\d+")
+_DEAREST: Final = 10**12
+_JOIN: Final = " - "
 _DEGREES: Final = frozenset(("light", "dark"))
 _DESCRIBED: Final = 600
+_TOLD: Final = 64
+"""Telling words of a title that are compared, and as many of its axes and collection: the first ones, so that a comparison is bounded."""
+_NAMED: Final = 32
+"""Words of a brand, a colour or a finish that are compared, and codes of a title or of its axes."""
+_CODE: Final = 64
+"""Characters of a code, at most."""
 
 
 Sides = tuple[float | None, float | None, float | None]
@@ -81,21 +90,19 @@ class Facts:
 
 def read(id: str, given: Mapping[str, str]) -> Facts:
     """The facts of an item from its texts by field name (`domain.matching.columns`); fields that are missing count as blank."""
-    title = stated(given.get("title", "")) or ""
-    found, rest = sizes(flat := folded(title).replace("w/", "with "))
-    named, in_title = _named(rest)
-    named |= _words_of(given, "collection")
+    told = _told(given)
     colour = (_words_of(given, "colour") | _words_of(given, "finish")) - STOP - FILLERS
-    known = _shades(rest, named & COLOURS)
+    known = _shades(told.rest, COLOURS & {*told.named[0], *told.named[1]})
     own = _own_codes(given)
-    codes = in_title | frozenset(own)
-    called = named - known - colour - STOP - DRESSING
+    codes = told.codes | frozenset(own)
+    aside = known | colour | STOP | DRESSING
+    called = frozenset(w for some in told.named for w in _first((w for w in some if w not in aside), _TOLD))
     counted = frozenset(w for w in called if _QUANTITY.fullmatch(w))
     sides, figures = _sides(given)
     described, mentioned = _described(given.get("description", ""))
     return Facts(
         id=id,
-        title=title,
+        title=told.title,
         words=called - counted,
         quantities=counted,
         brand=_brand(given),
@@ -106,19 +113,54 @@ def read(id: str, given: Mapping[str, str]) -> Facts:
         stems=_stems(codes),
         part=own[0] if own else None,
         mentioned=mentioned - codes,
-        joined=frozenset(_joined(rest)) - codes,
+        joined=_joined(told.rest) - codes,
         gtin=_gtin(given.get("gtin", "")),
         sides=sides,
         figures=figures,
-        sizes=found,
+        sizes=told.sizes,
         weight=_weight(given.get("weight", ""), given.get("weight_unit", "")),
         price=_price(given.get("price", "")),
         currency=given.get("currency", "").strip().lower(),
-        packs=_packs(flat, given.get("pack", "")),
-        pieces=_pieces(flat, given.get("pieces", "")),
-        accessory=_accessory(flat),
+        packs=_packs(told.flat, given.get("pack", "")),
+        pieces=_pieces(told.flat, given.get("pieces", "")),
+        accessory=_accessory(told.flat),
         described=described,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What an item is called: its title, then its axes."""
+
+    title: str
+    flat: str
+    """Folded."""
+    rest: str
+    """That without the sizes."""
+    sizes: tuple[Size, ...]
+    named: tuple[Collection[str], Collection[str]]
+    """The compared words of the title; those of the axes and the collection."""
+    codes: frozenset[str]
+
+
+def _told(given: Mapping[str, str]) -> _Told:
+    title, axes = (stated(given.get(name, "")) or "" for name in ("title", "axes"))
+    flat = [folded(text).replace("w/", "with ") for text in (title, axes)]
+    (found, rest), (beside, others) = map(sizes, flat)
+    (named, codes), (more, beyond) = map(_named, (rest, others))
+    return _Told(
+        title=_JOIN.join(filter(None, (title, axes))),
+        flat=_JOIN.join(filter(None, flat)),
+        rest=_JOIN.join(filter(None, (rest, others))),
+        sizes=found + beside,
+        named=(named, [*more, *_words_in(given, "collection")]),
+        codes=frozenset((*_first(codes, _NAMED), *_first(beyond, _NAMED))),
+    )
+
+
+def _first(found: Iterable[str], most: int) -> list[str]:
+    """The first of the different ones, in their order."""
+    return list(islice(dict.fromkeys(found), most))
 
 
 def _shades(flat: str, known: frozenset[str]) -> frozenset[str]:
@@ -140,20 +182,24 @@ def _stems(codes: frozenset[str]) -> frozenset[str]:
 
 
 def _words_of(given: Mapping[str, str], field: str) -> frozenset[str]:
-    return frozenset(words(folded(stated(given.get(field, "")) or "")))
+    return frozenset(_first(_words_in(given, field), _NAMED))
 
 
-def _named(flat: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The compared words of a title and the codes in it."""
-    named: set[str] = set()
-    codes: set[str] = set()
+def _words_in(given: Mapping[str, str], field: str) -> list[str]:
+    return words(folded(stated(given.get(field, "")) or ""))
+
+
+def _named(flat: str) -> tuple[Collection[str], Collection[str]]:
+    """The compared words of a title and the codes in it, each once and in their order."""
+    named: dict[str, None] = {}
+    codes: dict[str, None] = {}
     for chunk in chunks(flat):
         if _is_code(chunk):
-            codes.add(code(chunk))
-            codes.update(code(piece) for piece in chunk.split("/") if piece != chunk and _is_code(piece))
+            codes[code(chunk)] = None
+            codes.update((code(piece), None) for piece in chunk.split("/") if piece != chunk and _is_code(piece))
         else:
-            named.update(parts(chunk))
-    return frozenset(named), frozenset(codes)
+            named.update(dict.fromkeys(parts(chunk)))
+    return named, codes
 
 
 def _described(text: str) -> tuple[frozenset[str], frozenset[str]]:
@@ -163,19 +209,22 @@ def _described(text: str) -> tuple[frozenset[str], frozenset[str]]:
     return said, frozenset(code(chunk) for chunk in chunks(flat) if _is_code(chunk))
 
 
-def _joined(flat: str) -> set[str]:
+def _joined(flat: str) -> frozenset[str]:
     """Neighbours in a title as one code, for many write `Coolpix P80` and `COOLPIXP80`."""
     found = chunks(flat)
-    return {
+    made = (
         made
         for one, other in pairwise(found)
         if not one[-1].isdigit() and any(map(str.isdigit, other)) and 4 <= len(made := code(one + other)) <= 16
-    }
+    )
+    return frozenset(_first(made, 2 * _TOLD))
 
 
 def _is_code(chunk: str) -> bool:
     """Whether a chunk of a title names a model: letters with digits, or a long number; a quantity with its unit does not."""
     made = code(chunk)
+    if len(made) > _CODE:
+        return False
     digits = sum(map(str.isdigit, made))
     letters = len(made) - digits
     if not letters:
@@ -191,7 +240,7 @@ def _is_code(chunk: str) -> bool:
 
 def _own_codes(given: Mapping[str, str]) -> list[str]:
     texts = [stated(given.get(name, "")) for name in ("mpn", "model", "sku")]
-    return list(dict.fromkeys(made for text in texts if text and len(made := code(text)) >= 3))
+    return list(dict.fromkeys(made for text in texts if text and 3 <= len(made := code(text)) <= _CODE))
 
 
 def _gtin(text: str) -> str | None:
@@ -209,7 +258,7 @@ def _weight(text: str, unit: str) -> float | None:
     if not text.strip():
         return None
     read = parse_weight(text, unit or None).value
-    return None if read is None else read["hundredths_lb"] * 0.0045359237
+    return None if read is None or read["hundredths_lb"] >= 100 * MOST else read["hundredths_lb"] * 0.0045359237
 
 
 def _price(text: str) -> float | None:
@@ -220,7 +269,7 @@ def _price(text: str) -> float | None:
     if re.search(r",\d{1,2}$", bare):
         bare = bare.replace(".", "").replace(",", ".")
     try:
-        return float(bare.replace(",", "")) or None
+        return bounded(float(bare.replace(",", "")), _DEAREST) or None
     except ValueError:
         return None
 
@@ -232,10 +281,16 @@ def _count(texts: Iterable[str | None]) -> int | None:
     return None
 
 
+def _stated_count(field: str) -> int | None:
+    """The first number of a column that counts; None if there is none, or one that is too long to be read."""
+    match = _DIGITS.search(field)
+    return int(match[0]) if match and len(match[0]) < len(str(MOST)) else None
+
+
 def _packs(flat: str, field: str) -> int | None:
     """How many of the item are sold together; None if nothing says so."""
-    if stated_count := re.search(r"\d+", field):
-        return int(stated_count[0])
+    if (count := _stated_count(field)) is not None:
+        return count
     if match := _SET.search(flat):
         return _count(match.groups())
     return 2 if re.search(r"\bpair\b", flat) else None
@@ -243,8 +298,8 @@ def _packs(flat: str, field: str) -> int | None:
 
 def _pieces(flat: str, field: str) -> int | None:
     """How many pieces a set has: `table and 4 chairs` has five."""
-    if stated_count := re.search(r"\d+", field):
-        return int(stated_count[0])
+    if (count := _stated_count(field)) is not None:
+        return count
     if match := _PIECES.search(flat):
         return _count(match.groups())
     match = _TABLE.search(flat) or _PLUS.search(flat)

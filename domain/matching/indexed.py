@@ -8,6 +8,7 @@ from typing import Any, Final
 from domain.matching.blocking import keys
 from domain.matching.facts import Facts
 from domain.matching.weights import Weights
+from domain.matching.words import LONGEST
 
 LISTED: Final = 400
 """A key that more items of a source share than this has no list: it is a hub, and never walked."""
@@ -106,7 +107,7 @@ def stem_key(stem: str) -> str:
 
 def brand_key(item: Facts) -> str:
     """What items of one brand are counted under."""
-    return _BRAND + " ".join(sorted(item.brand))
+    return (_BRAND + " ".join(sorted(item.brand)))[:LONGEST]
 
 
 def changes(before: Sequence[Item], after: Sequence[Item]) -> dict[tuple[str, str], KeyChange]:

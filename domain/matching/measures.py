@@ -9,36 +9,50 @@ from domain.ingestion.values.lengths import parse_length
 Size = tuple[float, ...]
 """The sides of one size in centimetres, as they are written."""
 
+MOST: Final = 10**7
+"""A number that is not below this measures, weighs and counts nothing that is sold."""
+
 _CM: Final = {
-    **dict.fromkeys(("cm", "centimetre", "centimeter", "centimeters"), 1.0),
+    **dict.fromkeys(("cm", "centimetre", "centimetres", "centimeter", "centimeters"), 1.0),
     **dict.fromkeys(("mm", "millimeter", "millimeters"), 0.1),
     **dict.fromkeys(("m", "meter", "meters", "metre"), 100.0),
     **dict.fromkeys(('"', "''", "in", "in.", "inch", "inches"), 2.54),
     **dict.fromkeys(("'", "ft", "ft.", "feet", "foot"), 30.48),
 }
-_NUMBER: Final = r"\d+(?:[ -]\d+/\d+|/\d+|[.,]\d+)?"
+_NUMBER: Final = r"\d++(?:[ -]\d++/\d++|/\d++|[.,]\d++)?"
 _UNIT: Final = r"(?:centimet(?:er|re)s?|cm|mm|meters?|metre|inch(?:es)?|in\b\.?|\"|''|'(?!')|ft\b\.?|feet|foot|m\b)"
-_SIDE: Final = rf"(?:[wdhl]\s?)?{_NUMBER}(?:-{_NUMBER})?\s*(?:{_UNIT})?\s*(?:[wdhl]\b)?"
-_SIZE: Final = re.compile(
-    rf"(?<![\w.,/])(?P<sides>{_SIDE}(?:\s*(?:x|/)\s*(?:{_SIDE}))*?)\s*(?P<unit>{_UNIT})(?![a-z0-9])"
-)
-_HINT: Final = re.compile(rf"\d\s*-?\s*(?:[wdhl]\s*)?{_UNIT}")
-_SPLIT: Final = re.compile(r"\s*x\s*|(?<=[\d\"'m])-(?=\d)(?!\d+/)|/(?=\d{2,})(?!\d+/)|\s*/\s+")
+_HINT: Final = re.compile(rf"\d\s*+(?:-\s*+)?(?:[wdhl]\s*+)?{_UNIT}")
+_START: Final = re.compile(r"(?<![\w.,/])(?:[wdhl]\s?)?(?=\d)")
+_HEAD: Final = re.compile(r"(?:[wdhl]\s?)?(?=\d)")
+_WHOLE: Final = re.compile(r"\d++")
+_WRITTEN: Final = re.compile(_NUMBER)
+_MEASURED: Final = re.compile(rf"\s*+{_UNIT}")
+_SIDEWAYS: Final = re.compile(r"\s*+[wdhl]\b")
+_JOINT: Final = re.compile(r"\s*+[x/]\s*+")
+_CLOSE: Final = re.compile(rf"\s*+(?P<unit>{_UNIT})(?![a-z0-9])")
+_SPLIT: Final = re.compile(r"(?<!\s)\s*x\s*|(?<=[\d\"'m])-(?=\d)(?!\d+/)|/(?=\d{2,})(?!\d+/)|(?<!\s)\s*/\s+")
 _VALUE: Final = re.compile(rf"({_NUMBER})\s*({_UNIT})?")
+_BOUNDED: Final = re.compile(r"\d{1,7}(?:[ -]\d{1,7}/\d{1,7}|/\d{1,7}|[.,]\d+)?")
 _MIXED: Final = re.compile(r"(\d+)[ -](\d+)/(\d+)|(\d+)/(\d+)")
+_SIZES: Final = 8
+"""Sizes of one text, at most."""
+_PIECES: Final = 8
+"""Sides of one size, at most."""
 _TOLERANCE: Final = 0.045
 _SLACK: Final = 1.6
 
 
 def figure(text: str) -> float | None:
-    """A number as it is written: `28 3/4`, `28-3/4`, `5.5`; `153/4`, where a blank was lost, is 15 3/4."""
+    """A number as it is written: `28 3/4`, `28-3/4`, `5.5`; `153/4`, where a blank was lost, is 15 3/4.
+
+    None if it is none, or one with more digits before its point than MOST has.
+    """
     text = text.strip()
+    if not _BOUNDED.fullmatch(text):
+        return None
     mixed = _MIXED.fullmatch(text)
     if mixed is None:
-        try:
-            return float(text.replace(",", "."))
-        except ValueError:
-            return None
+        return float(text.replace(",", "."))
     if mixed[1]:
         return int(mixed[1]) + int(mixed[2]) / (int(mixed[3]) or 1)
     above, below = mixed[4], int(mixed[5]) or 1
@@ -48,25 +62,87 @@ def figure(text: str) -> float | None:
     return int(above[:-tail] or 0) + int(above[-tail:]) / below
 
 
+def bounded(value: float | None, most: float = MOST) -> float | None:
+    """The value, if there is one that is below `most`."""
+    return value if value is not None and 0 <= value < most else None
+
+
 def sizes(text: str) -> tuple[tuple[Size, ...], str]:
     """The sizes that a folded title states, and the title without them."""
     if not _HINT.search(text):
         return (), text
     found: list[Size] = []
+    kept: list[str] = []
+    at = last = 0
+    seen: set[int] = set()
+    while start := _START.search(text, at):
+        closed = _closed(text, start.start(), seen)
+        if closed is None:
+            at = start.start() + 1
+            continue
+        at = closed.end()
+        made = _sides(text[start.start() : closed.start()], closed["unit"])
+        if made is not None:
+            found.append(made)
+            kept += (text[last : start.start()], " ")
+            last = at
+    return tuple(found[:_SIZES]), "".join((*kept, text[last:]))
 
-    def taken(match: re.Match[str]) -> str:
-        made = _sides(match["sides"], match["unit"])
-        if made is None:
-            return match[0]
-        found.append(made)
-        return " "
 
-    rest = _SIZE.sub(taken, text)
-    return tuple(found), rest
+def _closed(text: str, start: int, seen: set[int]) -> re.Match[str] | None:
+    """The unit that ends the sides from `start` on: `x` or `/` stands between them. The first reading that has one is taken.
+
+    `seen` are the ends of sides that were tried: whichever way one was come to, what follows is the same, so that no text takes
+    longer than by its length.
+    """
+    open_ = _ends(text, start)[::-1]
+    while open_:
+        end = open_.pop()
+        if end in seen:
+            continue
+        seen.add(end)
+        if closed := _CLOSE.match(text, end):
+            return closed
+        if joint := _JOINT.match(text, end):
+            open_ += _ends(text, joint.end())[::-1]
+    return None
+
+
+def _ends(text: str, at: int) -> list[int]:
+    """Where a side that begins at `at` may end, the longest reading first: `w 5-6 1/2 in. d`."""
+    head = _HEAD.match(text, at)
+    if head is None:
+        return []
+    made: list[int] = []
+    for first in _numbers(text, head.end()):
+        if text[first : first + 1] == "-":
+            made += [end for second in _numbers(text, first + 1) for end in _tails(text, second)]
+        made += _tails(text, first)
+    return made
+
+
+def _numbers(text: str, at: int) -> list[int]:
+    """Where a number that begins at `at` may end: with its fraction or decimals, and without."""
+    written, whole = _WRITTEN.match(text, at), _WHOLE.match(text, at)
+    if written is None or whole is None:
+        return []
+    return [written.end()] if written.end() == whole.end() else [written.end(), whole.end()]
+
+
+def _tails(text: str, at: int) -> list[int]:
+    """Where what follows a side's number may end: a unit, and a letter for its direction; either may be missing."""
+    made: list[int] = []
+    for begun in (measured.end(), at) if (measured := _MEASURED.match(text, at)) else (at,):
+        if sideways := _SIDEWAYS.match(text, begun):
+            made.append(sideways.end())
+        made.append(begun)
+    return made
 
 
 def _sides(text: str, unit: str) -> Size | None:
     pieces = [piece for piece in _SPLIT.split(text) if piece]
+    if len(pieces) > _PIECES:
+        return None
     if unit == "'" and len(pieces) == 1:
         unit = '"'  # one figure with one stroke is mostly inches whose second stroke was lost
     made: list[float] = []
@@ -88,9 +164,11 @@ def length(text: str, unit: str) -> tuple[float, float] | None:
         value = float(text)
     except ValueError:
         read = parse_length(text, unit or None).value
-        return None if read is None else (round(read["hundredths_in"] * 0.0254, 2), float(read["given"]["value"]))
+        if read is None or read["hundredths_in"] >= MOST * 100:
+            return None
+        return round(read["hundredths_in"] * 0.0254, 2), float(read["given"]["value"])
     factor = _CM.get(unit.strip().lower() or "cm", 1.0)
-    return (round(value * factor, 2), value) if value > 0 else None
+    return (round(value * factor, 2), value) if 0 < value < MOST else None
 
 
 def close(one: float, other: float) -> bool:

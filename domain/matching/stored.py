@@ -7,6 +7,7 @@ from typing import Any, Final
 from domain.kernel.money import EXPONENTS
 from domain.matching.facts import Facts, Sides, read
 from domain.matching.indexed import StoredVariant
+from domain.matching.measures import MOST, bounded
 from domain.matching.words import folded, words
 
 _KG: Final = 0.0045359237
@@ -25,8 +26,10 @@ def facts_of(item: StoredVariant) -> Facts:
     """
     product, variant = item.product_data, item.variant_data
     colour, finish, others, pack = _axes(variant)
+    title, axes = _titles(product, variant, others)
     given = {
-        "title": _title(product, variant, others),
+        "title": title,
+        "axes": axes,
         "brand": product.get("brand", ""),
         "collection": product.get("collection", ""),
         "description": " ".join((product.get("description", ""), *variant.get("materials", ()))),
@@ -45,7 +48,7 @@ def facts_of(item: StoredVariant) -> Facts:
         read(item.variant, given),
         sides=sides,
         figures=figures,
-        weight=weight["hundredths_lb"] * _KG if weight else None,
+        weight=weight["hundredths_lb"] * _KG if weight and weight["hundredths_lb"] < 100 * MOST else None,
         price=_price(item),
     )
 
@@ -66,26 +69,31 @@ def _axes(variant: Mapping[str, Any]) -> tuple[str, str, list[str], str]:
     return " ".join(colours), " ".join(finishes), others, pack
 
 
-def _title(product: Mapping[str, Any], variant: Mapping[str, Any], axes: Iterable[str]) -> str:
-    """Product and variant as one title, what is said twice once."""
+def _titles(product: Mapping[str, Any], variant: Mapping[str, Any], axes: Iterable[str]) -> tuple[str, str]:
+    """Product and variant as one title, and what the axes say beside it; what is said twice once."""
     title, own = product.get("title", ""), variant.get("title", "")
     if own and set(words(folded(title))) <= set(words(folded(own))):
         title, own = own, ""
-    said = [title, own, *axes]
-    rug = variant.get("rug", {})
-    if not variant.get("dimensions"):
-        said.append(rug.get("size_text", ""))
+    rug = "" if variant.get("dimensions") else variant.get("rug", {}).get("size_text", "")
     told: list[str] = []
-    for text in said:
-        if text and not any(folded(text) in folded(one) for one in told):
-            told.append(text)
-    return " - ".join(told)
+    return _unsaid((title, own), told), _unsaid((*axes, rug), told)
+
+
+def _unsaid(texts: Iterable[str], told: list[str]) -> str:
+    """Those of the texts that none of `told` contains, which has what was said so far, folded."""
+    new: list[str] = []
+    for text in texts:
+        flat = folded(text)
+        if text and not any(flat in one for one in told):
+            new.append(text)
+            told.append(flat)
+    return " - ".join(new)
 
 
 def _pieces(variant: Mapping[str, Any]) -> str:
     """How many pieces a set has; blank for what is no set."""
     whole = sum(component.get("quantity", 1) for component in variant.get("components", ()))
-    return str(whole) if whole > 1 else ""
+    return str(whole) if 1 < whole < MOST else ""
 
 
 def _sides(variant: Mapping[str, Any]) -> tuple[Sides, Sides]:
@@ -94,8 +102,9 @@ def _sides(variant: Mapping[str, Any]) -> tuple[Sides, Sides]:
     if round_ := stated.get(_DIAMETER):
         stated = {"width": round_, "depth": round_} | stated
     lengths = [stated.get(name) for name in _SIDES]
-    made = [round(one["hundredths_in"] * _CM, 2) or None if one else None for one in lengths]
-    given = [float(one["given"]["value"]) or None if one else None for one in lengths]
+    read = [one if one and one["hundredths_in"] < 100 * MOST else None for one in lengths]
+    made = [round(one["hundredths_in"] * _CM, 2) or None if one else None for one in read]
+    given = [bounded(float(one["given"]["value"])) or None if one else None for one in read]
     return (made[0], made[1], made[2]), (given[0], given[1], given[2])
 
 

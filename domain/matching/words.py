@@ -7,6 +7,10 @@ from typing import Final
 
 from domain.matching.lexicon import COLOURS, NAMES, QUANTITY_UNITS, SHADES
 
+LONGEST: Final = 200
+"""Characters of a word that it is compared by, at most."""
+_ALIKE: Final = 40
+"""Characters of the longest word that may be written otherwise."""
 _CHUNK: Final = re.compile(r"[^\W_]+(?:[-/.'’][^\W_]+)*")
 _PART: Final = re.compile(r"\d+(?:\.\d+)?(?=[^\W\d_]*(?:[^\w.]|$))|[^\W_]+")
 _COUNTED: Final = re.compile(r"(\d+(?:\.\d+)?)([^\W\d_]+)")
@@ -59,7 +63,7 @@ def chunks(text: str) -> list[str]:
 
 def words(text: str) -> list[str]:
     """The compared words of a folded text in their order."""
-    return [one for found in _WORD.findall(text) for one in word(found).split()]
+    return [one for found in _WORD.findall(text) for one in word(found[:LONGEST]).split()]
 
 
 @lru_cache(maxsize=1 << 17)
@@ -72,7 +76,8 @@ def code(text: str) -> str:
 def parts(chunk: str) -> tuple[str, ...]:
     """The compared words of one chunk; a number and its unit stay together: `8gb`, `2seat`."""
     made: list[str] = []
-    for part in _PART.findall(chunk):
+    for found in _PART.findall(chunk):
+        part = found[:LONGEST]
         counted = _COUNTED.fullmatch(part)
         if counted and counted[2] in QUANTITY_UNITS:
             made.append(counted[1] + word(counted[2]))
@@ -103,7 +108,9 @@ def number_of(made: str) -> str | None:
 def alike(one: str, other: str) -> bool:
     """Whether two different words are likely one: an abbreviation, the beginning, or one slip of the keys."""
     short, long = (one, other) if len(one) <= len(other) else (other, one)
-    if not short or short[0].isdigit() or long[0].isdigit():
+    if not short or len(long) > _ALIKE or short[0].isdigit() or long[0].isdigit():
+        return False
+    if short[0] != long[0] and short[-1] != long[-1]:
         return False
     if short[0] == long[0] and len(short) >= 2:
         if len(short) >= 4 and long.startswith(short):

@@ -11,10 +11,12 @@ from domain.catalogue.batch import Batch
 from domain.catalogue.model import Product
 from domain.kernel.tenancy import Tenant
 from domain.matching.calibration import probability
-from domain.matching.indexed import ALL, LISTED, Item, KeyChange, MatchModel, Queued, changes
+from domain.matching.facts import Facts
+from domain.matching.indexed import ALL, LISTED, Item, KeyChange, MatchModel, Queued, StoredVariant, changes
 from domain.matching.stored import facts_of
 from domain.matching.weights import SHIPPED
 from domain.matching.model import OFFERED_AT, key_of
+from domain.matching.usecases import matching_stage
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.backend import Backend
@@ -280,6 +282,50 @@ async def test_each_of_three_sources_is_matched_with_both_others(backend: Backen
     for source in (A, B, C):
         await add(backend.uow, tenant, _named(source, "1", "Halden armchair XR-2214", {"gtin": "4006381333931"}))
     assert len((await match(backend, tenant)).pairs) == 3
+
+
+UNREAD: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("Rail " + "9" * 400 + " 1/3 in", {}),
+    ("Rail " + "9" * 400 + " cm", {}),
+    ("Bolt set " + " / ".join(map(str, range(1, 99))) + " drawer 5 cm", {}),
+    ("Rail", {"axes": {"Pack": "9" * 21}}),
+    ("Rail", {"components": [{"name": "x", "quantity": 10**20}]}),
+)
+"""Titles and data that no vendor means."""
+
+
+async def test_no_row_stops_the_others(backend: Backend, tenant: Tenant) -> None:
+    for source in (A, B):
+        await add(backend.uow, tenant, _named(source, "good", "Halden armchair XR-2214", {"gtin": "4006381333931"}))
+        for at, (title, data) in enumerate(UNREAD):
+            await add(backend.uow, tenant, _named(source, f"bad {at}", title, data))
+    told = await match(backend, tenant)
+    assert ("good", "good") in await _pairs(backend, tenant, told)
+
+
+async def test_a_variant_whose_facts_cannot_be_made_is_left_out(
+    backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(stored: StoredVariant) -> Facts:
+        if "secret" in stored.product_data["title"]:
+            raise OverflowError(stored.product_data["title"])
+        return facts_of(stored)
+
+    monkeypatch.setattr(matching_stage, "facts_of", failing)
+    for source in (A, B):
+        for key, title in (("good", "Halden armchair XR-2214"), ("bad", "secret Halden armchair XR-2214")):
+            await add(backend.uow, tenant, _named(source, key, title, {"gtin": "4006381333931"}))
+    told = await match(backend, tenant)
+    assert await _pairs(backend, tenant, told) == {("good", "good")}
+    logged = [record for record in caplog.records if record.name == "joinery.matching"]
+    assert len(logged) == 2 and {vars(record)["error"] for record in logged} == {"OverflowError"}
+    assert all(vars(record)["variant"].startswith("var_") for record in logged)
+    assert not any("secret" in str(vars(record)) for record in logged)
+
+
+async def _pairs(backend: Backend, tenant: Tenant, told: Told) -> set[tuple[str, str]]:
+    """The pairs by their variants' own keys."""
+    return {(left, right) for left, right in await _keys(backend, tenant, told)}
 
 
 class _Dying(Told):

@@ -1,6 +1,7 @@
 """After each run: what is new or has changed is read into the index, then matched with what all other sources have."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from typing import Any, Final, Protocol, TypeVar
 from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.draining import LEASE
 from domain.kernel.tenancy import Actor, AuditContext
-from domain.matching.indexed import Item, KeyChange, MatchModel, Queued, StoredVariant, changes
+from domain.matching.facts import Facts, read
+from domain.matching.indexed import Item, KeyChange, MatchModel, Queued, StoredVariant, changes, listed_keys
 from domain.matching.linking import SAMPLE, Linked, Linking, Steps, Wanted
 from domain.matching.model import ScoredPair
 from domain.matching.sight import Sight
@@ -19,6 +21,7 @@ from domain.matching.weights import SHIPPED, Weights
 from ports.unit_of_work import Tx, UnitOfWork
 
 R = TypeVar("R")
+_LOG: Final = logging.getLogger("joinery.matching")
 READ: Final = 1_000
 """Variants that are read into the index in one transaction."""
 MATCHED: Final = 500
@@ -241,9 +244,23 @@ def _refuse(*, more: bool) -> None:
 
 def _items(stored: Sequence[StoredVariant], stamps: dict[str, int], numbers: dict[str, int]) -> list[Item]:
     return [
-        Item(one.variant, one.product, one.source, stamps[one.variant], facts_of(one), numbers[one.variant])
+        Item(one.variant, one.product, one.source, stamps[one.variant], _facts(one), numbers[one.variant])
         for one in stored
     ]
+
+
+def _facts(stored: StoredVariant) -> Facts:
+    """The facts of a variant; none at all where they cannot be made, for one variant must not hold up the others."""
+    try:
+        made = facts_of(stored)
+        listed_keys(made)
+    except Exception as error:
+        _LOG.warning(
+            "a variant cannot be read for matching",
+            extra={"variant": stored.variant, "error": type(error).__name__},
+        )
+        return read(stored.variant, {})
+    return made
 
 
 def _step(steps: Steps[R]) -> tuple[Wanted | None, list[R]]:

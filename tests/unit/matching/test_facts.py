@@ -1,11 +1,14 @@
 """What is read of an item."""
 
+from time import thread_time
+
 import pytest
 
 from domain.matching import conflicts as rules
 from domain.matching.comparisons import compare
 from domain.matching.facts import Facts, read
 from domain.matching.frequencies import Frequencies
+from domain.matching.words import alike
 
 
 def item(title: str = "", **fields: str) -> Facts:
@@ -88,6 +91,50 @@ def test_pieces_of_a_set(title: str, pieces: int | None) -> None:
 )
 def test_how_many_are_sold_together(title: str, packs: int | None) -> None:
     assert item(title).packs == packs
+
+
+def test_numbers_that_count_nothing_are_none() -> None:
+    huge = item("Stool", pack="9" * 21, pieces="9" * 5000, price="9" * 400, weight="9" * 400, weight_unit="kg")
+    assert (huge.packs, huge.pieces, huge.price, huge.weight) == (None,) * 4
+    assert item("Stool, 2 pack", pack="9" * 21).packs == 2
+    assert item("Stool", pack="1234567").packs == 1234567
+
+
+def _different(count: int, first: str) -> str:
+    letters = "bcdfghjklmnp"
+    return " ".join(first + letters[at // 144 % 12] + letters[at // 12 % 12] + letters[at % 12] for at in range(count))
+
+
+def test_what_is_compared_of_a_title_is_bounded() -> None:
+    """The first telling words of the title, and as many of its axes; what tells nothing does not count."""
+    title = _different(300, "qu")
+    facts = item("new oak " + title, axes=_different(300, "vy"), collection="fjord", colour=_different(90, "zy"))
+    assert facts.words == {*title.split()[:64], *_different(64, "vy").split()}
+    assert facts == item(
+        "new oak " + title, axes=_different(300, "vy"), collection="fjord", colour=_different(90, "zy")
+    )
+    assert facts.colours == set(_different(32, "zy").split())
+    assert item("Table", axes="tapered", collection="fjord").words == {"table", "tapered", "fjord"}
+    coded = item(" ".join(f"ab-{at}x" for at in range(1000, 1300)))
+    assert coded.codes == {f"ab{at}x" for at in range(1000, 1032)} and len(coded.joined) <= 128
+
+
+def test_very_long_words_are_cut_and_are_no_codes() -> None:
+    facts = item("x1" * 500, brand="b" * 1000, mpn="m1" * 100)
+    assert {len(one) for one in (*facts.words, *facts.brand)} == {200} and not facts.codes
+
+
+def test_comparing_the_longest_items_is_no_more_than_comparing_long_ones() -> None:
+    def compared(words: int) -> float:
+        one = item(_different(words, "qu"), axes=_different(words, "vy"), colour=_different(words, "zy"))
+        other = item(_different(words, "ru"), axes=_different(words, "wy"), colour=_different(words, "py"))
+        alike.cache_clear()
+        rarity, begun = Frequencies((one, other)), thread_time()
+        compare(one, other, rarity)
+        return thread_time() - begun
+
+    longer = min(compared(1700) for _ in range(3))
+    assert longer <= 0.03 or longer <= 3 * min(compared(64) for _ in range(3))
 
 
 def test_only_a_proven_gtin_counts() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.matching.measures import beyond, length, same_size, sizes
+from domain.matching.measures import beyond, figure, length, same_size, sizes
 from domain.matching.words import folded
 
 
@@ -20,6 +20,9 @@ from domain.matching.words import folded
         ("Table 110/155 cm", (110, 155)),
         ("W80 x D30 x H106 cm", (80, 30, 106)),
         ("55 1/8 in mattress", (140.02,)),
+        ("Shelf 120 x 60 centimetres", (120, 60)),
+        ("Bracket 1 / 2 / 14 cm", (1, 2, 14)),
+        ("Board 12-14 1/2 x 6 in.", (30.48, 36.83, 15.24)),
     ],
 )
 def test_a_title_states_a_size(title: str, expected: tuple[float, ...]) -> None:
@@ -29,7 +32,13 @@ def test_a_title_states_a_size(title: str, expected: tuple[float, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "title", ["Table and 4 chairs", "Set of 2 stools", "5-piece set", "Camera 8 mp", "1920 x 1080 screen"]
+    "title",
+    [
+        *("Table and 4 chairs", "Set of 2 stools", "5-piece set", "Camera 8 mp", "1920 x 1080 screen"),
+        *("Bolt set 1 / 2 / 3 / 4 drawer", "Rail 12345678 cm", "Rail 1/12345678 in", "Rail 12345678 1/3 in"),
+        *("Rail " + "9" * digits + end for digits in (400, 5000) for end in (" cm", " 1/3 in", "/3 in", " x 5 cm")),
+        "Chain " + " x ".join("123456789") + " cm",
+    ],
 )
 def test_other_numbers_are_no_sizes(title: str) -> None:
     assert sizes(folded(title)) == ((), folded(title))
@@ -48,6 +57,19 @@ def test_lengths_of_columns_have_their_units() -> None:
     assert length('5 1/2"', "") == (13.97, 5.5)
     assert length("", "cm") is None
     assert length("n/a", "cm") is None
+
+
+def test_numbers_that_measure_nothing_are_none() -> None:
+    for text in ("1e400", "inf", "-inf", "nan", "12345678", "9" * 400, "9" * 400 + " cm"):
+        assert length(text, "cm") is None
+    for text in ("12345678", "9" * 400 + " 1/3", "1/" + "9" * 400, "1 " + "9" * 5000 + "/3"):
+        assert figure(text) is None
+    assert figure("1234567.123456789") == 1234567.123456789
+
+
+def test_a_text_states_so_many_sizes() -> None:
+    found, rest = sizes(" and ".join(f"{side} cm" for side in range(1, 100)))
+    assert found == tuple((float(side),) for side in range(1, 9)) and "cm" not in rest
 
 
 def test_rounding_is_no_difference() -> None:

@@ -65,6 +65,27 @@ def test_what_is_said_twice_counts_once() -> None:
     assert facts({}, title="Bench").title == "Bench"
 
 
+def test_numbers_beyond_any_thing_are_none() -> None:
+    pieces = [{"name": "Chair", "quantity": 10**20}, {"name": "Table", "quantity": 10**5000}]
+    assert facts(axes={"Pack": "9" * 21}).packs is None and facts(components=pieces).pieces is None
+    made = facts(
+        dimensions={"width": length(10**400, 1.0, "cm"), "depth": length(10**9, 10.0**7, "in")},
+        weight={"hundredths_lb": 10**400, "given": {"value": 1, "unit": "kg"}},
+    )
+    assert made.sides == made.figures == (None, None, None) and made.weight is None
+    assert not facts({"title": "Rail " + "9" * 400 + " cm"}).sizes
+
+
+def test_a_long_title_leaves_room_for_its_axes() -> None:
+    title = " ".join(f"{one}{other}rk" for one in "bdfghklmnp" for other in "aeiouy" * 3)
+    made = facts({"title": title}, axes={"Size": "180 x 90 cm", "Legs": "tapered"})
+    assert (
+        "tapered" in made.words and made.sizes == ((180.0, 90.0),) and made.title == f"{title} - 180 x 90 cm - tapered"
+    )
+    many = facts({"title": title}, axes={f"Size {at}": f"{title}{at} " * 9 for at in range(50)})
+    assert len(many.words) <= 128
+
+
 def test_sets_and_money() -> None:
     assert facts(components=[{"name": "Table", "quantity": 1}, {"name": "Chair", "quantity": 4}]).pieces == 5
     assert facts(components=[{"name": "Table", "quantity": 1}]).pieces is None
