@@ -13,7 +13,7 @@ from tests.flows.feeds import FeedServer, table
 from tests.flows.stage import Stage, Tenancy, eventually
 from tests.postgres.databases import fresh_database
 
-COUNT = 1_500
+COUNT = 700
 _PAIRS = """
 SELECT l.sku_code, r.sku_code, p.probability, p.status FROM match_pairs p
 JOIN variants l ON l.org = p.org AND l.id = p.left_variant JOIN variants r ON r.org = p.org AND r.id = p.right_variant
