@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from adapters.wire.event_types import EVENT_TYPES
 from adapters.wire.events import WireEventRendering
 from domain.events.model import Event
+from domain.jobs.model import lane_of
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.ids import new_id
 from domain.matching.usecases.ranking import Ranking
@@ -368,8 +369,7 @@ async def test_whom_one_believes_may_change(shop: Shop, backend: Backend) -> Non
         await tx.sources.save(replace(before, first_party=True))
         await tx.jobs.add(ranking(shop.tenant, before))
     drain = Drain(backend.dispatch, {RANK: Ranking(shop.uow)}, lease=timedelta(seconds=30))
-    for lane in await backend.dispatch.lanes_due(10):
-        await drain.drain(lane)
+    await drain.drain(lane_of(shop.tenant.org, "match"))
     document = (await shop.documents())[ours.id]
     assert document["data"]["title"] == "Title of B"
     assert document["provenance"]["title"]["reason"] == "first_party"

@@ -38,4 +38,4 @@ async def test_paths_and_stated_categories_are_as_runs_write_them(monkeypatch: p
     assert stated == {id: data.get("category") for id, data in DATA.items()}
     assert terms == {
         (id, search.path_term("src_1", path)) for id, data in DATA.items() if (path := data.get("category_path"))
-    }
+    } | {(id, search.source_term("src_1")) for id in DATA}

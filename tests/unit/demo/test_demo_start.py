@@ -90,7 +90,7 @@ def test_failed_run_says_why() -> None:
 def test_lines_to_try_are_whole() -> None:
     lines = requests_to_try("http://127.0.0.1:8080", "svc_live_x", "prod_1", "run_1")
     asked = [line for line in lines if line.startswith("curl")]
-    assert len(asked) == 4
+    assert len(asked) == 6
     assert all("Bearer svc_live_x" in line and "http://127.0.0.1:8080/v1/" in line for line in asked)
     snippet = own_feed("http://127.0.0.1:8080", "svc_live_x")
     assert snippet[0] == "API=http://127.0.0.1:8080 KEY=svc_live_x FILE=my-feed.csv"
