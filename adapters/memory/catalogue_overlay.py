@@ -12,7 +12,7 @@ from adapters.memory.table import Table, Transaction
 from domain.catalogue import search
 from domain.catalogue.laying import Laid
 from domain.catalogue.model import Document, Offer, Product, Variant
-from domain.catalogue.overlay import Precedence, TiedProducts
+from domain.catalogue.overlay import Precedence, TiedProducts, root_of
 from domain.matching.model import MergeStatus
 from ports.catalogue import Rendering
 
@@ -93,7 +93,7 @@ class MemoryOverlay:
         gone = [home for home in members if self.survivor(home.id) == product]
         places = {variant.id for variant in row.shown.variants}
         merged = self._merged()
-        known = [variant for home in members for variant in home.variants if _root(merged, variant.id) in places]
+        known = [variant for home in members for variant in home.variants if root_of(merged, variant.id) in places]
         return search.Parts(gone, known)
 
     def variants_of(self, product: str) -> Mapping[str, search.Parts]:
@@ -101,13 +101,13 @@ class MemoryOverlay:
         parts, merged = self.merged_into(product), self._merged()
         made: dict[str, list[Variant]] = {}
         for variant in parts.variants:
-            made.setdefault(_root(merged, variant.id), []).append(variant)
+            made.setdefault(root_of(merged, variant.id), []).append(variant)
         return {root: search.Parts(parts.products, variants) for root, variants in made.items()}
 
     def variants_merged_into(self, variant: str) -> list[str]:
         """What a variant is shown for besides itself, by id."""
         merged = self._merged()
-        return sorted(id for id in merged if _root(merged, id) == variant)
+        return sorted(id for id in merged if root_of(merged, id) == variant)
 
     def _members(self, family: str) -> list[Product]:
         ids = [one.id for one in self._seen.where(lambda one: one.family == family)]
@@ -179,12 +179,6 @@ def pictures_of(transaction: Transaction, product: str) -> dict[str, str]:
     """The stored images by their address of a product, and of what is merged into it."""
     gone = [row.id for row in transaction.rows(SEEN).where(lambda row: row.survivor == product)]
     return {url: image for id in (*sorted(gone), product) for url, image in images_of(transaction, id).items()}
-
-
-def _root(merged: Mapping[str, str], id: str) -> str:
-    while id in merged:
-        id = merged[id]
-    return id
 
 
 def _kept(home: Product, shown: Product | None) -> Product:

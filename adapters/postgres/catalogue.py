@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from adapters.postgres import catalogue_overlay as overlay
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
 from adapters.postgres.catalogue_batch import BatchWriter, stage_fingerprints
+from adapters.postgres.catalogue_loading import fill
 from adapters.postgres.catalogue_query import SQL, ListQuery, offers_query, products_query, walked_along
 from adapters.postgres.listing import page_of
 from adapters.postgres.session import Fetched, Session, texts
@@ -132,7 +133,7 @@ class PostgresCatalogueStore:
             if others:
                 found = await self._session.all(BATCH["products_by_id"], ids=texts(others))
                 products |= {row[0]: rows.product_of(row, rows.plain) for row in found}
-        await self._fill(products, rows.plain)
+        await fill(self._session, products, rows.plain)
         return {product.key: product for product in products.values()}
 
     async def load_by_variant(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
@@ -146,7 +147,7 @@ class PostgresCatalogueStore:
             owners.update(owner for (owner,) in found)
         found = await self._session.all(BATCH["products_by_id"], ids=texts(owners))
         products = {row[0]: rows.product_of(row, rows.packed) for row in found}
-        await self._fill(products, rows.packed)
+        await fill(self._session, products, rows.packed)
         return _by_variant(products.values(), source, keys, codes)
 
     async def item(self, variant: str) -> SourceItem | None:
@@ -161,19 +162,6 @@ class PostgresCatalogueStore:
         merged = await self._session.all(BATCH["variants_merged_into"], id=variant)
         found = [await self.item(id) for id in (variant, *(id for (id,) in merged))]
         return [item for item in found if item is not None]
-
-    async def _fill(self, products: Mapping[str, Product], read: Any) -> None:
-        """Give loaded products their variants and offers."""
-        if not products:
-            return
-        ids = texts(products)
-        variants: dict[str, Variant] = {}
-        for row in await self._session.all(BATCH["variants_of"], ids=ids):
-            variant = variants[row[0]] = rows.variant_of(row, read)
-            products[variant.product].variants.append(variant)
-        for row in await self._session.all(BATCH["offers_of"], ids=ids):
-            offer = rows.offer_of(row)
-            variants[offer.variant].offers.append(offer)
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         await self._session.stage(BATCH["staging"])

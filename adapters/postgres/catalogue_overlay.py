@@ -7,14 +7,14 @@ from typing import Any
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL as BATCH
 from adapters.postgres.catalogue_batch import etag_of, stage
+from adapters.postgres.catalogue_loading import fill
 from adapters.postgres.images import images_of
 from adapters.postgres.session import Session, lock_number, texts
 from adapters.postgres.sqlfile import statements
 from domain.catalogue import search
 from domain.catalogue.laying import Laid
-from domain.catalogue.model import Product, Variant
+from domain.catalogue.model import Product
 from domain.catalogue.overlay import Precedence, TiedProducts
-from domain.sources.model import LicenceBasis
 from ports.catalogue import Rendering
 
 SQL = statements("catalogue_overlay")
@@ -63,8 +63,7 @@ async def applied(session: Session, ids: Iterable[str]) -> dict[str, str]:
 async def words(session: Session, sources: Iterable[str]) -> dict[str, Precedence]:
     """How far the sources' words go."""
     found = await session.all(SQL["standing"], ids=texts(sources))
-    agreed = LicenceBasis.VENDOR_AGREEMENT
-    return {id: Precedence(0 if first_party else 1 if basis == agreed else 2) for id, first_party, basis in found}
+    return {id: Precedence.by(first_party=first, licence_basis=basis) for id, first, basis in found}
 
 
 class OverlayWriter:
@@ -153,14 +152,7 @@ def terms_of(seen: Product | None, home: Product) -> set[str]:
 async def filled(session: Session, ids: Iterable[str]) -> dict[str, Product]:
     """Whole products by id, as their sources state them, locked for this transaction."""
     sought = texts(ids)
-    products = {
-        row[0]: rows.product_of(row, rows.plain) for row in await session.all(BATCH["products_by_id"], ids=sought)
-    }
-    variants: dict[str, Variant] = {}
-    for row in await session.all(BATCH["variants_of"], ids=sought):
-        variant = variants[row[0]] = rows.variant_of(row, rows.plain)
-        products[variant.product].variants.append(variant)
-    for row in await session.all(BATCH["offers_of"], ids=sought):
-        offer = rows.offer_of(row)
-        variants[offer.variant].offers.append(offer)
+    found = await session.all(BATCH["products_by_id"], ids=sought)
+    products = {row[0]: rows.product_of(row, rows.plain) for row in found}
+    await fill(session, products, rows.plain)
     return products

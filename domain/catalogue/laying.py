@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from domain.catalogue import differences
 from domain.catalogue.model import Product, ProductStatus, Variant
-from domain.catalogue.overlay import Origin, Shown, TiedProducts, said_at, shown
+from domain.catalogue.overlay import Origin, Shown, TiedProducts, root_of, said_at, shown
 from domain.events.model import Changed, Event, FieldChange, Provenance
 
 MAPPED: Final = "mapped"
@@ -41,9 +41,7 @@ class Laid:
 
     def survivor(self, product: str) -> str | None:
         """What the product is shown as, if it is not shown itself."""
-        root = product
-        while root in self.merged:
-            root = self.merged[root]
+        root = root_of(self.merged, product)
         return root if root != product else None
 
     def origins(self, id: str) -> Mapping[str, Origin]:

@@ -26,9 +26,14 @@ class Precedence(NamedTuple):
     @classmethod
     def of(cls, source: Source) -> "Precedence":
         """By what the source is set to."""
-        if source.first_party:
+        return cls.by(first_party=source.first_party, licence_basis=source.licence_basis)
+
+    @classmethod
+    def by(cls, *, first_party: bool, licence_basis: str) -> "Precedence":
+        """By what decides it of a source."""
+        if first_party:
             return cls(0)
-        return cls(1 if source.licence_basis == LicenceBasis.VENDOR_AGREEMENT else 2)
+        return cls(1 if licence_basis == LicenceBasis.VENDOR_AGREEMENT else 2)
 
     @property
     def reason(self) -> str:
@@ -50,6 +55,13 @@ class Origin(NamedTuple):
     reason: str
 
 
+def root_of(merged: Mapping[str, str], id: str) -> str:
+    """What something is shown as, if `merged` leads from what was merged to what it was merged into."""
+    while id in merged:
+        id = merged[id]
+    return id
+
+
 @dataclass(slots=True)
 class TiedProducts:
     """Products as their sources state them, whole and with plain data, by id; and the merges among them and their variants.
@@ -63,9 +75,11 @@ class TiedProducts:
 
     def root(self, id: str) -> str:
         """What a product or variant is shown as."""
-        while id in self.merged:
-            id = self.merged[id]
-        return id
+        return root_of(self.merged, id)
+
+    def roots(self) -> dict[str, str]:
+        """What products are shown as, where that is something else."""
+        return {id: root for id in self.products if (root := self.root(id)) != id}
 
     def owners(self) -> dict[str, str]:
         """The product of each variant, as its source has it."""

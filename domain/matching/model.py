@@ -124,7 +124,7 @@ class MatchPair:
     @property
     def merges_by_rules(self) -> bool:
         """Whether rules may merge it: nothing is left to ask, and nobody took it back."""
-        return self.probability >= MERGED_AT and not self.conflicts and not self.held
+        return is_certain(self.probability, self.conflicts) and not self.held
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class ScoredPair:
     @property
     def is_certain(self) -> bool:
         """Whether nobody need be asked."""
-        return self.probability >= MERGED_AT and not self.conflicts
+        return is_certain(self.probability, self.conflicts)
 
 
 PAIR_AUDITED: Final = Audited("match_pair", ("status", "merge", "held"))
@@ -238,6 +238,11 @@ MERGE_AUDITED: Final = Audited("merge", ("status", "kind", "survivor", "merged",
 SETTINGS_AUDITED: Final = Audited(
     "judge_settings", ("enabled", "model", "auto_merge_at", "auto_dismiss_at", "daily_budget_micros")
 )
+
+
+def is_certain(probability: float, conflicts: Sequence[str]) -> bool:
+    """Whether a pair is the same item beyond what anybody need be asked about."""
+    return probability >= MERGED_AT and not conflicts
 
 
 def key_of(one: str, other: str) -> tuple[str, str]:

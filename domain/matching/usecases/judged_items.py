@@ -5,13 +5,13 @@ from typing import Any
 
 from domain.catalogue.model import Product, Variant
 from domain.matching.judging import JudgedItem
+from domain.matching.usecases.merging import products_of
 from ports.unit_of_work import Tx
 
 
 async def judged_items(tx: Tx, variants: Sequence[str]) -> Mapping[str, JudgedItem]:
     """By variant; those that are gone are left out."""
-    homes = await tx.catalogue.homes(variants)
-    products = sorted({product for product, _ in homes.values()})
+    products = await products_of(tx, variants)
     tied = await tx.catalogue.tied(products, products) if products else None
     if tied is None:
         return {}

@@ -60,8 +60,7 @@ class Merging:
 
         Answers the merge of each pair, or why there is none, and what is merged by now. Needs `take_turn(merging=True)`.
         """
-        homes = await tx.catalogue.homes([id for pair in pairs for id in (pair.left, pair.right)])
-        products = sorted({product for product, _ in homes.values()})
+        products = await products_of(tx, [id for pair in pairs for id in (pair.left, pair.right)])
         tied = await tx.catalogue.tied(products, products) if products else TiedProducts()
         before = shown(tied)
         stored = await tx.pairs.of_variants([*tied.owners()])
@@ -96,9 +95,9 @@ class Merging:
         merge = _found_merge(await tx.merges.get(merge_id, lock=True))
         if merge.status != MergeStatus.APPLIED:
             raise Conflict("The merge is undone already.")
-        products = await _products_of(tx, merge)
+        products = await _ends_of(tx, merge)
         tied = await tx.catalogue.tied(products, products)
-        before, was = shown(tied), {id: root for id in tied.products if (root := tied.root(id)) != id}
+        before, was = shown(tied), tied.roots()
         plan = MergePlan.of(tied, await _applied(tx, tied), tx.now)
         try:
             plan.undo(plan.applied[merge.merged])
@@ -114,7 +113,7 @@ class Merging:
         tied = plan.tied
         if not tied.merged:
             return
-        before, was = shown(tied), {id: root for id in tied.products if (root := tied.root(id)) != id}
+        before, was = shown(tied), tied.roots()
         plan.settle()
         if plan.made or plan.undone:
             await _laid(tx, plan, before, was)
@@ -154,12 +153,17 @@ async def _applied(tx: Tx, tied: TiedProducts) -> Sequence[Merge]:
     return await tx.merges.applied([*tied.products, *tied.owners()])
 
 
-async def _products_of(tx: Tx, merge: Merge) -> list[str]:
+async def products_of(tx: Tx, variants: Sequence[str]) -> list[str]:
+    """The products of variants, as their sources have them, by id."""
+    homes = await tx.catalogue.homes(variants)
+    return sorted({product for product, _ in homes.values()})
+
+
+async def _ends_of(tx: Tx, merge: Merge) -> list[str]:
     """The products that a merge ties together, as their sources have them."""
     if merge.kind == MergeKind.PRODUCT:
         return [merge.survivor, merge.merged]
-    homes = await tx.catalogue.homes([merge.survivor, merge.merged])
-    return sorted({product for product, _ in homes.values()})
+    return await products_of(tx, [merge.survivor, merge.merged])
 
 
 async def _laid(tx: Tx, plan: MergePlan, before: Shown, roots: Mapping[str, str]) -> None:
@@ -181,8 +185,8 @@ async def _laid(tx: Tx, plan: MergePlan, before: Shown, roots: Mapping[str, str]
 
 async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
     """What is merged among the families of these variants, and nothing planned yet."""
-    homes = await tx.catalogue.homes(variants)
-    tied = await tx.catalogue.tied(sorted({product for product, _ in homes.values()})) if homes else TiedProducts()
+    products = await products_of(tx, variants)
+    tied = await tx.catalogue.tied(products) if products else TiedProducts()
     return MergePlan.of(tied, await _applied(tx, tied) if tied.products else (), tx.now)
 
 
