@@ -19,6 +19,7 @@ from adapters.wire.schema import (
     timestamp,
 )
 from domain.kernel.plain import plain
+from domain.matching.conflicts import CONFLICTS
 from domain.matching.model import (
     DecidedBy,
     Judgement,
@@ -33,7 +34,6 @@ from domain.matching.model import (
 )
 from domain.matching.usecases.judge_settings import LEAST_SURE, MOST_BUDGET
 
-CONFLICTS: Final = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "brand", "accessory")
 CONFLICT: Final = named("match_conflict", enum(*CONFLICTS))
 _VALUE: Final[Schema] = {"description": "What it rests on, in JSON's types; left out where nothing is stated."}
 _EVIDENCE: Final = Resource[PairEvidence](

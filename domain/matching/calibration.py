@@ -16,7 +16,8 @@ FORBIDDEN: Final = -0.2
 DOUBTED: Final = 3.0
 """The same where its conflicts are of a kind that is often wrong: to be looked at (0.89), not to be merged."""
 
-_LEAST: Final = -60.0
+LEAST: Final = -60.0
+"""log2 odds below which nothing is told apart any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def probability(odds: float) -> float:
 
 def calibrated(weights: float) -> float:
     """log2 odds that a sum of prior and weights stands for, rivals aside; it rises with the sum."""
-    return max(_LEAST, min(-_LEAST, SCALE * weights + OFFSET))
+    return max(LEAST, min(-LEAST, SCALE * weights + OFFSET))
 
 
 def allowed(own: float, most: float | None) -> float:

@@ -10,6 +10,8 @@ from domain.matching.lexicon import ACCESSORIES, FINISHES
 from domain.matching.weights import Weights
 from domain.matching.words import alike
 
+CONFLICTS: Final = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "brand", "accessory")
+"""Every name that `conflicts` gives."""
 _AT: Final = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
 _GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES = (
     _AT[name] for name in ("gtin", "brand", "colour", "dimensions", "size", "pieces")

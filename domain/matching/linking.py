@@ -20,8 +20,6 @@ from domain.matching.scoring import Compared, Scored, scored
 from domain.matching.sight import SHARE, Sight, telling_keys
 from domain.matching.weights import FEWEST, Weights, learn
 
-SAMPLE: Final = 1500
-"""Items whose candidates weights are learnt from."""
 _RIVALS: Final = -5.0
 """log2 odds below which a candidate is nobody's rival here."""
 

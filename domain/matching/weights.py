@@ -17,6 +17,8 @@ _MOST: Final = 9.0
 _SURE: Final = 0.95
 
 
+SAMPLE: Final = 1500
+"""Items, of each side where there are two, whose candidates weights are learnt from."""
 FEWEST: Final = 30
 """Groups of candidates below which nothing can be learnt from them."""
 

@@ -3,15 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Final
 
 from domain.matching.comparisons import Levels
 from domain.matching.index import LEFT, RIGHT, MatchIndex
 from domain.matching.scoring import Compared, Scored, scored
-from domain.matching.weights import FEWEST, Weights, learn
-
-SAMPLE: Final = 1500
-"""Items of each side whose candidates weights are learnt from."""
+from domain.matching.weights import FEWEST, SAMPLE, Weights, learn
 
 
 def compared(index: MatchIndex) -> Compared:

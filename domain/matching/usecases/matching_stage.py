@@ -13,11 +13,11 @@ from domain.jobs.usecases.draining import LEASE
 from domain.kernel.tenancy import Actor, AuditContext
 from domain.matching.facts import Facts, read
 from domain.matching.indexed import Item, KeyChange, MatchModel, Queued, StoredVariant, changes, listed_keys
-from domain.matching.linking import SAMPLE, Linked, Linking, Steps, Wanted
+from domain.matching.linking import Linked, Linking, Steps, Wanted
 from domain.matching.model import ScoredPair
 from domain.matching.sight import Sight
 from domain.matching.stored import facts_of
-from domain.matching.weights import SHIPPED, Weights
+from domain.matching.weights import SAMPLE, SHIPPED, Weights
 from ports.unit_of_work import Tx, UnitOfWork
 
 R = TypeVar("R")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from domain.kernel.ids import new_id
-from domain.matching.calibration import probability
+from domain.matching.calibration import LEAST, probability
 from domain.matching.judging import judging
 from domain.matching.model import (
     OFFERED_AT,
@@ -22,8 +22,6 @@ from domain.matching.usecases.merging import Merging, planned, supersede
 from ports.unit_of_work import Tx
 
 WAITING: Final = (PairStatus.OPEN, PairStatus.SUPERSEDED)
-NOTHING: Final = -60.0
-"""log2 odds of a pair that nothing speaks for any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ async def _let_go(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None
     """Undecided pairs of what was matched that nothing speaks for any more."""
     for pair in pairs:
         if pair.status in WAITING and pair.evidence and not matched.isdisjoint((pair.left, pair.right)):
-            nothing = {"probability": probability(NOTHING), "prior": NOTHING, "evidence": (), "conflicts": ()}
+            nothing = {"probability": probability(LEAST), "prior": LEAST, "evidence": (), "conflicts": ()}
             await _save(tx, pair, pair.changed(tx.now, status=PairStatus.SUPERSEDED, **nothing))
 
 
