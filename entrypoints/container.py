@@ -48,6 +48,7 @@ from adapters.postgres.signals import PostgresSignals
 from adapters.postgres.sources import PostgresSourceSchedule
 from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.postgres.usage import PostgresUsageUpkeep
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.processes.images import ProcessImages
@@ -179,6 +180,7 @@ class Container(containers.DeclarativeContainer):
     idempotency_maintenance = providers.Singleton(PostgresIdempotencyMaintenance, pool)
     maintenance = providers.Singleton(PostgresMaintenance, pool)
     storage = providers.Singleton(PostgresStorageUpkeep, pool)
+    usage = providers.Singleton(PostgresUsageUpkeep, pool, clock)
     network_log = providers.Singleton(PostgresNetworkLog, pool, clock)
     event_reader = providers.Singleton(PostgresEventReader, pool)
     signals = providers.Singleton(PostgresSignals, pool)
@@ -240,6 +242,7 @@ class Container(containers.DeclarativeContainer):
         idempotency=idempotency_maintenance,
         maintenance=maintenance,
         storage=storage,
+        usage=usage,
         delivery_log=delivery_log,
         delivery_places=delivery_places,
         sender=sender,

@@ -30,6 +30,7 @@ from ports.signals import Signals
 from ports.sources import SourceSchedule
 from ports.storage import StorageUpkeep
 from ports.unit_of_work import UnitOfWork
+from ports.usage import UsageUpkeep
 from ports.web import Documents, Web
 from ports.webhooks import DeliveryLog, DeliveryPlaces, Sender
 from ports.workspaces import Workspaces
@@ -78,6 +79,7 @@ class Dependencies:
     idempotency: IdempotencyMaintenance
     maintenance: Maintenance
     storage: StorageUpkeep
+    usage: UsageUpkeep
     delivery_log: DeliveryLog
     delivery_places: DeliveryPlaces
     sender: Sender

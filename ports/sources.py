@@ -16,10 +16,10 @@ class SourceStore(Store[Source], Protocol):
         """Keep sealed credentials, or forget them (None)."""
         ...
 
-    async def count(self) -> int:
+    async def count(self, *, lock: bool = False) -> int:
         """How many sources count against the plan: all but those that the service disabled.
 
-        Whoever counts takes turns with others of the tenant until the transaction ends, so that it may add one.
+        With `lock`, whoever counts takes turns with others of the tenant until the transaction ends, so that it may add one.
         """
         ...
 

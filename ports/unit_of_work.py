@@ -32,6 +32,7 @@ from ports.runs import RunStore
 from ports.sources import SourceStore
 from ports.storage import StorageLedger
 from ports.store import Store
+from ports.usage import UsageMeters
 from ports.webhooks import WebhookStore
 
 R = TypeVar("R")
@@ -134,6 +135,9 @@ class Tx(Protocol):
 
     @property
     def jobs(self) -> JobStore: ...
+
+    @property
+    def usage(self) -> UsageMeters: ...
 
     @property
     def audit(self) -> AuditLog: ...

@@ -79,6 +79,10 @@ class WebhookStore(Protocol):
         """
         ...
 
+    async def wake(self, id: str) -> None:
+        """Have the endpoint's worker look at it anew once this is committed."""
+        ...
+
     async def fail_open(self, endpoint: str, at: datetime) -> int:
         """Every open delivery fails (the endpoint was disabled); answers how many."""
         ...

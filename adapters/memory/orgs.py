@@ -37,7 +37,7 @@ class MemoryOrgs:
         own = self._orgs.get(self._org)
         if own is None:
             raise NotFound
-        return own
+        return replace(own, plan=self._plans.get(own.plan.code) or own.plan)
 
     async def add_member(self, member: Member) -> None:
         await self._members.add(member)

@@ -52,8 +52,9 @@ class MemorySources(TableStore[Source]):
         else:
             await self._sealed.put(Sealed(id, sealed))
 
-    async def count(self) -> int:
-        await self.transaction.lock()
+    async def count(self, *, lock: bool = False) -> int:
+        if lock:
+            await self.transaction.lock()
         return len(self.rows.where(lambda source: source.status != SourceStatus.DISABLED))
 
     async def sealed(self, id: str) -> bytes | None:

@@ -22,6 +22,7 @@ from adapters.memory.runs import MemoryRuns
 from adapters.memory.sources import MemorySources
 from adapters.memory.storage import MemoryStorageLedger
 from adapters.memory.table import MemoryDatabase, TableStore, Transaction, table_of
+from adapters.memory.usage import MemoryUsageMeters
 from adapters.memory.webhooks import MemoryWebhooks
 from domain.catalogue import categories
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
@@ -78,6 +79,7 @@ class MemoryTx:
     events = cached_property(lambda tx: MemoryEvents(tx.transaction))
     jobs = cached_property(lambda tx: MemoryJobs(tx.transaction))
     audit = cached_property(lambda tx: MemoryAudit(tx.transaction, tx.context))
+    usage = cached_property(lambda tx: MemoryUsageMeters(tx.transaction))
     idempotency = cached_property(lambda tx: MemoryIdempotency(tx.transaction))
     request_logs = cached_property(lambda tx: MemoryRequestLogs(tx.transaction))
     webhooks = cached_property(lambda tx: MemoryWebhooks(tx.transaction, tx.below))

@@ -8,11 +8,13 @@ from typing import Final
 from adapters.memory.catalogue_overlay import PRODUCTS
 from adapters.memory.orgs import ORGS
 from adapters.memory.table import EVERYWHERE, MemoryDatabase
+from adapters.memory.usage import REACHED, count
 from adapters.memory.webhooks import DELIVERIES, ENDPOINTS, KeptEndpoint
 from domain.changes.model import OPEN_END, FeedPosition
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import Tenant
-from domain.webhooks.model import Delivery, EndpointStatus, shard_of
+from domain.usage.meters import DELIVERIES as DELIVERED
+from domain.webhooks.model import Delivery, DeliveryStatus, EndpointStatus, shard_of
 from ports.clock import Clock
 from ports.webhooks import Progress, Subscriber
 
@@ -36,7 +38,8 @@ class MemoryDeliveryLog:
         return self._subscriber(tenant, kept) if kept else None
 
     def _subscriber(self, tenant: Tenant, kept: KeptEndpoint) -> Subscriber | None:
-        if kept.endpoint.status != EndpointStatus.ENABLED:
+        held_back = any(reached.held_back for reached in self._store.committed(REACHED, tenant).values())
+        if kept.endpoint.status != EndpointStatus.ENABLED or held_back:
             return None
         organisation = self._store.committed(ORGS, EVERYWHERE).get(tenant.org)
         fat = organisation is not None and FAT in organisation.plan.features
@@ -82,6 +85,8 @@ class MemoryDeliveryLog:
                 enabled = kept.endpoint.status == EndpointStatus.ENABLED
                 merged = reported.merged(stored, enabled=enabled, at=self._clock.now())
                 self._store.write(DELIVERIES, tenant, merged)
+                if merged.status == DeliveryStatus.SUCCEEDED and (stored is None or stored.status != merged.status):
+                    count(self._store, tenant, DELIVERED, self._clock.now().date())
         for key in progress.checkpoint.keys() | progress.succeeded.keys() | progress.failing.keys():
             self._progress(key, progress)
 

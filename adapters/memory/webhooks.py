@@ -122,6 +122,9 @@ class MemoryWebhooks:
             self._notify(endpoint)
         return Recovery(len(again), len(again) < len(failed))
 
+    async def wake(self, id: str) -> None:
+        self._notify(id)
+
     async def fail_open(self, endpoint: str, at: datetime) -> int:
         await self._transaction.lock()
         waiting = self._open(endpoint)

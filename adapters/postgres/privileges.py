@@ -52,6 +52,9 @@ PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "push_parts": _ALL,
     "stored_objects": _ALL,
     "storage_usage": _CHANGE,
+    "usage_entries": _ALL,
+    "usage_days": _CHANGE,
+    "usage_thresholds": _CHANGE,
     "images": _ALL,
     "image_addresses": _ALL,
     "image_uses": _ALL,
@@ -87,6 +90,8 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "idempotency_keys": "SELECT, DELETE",
     "stored_objects": _READ,
     "push_parts": _READ,
+    "usage_entries": _READ,
+    "usage_thresholds": _READ,
     # requests of many organisations, written down in one statement
     "request_logs": "INSERT",
     # no tenant's at all

@@ -26,10 +26,10 @@ class PostgresSourceStore(TableStore[Source]):
     async def seal(self, id: str, sealed: bytes | None) -> None:
         await self.session.run(SQL["seal"], id=id, sealed=sealed)
 
-    async def count(self) -> int:
-        await self.session.run(
-            SQL["take_turns"], lock=lock_number("sources", self.session.tenant.org, self.session.tenant.livemode)
-        )
+    async def count(self, *, lock: bool = False) -> int:
+        if lock:
+            number = lock_number("sources", self.session.tenant.org, self.session.tenant.livemode)
+            await self.session.run(SQL["take_turns"], lock=number)
         row = await self.session.one(SQL["count"], disabled=SourceStatus.DISABLED)
         return int(row[0]) if row else 0
 

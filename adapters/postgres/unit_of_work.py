@@ -28,6 +28,7 @@ from adapters.postgres.sources import SOURCES, PostgresSourceStore
 from adapters.postgres.storage import PostgresStorageLedger
 from adapters.postgres.table import TableStore
 from adapters.postgres.tables import TABLE_OF
+from adapters.postgres.usage import PostgresUsageMeters
 from adapters.postgres.webhooks import PostgresWebhookStore
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from ports.catalogue import Rendering
@@ -93,6 +94,7 @@ class PostgresTx:
     events = cached_property(lambda tx: PostgresEventLog(tx.session, tx.event_rendering))
     jobs = cached_property(lambda tx: PostgresJobStore(tx.session))
     audit = cached_property(lambda tx: PostgresAuditLog(tx.session))
+    usage = cached_property(lambda tx: PostgresUsageMeters(tx.session))
     idempotency = cached_property(lambda tx: PostgresIdempotencyStore(tx.session))
     request_logs = cached_property(lambda tx: PostgresRequestLogStore(tx.session))
     webhooks = cached_property(lambda tx: PostgresWebhookStore(tx.session))

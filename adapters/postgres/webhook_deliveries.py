@@ -1,6 +1,6 @@
 """The worker's side of webhooks in PostgreSQL: whom to serve, what is open, and many outcomes in one transaction."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -18,7 +18,9 @@ from adapters.postgres.webhooks import ENDPOINTS, attempts_json
 from adapters.postgres.webhooks import SQL as SQL_OF_ENDPOINTS
 from domain.catalogue.search import category_term
 from domain.changes.model import FeedPosition, LogPosition
+from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from domain.usage.meters import DELIVERIES
 from domain.webhooks.model import Delivery, DeliveryStatus, EndpointStatus, SealedSecrets
 from ports.clock import Clock
 from ports.signals import Signal
@@ -29,6 +31,10 @@ _TYPES: Final = (
     "text", "bool", "text", "text", "text", "text", "text", "int8[]", "bool", "text", "bytea", "jsonb", "int4", "int4",
     "timestamptz", "timestamptz", "timestamptz",
 )  # fmt: skip
+_ID: Final = 2
+_ENDPOINT: Final = 3
+_STATUS: Final = 9
+"""Columns of `_row`."""
 _ENCODE: Final = msgspec.json.Encoder().encode
 _NONE: Final = Jsonb([], dumps=_ENCODE)
 
@@ -54,6 +60,8 @@ class PostgresDeliveryLog:
 
     def __init__(self, pool: Pool, shards: PostgresShards, clock: Clock) -> None:
         self._pool, self._shards, self._clock = pool, shards, clock
+        self._counter = new_id("use")
+        """What this process counts under: no two wait for each other's row, and there is one to fold for each."""
 
     async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
         if not shards:
@@ -139,6 +147,9 @@ class PostgresDeliveryLog:
                 if statuses:
                     disabled = [id_ for id_, status in statuses.items() if status != EndpointStatus.ENABLED]
                     values = {"known": list(statuses), "disabled": disabled, "now": now}
+                    if succeeded := outcome.succeeded(statuses):
+                        counted = {"meter": DELIVERIES, "subject": self._counter, "day": now.date(), "ids": succeeded}
+                        await link.cursor.execute(SQL["succeeded"], of | counted)
                     await link.cursor.execute(SQL["record"], of | values)
                 if outcome.health["ids"]:
                     await link.cursor.execute(SQL["progress"], of | outcome.health)
@@ -165,7 +176,7 @@ async def _held(link: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"]) 
     async with link.connection.pipeline():
         for tenant, outcome in outcomes.items():
             await link.enter(tenant)
-            ids = {"ids": sorted({row[3] for row in outcome.rows})}
+            ids = {"ids": sorted({row[_ENDPOINT] for row in outcome.rows})}
             asked[tenant] = await link.connection.cursor(binary=True).execute(SQL["hold"], _of(tenant) | ids)
     return {tenant: dict(await cursor.fetchall()) for tenant, cursor in asked.items()}
 
@@ -177,9 +188,13 @@ class _Outcomes:
     rows: list[tuple[Any, ...]]
     health: dict[str, list[Any]]
 
+    def succeeded(self, known: Collection[str]) -> list[str]:
+        """The deliveries to known endpoints that have succeeded."""
+        return [row[_ID] for row in self.rows if row[_STATUS] == DeliveryStatus.SUCCEEDED and row[_ENDPOINT] in known]
+
     @property
     def endpoints(self) -> list[str]:
-        return sorted({row[3] for row in self.rows} | set(self.health["ids"]))
+        return sorted({row[_ENDPOINT] for row in self.rows} | set(self.health["ids"]))
 
 
 def _by_tenant(progress: Progress) -> dict[Tenant, _Outcomes]:

@@ -164,6 +164,9 @@ class PostgresWebhookStore:
             await self._notify(endpoint)
         return Recovery(requeued, bool(await self._session.one(SQL["failed_in"], **span)))
 
+    async def wake(self, id: str) -> None:
+        await self._notify(id)
+
     async def fail_open(self, endpoint: str, at: datetime) -> int:
         failed = await self._session.run(SQL["fail_open"], endpoint=endpoint, failed=DeliveryStatus.FAILED, at=at)
         await self._notify(endpoint)

@@ -20,6 +20,7 @@ from adapters.wire.schema import (
     timestamp,
 )
 from adapters.wire.sources import STATUS_REASON
+from adapters.wire.usage import METER, PERIOD
 from adapters.wire.webhooks import ENDPOINT
 from domain.events.model import TYPES
 
@@ -122,6 +123,21 @@ def _catalogue() -> Schema:
     return record(None, {**ids, "version": integer(2, least=1)})
 
 
+def _usage() -> Schema:
+    return record(
+        None,
+        {
+            "id": id_of("org"),
+            "meter": METER,
+            "threshold": integer(80, least=1, description="Per cent of what the plan includes: 80 or 100."),
+            "used": integer(412_000, least=0),
+            "included": integer(500_000, least=1),
+            "period": PERIOD,
+            "version": integer(1, least=1),
+        },
+    )
+
+
 def _data() -> dict[str, Schema]:
     """The data of each type that is sent, or that a sample can be had of."""
     return {
@@ -150,6 +166,7 @@ def _data() -> dict[str, Schema]:
         "catalogue.verified": _catalogue(),
         "catalogue.unverified": _catalogue(),
         "delivery.disabled": ENDPOINT.schema,
+        "usage.threshold_reached": _usage(),
         "webhook.test": record(
             None, {"id": id_of("whe"), "url": text("https://shop.example/hooks"), "version": integer(1, least=1)}
         ),

@@ -27,9 +27,7 @@ PLAN: Final = Resource[Plan](
         "currency": schema.currency(),
         "monthly": schema.minor(9900, "Minor units a month."),
         "features": computed(_FEATURES, lambda plan, _: sorted(plan.available)),
-        "meters": computed(
-            schema.map_of(METER, {"sources": {"included": 10, "per": 1, "amount": 900}}), lambda plan, _: plan.metered
-        ),
+        "meters": schema.map_of(METER, {"sources": {"included": 10, "per": 1, "amount": 900}}),
         "delivery_days": schema.integer(30, least=1, description="How long webhook deliveries are kept."),
         "request_log_days": schema.integer(30, least=1, description="How long request logs are kept."),
     },

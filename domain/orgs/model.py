@@ -9,8 +9,6 @@ KINDS: Final = ("retailer", "vendor")
 FEATURES: Final = frozenset({"bulk_exports", "fat_webhooks", "assistant", "stream"})
 AVAILABLE: Final = frozenset({"fat_webhooks", "stream"})
 """The features that are there by now; a plan may hold the others already, and is not said to include them."""
-_NOT_METERED_YET: Final = frozenset({"export_rows", "ai_tokens"})
-"""Meters of what is not there yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +38,6 @@ class Plan:
     def available(self) -> frozenset[str]:
         """What of its features is there by now."""
         return self.features & AVAILABLE
-
-    @property
-    def metered(self) -> Mapping[str, Meter]:
-        """Its meters, those of what is not there yet left out."""
-        return {name: meter for name, meter in self.meters.items() if name not in _NOT_METERED_YET}
 
     def included(self, meter: str) -> int | None:
         """How much of the meter the plan includes; None when it says nothing, which means any amount."""

@@ -18,6 +18,7 @@ _MODULES: Final = (
     "matching",
     "media",
     "webhooks",
+    "usage",
     "request_logs",
     "orgs",
     "platform",

@@ -85,6 +85,10 @@ def _special(type: str, table: Table) -> Event | None:
     endpoint = new_id("whe")
     if type == "webhook.test":
         return Event(type, endpoint, 1, {"id": endpoint, "url": "https://shop.example/hooks"})
+    if type == "usage.threshold_reached":
+        org, period = new_id("org"), {"start": "2026-11-01", "end": "2026-12-01"}
+        data = {"id": org, "meter": "records", "threshold": 80, "used": 412_000, "included": 500_000, "period": period}
+        return Event(type, org, 1, data)
     if type == "delivery.disabled":
         reply = next((dict(row.reply or {}) for row in table if row.id == "webhooks.read"), None)
         if reply is not None:

@@ -65,7 +65,7 @@ async def test_counts_what_counts_against_the_plan(backend: Backend, tenant: Ten
 async def test_who_counts_at_once_counts_what_the_others_added(backend: Backend, tenant: Tenant) -> None:
     async def add() -> bool:
         async with backend.uow.begin(tenant, CALL) as tx:
-            if await tx.sources.count() >= 3:
+            if await tx.sources.count(lock=True) >= 3:
                 return False
             await asyncio.sleep(0.01)
             await tx.sources.add(builders.source())

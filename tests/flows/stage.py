@@ -1,6 +1,7 @@
 """A stage: a database, and processes of the service on it as an operator starts them. Everything here blocks."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -153,6 +154,18 @@ class Stage:
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             cursor = connection.execute(statement.encode(), values)
             return cursor.fetchall() if cursor.description else []
+
+    def change_plan(self, tenancy: Tenancy, **included: int) -> None:
+        """Put the organisation on a plan of its own, which includes so much of these meters and any amount of the others."""
+        meters = json.dumps({name: {"included": most, "per": 1, "amount": 0} for name, most in included.items()})
+        self.rows(
+            "WITH made AS (INSERT INTO plans SELECT %(code)s, name, tier, currency, monthly, features, %(meters)s::jsonb, "
+            "delivery_days, request_log_days, position FROM plans WHERE code = 'max' RETURNING code) "
+            "UPDATE organisations SET plan = made.code FROM made WHERE id = %(org)s RETURNING id",
+            code=f"plan-{tenancy.tenant.org}",
+            org=tenancy.tenant.org,
+            meters=meters,
+        )
 
     def value(self, statement: str, **values: Any) -> Any:
         """The first column of the first row."""

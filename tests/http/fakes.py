@@ -216,6 +216,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "idempotency": nothing,
         "maintenance": nothing,
         "storage": nothing,
+        "usage": nothing,
         "delivery_log": nothing,
         "delivery_places": nothing,
         "sender": nothing,

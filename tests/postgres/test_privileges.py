@@ -52,6 +52,9 @@ EXPECTED = {
     "schema_migrations": "",
     "sources": "SIUD",
     "storage_usage": "SIU",
+    "usage_days": "SIU",
+    "usage_entries": "SIUD",
+    "usage_thresholds": "SIU",
     "stored_objects": "SIUD",
     "uploads": "SIUD",
     "source_probes": "SIUD",
@@ -88,6 +91,8 @@ EXPECTED_OF_SYSTEM = dict.fromkeys(EXPECTED, "") | {
     "request_logs": "I",
     "sources": "S",
     "stored_objects": "S",
+    "usage_entries": "S",
+    "usage_thresholds": "S",
     "webhook_endpoints": "S",
 }
 ROLES = {APP: EXPECTED, SYSTEM: EXPECTED_OF_SYSTEM}

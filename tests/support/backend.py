@@ -1,5 +1,7 @@
 """What a contract suite asks of a backend: its unit of work and everything that works across tenants."""
 
+from ports.usage import UsageUpkeep
+from adapters.memory.usage import MemoryUsageUpkeep
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -66,6 +68,7 @@ class Backend:
     sink: RequestLogSink
     maintenance: IdempotencyMaintenance
     storage: StorageUpkeep
+    usage: UsageUpkeep
     events: EventReader
     network: NetworkLog
     signals: Signals
@@ -121,6 +124,7 @@ def memory_backend() -> Backend:
         sink=MemoryRequestLogSink(store),
         maintenance=MemoryIdempotencyMaintenance(store, clock),
         storage=MemoryStorageUpkeep(store),
+        usage=MemoryUsageUpkeep(store, clock),
         events=MemoryEventReader(store, WireEventRendering()),
         network=MemoryNetworkLog(store, WireEventRendering(), clock),
         signals=signals,

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import tempfile
+from adapters.postgres.usage import PostgresUsageUpkeep
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -134,6 +135,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         sink=PostgresRequestLogSink(pool),
         maintenance=PostgresIdempotencyMaintenance(pool),
         storage=PostgresStorageUpkeep(pool),
+        usage=PostgresUsageUpkeep(pool, clock),
         events=PostgresEventReader(pool),
         network=PostgresNetworkLog(pool, clock),
         signals=PostgresSignals(pool),

@@ -21,6 +21,7 @@ _BY_TYPE = {
     "bigint[]": "ARRAY[]::bigint[]",
     "integer[]": "ARRAY[]::integer[]",
     "timestamp with time zone": "now()",
+    "date": "current_date",
 }
 _CHECKED = {("members", "role"): "'owner'"}
 

@@ -30,5 +30,7 @@ SCATTERS: Final[Mapping[str, str]] = {
     "storage.waiting": "the operator's sums",
     "webhook_deliveries.lapsed_rotations": "the scheduler serves every organisation's endpoints",
     "webhook_deliveries.subscribers": "a worker serves every organisation's endpoints",
+    "usage.unfolded": "the scheduler folds what tenants have counted",
+    "usage.to_resume": "the scheduler lets go what a month or plan held back",
 }
 """By name, each with the reason. Those that read `here.` are asked on every server of what it holds itself."""

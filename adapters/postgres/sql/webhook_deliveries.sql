@@ -6,12 +6,14 @@ SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint,
     'fat_webhooks' = ANY(p.features)
 FROM here.webhook_endpoints AS e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
 WHERE e.status = 'enabled' AND e.shard = ANY(%(shards)s)
+    AND NOT EXISTS (SELECT FROM here.usage_thresholds AS t WHERE t.org = e.org AND t.livemode = e.livemode AND t.held_back)
 
 -- subscriber --
 SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint, e.network_epoch, e.network_checkpoint,
     'fat_webhooks' = ANY(p.features)
 FROM webhook_endpoints e JOIN organisations o ON o.id = e.org JOIN plans p ON p.code = o.plan
 WHERE e.status = %(enabled)s AND e.org = %(org)s AND e.livemode = %(livemode)s AND e.id = %(endpoint)s
+    AND NOT EXISTS (SELECT FROM usage_thresholds t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.held_back)
 
 -- open --
 SELECT id, endpoint, event, type, subject, positions, network, status, created_at, tries, next_attempt_at,
@@ -50,6 +52,15 @@ COPY reported_deliveries (org, livemode, id, endpoint, event, type, subject, pos
 -- hold --
 SELECT id, status FROM webhook_endpoints
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
+
+-- succeeded --
+-- Asked before they are recorded: one that is reported twice, or once more after it was recorded, counts once.
+INSERT INTO usage_entries AS e (org, livemode, meter, subject, day, amount)
+SELECT %(org)s, %(livemode)s, %(meter)s, %(subject)s, %(day)s, fresh.amount FROM (
+    SELECT cardinality(%(ids)s::text[]) - count(*) AS amount FROM webhook_deliveries
+    WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s::text[]) AND status = 'succeeded'
+) AS fresh WHERE fresh.amount > 0
+ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET amount = e.amount + excluded.amount
 
 -- record --
 -- No table of tenants is joined, and what follows ON CONFLICT has no parameters: so it is done by the node alone that has both.

@@ -26,6 +26,7 @@ from domain.mappings.asking import (
 )
 from domain.mappings.model import MappingStatus, SourceMapping
 from domain.sources.model import Source
+from domain.usage.meters import AI_TOKENS
 from domain.usage.model import ModelUse
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, Models, ModelUsage
 from ports.unit_of_work import Tx, UnitOfWork
@@ -132,4 +133,6 @@ async def _use(tx: Tx, mapping: SourceMapping, usage: ModelUsage | None) -> None
     if usage is None:
         return
     taken = usage.model, usage.input_tokens, usage.output_tokens, usage.cost_micros
-    await tx.store(ModelUse).add(ModelUse(new_id("use"), ASK, mapping.id, *taken, tx.now))
+    use = ModelUse(new_id("use"), ASK, mapping.id, *taken, tx.now)
+    await tx.store(ModelUse).add(use)
+    await tx.usage.count(AI_TOKENS, usage.input_tokens + usage.output_tokens, use.id)

@@ -37,6 +37,7 @@ from domain.matching.judging import (
 )
 from domain.matching.model import DecidedBy, Judgement, JudgeSettings, MatchPair, Outcome
 from domain.matching.usecases.judge_settings import settings_of
+from domain.usage.meters import AI_TOKENS
 from domain.usage.model import ModelUse
 from ports.matching import PairStore
 from ports.models import ModelAnswer, ModelLater, ModelQuestion, ModelRefused, Models, ModelsClosed, ModelUsage
@@ -291,6 +292,7 @@ async def _correct(tx: Tx, turn: _Turn, reserved: ModelUse, usage: ModelUsage | 
         await tx.store(ModelUse).remove(reserved.id)
     else:
         await tx.store(ModelUse).save(_use(reserved.id, reserved.subject, usage, reserved.created_at))
+        await tx.usage.count(AI_TOKENS, usage.input_tokens + usage.output_tokens, reserved.id)
 
 
 async def _count(tx: Tx, turn: _Turn) -> None:

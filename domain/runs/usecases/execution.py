@@ -33,6 +33,7 @@ from domain.runs.usecases.chunking import FeedChunks, feed_of
 from domain.runs.usecases.fetching import Fetcher, Snapshot
 from domain.runs.usecases.guarding import refuse_shrink
 from domain.runs.usecases.mapping import with_tables
+from domain.runs.usecases.metering import RecordsSpent, reserve_records
 from domain.runs.usecases.slots import FairSlots
 from domain.runs.usecases.writing import ChunkWriter
 from domain.sources.model import HANDED_IN_KINDS, Ladder, Source
@@ -121,6 +122,8 @@ class RunExecution:
         except ShrinkRefused as refusal:
             stats = {**attempt.run.stats, "stated": refusal.stated, "would_withdraw": refusal.lost}
             await self._fail(attempt, RunError(RunErrorCode.SHRINK_REFUSED, str(refusal)), stats)
+        except RecordsSpent as refusal:
+            await self._fail(attempt, RunError(RunErrorCode.QUOTA_EXCEEDED, str(refusal)))
         except ReaderDied as death:
             await self._died(attempt, str(death))
         except DomainError:
@@ -268,6 +271,7 @@ class RunExecution:
             )
             if not writer.first:
                 await refuse_shrink(chunks, run)
+                await reserve_records(chunks, run)
             await writer.write_chunks()
             await writer.age_absent_products()
         stats = {**run.stats, **writer.stats()}

@@ -13,6 +13,7 @@ from domain.runs.model import REREADING, PushInput, Run, RunError, RunErrorCode,
 from domain.runs.queueing import rescheduled
 from domain.sources.health import outcome_events
 from domain.sources.model import AUDITED, Ladder, Source, StatusReason
+from domain.usage.meters import RECORDS
 from ports.unit_of_work import Tx
 
 _NO_FAILURE: Final = frozenset(
@@ -95,6 +96,7 @@ async def _close(tx: Tx, job: ClaimedJob, run: Run) -> None:
     if run.stream == Stream.CATALOGUE and changed_anything(run.stats):
         await tx.jobs.add(collecting(tx.tenant, run.source, run.id, run.created_at))
         await tx.jobs.add(matching(tx.tenant))
+    await tx.usage.release(RECORDS, run.id)
     await tx.jobs.finish(job)
 
 

@@ -16,6 +16,8 @@ from domain.runs.usecases.rehearsal import RECORDS, Rehearsal
 from domain.runs.usecases.replaying import Replayer
 from domain.sources.model import FETCHED_KINDS, Source
 from domain.storage.keeping import no_room
+from domain.usage import meters
+from domain.usage.usecases.quota import refuse_spent
 from ports.connectors import Connectors
 from ports.unit_of_work import Tx
 
@@ -97,6 +99,7 @@ class RunService:
                 f"A source of kind {found.kind} takes no records; make a source of kind push and send them there."
             )
         found.refuse_unless_runnable()
+        await refuse_spent(tx, meters.RECORDS)
         run = await self._collecting(tx, source, push)
         assert isinstance(run.input, PushInput)
         part = run.input.parts

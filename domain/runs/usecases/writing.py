@@ -1,7 +1,7 @@
 """Writing a run chunk by chunk: what is unchanged costs a look, what changed is written, mostly a chunk a transaction."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from domain.runs.usecases.chunking import ComparedChunk, Feed, FeedChunks
 from domain.runs.usecases.spooling import ProblemLog
 from domain.runs.usecases.stating import Stating
 from domain.sources.model import Source
+from domain.usage.meters import RECORDS
 from ports.unit_of_work import Tx, UnitOfWork
 
 
@@ -242,7 +243,10 @@ class ChunkWriter:
         self._feed.problems.total += normalised.untold
         for name, number in reconciler.counts.items():
             self._count(name, number)
-        return await write(tx, portion.compared.key_range, reconciler, [*portion.absent, *lingering])
+        events = await write(tx, portion.compared.key_range, reconciler, [*portion.absent, *lingering])
+        if records := _made_or_changed(reconciler, portion.absent):
+            await tx.usage.count(RECORDS, records, self.run.id)
+        return events
 
     async def _reconcile_stock(self, tx: Tx, normalised: NormalisedPortion) -> CatalogueReconciler:
         portion, statements = normalised.portion, normalised.statements
@@ -284,3 +288,9 @@ class ChunkWriter:
 
     def _count(self, name: str, number: int) -> None:
         self.counts[name] = self.counts.get(name, 0) + number
+
+
+def _made_or_changed(reconciler: CatalogueReconciler, absent: Collection[str]) -> int:
+    """The items that count against the plan: what a feed only stops listing is free."""
+    gone = frozenset(absent)
+    return sum(product.key not in gone for product in reconciler.batch.touched.values())

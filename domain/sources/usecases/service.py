@@ -27,7 +27,7 @@ from domain.sources.model import (
 from domain.sources.queueing import ranking
 from domain.sources.schedules import faults, planned
 from domain.sources.testing import Failure, SourceTest
-from domain.sources.usecases.quota import refuse_more
+from domain.sources.usecases.quota import METER, refuse_more
 from domain.sources.usecases.signing import opened_credentials
 from domain.sources.usecases.trial import Trial
 from ports.connectors import ConnectorInfo, Connectors, Job
@@ -103,6 +103,7 @@ class SourceService:
         )
         source = replace(source, **_pulls(source, info, tx.now))
         await tx.sources.add(source)
+        await tx.usage.count(METER, 0, source.id)  # has the thresholds looked at
         await tx.audit.add(AUDITED.created(source))
         return source
 

@@ -1,0 +1,86 @@
+-- count --
+INSERT INTO usage_entries AS e (org, livemode, meter, subject, day, amount)
+VALUES (%(org)s, %(livemode)s, %(meter)s, %(subject)s, %(day)s, %(amount)s)
+ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET amount = e.amount + excluded.amount
+
+-- turn --
+SELECT pg_advisory_xact_lock(%(number)s)
+
+-- taken --
+SELECT coalesce((
+        SELECT sum(amount) FROM usage_days
+        WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND day >= %(month)s AND day < %(next)s), 0)
+    + coalesce((
+        SELECT sum(greatest(amount, reserved)) FROM usage_entries
+        WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject <> %(subject)s
+            AND day >= %(month)s AND day < %(next)s), 0)
+
+-- reserve --
+INSERT INTO usage_entries AS e (org, livemode, meter, subject, day, amount, reserved)
+VALUES (%(org)s, %(livemode)s, %(meter)s, %(subject)s, %(day)s, 0, %(amount)s)
+ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET reserved = excluded.reserved
+
+-- release --
+UPDATE usage_entries SET reserved = 0
+WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND subject = %(subject)s AND reserved > 0
+
+-- used --
+SELECT meter, sum(amount) FROM (
+    SELECT meter, amount FROM usage_days
+    WHERE org = %(org)s AND livemode = %(livemode)s AND day >= %(month)s AND day < %(next)s AND meter = ANY(%(meters)s)
+    UNION ALL
+    SELECT meter, amount FROM usage_entries
+    WHERE org = %(org)s AND livemode = %(livemode)s AND day >= %(month)s AND day < %(next)s AND meter = ANY(%(meters)s)
+) AS counted GROUP BY meter
+
+-- days --
+SELECT meter, day, sum(amount) FROM (
+    SELECT meter, day, amount FROM usage_days
+    WHERE org = %(org)s AND livemode = %(livemode)s AND meter = ANY(%(meters)s) AND day >= %(since)s AND day <= %(until)s
+    UNION ALL
+    SELECT meter, day, amount FROM usage_entries
+    WHERE org = %(org)s AND livemode = %(livemode)s AND meter = ANY(%(meters)s) AND day >= %(since)s AND day <= %(until)s
+) AS counted GROUP BY meter, day ORDER BY day, meter
+
+-- level --
+SELECT meter, day, amount FROM usage_days
+WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND day < %(before)s ORDER BY day DESC LIMIT 1
+
+-- fold --
+WITH ended AS (
+    DELETE FROM usage_entries
+    WHERE org = %(org)s AND livemode = %(livemode)s AND (reserved = 0 OR day < %(long_ago)s)
+    RETURNING meter, day, amount
+)
+INSERT INTO usage_days AS d (org, livemode, meter, day, amount)
+SELECT %(org)s, %(livemode)s, meter, day, sum(amount) FROM ended GROUP BY meter, day HAVING sum(amount) > 0
+ON CONFLICT (org, livemode, meter, day) DO UPDATE SET amount = d.amount + excluded.amount
+
+-- note --
+INSERT INTO usage_days (org, livemode, meter, day, amount)
+VALUES (%(org)s, %(livemode)s, %(meter)s, %(day)s, %(amount)s)
+ON CONFLICT (org, livemode, meter, day) DO UPDATE SET amount = excluded.amount
+
+-- thresholds --
+SELECT meter, month, percent, included, reached_at FROM usage_thresholds
+WHERE org = %(org)s AND livemode = %(livemode)s AND month = %(month)s ORDER BY meter, percent
+
+-- reach --
+INSERT INTO usage_thresholds (org, livemode, meter, month, percent, included, reached_at, held_back)
+VALUES (%(org)s, %(livemode)s, %(meter)s, %(month)s, %(percent)s, %(included)s, %(reached_at)s, %(held_back)s)
+ON CONFLICT (org, livemode, meter, month, percent) DO NOTHING
+
+-- hold_back --
+UPDATE usage_thresholds SET held_back = true, included = %(included)s
+WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND month = %(month)s AND percent = %(percent)s
+
+-- resume --
+UPDATE usage_thresholds SET held_back = false WHERE org = %(org)s AND livemode = %(livemode)s AND held_back
+
+-- unfolded --
+SELECT DISTINCT e.org, e.livemode FROM here.usage_entries AS e WHERE e.reserved = 0 OR e.day < %(long_ago)s LIMIT %(limit)s
+
+-- to_resume --
+SELECT DISTINCT t.org, t.livemode FROM here.usage_thresholds AS t
+JOIN organisations o ON o.id = t.org JOIN plans p ON p.code = o.plan
+WHERE t.held_back AND (t.month < %(month)s OR t.included < coalesce((p.meters -> t.meter ->> 'included')::bigint, 1::bigint << 62))

@@ -1,0 +1,1 @@
+"""Reading usage, refusing what a plan does not include, and folding what was counted."""

@@ -1,0 +1,92 @@
+"""Folds what was counted into days, and tells when 80% and 100% of what a plan includes are reached."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from domain.events.model import Event
+from domain.kernel.errors import Unavailable
+from domain.kernel.paging import PageRequest
+from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.usage.meters import DELIVERIES, METERS, Threshold, month_of, next_month, reached
+from domain.usage.usecases.service import levels
+from ports.clock import Clock
+from ports.unit_of_work import Tx, UnitOfWork
+from ports.usage import UsageUpkeep
+
+AT_ONCE: Final = 1_000
+"""Tenants of one turn; the others' entries wait for the next."""
+_LOG: Final = logging.getLogger("joinery.usage")
+_CONTEXT: Final = AuditContext(Actor("service", "scheduler"), "usage.fold")
+
+
+@dataclass(frozen=True, slots=True)
+class UsageFolding:
+    """A tick of the leading scheduler; a second one beside it would do no harm."""
+
+    uow: UnitOfWork
+    upkeep: UsageUpkeep
+    clock: Clock
+
+    async def tick(self) -> None:
+        """Fold what can be, of each tenant in a transaction of its own, and let go what was held back."""
+        for tenant in await self.upkeep.to_resume(month_of(self.clock.now().date())):
+            await self._each(tenant, self._resume)
+        for tenant in await self.upkeep.unfolded(AT_ONCE):
+            await self._each(tenant, self._fold)
+
+    async def _each(self, tenant: Tenant, step: Callable[[Tx], Awaitable[None]]) -> None:
+        """A tenant that cannot be reached, or read, keeps nobody else waiting: its entries stay for the next turn."""
+        try:
+            async with self.uow.begin(tenant, _CONTEXT) as tx:
+                await step(tx)
+        except Unavailable as error:
+            _LOG.warning("usage could not be folded now: %s", error, extra={"org": tenant.org})
+        except Exception:
+            _LOG.exception("usage could not be folded", extra={"org": tenant.org})
+
+    async def _fold(self, tx: Tx) -> None:
+        await tx.usage.fold()
+        held = await levels(tx)
+        for meter, amount in held.items():
+            await tx.usage.note(meter, amount)
+        if tx.tenant.livemode:
+            await self._tell(tx, {**await tx.usage.used(month_of(tx.now.date())), **held})
+
+    async def _tell(self, tx: Tx, used: Mapping[str, int]) -> None:
+        month, plan = month_of(tx.now.date()), (await tx.orgs.own()).plan
+        told = {(one.meter, one.percent, one.included) for one in await tx.usage.thresholds(month)}
+        included = {meter: plan.included(meter) for meter in METERS}
+        for meter, percent in reached(used, included):
+            most = included[meter] or 0
+            if (meter, percent, most) in told:
+                continue
+            hold_back = (meter, percent) == (DELIVERIES, 100)
+            if await tx.usage.reach(Threshold(meter, month, percent, most, tx.now), hold_back=hold_back):
+                await tx.events.append([_event(tx, meter, percent, used[meter], most, month)])
+            if hold_back:
+                await _wake(tx)
+
+    async def _resume(self, tx: Tx) -> None:
+        await tx.usage.resume()
+        await _wake(tx)
+
+
+async def _wake(tx: Tx) -> None:
+    """Have workers look at the tenant's endpoints anew: they serve those alone that are not held back."""
+    for endpoint in (await tx.webhooks.page(PageRequest(limit=100))).items:
+        await tx.webhooks.wake(endpoint.id)
+
+
+def _event(tx: Tx, meter: str, percent: int, used: int, included: int, month: date) -> Event:
+    data = {
+        "id": tx.tenant.org,
+        "meter": meter,
+        "threshold": percent,
+        "used": used,
+        "included": included,
+        "period": {"start": month.isoformat(), "end": next_month(month).isoformat()},
+    }
+    return Event("usage.threshold_reached", tx.tenant.org, 1, data)

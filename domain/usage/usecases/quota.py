@@ -1,0 +1,42 @@
+"""Refusing what a month's quota has no room for (docs/usage.md). Only live mode has monthly quotas."""
+
+from typing import Final
+
+from domain.orgs.quota import exceeded
+from domain.usage.meters import EXPORT_ROWS, RECORDS, month_of
+from ports.unit_of_work import Tx
+
+_WHAT: Final = {RECORDS: "records", EXPORT_ROWS: "rows of exports"}
+
+
+async def included(tx: Tx, meter: str) -> int | None:
+    """How much of the meter the tenant may use a month; None: any amount."""
+    if not tx.tenant.livemode:
+        return None
+    return (await tx.orgs.own()).plan.included(meter)
+
+
+async def spent(tx: Tx, meter: str) -> bool:
+    """Whether nothing of the month's quota is left."""
+    most = await included(tx, meter)
+    return most is not None and (await tx.usage.used(month_of(tx.now.date()))).get(meter, 0) >= most
+
+
+async def refuse_spent(tx: Tx, meter: str) -> None:
+    """Raises QuotaExceeded when nothing of the month's quota is left."""
+    if await spent(tx, meter):
+        raise exceeded(meter, told(meter, await included(tx, meter) or 0), tx.now)
+
+
+async def reserve(tx: Tx, meter: str, amount: int, of: str) -> bool:
+    """Keep room for all that `of` may come to; answers whether there is so much."""
+    most = await included(tx, meter)
+    return most is None or await tx.usage.reserve(meter, amount, of, most)
+
+
+def told(meter: str, most: int) -> str:
+    """What is refused, and what can be done about it."""
+    return (
+        f"The plan includes {most:,} {_WHAT.get(meter, meter)} a month, and there is no room for more. "
+        "It goes on with the next month (UTC), or once the operator has put the organisation on another plan (joinery org plan)."
+    )

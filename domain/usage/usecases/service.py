@@ -1,0 +1,96 @@
+"""What an organisation has used: the month so far, and day by day."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from domain.kernel.errors import InvalidRequest
+from domain.usage.meters import LEVELS, METERS, MONTHLY, SOURCES, STORED_BYTES, DayUsage, month_of, next_month
+from ports.unit_of_work import Tx
+
+LONGEST: Final = 366
+"""Days of a series."""
+_USUAL: Final = timedelta(days=29)
+
+
+@dataclass(frozen=True, slots=True)
+class MeterUsage:
+    """One meter this month: `included` is None when the plan names no limit; thresholds are when they were told."""
+
+    meter: str
+    used: int
+    included: int | None
+    threshold_80_at: datetime | None = None
+    threshold_100_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The month (UTC) from its first day to before the next month's first, and every meter."""
+
+    start: date
+    end: date
+    meters: Sequence[MeterUsage]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSeries:
+    """Every day of the range, both included, of each meter."""
+
+    since: date
+    until: date
+    days: Mapping[str, Sequence[DayUsage]]
+
+
+class UsageService:
+    """Reads what was counted; nothing is counted here."""
+
+    async def usage(self, tx: Tx) -> Usage:
+        """This month's, with how much there is now of what is no monthly meter."""
+        month = month_of(tx.now.date())
+        plan = (await tx.orgs.own()).plan
+        used = {**await tx.usage.used(month), **await levels(tx)}
+        told = {(one.meter, one.percent): one.reached_at for one in await tx.usage.thresholds(month)}
+        meters = [
+            MeterUsage(meter, used.get(meter, 0), plan.included(meter), told.get((meter, 80)), told.get((meter, 100)))
+            for meter in METERS
+        ]
+        return Usage(month, next_month(month), meters)
+
+    async def series(self, tx: Tx, meter: str | None, since: date | None, until: date | None) -> UsageSeries:
+        """Each day of the range, the last 30 days unless named; of one meter, or of all. Raises InvalidRequest."""
+        today = tx.now.date()
+        until = min(until or today, today)
+        since = since or (until - _USUAL if until - date.min >= _USUAL else None)
+        if since is None or since > until:
+            raise InvalidRequest.of(
+                "query.since", "invalid_value", "The first day is not after the last, nor in the future."
+            )
+        if (until - since).days >= LONGEST:
+            raise InvalidRequest.of("query.since", "too_many", f"A series has at most {LONGEST} days.")
+        meters = [meter] if meter else list(METERS)
+        found = {(one.meter, one.day): one.amount for one in await tx.usage.days(meters, since, until)}
+        if until == today and any(meter in LEVELS for meter in meters):
+            found |= {(meter, today): amount for meter, amount in (await levels(tx)).items()}
+        days = [since + timedelta(days=after) for after in range((until - since).days + 1)]
+        series = {}
+        for one in meters:
+            held = await tx.usage.level(one, since) if one in LEVELS else None
+            series[one] = _filled(one, days, found, held.amount if held else 0)
+        return UsageSeries(since, until, series)
+
+
+async def levels(tx: Tx) -> Mapping[str, int]:
+    """How much there is now of what is no monthly meter."""
+    return {SOURCES: await tx.sources.count(), STORED_BYTES: await tx.storage.used()}
+
+
+def _filled(meter: str, days: Sequence[date], found: Mapping[tuple[str, date], int], held: int) -> Sequence[DayUsage]:
+    """A row for every day: nothing was used where nothing was counted; a level stays as it was."""
+    filled = []
+    for day in days:
+        amount = found.get((meter, day), 0 if meter in MONTHLY else held)
+        held = amount
+        filled.append(DayUsage(meter, day, amount))
+    return filled

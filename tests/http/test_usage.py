@@ -1,0 +1,63 @@
+"""GET /v1/usage and /v1/usage/series: what they show, to whom, and what they refuse (docs/usage.md)."""
+
+import pytest
+
+from domain.usage.meters import METERS, RECORDS
+from tests.http.sources import PUSH_SOURCE, URL_SOURCE, shop
+from tests.http.test_quotas import includes, is_refused
+from tests.support import builders
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_what_is_used_now() -> None:
+    async with shop() as at:
+        await includes(at.world, records=50, sources=10)
+        await at.create(**URL_SOURCE)
+        async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
+            await tx.usage.count(RECORDS, 40, "run_1")
+        usage = (await at.client.get("/v1/usage")).json()
+        assert usage["period"] == {"start": "2026-11-01", "end": "2026-12-01"} and usage["livemode"]
+        meters = {one["meter"]: one for one in usage["meters"]}
+        assert tuple(meters) == METERS
+        assert meters["records"] == {"meter": "records", "used": 40, "included": 50}
+        assert meters["sources"]["used"] == 1 and "included" not in meters["deliveries"]
+        sandbox = (await (await at.world.client(livemode=False)).get("/v1/usage")).json()
+        assert not sandbox["livemode"] and {one["used"] for one in sandbox["meters"]} == {0}
+
+
+async def test_day_by_day() -> None:
+    async with shop() as at:
+        async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
+            await tx.usage.count(RECORDS, 40, "run_1")
+        whole = (await at.client.get("/v1/usage/series")).json()
+        assert [one["meter"] for one in whole["series"]] == list(METERS)
+        assert (whole["since"], whole["until"]) == ("2026-10-22", "2026-11-20")
+        one = (await at.client.get("/v1/usage/series?meter=records&since=2026-11-19&until=2099-01-01")).json()
+        assert one["series"] == [
+            {"meter": "records", "days": [{"day": "2026-11-19", "used": 0}, {"day": "2026-11-20", "used": 40}]}
+        ]
+        for query in (
+            "since=2026-11-21", "since=2020-01-01", "since=2026-11-19&until=2026-11-18", "meter=cats", "since=yesterday",
+            "until=2026-13-01", "since=0001-01-01&until=0001-01-01T00:00:00Z",
+        ):  # fmt: skip
+            refused = await at.client.get(f"/v1/usage/series?{query}")
+            assert (refused.status, refused.code) == (400, "invalid_request"), query
+            assert refused.json()["errors"][0]["field"].startswith("query."), query
+        early = (await at.client.get("/v1/usage/series?meter=records&until=0001-01-05&since=0001-01-05")).json()
+        assert early["series"][0]["days"] == [{"day": "0001-01-05", "used": 0}]
+        refused = await at.client.get("/v1/usage/series?meter=records&until=0001-01-05")
+        assert refused.code == "invalid_request", "there are no thirty days before it"
+
+
+async def test_pushes_are_refused_once_the_month_is_spent() -> None:
+    async with shop() as at:
+        await includes(at.world, records=40)
+        source = await at.create(**PUSH_SOURCE)
+        body = {"records": [{"product": {"external_id": "A"}}]}
+        path = f"/v1/sources/{source['id']}/records"
+        assert (await at.client.post(path, body)).status == 202
+        async with at.world.uow.begin(at.tenant, builders.CALL) as tx:
+            await tx.usage.count(RECORDS, 40, "run_1")
+        is_refused(await at.client.post(path, body), "records")
+        is_refused(await at.client.post(path, body, service_dry_run="true"), "records")
