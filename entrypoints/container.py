@@ -40,7 +40,7 @@ from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
-from adapters.postgres.platform import PostgresPlatformChecks
+from adapters.postgres.platform import PostgresIncidents, PostgresPlatformChecks
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.secrets import PostgresKeyRings, PostgresSealedValues
 from adapters.postgres.shards import PostgresShards
@@ -177,6 +177,7 @@ class Container(containers.DeclarativeContainer):
     source_schedule = providers.Singleton(PostgresSourceSchedule, pool)
     request_log_sink = providers.Singleton(PostgresRequestLogSink, pool)
     platform_checks = providers.Singleton(PostgresPlatformChecks, pool)
+    incidents = providers.Singleton(PostgresIncidents, pool)
     idempotency_maintenance = providers.Singleton(PostgresIdempotencyMaintenance, pool)
     maintenance = providers.Singleton(PostgresMaintenance, pool)
     storage = providers.Singleton(PostgresStorageUpkeep, pool)
@@ -239,6 +240,7 @@ class Container(containers.DeclarativeContainer):
         source_schedule=source_schedule,
         request_logs=request_log_sink,
         platform_checks=platform_checks,
+        incidents=incidents,
         idempotency=idempotency_maintenance,
         maintenance=maintenance,
         storage=storage,

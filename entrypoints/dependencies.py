@@ -22,7 +22,7 @@ from ports.maintenance import Maintenance
 from ports.models import Models
 from ports.objects import Objects
 from ports.orgs import Memberships
-from ports.platform import PlatformChecks
+from ports.platform import Incidents, PlatformChecks
 from ports.request_logs import RequestLogSink
 from ports.schemas import Schemas
 from ports.secrets import SealedValues, Vault
@@ -76,6 +76,7 @@ class Dependencies:
     source_schedule: SourceSchedule
     request_logs: RequestLogSink
     platform_checks: PlatformChecks
+    incidents: Incidents
     idempotency: IdempotencyMaintenance
     maintenance: Maintenance
     storage: StorageUpkeep

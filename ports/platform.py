@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Protocol
 
+from domain.kernel.paging import Page, PageRequest
+from domain.platform.incidents import Incident
 from domain.platform.model import ComponentState
 
 
@@ -49,4 +51,24 @@ class PlatformChecks(Protocol):
 
     async def forget(self, before: datetime) -> int:
         """Drop checks older than that; answers how many."""
+        ...
+
+
+class Incidents(Protocol):
+    """Across tenants; the scheduler and the operator write, everybody reads."""
+
+    async def open(self) -> Sequence[Incident]:
+        """Those that are not closed, newest first."""
+        ...
+
+    async def get(self, id: str) -> Incident | None:
+        """One of them."""
+        ...
+
+    async def save(self, incident: Incident) -> None:
+        """Keep a new one, or what became of one."""
+        ...
+
+    async def page(self, page_request: PageRequest) -> Page[Incident]:
+        """All, newest first."""
         ...

@@ -4,6 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import date, datetime
 
+from adapters.memory.table import page_of
+from domain.kernel.paging import Page, PageRequest
+from domain.platform.incidents import Incident
 from ports.platform import Check, DayCount
 
 
@@ -30,3 +33,22 @@ class MemoryPlatformChecks:
         kept = [check for check in self._checks if check.at >= before]
         gone, self._checks = len(self._checks) - len(kept), kept
         return gone
+
+
+class MemoryIncidents:
+    """Incidents."""
+
+    def __init__(self) -> None:
+        self._incidents: dict[str, Incident] = {}
+
+    async def open(self) -> Sequence[Incident]:
+        return [one for one in reversed(self._incidents.values()) if one.closed_at is None]
+
+    async def get(self, id: str) -> Incident | None:
+        return self._incidents.get(id)
+
+    async def save(self, incident: Incident) -> None:
+        self._incidents[incident.id] = incident
+
+    async def page(self, page_request: PageRequest) -> Page[Incident]:
+        return page_of(self._incidents.values(), page_request, lambda one: one.id)

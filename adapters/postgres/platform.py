@@ -1,10 +1,17 @@
-"""What was measured of the service's own health, one row a component and day."""
+"""What was measured of the service's own health, one row a component and day, and its incidents."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import date, datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
 
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.sqlfile import statements
+from domain.kernel.paging import Page, PageRequest
+from domain.kernel.plain import plain
+from domain.platform.incidents import Incident, IncidentUpdate, OpenedBy
 from domain.platform.model import ComponentState
 from ports.platform import Check, DayCount
 
@@ -45,3 +52,42 @@ class PostgresPlatformChecks:
         async with self._pool.system() as link:
             cursor = await link.cursor.execute(SQL["forget"], {"day": before.date()})
             return int(cursor.rowcount)
+
+
+class PostgresIncidents:
+    """Incidents."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def open(self) -> Sequence[Incident]:
+        return [_incident(row) for row in await self._rows("open_incidents")]
+
+    async def get(self, id: str) -> Incident | None:
+        rows = await self._rows("incident", id=id)
+        return _incident(rows[0]) if rows else None
+
+    async def save(self, incident: Incident) -> None:
+        values = {field.name: getattr(incident, field.name) for field in fields(incident)}
+        values["updates"] = Jsonb(plain(incident.updates))
+        async with self._pool.system() as link:
+            await link.cursor.execute(SQL["save_incident"], values)
+
+    async def page(self, page_request: PageRequest) -> Page[Incident]:
+        rows = await self._rows("incidents", before=page_request.key or "~", limit=page_request.limit + 1)
+        found = [_incident(row) for row in rows]
+        items, has_more = tuple(found[: page_request.limit]), len(found) > page_request.limit
+        return Page(items, has_more, items[-1].id if has_more else None)
+
+    async def _rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        async with self._pool.system() as link:
+            cursor = await link.cursor.execute(SQL[statement], values)
+            return await cursor.fetchall()
+
+
+def _incident(row: tuple[Any, ...]) -> Incident:
+    id_, component, state, title, opened_by, updates, *moments = row
+    told = [
+        IncidentUpdate(datetime.fromisoformat(one["at"]), ComponentState(one["state"]), one["text"]) for one in updates
+    ]
+    return Incident(id_, component, ComponentState(state), title, OpenedBy(opened_by), tuple(told), *moments)

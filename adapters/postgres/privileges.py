@@ -97,6 +97,7 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     # no tenant's at all
     "key_ring": _CHANGE,
     "platform_checks": _ALL,
+    "platform_incidents": _CHANGE,
 }
 """Of joinery_system."""
 _RIGHTS: Final = ((APP, PRIVILEGES), (SYSTEM, SYSTEM_PRIVILEGES))

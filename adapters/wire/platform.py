@@ -4,6 +4,8 @@ from typing import Any, Final
 
 from adapters.wire import schema
 from adapters.wire.resource import Resource, computed, optional
+from domain.kernel.plain import instant
+from domain.platform.incidents import Incident, OpenedBy
 from domain.platform.model import COMPONENTS, Component, ComponentState
 from domain.platform.usecases import PlatformStatus
 
@@ -25,12 +27,44 @@ def _component(component: Component) -> dict[str, Any]:
     return {"name": component.name, "state": component.state, "days": days}
 
 
+INCIDENT_UPDATE: Final = schema.record(
+    None,
+    {
+        "at": schema.timestamp(),
+        "state": schema.enum(*ComponentState),
+        "text": schema.text("Three checks in a row did not pass.", longest=2000),
+    },
+)
+INCIDENT: Final = Resource[Incident](
+    "status_incident",
+    {
+        "id": schema.id_of("inc"),
+        "component": schema.enum(*COMPONENTS),
+        "state": schema.enum(*ComponentState),
+        "title": schema.text("feed is degraded", longest=200),
+        "opened_by": schema.enum(*OpenedBy),
+        "opened_at": schema.timestamp("When it began, as far as is known."),
+        "updated_at": schema.timestamp(),
+        "closed_at": optional(schema.timestamp("Left out while it lasts.")),
+        "updates": computed(
+            schema.array(INCIDENT_UPDATE, description="What was known when, oldest first."),
+            lambda incident, _: [
+                {"at": instant(one.at), "state": one.state, "text": one.text} for one in incident.updates
+            ],
+        ),
+    },
+    description="A time in which a part of the service did not do its work.",
+)
 STATUS: Final = Resource[PlatformStatus](
     "platform_status",
     {
         "state": schema.enum(*ComponentState),
         "components": computed(
             schema.array(COMPONENT), lambda status, _: [_component(component) for component in status.components]
+        ),
+        "incidents": computed(
+            schema.array(INCIDENT.schema, description="Those that are open, newest first."),
+            lambda status, view: [INCIDENT.render(one, view) for one in status.incidents],
         ),
         "checked_at": optional(schema.timestamp("When the newest check was made.")),
     },

@@ -1,14 +1,17 @@
 """Measuring the service's own health and showing it: stored checks in, state and uptime per day out."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from domain.kernel.paging import Page, PageRequest
+from domain.platform.incidents import IN_A_ROW, Incident, OpenedBy, Seen, measured
 from domain.platform.model import COMPONENTS, Component, ComponentState, DayUptime
 from ports.clock import Clock
-from ports.platform import Check, PlatformChecks
+from ports.platform import Check, Incidents, PlatformChecks
 
 Probe = Callable[[], Awaitable[ComponentState]]
 """Looks at one component now; answers its state."""
@@ -21,27 +24,47 @@ _WORSE: Final = tuple(ComponentState)
 
 @dataclass(frozen=True, slots=True)
 class PlatformStatus:
-    """The service's state: the worst of its components' states."""
+    """The service's state: the worst of its components' states. `incidents` are those that are open, newest first."""
 
     state: ComponentState
     components: tuple[Component, ...]
     checked_at: datetime | None
+    incidents: tuple[Incident, ...] = ()
 
 
 class PlatformService:
     """`probes` are the components that this process can look at; those without one are not claimed to be anything."""
 
-    def __init__(self, checks: PlatformChecks, clock: Clock, probes: Mapping[str, Probe] | None = None) -> None:
-        self._checks = checks
+    def __init__(
+        self,
+        checks: PlatformChecks,
+        incidents: Incidents,
+        clock: Clock,
+        probes: Mapping[str, Probe] | None = None,
+    ) -> None:
+        self._checks, self._incidents = checks, incidents
         self._clock = clock
         self._probes = dict(probes or {})
+        self._looks: dict[str, deque[Seen]] = {}
 
     async def tick(self) -> None:
         """Look at every component and keep what was seen; a probe that fails or hangs counts as down."""
         now = self._clock.now()
         states = await asyncio.gather(*(self._look(probe) for probe in self._probes.values()))
-        seen = zip(self._probes, states, strict=True)
+        seen = list(zip(self._probes, states, strict=True))
+        for name, state in seen:
+            self._looks.setdefault(name, deque(maxlen=IN_A_ROW)).append(Seen(now, state))
         await self._checks.record([Check(name, now, state) for name, state in seen])
+        open_ones = await self._incidents.open()
+        for name, looks in self._looks.items():
+            of = next((one for one in open_ones if one.component == name), None)
+            changed = measured(name, list(looks), of)
+            if changed is not None:
+                await self._incidents.save(changed)
+
+    async def history(self, page_request: PageRequest) -> Page[Incident]:
+        """Incidents, newest first."""
+        return await self._incidents.page(page_request)
 
     async def purge_old(self) -> int:
         """Drop checks that no page shows any more."""
@@ -65,15 +88,19 @@ class PlatformService:
         days: dict[str, list[DayUptime]] = {}
         for count in await self._checks.days((now - timedelta(days=DAYS - 1)).date()):
             days.setdefault(count.component, []).append(DayUptime(count.day, count.passed / count.total))
+        incidents = tuple(await self._incidents.open())
         components = tuple(
-            Component(name, _state(latest[name], now), tuple(days.get(name, ())))
+            Component(name, _state(latest[name], now, incidents), tuple(days.get(name, ())))
             for name in COMPONENTS
             if name in latest
         )
         worst = max((component.state for component in components), key=_WORSE.index, default=ComponentState.DEGRADED)
-        return PlatformStatus(worst, components, max((check.at for check in latest.values()), default=None))
+        checked_at = max((check.at for check in latest.values()), default=None)
+        return PlatformStatus(worst, components, checked_at, incidents)
 
 
-def _state(check: Check, now: datetime) -> ComponentState:
+def _state(check: Check, now: datetime, incidents: Sequence[Incident]) -> ComponentState:
+    """The worst of what was measured and of what its operator says."""
     unseen = ComponentState.DEGRADED if now - check.at > STALE else ComponentState.OPERATIONAL
-    return max(check.state, unseen, key=_WORSE.index)
+    said = [one.state for one in incidents if one.component == check.component and one.opened_by == OpenedBy.OPERATOR]
+    return max(check.state, unseen, *said, key=_WORSE.index)

@@ -1,4 +1,4 @@
-"""GET /v1/status."""
+"""GET /v1/status and /v1/status/history."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -32,6 +32,11 @@ async def read_status(call: Reading) -> Reply:
     return call.one(wire.STATUS, await call.service.status())
 
 
+async def list_history(call: Reading) -> Reply:
+    """What went wrong, and when."""
+    return call.list(wire.INCIDENT, await call.service.history(call.page_request))
+
+
 def probes(dispatch: Dispatch, events: EventReader, places: DeliveryPlaces, api: str) -> Mapping[str, Probe]:
     """What can be looked at in this release; `api` is the address that the API listens on."""
 
@@ -62,7 +67,7 @@ def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
         dependencies.delivery_places,
         f"http://{settings.host}:{settings.port}",
     )
-    service = PlatformService(dependencies.platform_checks, dependencies.clock, looks)
+    service = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock, looks)
     sweeper = StorageSweeper(dependencies.uow, dependencies.storage, dependencies.objects, dependencies.clock)
     return [
         Tick("health", 60, service.tick),
@@ -95,13 +100,27 @@ OPERATIONS: Final = (
         scope=None,
         reply=wire.STATUS.schema,
     ),
+    Read(
+        id="platform.list_history",
+        path="/v1/status/history",
+        summary="List the service's incidents",
+        description="Times in which a part of the service did not do its work, newest first: found by its own checks (three in a row), "
+        "or told by whoever runs it.",
+        handler=list_history,
+        scope=None,
+        reply=wire.INCIDENT.list,
+        paging="forward",
+    ),
 )
+
 
 AREA: Final = Area(
     name="platform",
     title="Status",
     description="How the service itself is doing.",
-    service=lambda dependencies: PlatformService(dependencies.platform_checks, dependencies.clock),
+    service=lambda dependencies: PlatformService(
+        dependencies.platform_checks, dependencies.incidents, dependencies.clock
+    ),
     operations=OPERATIONS,
     ticks=_ticks,
 )

@@ -11,12 +11,14 @@ from typing import Any
 from domain.access.model import ROLES
 from domain.kernel.errors import DomainError
 from domain.orgs.model import KINDS
+from domain.platform.model import COMPONENTS
 from entrypoints.backup.errors import BackupError
 from entrypoints.cli.errors import CommandError
 from entrypoints.preflight import PreflightError, allow_many_files, refuse_foreign_packages
 from entrypoints.settings import SettingsError
 from entrypoints.up.errors import UpError
 
+_TROUBLED = ("degraded", "down")
 REFUSALS = (SettingsError, UpError, DomainError, PreflightError, CommandError, BackupError)
 
 
@@ -55,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     _organisations(commands)
     _operators(commands)
     _secrets(commands)
+    _incidents(commands)
     _cluster(commands)
     return top
 
@@ -224,6 +227,26 @@ def _secrets(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         one = secret.add_parser(name, help=what)
         _store(one)
         one.set_defaults(run=f"secret:{name}")
+
+
+def _incidents(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    incident = _group(commands, "incident", "incidents, which /status shows")
+    make = incident.add_parser("open", help="tell that a part of the service does not do its work")
+    make.add_argument("--component", required=True, choices=COMPONENTS)
+    make.add_argument("--state", choices=_TROUBLED, default="degraded", help="default: degraded")
+    make.add_argument("--title", required=True, help="one line")
+    make.add_argument("--text", help="what is known (default: the title)")
+    update = incident.add_parser("update", help="tell what is known by now")
+    update.add_argument("id", metavar="ID")
+    update.add_argument("--text", required=True)
+    update.add_argument("--state", choices=_TROUBLED)
+    close = incident.add_parser("close", help="tell that it is over")
+    close.add_argument("id", metavar="ID")
+    close.add_argument("--text", default="It is over.")
+    every = incident.add_parser("list", help="those that are open")
+    for command, name in ((make, "open_one"), (update, "update"), (close, "close"), (every, "list_open")):
+        _store(command)
+        command.set_defaults(run=f"incident:{name}")
 
 
 def _cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -13,6 +13,7 @@ from werkzeug.exceptions import HTTPException
 from adapters.wire.versions import SUPPORTED, Versions
 from domain.kernel.errors import MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id
+from domain.platform.usecases import PlatformService
 from domain.uploads.usecases import UploadService
 from entrypoints.areas.area import Area
 from entrypoints.areas.registry import AREAS
@@ -28,6 +29,7 @@ from entrypoints.http.pages import Pages
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.pressure import Thresholds
 from entrypoints.http.public_threads import OneThread
+from entrypoints.http.status_page import StatusPage
 from entrypoints.http.table import Table
 
 METHODS: Final = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
@@ -154,6 +156,8 @@ def _mount_metadata(app: Quart, base_url: str) -> None:
 
 def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline) -> None:
     ready = health.Ready(dependencies.readiness)
+    platform = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock)
+    status = StatusPage(platform, ready.look, dependencies.clock)
 
     async def healthz() -> QuartResponse:
         return to_quart(health.alive())
@@ -161,13 +165,16 @@ def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline) ->
     async def readyz() -> QuartResponse:
         return to_quart(await ready())
 
+    async def shown() -> QuartResponse:
+        return _to_visitor(await status())
+
     async def metrics() -> QuartResponse:
         client = from_scope(request.scope, no_body)
         if dependencies.settings.metrics_port or not Proxies.is_local(client.client, client.headers):
             raise NotFound(_NOWHERE)
         return to_quart(health.metrics(pipeline.metrics.text()))
 
-    for rule, view in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
+    for rule, view in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics), ("/status", shown)):
         app.add_url_rule(rule, rule, view, methods=["GET"])
 
 

@@ -38,12 +38,16 @@ class Ready:
 
     async def __call__(self) -> Response:
         """The answer."""
-        if self._found is None or (self._found.done() and self._may_look()):
-            self._found = asyncio.create_task(self._look(), name="readiness")
-        found = await asyncio.shield(self._found)
+        found = await self.look()
         states = {name: "up" if up else "down" for name, up in found.items()}
         down = [name for name, up in found.items() if not up]
         return _json(503 if down else 200, {"status": "down" if down else "ready", "down": down, "checks": states})
+
+    async def look(self) -> Mapping[str, bool]:
+        """Whether each dependency answers, as was seen just now."""
+        if self._found is None or (self._found.done() and self._may_look()):
+            self._found = asyncio.create_task(self._look(), name="readiness")
+        return await asyncio.shield(self._found)
 
     def _may_look(self) -> bool:
         now = asyncio.get_running_loop().time()

@@ -1,20 +1,28 @@
 """Serves what needs no credential: the documentation site and the machine-readable description."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Final
 
 import msgspec
 
-from entrypoints.http.exchange import Response
+from domain.platform.incidents import Incident
+from domain.platform.usecases import PlatformStatus
+from entrypoints.http.exchange import HeaderList, Response
 from entrypoints.http.openapi import document
 from entrypoints.http.public_file import OPEN, PublicFile
 from entrypoints.http.table import Table
+from entrypoints.site import status as status_page
 from entrypoints.site.site import Site
 
 HOME: Final = b"/docs"
 _REMEMBERED: Final = 100
 """Searches whose answers are kept."""
+
+
+_GUARDED: HeaderList = [(b"content-security-policy", Site.POLICY.encode()), (b"referrer-policy", b"no-referrer")]
 
 
 class Pages:
@@ -59,6 +67,19 @@ class Pages:
             self._pages[path] = made
         return made
 
+    @staticmethod
+    def status(
+        status: PlatformStatus | None,
+        history: Sequence[Incident],
+        down: Sequence[str],
+        now: datetime,
+        read_at: datetime | None,
+    ) -> Response:
+        """How the service does, as far as this process knows; kept by nobody for longer than ten seconds."""
+        text = status_page.page(status, history, down, now, read_at).encode()
+        kind, length = (b"content-type", b"text/html; charset=utf-8"), (b"content-length", str(len(text)).encode())
+        return Response(200, [kind, length, (b"cache-control", b"public, max-age=10"), *_GUARDED], text)
+
     def lost(self, path: str, accept_encoding: str | None = None) -> Response:
         """What people see at an address that there is not: 404, with search and the nearest pages."""
         with self._making:
@@ -80,5 +101,4 @@ def _led_to(place: bytes) -> Response:
 
 
 def _html(text: str) -> PublicFile:
-    headers = [(b"content-security-policy", Site.POLICY.encode()), (b"referrer-policy", b"no-referrer")]
-    return PublicFile(b"text/html; charset=utf-8", text.encode(), headers, packs=True)
+    return PublicFile(b"text/html; charset=utf-8", text.encode(), _GUARDED, packs=True)

@@ -82,6 +82,16 @@ def search_form(query: str = "") -> str:
     )
 
 
+def plain(title: str, main: str) -> str:
+    """A page that stands alone: no menu, no search, no script."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)} - Joinery</title>'
+        '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">'
+        f'<style>{STYLE}</style></head><body><header><a class="brand" href="/docs">Joinery</a></header>'
+        f'<main class="alone" id="main">{main}</main></body></html>'
+    )
+
+
 def page(title: str, main: str, url: str, menu: Sequence[Section], query: str = "") -> str:
     """A whole page around its contents; `url` is where it stands, by which the menu shows it."""
     nav = "".join(_section(section, url) for section in menu)

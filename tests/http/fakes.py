@@ -12,7 +12,7 @@ from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
 from adapters.memory.network import MemoryNetworkLog
 from adapters.memory.orgs import MemoryMemberships, MemoryOrgRegistry
-from adapters.memory.platform import MemoryPlatformChecks
+from adapters.memory.platform import MemoryIncidents, MemoryPlatformChecks
 from adapters.memory.request_logs import MemoryRequestLogSink
 from adapters.memory.signals import MemorySignals
 from adapters.memory.table import MemoryDatabase
@@ -139,6 +139,7 @@ class World:
     network: Any = None
     """The network's logs, which nobody fills unless a test does."""
     checks: Any = None
+    incidents: Any = None
     waiting: int = 0
     orgs: dict[str, Organisation] = field(default_factory=dict)
 
@@ -213,6 +214,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "source_schedule": nothing,
         "request_logs": world.sink,
         "platform_checks": world.checks,
+        "incidents": world.incidents,
         "idempotency": nothing,
         "maintenance": nothing,
         "storage": nothing,
@@ -246,7 +248,7 @@ async def running(
     world.access = AccessService(world.credentials, world.keys)
     world.limits = BucketLimits(world.clock)
     world.sink = SwitchableSink(world.store)
-    world.checks = MemoryPlatformChecks()
+    world.checks, world.incidents = MemoryPlatformChecks(), MemoryIncidents()
     world.network = MemoryNetworkLog(world.store, WireEventRendering(), world.clock)
     world.dependencies = dependencies(world, **changes)
     world.app = create_app(world.dependencies, areas, thresholds=thresholds, versions=versions)

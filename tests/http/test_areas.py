@@ -79,7 +79,7 @@ async def test_status(world: World, client: Client) -> None:
 
         return look
 
-    service = PlatformService(world.checks, world.clock, {name: probe(name) for name in states})
+    service = PlatformService(world.checks, world.incidents, world.clock, {name: probe(name) for name in states})
     for day, state in enumerate(("operational", "raises", "operational", "down")):
         states["feed"] = state
         world.clock.advance(timedelta(hours=12) if day else timedelta())

@@ -13,3 +13,20 @@ SELECT component, day, passed, passed + failed FROM platform_checks WHERE day >=
 
 -- forget --
 DELETE FROM platform_checks WHERE day < %(day)s
+
+-- open_incidents --
+SELECT id, component, state, title, opened_by, updates, opened_at, updated_at, closed_at FROM platform_incidents
+WHERE closed_at IS NULL ORDER BY id DESC
+
+-- incident --
+SELECT id, component, state, title, opened_by, updates, opened_at, updated_at, closed_at FROM platform_incidents WHERE id = %(id)s
+
+-- incidents --
+SELECT id, component, state, title, opened_by, updates, opened_at, updated_at, closed_at FROM platform_incidents
+WHERE id < %(before)s ORDER BY id DESC LIMIT %(limit)s
+
+-- save_incident --
+INSERT INTO platform_incidents (id, component, state, title, opened_by, updates, opened_at, updated_at, closed_at)
+VALUES (%(id)s, %(component)s, %(state)s, %(title)s, %(opened_by)s, %(updates)s, %(opened_at)s, %(updated_at)s, %(closed_at)s)
+ON CONFLICT (id) DO UPDATE SET state = excluded.state, updates = excluded.updates, updated_at = excluded.updated_at,
+    closed_at = excluded.closed_at

@@ -1,0 +1,49 @@
+"""Incidents in store (ports/platform.py)."""
+
+from dataclasses import replace
+
+import pytest
+
+from adapters.memory.platform import MemoryIncidents
+from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.platform import PostgresIncidents
+from domain.kernel.paging import PageRequest
+from domain.platform.incidents import OpenedBy, opened
+from domain.platform.model import ComponentState
+from ports.platform import Incidents
+from tests.support.builders import MOMENT
+from tests.support.postgres import database
+
+pytestmark = pytest.mark.asyncio
+
+
+async def _kept(incidents: Incidents) -> None:
+    made = [
+        opened("feed", ComponentState.DOWN, f"{number} is <down>", "We look.", OpenedBy.OPERATOR, MOMENT, MOMENT)
+        for number in range(3)
+    ]
+    for one in made:
+        await incidents.save(one)
+    assert [one for one in await incidents.open() if one in made] == made[::-1]
+    over = made[1].told(MOMENT, "Nearly.", ComponentState.DEGRADED).closed(MOMENT, "Done.")
+    await incidents.save(over)
+    assert await incidents.get(over.id) == over and await incidents.get("inc_nobody") is None
+    assert made[1] not in await incidents.open()
+    first = await incidents.page(PageRequest(limit=2))
+    assert first.has_more is True and first.items == (made[2], over)
+    rest = await incidents.page(PageRequest(limit=2, key=first.next_key))
+    assert rest.items[0] == made[0]
+    for one in (made[0], made[2]):
+        await incidents.save(replace(one, closed_at=MOMENT))
+
+
+async def test_incidents_in_memory() -> None:
+    await _kept(MemoryIncidents())
+
+
+async def test_incidents_in_postgres() -> None:
+    pool = Pool(await database(), size=2)
+    try:
+        await _kept(PostgresIncidents(pool))
+    finally:
+        await pool.close()

@@ -1,0 +1,78 @@
+"""GET /v1/status/history and the public page /status: also when the database does not answer."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.platform.incidents import OpenedBy, opened
+from domain.platform.model import ComponentState
+from domain.platform.usecases import PlatformService
+from entrypoints.http import status_page
+from tests.http.client import Client
+from tests.http.fakes import World, running
+
+pytestmark = pytest.mark.asyncio
+
+
+async def _look(state: ComponentState) -> ComponentState:
+    return state
+
+
+async def page(world: World) -> str:
+    answer = await Client(world.app, None).send("GET", "/status")
+    assert answer.status == 200 and answer.headers["cache-control"] == "public, max-age=10"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    return str(answer.body.decode())
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_page, "EVERY", 0.0)
+
+
+async def test_incidents_are_listed_and_shown() -> None:
+    async with running() as world:
+        client = await world.client()
+        assert (await client.get("/v1/status/history")).json()["data"] == []
+        assert "Nobody has looked yet" in await page(world)
+        service = PlatformService(
+            world.checks, world.incidents, world.clock, {"feed": lambda: _look(ComponentState.DOWN)}
+        )
+        for _ in range(4):
+            world.clock.advance(timedelta(minutes=1))
+            await service.tick()
+        [incident] = (await client.get("/v1/status/history")).json()["data"]
+        assert (incident["component"], incident["state"], incident["opened_by"]) == ("feed", "down", "measurement")
+        assert "closed_at" not in incident
+        status = (await client.get("/v1/status")).json()
+        assert [one["id"] for one in status["incidents"]] == [incident["id"]]
+        said = opened(
+            "feed", ComponentState.DEGRADED, "<script>alert(1)</script>", "We look.", OpenedBy.OPERATOR, world.clock.now(), world.clock.now()
+        )  # fmt: skip
+        await world.incidents.save(said)
+        shown = await page(world)
+        assert "Something does not work" in shown and "feed is down" in shown and "open for 3 min" in shown
+        assert "&lt;script&gt;" in shown and "<script>" not in shown
+        first = (await client.get("/v1/status/history?limit=1")).json()
+        assert first["has_more"] and [one["id"] for one in first["data"]] == [said.id]
+        rest = (await client.get(f"/v1/status/history?limit=1&starting_after={first['next_cursor']}")).json()
+        assert [one["id"] for one in rest["data"]] == [incident["id"]]
+
+
+async def test_the_page_needs_no_database() -> None:
+    async def never() -> Any:
+        raise ConnectionError
+
+    async def broken() -> bool:
+        return False
+
+    async with running(readiness={"database": broken}) as world:
+        shown = await page(world)
+        assert "Not reached from here right now: <strong>database</strong>" in shown
+        world.checks.latest = never
+        shown = await page(world)
+        assert "Something does not work" in shown and "what was known at" in shown
+    async with running() as world:
+        world.checks.latest = never
+        assert "<strong>database</strong>" in await page(world)
