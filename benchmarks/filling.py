@@ -138,9 +138,11 @@ SELECT %(org)s, true, {_id("mrg", "n")}, CASE WHEN n = 0 THEN 'undone' ELSE 'app
     {_TIME.format(n="n")}, {_id("mpr", "n")}, '{{}}'
 FROM generate_series(0, %(rows)s - 1) n""",
     "request_logs": f"""
-INSERT INTO request_logs (org, livemode, position, id, method, path, route, status, duration_ms, actor, via, api_version, created_at)
+INSERT INTO request_logs (org, livemode, position, id, method, path, route, status, error_code, duration_ms, actor, via,
+    api_version, created_at)
 SELECT %(org)s, true, lpad((extract(epoch FROM {_TIME.format(n="n")}) * 1000)::bigint::text, 13, '0') || '-' || lpad(n::text, 10, '0') || '-00000000',
-    {_id("req", "n")}, 'GET', '/v1/products', '/v1/products', 200, 3,
+    {_id("req", "n")}, 'GET', '/v1/products', '/v1/products', CASE WHEN n %% 50 = 0 THEN 404 ELSE 200 END,
+    CASE WHEN n %% 50 = 0 THEN 'not_found' END, 3,
     '{{"kind": "api_key", "id": "key_1", "on_behalf_of": null}}', 'api', '2026-11-20', {_TIME.format(n="n")}
 FROM generate_series(0, %(rows)s - 1) n""",
 }

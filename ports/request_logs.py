@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from domain.kernel.paging import Page, PageRequest
-from domain.request_logs.model import RequestLog
+from domain.request_logs.model import RequestLog, RequestLogFilter
 
 
 class RequestLogStore(Protocol):
@@ -14,8 +14,11 @@ class RequestLogStore(Protocol):
         """The newest log with that Request-Id."""
         ...
 
-    async def page(self, page_request: PageRequest) -> Page[RequestLog]:
-        """Newest first. The key of an item is chosen by the store and opaque to callers."""
+    async def page(self, page_request: PageRequest, wanted: RequestLogFilter) -> Page[RequestLog]:
+        """Those that pass, newest first. The key of an item is chosen by the store and opaque to callers.
+
+        A page with filters may end before it is full, with a key to go on from.
+        """
         ...
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.kernel.paging import Page, PageRequest
-from domain.request_logs.model import RequestLog
+from domain.request_logs.model import RequestLog, RequestLogFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class MemoryRequestLogs:
         newest = max(self._rows.where(lambda kept: kept.log.id == id), key=_key, default=None)
         return newest.log if newest else None
 
-    async def page(self, page_request: PageRequest) -> Page[RequestLog]:
-        page = self._rows.page(page_request)
+    async def page(self, page_request: PageRequest, wanted: RequestLogFilter) -> Page[RequestLog]:
+        page = self._rows.page(page_request, lambda kept: wanted.matches(kept.log))
         return Page(tuple(kept.log for kept in page.items), page.has_more, page.next_key)
 
 

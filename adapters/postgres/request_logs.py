@@ -2,22 +2,23 @@
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from adapters.postgres.listing import page_names, page_of, page_params
+from adapters.postgres.listing import LOOKED, page_names, page_of, page_params
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Fetched, Session
 from adapters.postgres.sqlfile import rendered, statements
 from domain.kernel.errors import Unavailable
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Actor, Tenant
-from domain.request_logs.model import RequestLog
+from domain.request_logs.model import RequestLog, RequestLogFilter
 
-SQL = statements("request_logs")
+SQL = statements("request_logs", looked=str(LOOKED))
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 """What PostgreSQL holds in no text: NUL, and what is no character."""
 _ENCODE = msgspec.json.Encoder().encode
@@ -29,31 +30,95 @@ def _log(row: Fetched, tenant: Tenant) -> RequestLog:
 
 
 class PostgresRequestLogStore:
-    """The tenant's request logs. An item's key is its position: time-ordered and unique."""
+    """The tenant's request logs. An item's key is its position: time-ordered and unique.
+
+    A day is a partition, so a page looks at the days next to it first, and at further ones only while it is not full.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def get(self, id: str) -> RequestLog | None:
-        row = await self._session.one(rendered(SQL["list"], frozenset({"id", "forwards"}), 1), id=id)
+        row = await self._session.one(SQL["by_id"], id=id)
         return _log(row, self._session.tenant) if row else None
 
-    async def page(self, page_request: PageRequest) -> Page[RequestLog]:
-        statement = rendered(SQL["list"], page_names(page_request), page_request.limit + 1)
-        rows = await self._session.all(statement, **page_params(page_request))
-        page = page_of(rows, page_request, lambda row: str(row[15]))
+    async def page(self, page_request: PageRequest, wanted: RequestLogFilter) -> Page[RequestLog]:
+        names, values = _asked(page_request, wanted)
+        statement = rendered(SQL["list"], names, page_request.limit + 1)
+        rows: list[Fetched] = []
+        end, looked = None, 0
+        for low, high in _spans(page_request, wanted):
+            given = {**page_params(page_request), **values, "low": low, "high": high}
+            found = await self._session.all(statement, **given)
+            number, first, last = found[0][:3]
+            passed = [row[3:] for row in found if row[3] is not None]
+            rows += sorted(passed, key=_place, reverse=not page_request.backwards)
+            looked += number
+            if len(rows) > page_request.limit:
+                break
+            if "cut" in names and looked >= LOOKED:
+                end = last if page_request.backwards else first
+                break
+        page = page_of(rows, page_request, _place, end)
         tenant = self._session.tenant
         return Page(tuple(_log(row, tenant) for row in page.items), page.has_more, page.next_key)
 
 
+def _place(row: Fetched) -> str:
+    return str(row[15])
+
+
+_SPANS: Final = (timedelta(days=1), timedelta(days=4))
+"""How far beyond a page's beginning is looked first, and next; then at everything."""
+_EVER: Final = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+
+
+def _asked(page_request: PageRequest, wanted: RequestLogFilter) -> tuple[frozenset[str], dict[str, Any]]:
+    """The lines of the list's statement that are needed, and their parameters."""
+    values = wanted.equal()
+    names = page_names(page_request) | frozenset(values)
+    if wanted.status:
+        names |= {"status"}
+        values["least"], values["most"] = wanted.statuses
+    names |= {"cut"} if values else {"whole"}
+    if wanted.failed:
+        names |= {"failed"}
+    return names, values
+
+
+def _spans(page_request: PageRequest, wanted: RequestLogFilter) -> Iterator[tuple[datetime, datetime]]:
+    """The spans of time that a page goes through, in its direction."""
+    low, high = wanted.since or _EVER[0], wanted.until or _EVER[1]
+    at = None
+    if page_request.key is not None:
+        at = datetime.fromtimestamp(int(page_request.key[:_DIGITS]) / 1000, UTC)
+    if page_request.backwards:
+        low = max(low, at) if at else low
+    else:
+        high = min(high, at + timedelta(milliseconds=1)) if at else high
+    near = low if page_request.backwards else high
+    near = datetime.now(UTC) if near in _EVER else near
+    for span in _SPANS:
+        if page_request.backwards and low < near + span < high:
+            yield low, near + span
+            low = near + span
+        elif not page_request.backwards and low < near - span < high:
+            yield near - span, high
+            high = near - span
+    if low < high:
+        yield low, high
+
+
 _PROCESS = secrets.token_hex(4)
 _COUNTER = count()
+_DIGITS: Final = 13
+"""Of the milliseconds that a position begins with."""
 
 
 def _position(log: RequestLog) -> str:
     """Ordered by time, then by the order of writing; unique over all processes."""
     milliseconds = int(log.created_at.timestamp() * 1000)
-    return f"{milliseconds:013d}-{next(_COUNTER):010d}-{_PROCESS}"
+    return f"{milliseconds:0{_DIGITS}d}-{next(_COUNTER):010d}-{_PROCESS}"
 
 
 def _text(given: str | None) -> str | None:

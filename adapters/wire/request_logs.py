@@ -42,3 +42,18 @@ REQUEST_LOG: Final = Resource[RequestLog](
     },
     description="One request of the organisation.",
 )
+FILTERS: Final = {
+    "status": {
+        "type": "string",
+        "pattern": "^[1-5](xx|[0-9]{2})$",
+        "x-words": "a status or a class of them",
+        "examples": ["4xx"],
+        "description": "One status (`404`), or a class of them (`4xx`).",
+    },
+    "method": schema.enum("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"),
+    "route": schema.text("/v1/sources/{id}", longest=200, description="The operation's path, as `route` has it."),
+    "actor": schema.text("key_01J8ZQ5T3V7XK2M9RB4CDW", longest=100, description="Whose credential it was."),
+    "error_code": schema.text("not_found", longest=100, description="The problem's code."),
+    "since": schema.timestamp("Only requests at or after this moment."),
+    "until": schema.timestamp("Only requests before this moment."),
+}

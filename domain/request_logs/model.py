@@ -1,9 +1,12 @@
 """One logged request (docs/conventions.md#request-log)."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from domain.kernel.tenancy import Actor, Tenant
+
+_FAILED: Final = 400
 
 
 class RequestLog(NamedTuple):
@@ -25,3 +28,51 @@ class RequestLog(NamedTuple):
     ip: str | None
     user_agent: str | None
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLogFilter:
+    """Which requests a list shows; None means any.
+
+    `status` is one (`404`) or a class of them (`4xx`), `actor` whose credential it was (its id), `until` excluded.
+    """
+
+    status: str | None = None
+    method: str | None = None
+    route: str | None = None
+    actor: str | None = None
+    error_code: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def equal(self) -> dict[str, Any]:
+        """The fields that a request's must equal."""
+        names = ("method", "route", "actor", "error_code")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    @property
+    def statuses(self) -> tuple[int, int]:
+        """The first and the last status that passes."""
+        if self.status is None:
+            return 100, 999
+        if self.status.endswith("xx"):
+            return int(self.status[0]) * 100, int(self.status[0]) * 100 + 99
+        return int(self.status), int(self.status)
+
+    @property
+    def failed(self) -> bool:
+        """Whether refusals and errors alone pass."""
+        return self.error_code is not None or self.statuses[0] >= _FAILED
+
+    def matches(self, log: RequestLog) -> bool:
+        """Whether the request passes."""
+        least, most = self.statuses
+        return (
+            least <= log.status <= most
+            and self.method in (None, log.method)
+            and self.route in (None, log.route)
+            and self.actor in (None, log.actor.id)
+            and self.error_code in (None, log.error_code)
+            and (self.since is None or log.created_at >= self.since)
+            and (self.until is None or log.created_at < self.until)
+        )

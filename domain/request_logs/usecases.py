@@ -2,16 +2,16 @@
 
 from domain.kernel.errors import NotFound
 from domain.kernel.paging import Page, PageRequest
-from domain.request_logs.model import RequestLog
+from domain.request_logs.model import RequestLog, RequestLogFilter
 from ports.unit_of_work import Tx
 
 
 class RequestLogService:
     """Request logs are written at the edge, many at a time; here they are only read."""
 
-    async def list_request_logs(self, tx: Tx, page_request: PageRequest) -> Page[RequestLog]:
-        """The tenant's requests, newest first."""
-        return await tx.request_logs.page(page_request)
+    async def list_request_logs(self, tx: Tx, wanted: RequestLogFilter, page_request: PageRequest) -> Page[RequestLog]:
+        """The tenant's requests that pass, newest first."""
+        return await tx.request_logs.page(page_request, wanted)
 
     async def get(self, tx: Tx, id: str) -> RequestLog:
         """The newest log with that Request-Id. Raises NotFound."""

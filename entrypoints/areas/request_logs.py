@@ -4,6 +4,7 @@ from typing import Final, TypeAlias
 
 from adapters.wire import request_logs as wire
 from domain.jobs.usecases.ticks import Tick
+from domain.request_logs.model import RequestLogFilter
 from domain.request_logs.usecases import RequestLogService
 from entrypoints.areas.area import Area
 from entrypoints.http.operation import Read
@@ -15,7 +16,8 @@ Reading: TypeAlias = ReadContext[RequestLogService]
 
 async def list_all(call: Reading) -> Reply:
     """The organisation's requests in this mode."""
-    return call.list(wire.REQUEST_LOG, await call.service.list_request_logs(call.tx, call.page_request))
+    wanted = RequestLogFilter(**call.query)
+    return call.list(wire.REQUEST_LOG, await call.service.list_request_logs(call.tx, wanted, call.page_request))
 
 
 async def read(call: Reading) -> Reply:
@@ -29,9 +31,10 @@ OPERATIONS: Final = (
         path="/v1/request-logs",
         summary="List request logs",
         description="Every request of the organisation in this mode, refusals included, newest first. Entries appear within "
-        "a second and are kept as long as the plan says.",
+        "a second and are kept as long as the plan says (`request_log_days`).",
         handler=list_all,
         scope="request_logs:read",
+        query=wire.FILTERS,
         reply=wire.REQUEST_LOG.list,
         paging="both",
     ),

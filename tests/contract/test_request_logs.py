@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 
 import pytest
 
+from adapters.postgres import request_logs
+from adapters.postgres.listing import LOOKED
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest, Page
 from domain.kernel.tenancy import Actor, Tenant
-from domain.request_logs.model import RequestLog
+from domain.request_logs.model import RequestLog, RequestLogFilter
 from tests.support import builders
 from tests.support.backend import Backend
 from tests.support.walking import walk
@@ -19,7 +22,7 @@ pytestmark = pytest.mark.asyncio
 async def _all(backend: Backend, tenant: Tenant, limit: int = 100) -> list[RequestLog]:
     async def fetch(page_request: PageRequest) -> Page[RequestLog]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.request_logs.page(page_request)
+            return await tx.request_logs.page(page_request, RequestLogFilter())
 
     return await walk(fetch, limit)
 
@@ -93,7 +96,7 @@ async def test_pages_backwards(backend: Backend, tenant: Tenant, limit: int) -> 
 
     async def fetch(page_request: PageRequest) -> Page[RequestLog]:
         async with backend.uow.read(tenant) as tx:
-            return await tx.request_logs.page(page_request)
+            return await tx.request_logs.page(page_request, RequestLogFilter())
 
     page = await fetch(PageRequest(5))
     assert page.next_key is not None
@@ -106,3 +109,55 @@ async def test_requests_of_one_moment_all_appear(backend: Backend, tenant: Tenan
     await backend.sink.write(logs)
     seen = await _all(backend, tenant, 2)
     assert sorted(log.id for log in seen) == sorted(log.id for log in logs)
+
+
+WANTED = [
+    RequestLogFilter(),
+    RequestLogFilter(status="4xx"),
+    RequestLogFilter(status="404", method="GET"),
+    RequestLogFilter(status="2xx"),
+    RequestLogFilter(route="/v1/products", actor="key_2"),
+    RequestLogFilter(error_code="conflict"),
+    RequestLogFilter(actor="key_1", since=builders.MOMENT - timedelta(days=3)),
+    RequestLogFilter(since=builders.MOMENT - timedelta(days=9), until=builders.MOMENT - timedelta(days=2)),
+    RequestLogFilter(until=builders.MOMENT - timedelta(days=6), method="POST"),
+    RequestLogFilter(since=builders.MOMENT + timedelta(days=1)),
+]
+
+
+@pytest.mark.parametrize("few", [False, True], ids=["whole", "looks at few"])
+async def test_filters_over_many_days(
+    backend: Backend, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, *, few: bool
+) -> None:
+    """Whatever is asked for, walking either way shows what passes, each once, also where a page ends before it is full."""
+    if few:
+        monkeypatch.setattr(request_logs, "LOOKED", 4)
+        statement = request_logs.SQL["list"].replace(f"LIMIT {LOOKED}", "LIMIT 4")
+        monkeypatch.setitem(request_logs.SQL, "list", statement)
+    dice, logs = Random(7), []
+    for number in range(120):
+        status = dice.choice((200, 200, 200, 201, 404, 409, 500))
+        logs.append(
+            builders.request_log(
+                tenant,
+                created_at=builders.MOMENT - timedelta(hours=2 * number, milliseconds=dice.choice((0, 1))),
+                status=status,
+                error_code={404: "not_found", 409: "conflict", 500: "internal_error"}.get(status),
+                method=dice.choice(("GET", "GET", "POST")),
+                route=dice.choice(("/v1/products", "/v1/sources", None)),
+                actor=Actor("api_key", dice.choice(("key_1", "key_2"))),
+            )
+        )
+    await backend.sink.write(logs)
+    for wanted in WANTED:
+
+        async def fetch(page_request: PageRequest, wanted: RequestLogFilter = wanted) -> Page[RequestLog]:
+            async with backend.uow.read(tenant) as tx:
+                return await tx.request_logs.page(page_request, wanted)
+
+        expected = [log for log in logs if wanted.matches(log)]
+        assert await walk(fetch, 7, full=not few) == expected, wanted
+        first = await fetch(PageRequest(50))
+        if first.next_key is not None:
+            seen = list(first.items)
+            assert await walk(fetch, 7, start=first.next_key, backwards=True, full=not few) in (seen, seen[:-1]), wanted

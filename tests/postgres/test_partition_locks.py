@@ -22,6 +22,7 @@ from adapters.postgres.request_logs import PostgresRequestLogSink
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.events import WireEventRendering
+from domain.request_logs.model import RequestLogFilter
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import DeliveryFilter
@@ -60,7 +61,7 @@ class Place:
             await PostgresRequestLogSink(self.pool).write([builders.request_log(self.tenant)])
             async with self.uow.read(self.tenant) as tx:
                 await tx.webhooks.deliveries(DeliveryFilter(endpoint=endpoint.id), PageRequest())
-                await tx.request_logs.page(PageRequest())
+                await tx.request_logs.page(PageRequest(), RequestLogFilter())
             async with self.pool.tenant(self.tenant) as link:
                 await link.cursor.execute("SELECT max(position) FROM events WHERE org = %s", (self.tenant.org,))
             self.longest = max(self.longest, time.monotonic() - begun)

@@ -22,15 +22,19 @@ async def walk(
     start: str | None = None,
     backwards: bool = False,
     between: Callable[[], Awaitable[None]] = nothing,
+    full: bool = True,
 ) -> list[T]:
-    """Every item from `start` on, in the list's own order; `between` happens after each page but the last."""
+    """Every item from `start` on, in the list's own order; `between` happens after each page but the last.
+
+    `full`: a page that is not the last has as many as it may.
+    """
     pages: list[tuple[T, ...]] = []
     key = start
     while True:
         page = await fetch(PageRequest(limit, key, backwards))
         assert len(page.items) <= limit
         assert page.has_more == (page.next_key is not None)
-        assert not page.has_more or len(page.items) == limit
+        assert not full or not page.has_more or len(page.items) == limit
         pages.append(page.items)
         if not page.has_more:
             break

@@ -1,12 +1,37 @@
--- list --
+-- by_id --
 SELECT id, method, path, route, query, status, error_code, duration_ms, actor, via, api_version, idempotency_key, ip,
        user_agent, created_at, position
-FROM request_logs WHERE org = %(org)s AND livemode = %(livemode)s
-    AND id = %(id)s --? id
-    AND position < %(page_key)s --? after
-    AND position > %(page_key)s --? before
-ORDER BY position DESC LIMIT {limit} --? forwards
-ORDER BY position ASC LIMIT {limit} --? backwards
+FROM request_logs WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s ORDER BY position DESC LIMIT 1
+
+-- list --
+-- Of one span of time: what passes, and, where that is no full page, how much was looked at and where that ended. What is seen is
+-- read as far as what passes needs it, in its own order.
+WITH seen AS MATERIALIZED (
+    SELECT id, method, path, route, query, status, error_code, duration_ms, actor, via, api_version, idempotency_key, ip,
+        user_agent, created_at, position
+    FROM request_logs
+    WHERE org = %(org)s AND livemode = %(livemode)s AND created_at >= %(low)s AND created_at < %(high)s
+        AND position < %(page_key)s --? after
+        AND position > %(page_key)s --? before
+        AND status >= 400 --? failed
+    ORDER BY position DESC LIMIT {limit} --? forwards whole
+    ORDER BY position ASC LIMIT {limit} --? backwards whole
+    ORDER BY position DESC LIMIT {looked} --? forwards cut
+    ORDER BY position ASC LIMIT {looked} --? backwards cut
+), passed AS MATERIALIZED (
+    SELECT * FROM seen WHERE true
+        AND status >= %(least)s AND status <= %(most)s --? status
+        AND method = %(method)s --? method
+        AND route = %(route)s --? route
+        AND actor ->> 'id' = %(actor)s --? actor
+        AND error_code = %(error_code)s --? error_code
+    LIMIT {limit}
+), looked AS (
+    SELECT CASE WHEN (SELECT count(*) FROM passed) < {limit} THEN (SELECT count(*) FROM seen) ELSE 0 END AS number,
+        CASE WHEN (SELECT count(*) FROM passed) < {limit} THEN (SELECT min(position) FROM seen) END AS first,
+        CASE WHEN (SELECT count(*) FROM passed) < {limit} THEN (SELECT max(position) FROM seen) END AS last
+)
+SELECT looked.number, looked.first, looked.last, passed.* FROM looked LEFT JOIN passed ON true
 
 -- write --
 INSERT INTO request_logs (org, livemode, position, id, method, path, route, query, status, error_code, duration_ms, actor,
