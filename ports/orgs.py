@@ -1,6 +1,6 @@
 """Organisations, members and plans in store."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from domain.kernel.paging import Page, PageRequest
@@ -56,4 +56,20 @@ class OrgRegistry(Protocol):
 
     async def plan(self, code: str) -> Plan | None:
         """One plan."""
+        ...
+
+
+class Erasure(Protocol):
+    """Across tenants, for operators: an organisation that leaves."""
+
+    async def close(self, org: str) -> None:
+        """Take its credentials and members away, so that nobody can act for it any more."""
+        ...
+
+    async def erase(self, org: str) -> Mapping[str, int]:
+        """Delete all rows of it but itself, and what others' rows hold of it; answers how many, by table."""
+        ...
+
+    async def forget(self, org: str) -> None:
+        """Delete the organisation itself, once nothing of it is left."""
         ...

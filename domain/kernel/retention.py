@@ -1,5 +1,6 @@
-"""How long things are kept that end by age alone. Plans may keep request logs and deliveries for less long."""
+"""How long everything is kept, and what purges it: the one table of it, which docs/retention.md shows."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -21,3 +22,120 @@ ORPHANS: Final = timedelta(days=1)
 """Objects, temporary files and parts of uploads that belong to nothing, from when they were written."""
 UNTIL_FREED: Final = datetime(9999, 1, 1, tzinfo=UTC)
 """The age at which what stays until it is freed may go."""
+STATUS_CHECKS: Final = timedelta(days=91)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Tables of one fate: for how long (as people read it), and what purges them. Every table is in exactly one of these."""
+
+    what: str
+    tables: tuple[str, ...]
+    how_long: str
+    purged_by: str
+
+
+def _days(age: timedelta) -> str:
+    return f"{age.days} days"
+
+
+_ORG: Final = "`joinery org delete`"
+KEPT: Final = (
+    Kept(
+        "catalogue: products, variants, offers, what finds them",
+        ("products", "product_documents", "product_terms", "variants", "offers", "row_fingerprints"),
+        "as long as the organisation; what sources stop listing stays readable",
+        _ORG,
+    ),
+    Kept(
+        "sources, mappings, category rules, uploads, probes, runs",
+        ("sources", "mappings", "category_rules", "uploads", "source_probes", "runs"),
+        "as long as the organisation",
+        _ORG,
+    ),
+    Kept(
+        "matching: pairs, merges, judge settings, the index",
+        (
+            "match_pairs", "merges", "merge_counts", "judge_settings", "match_queue", "match_items", "match_keys",
+            "match_models",
+        ),
+        "as long as the organisation",
+        _ORG,
+    ),
+    Kept(
+        "webhook endpoints",
+        ("webhook_endpoints",),
+        "until they are deleted",
+        f"DELETE /v1/webhook-endpoints/{{id}}, {_ORG}",
+    ),
+    Kept(
+        "events: change feed and stream",
+        ("events", "event_logs", "event_log_terms", "network_checkpoints"),
+        _days(EVENTS),
+        "the scheduler drops a day's table each day",
+    ),
+    Kept(
+        "webhook deliveries",
+        ("webhook_deliveries",),
+        f"{_days(DELIVERIES)}, or as many as the plan says (`delivery_days`)",
+        "the scheduler, hourly",
+    ),
+    Kept(
+        "request logs",
+        ("request_logs",),
+        f"as many days as the plan says (`request_log_days`), {REQUEST_LOGS.days} at most",
+        "the scheduler, hourly",
+    ),
+    Kept("inbound messages (of mail)", ("inbound_messages",), _days(INBOUND_MESSAGES), "the scheduler, hourly"),
+    Kept("audit entries", ("audit_entries",), "as long as the organisation", _ORG),
+    Kept(
+        "answers under an Idempotency-Key",
+        ("idempotency_keys",),
+        f"{int(IDEMPOTENT_ANSWERS.total_seconds() // 3600)} hours",
+        "the scheduler, hourly",
+    ),
+    Kept(
+        "pushed parts of a batch",
+        ("push_parts",),
+        "until the batch's run ends; of an open batch 24 hours from its last part",
+        "the run, or the scheduler",
+    ),
+    Kept(
+        "what lies beside the rows: snapshots, uploaded files",
+        ("stored_objects", "storage_usage"),
+        f"the newest good snapshot of each stream; others {_days(SNAPSHOTS)}, or less when room is needed",
+        "the scheduler, each minute",
+    ),
+    Kept(
+        "stored images",
+        ("images", "image_addresses", "image_uses"),
+        "as long as a product names them, and a day",
+        "the scheduler, each minute",
+    ),
+    Kept(
+        "usage: days, entries not folded yet, thresholds, uses of models",
+        ("usage_days", "usage_entries", "usage_thresholds", "model_uses"),
+        "as long as the organisation; entries for seconds",
+        _ORG,
+    ),
+    Kept("jobs", ("jobs",), "until they are done", "the worker that does them"),
+    Kept(
+        "organisations, members, keys, licences",
+        ("organisations", "members", "api_keys", "licences"),
+        "until they are taken away",
+        _ORG,
+    ),
+    Kept(
+        "the service's own checks",
+        ("platform_checks",),
+        _days(STATUS_CHECKS),
+        "the scheduler, hourly",
+    ),
+    Kept("incidents", ("platform_incidents",), "for good", "nothing"),
+    Kept(
+        "plans, key ring, the log's server, migrations",
+        ("plans", "key_ring", "log_server", "schema_migrations"),
+        "for good",
+        "nothing",
+    ),
+)  # fmt: skip

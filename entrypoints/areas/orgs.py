@@ -4,7 +4,7 @@ from typing import Final, TypeAlias
 
 from adapters.wire import orgs as wire
 from domain.kernel.paging import Page
-from domain.orgs.usecases import OrgService
+from domain.orgs.usecases.service import OrgService
 from entrypoints.areas.area import Area
 from entrypoints.http.operation import DetachedRead, Read
 from entrypoints.http.reply import Reply

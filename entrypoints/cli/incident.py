@@ -2,7 +2,7 @@
 
 import argparse
 
-from domain.kernel.ids import kind_of
+from domain.kernel.ids import is_id
 from domain.kernel.plain import instant
 from domain.platform.incidents import Incident, OpenedBy, opened
 from domain.platform.model import ComponentState
@@ -48,7 +48,7 @@ async def list_open(options: argparse.Namespace) -> int:
 
 
 async def _found(parts: Container, id: str) -> Incident:
-    incident = await parts.incidents().get(id) if kind_of(id) == "inc" else None
+    incident = await parts.incidents().get(id) if is_id("inc", id) else None
     if incident is None:
         raise CommandError(f"There is no incident {id!r}; `joinery incident list` shows the open ones.")
     return incident

@@ -179,6 +179,11 @@ def _organisations(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     every = org.add_parser("list", help="every organisation: id, plan, kind, name")
     _store(every)
     every.set_defaults(run="operators:list_orgs")
+    leave = org.add_parser("delete", help="delete an organisation and everything of it, for good")
+    _org(leave)
+    leave.add_argument("--confirm", metavar="NAME", help="its exact name")
+    _store(leave)
+    leave.set_defaults(run="leaving:delete")
     change = org.add_parser("plan", help="put an organisation on another plan")
     _org(change)
     change.add_argument(

@@ -58,3 +58,66 @@ def test_a_revoked_key_is_refused_within_a_second_by_every_process(stage: Stage,
     while api.call("GET", "/v1/org").status != 401:
         assert time.monotonic() - revoked < 1.0
         time.sleep(0.02)
+
+
+def _traces(stage: Stage, *texts: str) -> list[str]:
+    """Where any of these texts stands: in whatever column of whatever table, and in the objects' names and bytes."""
+    tables = stage.rows(
+        "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' ORDER BY 1"
+    )
+    found = []
+    for (table,) in tables:
+        for text in texts:
+            hexed = text.encode().hex()
+            rows = stage.value(
+                f"SELECT count(*) FROM {table} AS t WHERE position(%(text)s IN t::text) + position(%(hexed)s IN t::text) > 0",
+                text=text, hexed=hexed,
+            )  # fmt: skip
+            found += [f"{table}: {text}"] if rows else []
+    files = [path for path in (stage.home / "objects").rglob("*") if path.is_file()]  # empty folders go a day later
+    for path in files:
+        names = [text for text in texts if text in str(path)]
+        inside = [text for text in texts if text.encode() in path.read_bytes()]
+        found += [f"{path}: {text}" for text in (*names, *inside)]
+    return found
+
+
+def test_who_leaves_leaves_nothing_behind(stage: Stage) -> None:
+    stays, leaves = stage.organisation(), stage.organisation()
+    ids = [leaves.tenant.org, *leaves.organisation.catalogues]
+    text = "Quetzalcoatl armchair"
+    for one in (stays, leaves):
+        source = one.api.source("file", config={"currency": "usd"}, name=f"{one.tenant.org} feed")
+        words = text if one is leaves else "Plain armchair"
+        one.api.upload(source, f"SKU,Product Name,Price\nA-1,{words},79.00\n".encode())
+        one.api.post("/v1/webhook-endpoints", {"url": "https://receiver.example/", "event_types": ["*"]})
+        ids += [source] if one is leaves else []
+    before = stays.api.get("/v1/products"), stays.api.get("/v1/changes")["data"]
+    assert _traces(stage, text), "it was there"
+    name = leaves.organisation.name
+    refused = subprocess.run(
+        [sys.executable, "-P", "-m", "entrypoints.cli.main", "org", "delete", "--org", leaves.tenant.org],
+        env={"PYTHONPATH": str(ROOT), **stage.env}, capture_output=True, timeout=30, check=False, text=True,
+    )  # fmt: skip
+    assert refused.returncode == 1 and "add --confirm" in refused.stderr and leaves.api.get("/v1/org")
+    gone = _joinery(stage, "org", "delete", "--org", leaves.tenant.org, "--confirm", name)
+    assert gone["rows"]["products"] == 1 and gone["objects"] >= 1
+    assert _traces(stage, text, *ids) == []
+    assert leaves.api.call("GET", "/v1/org").status == 401
+    assert (stays.api.get("/v1/products"), stays.api.get("/v1/changes")["data"]) == before
+
+
+def test_incidents_from_the_command_line(stage: Stage, organisation: str) -> None:
+    del organisation
+    made = _joinery(stage, "incident", "open", "--component", "feed", "--state", "down", "--title", "Moving house")
+    api = stage.organisation().api
+    shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == made["incident"])
+    assert (shown["title"], shown["opened_by"], "closed_at" in shown) == ("Moving house", "operator", False)
+    _joinery(stage, "incident", "update", made["incident"], "--text", "Half of it is there.", "--state", "degraded")
+    assert made["incident"] in [one["incident"] for one in _joinery(stage, "incident", "list")["incidents"]]
+    _joinery(stage, "incident", "close", made["incident"])
+    shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == made["incident"])
+    assert [one["text"] for one in shown["updates"]] == ["Moving house", "Half of it is there.", "It is over."]
+    assert shown["state"] == "operational" and shown["closed_at"]
+    page = api.send("GET", "/status")
+    assert page.status == 200 and b"Moving house" in page.body

@@ -13,7 +13,7 @@ from adapters.memory.idempotency import ANSWERS
 from adapters.memory.table import MemoryDatabase
 from adapters.memory.webhooks import DELIVERIES, ENDPOINTS
 from domain.kernel.tenancy import Tenant
-from domain.orgs.usecases import OrgService
+from domain.orgs.usecases.service import OrgService
 from domain.request_logs.usecases import RequestLogService
 from domain.webhooks.model import Delivery
 from domain.webhooks.usecases.posting import signing_keys

@@ -12,7 +12,7 @@ MACHINERY = {
     "ports": {"clock", "codec", "connectors", "feed_readers", "idempotency", "images", "limits", "maintenance", "match_index", "models", "names", "objects", "pushes", "queue", "schemas",
               "signals", "spool", "store", "unit_of_work", "web", "workspaces"},
     "adapters/postgres": {"catalogue_batch", "catalogue_loading", "catalogue_overlay", "columns", "table", "tables", "catalogue_query", "catalogue_rows", "errors", "event_reader", "idempotency", "images", "leadership",
-                          "dump", "listing", "match_index", "migrate", "partitions", "privileges", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance",
+                          "dump", "listing", "match_index", "migrate", "partitions", "privileges", "pushes", "session", "signals", "sqlfile", "unit_of_work", "maintenance", "erasing",
                           "shards", "webhook_deliveries", "delivery_places", "network"},
     "adapters/postgres/log": {"bounds", "filtered_reading", "network_reading", "pages"},
     "adapters/postgres/nodes": {"connecting", "epochs", "node_pool", "placement", "pool", "router", "scatters"},

@@ -1,0 +1,1 @@
+"""Reading organisations and plans, and an organisation's leaving."""
