@@ -149,7 +149,8 @@ class PostgresDeliveryLog:
                     values = {"known": list(statuses), "disabled": disabled, "now": now}
                     if succeeded := outcome.succeeded(statuses):
                         counted = {"meter": DELIVERIES, "subject": self._counter, "day": now.date(), "ids": succeeded}
-                        await link.cursor.execute(SQL["succeeded"], of | counted)
+                        bounds = {"first": min(succeeded), "last": max(succeeded)}
+                        await link.cursor.execute(SQL["succeeded"], of | counted | bounds)
                     await link.cursor.execute(SQL["record"], of | values)
                 if outcome.health["ids"]:
                     await link.cursor.execute(SQL["progress"], of | outcome.health)

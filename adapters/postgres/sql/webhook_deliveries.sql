@@ -54,11 +54,13 @@ SELECT id, status FROM webhook_endpoints
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
 
 -- succeeded --
--- Asked before they are recorded: one that is reported twice, or once more after it was recorded, counts once.
+-- Asked before they are recorded: one that is reported twice, or once more after it was recorded, counts once. Of the days'
+-- tables only those between the first and the last id are looked into.
 INSERT INTO usage_entries AS e (org, livemode, meter, subject, day, amount)
 SELECT %(org)s, %(livemode)s, %(meter)s, %(subject)s, %(day)s, fresh.amount FROM (
     SELECT cardinality(%(ids)s::text[]) - count(*) AS amount FROM webhook_deliveries
     WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s::text[]) AND status = 'succeeded'
+        AND id >= %(first)s AND id <= %(last)s
 ) AS fresh WHERE fresh.amount > 0
 ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET amount = e.amount + excluded.amount
 
