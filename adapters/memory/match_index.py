@@ -7,8 +7,9 @@ from typing import Final
 from adapters.memory.catalogue_overlay import PRODUCTS
 from adapters.memory.match_queue import QUEUE
 from adapters.memory.table import Table, Transaction
-from domain.catalogue.model import Offer, Product, Variant
+from domain.catalogue.model import Product, Variant
 from domain.matching.indexed import COUNTED, LISTED, Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
+from domain.matching.prices import going_price
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,24 +106,14 @@ def _place(key: str, source: str) -> str:
 
 def _changed(key: str, before: Listed, change: KeyChange) -> Listed:
     items = before.items + change.items
+    bearing = before.codes + change.codes, before.stems + change.stems
     listed = before.numbers is not None or not before.items
     if key[0] in COUNTED or items > LISTED or not listed:
-        return Listed(items)
+        return Listed(items, None, *bearing)
     kept = [number for number in before.numbers or () if number not in change.removed]
-    return Listed(items, [*kept, *change.added])
+    return Listed(items, [*kept, *change.added], *bearing)
 
 
 def _stored(product: Product, variant: Variant) -> StoredVariant:
-    asked = sorted((offer for offer in variant.offers if offer.withdrawn_at is None), key=_price_order)
-    data = asked[0].data if asked else {}
-    price = data.get("price") or data.get("msrp") or data.get("map")
-    return StoredVariant(
-        variant.id, product.id, variant.source, product.data, variant.data, price, data.get("currency")
-    )
-
-
-def _price_order(offer: Offer) -> tuple[float, float, str]:
-    """As PostgreSQL has it: what states nothing comes last."""
-    never = float("inf")
-    recommended = offer.data.get("msrp", offer.data.get("map", never))
-    return offer.data.get("price", never), recommended, offer.id
+    price = going_price((offer.id, offer.data) for offer in variant.offers if offer.withdrawn_at is None)
+    return StoredVariant(variant.id, product.id, variant.source, product.data, variant.data, *price)

@@ -1,12 +1,13 @@
 """Loaded products made whole: with the variants and offers that their sources state."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL
-from adapters.postgres.session import Session, texts
+from adapters.postgres.session import Fetched, Session, texts
 from domain.catalogue.model import Product, Variant
+from domain.kernel.aside import aside
 
 
 async def fill(session: Session, products: Mapping[str, Product], read: Any) -> None:
@@ -14,10 +15,18 @@ async def fill(session: Session, products: Mapping[str, Product], read: Any) -> 
     if not products:
         return
     ids = texts(products)
+    variants = await session.all(SQL["variants_of"], ids=ids)
+    offers = await session.all(SQL["offers_of"], ids=ids)
+    await aside(len(variants) + len(offers), lambda: _filled(products, variants, offers, read))
+
+
+def _filled(
+    products: Mapping[str, Product], of_variants: Sequence[Fetched], of_offers: Sequence[Fetched], read: Any
+) -> None:
     variants: dict[str, Variant] = {}
-    for row in await session.all(SQL["variants_of"], ids=ids):
+    for row in of_variants:
         variant = variants[row[0]] = rows.variant_of(row, read)
         products[variant.product].variants.append(variant)
-    for row in await session.all(SQL["offers_of"], ids=ids):
+    for row in of_offers:
         offer = rows.offer_of(row)
         variants[offer.variant].offers.append(offer)

@@ -133,12 +133,16 @@ class OverlayWriter:
             yield id, body, etag_of(body)
 
     async def _terms(self, laid: Laid) -> None:
-        pairs = [(id, term) for id, home in laid.home.items() for term in terms_of(laid.shown.products.get(id), home)]
-        merged = [(root, laid.home[id].source) for root in laid.shown.products for id in laid.parts[root][1:]]
-        pairs += {(root, search.source_term(source)) for root, source in merged}
-        await stage(self._session, "terms", pairs, ("text", "text"))
+        await stage(self._session, "terms", _term_rows(laid), ("text", "text"))
         await self._session.run(BATCH["drop_terms"], ids=texts(laid.home))
         await self._session.run(BATCH["add_terms"])
+
+
+def _term_rows(laid: Laid) -> Iterator[tuple[str, str]]:
+    for id, home in laid.home.items():
+        yield from ((id, term) for term in terms_of(laid.shown.products.get(id), home))
+    merged = [(root, laid.home[id].source) for root in laid.shown.products for id in laid.parts[root][1:]]
+    yield from {(root, search.source_term(source)) for root, source in merged}
 
 
 def terms_of(seen: Product | None, home: Product) -> set[str]:

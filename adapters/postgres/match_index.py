@@ -2,6 +2,7 @@
 
 import asyncio
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,14 +13,16 @@ from adapters.postgres.session import Session, jsonb, texts
 from adapters.postgres.sqlfile import statements
 from domain.matching.facts import Facts
 from domain.matching.indexed import COUNTED, LISTED, Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
+from domain.matching.prices import going_price
 from domain.matching.weights import Weights
 
 SQL: Final = statements("match_index", most=str(LISTED))
 _ITEMS: Final = ("text", "int4", "text", "text", "int8", "bytea")
-_KEYS: Final = ("text", "text", "int4", "bytea")
+_KEYS: Final = ("text", "text", "int4", "bytea", "int4", "int4")
 _AT_ONCE: Final = 1_000
 """Rows that are asked for in one statement: what a driver makes of its answer holds the loop up."""
 
+_PRICES: Final = ("currency", "price", "msrp", "map")
 _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(Facts).decode
 
@@ -40,8 +43,10 @@ class PostgresMatchIndex:
         return await self._session.one(SQL["any"]) is None
 
     async def stored(self, variants: Sequence[str]) -> Sequence[StoredVariant]:
-        rows = await self._session.all(SQL["stored"], ids=texts(variants))
-        return await asyncio.to_thread(lambda: [_stored(row) for row in rows])
+        ids = texts(variants)
+        rows = await self._session.all(SQL["stored"], ids=ids)
+        offers = await self._session.all(SQL["offered"], ids=ids)
+        return await asyncio.to_thread(_stored, rows, offers)
 
     async def of_variants(self, variants: Sequence[str]) -> Sequence[Item]:
         rows = await self._session.all(SQL["of_variants"], ids=texts(variants))
@@ -110,9 +115,14 @@ def _parts(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
     return (values[at : at + _AT_ONCE] for at in range(0, len(values), _AT_ONCE))
 
 
-def _stored(row: Sequence[Any]) -> StoredVariant:
-    id, product, source, of_product, of_variant, price, currency = row
-    return StoredVariant(id, product, source, plain(of_product), plain(of_variant), price, currency)
+def _stored(rows: Iterable[Sequence[Any]], offers: Iterable[Sequence[Any]]) -> list[StoredVariant]:
+    offered: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
+    for variant, id, *data in offers:
+        offered[variant].append((id, dict(zip(_PRICES, data, strict=True))))
+    return [
+        StoredVariant(id, product, source, plain(of_product), plain(of_variant), *going_price(offered.get(id, ())))
+        for id, product, source, of_product, of_variant in rows
+    ]
 
 
 def _item(row: Sequence[Any]) -> Item:
@@ -127,14 +137,18 @@ def _row(item: Item) -> tuple[Any, ...]:
 def _key_rows(changes: Mapping[tuple[str, str], KeyChange]) -> list[tuple[Any, ...]]:
     """Rows of new_match_keys, in the order in which they are locked."""
     return [
-        (key, source, change.items, None if key[0] in COUNTED else array("i", change.added).tobytes())
+        (key, source, change.items, _listed(key, change), change.codes, change.stems)
         for (key, source), change in sorted(changes.items())
     ]
 
 
+def _listed(key: str, change: KeyChange) -> bytes | None:
+    return None if key[0] in COUNTED else array("i", change.added).tobytes()
+
+
 def _by_key(rows: Iterable[Sequence[Any]]) -> Mapping[str, Mapping[str, Listed]]:
     found: dict[str, dict[str, Listed]] = {}
-    for key, source, items, numbers in rows:
-        listed = Listed(items, None if numbers is None else array("i", numbers))
+    for key, source, items, numbers, codes, stems in rows:
+        listed = Listed(items, None if numbers is None else array("i", numbers), codes, stems)
         found.setdefault(key, {})[source] = listed
     return found

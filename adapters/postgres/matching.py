@@ -27,6 +27,10 @@ JUDGE_SETTINGS: Final = Table(
     },
 )
 SQL = statements("matching", pair=PAIRS.columns(), merge=MERGES.columns())
+_TYPES: Final = (
+    "text", "text", "text", "text", "text", "text", "float8", "float8", "jsonb", "text[]", "timestamptz",
+    "timestamptz", "jsonb", "text", "bool",
+)  # fmt: skip
 
 
 class PostgresPairStore(TableStore[MatchPair]):
@@ -37,6 +41,15 @@ class PostgresPairStore(TableStore[MatchPair]):
         query = rendered(SQL["pairs"], page_names(page_request).union(given), page_request.limit + 1)
         rows = await self.session.all(query, **given, **page_params(page_request))
         return page_of([self.table.row_of(row) for row in rows], page_request, _id)
+
+    async def add_all(self, rows: Sequence[MatchPair]) -> None:
+        """By COPY: a batch of matching has hundreds, each with a page of evidence."""
+        if not rows:
+            return
+        await self.session.stage(SQL["staging"])
+        await self.session.run("DELETE FROM new_match_pairs")
+        await self.session.copy(SQL["copy_pairs"], ([*self.table.values(row).values()] for row in rows), _TYPES)
+        await self.session.run(SQL["add_pairs"])
 
     async def of_variants(self, variants: Sequence[str], *, lock: bool = False) -> Sequence[MatchPair]:
         statement = SQL["pairs_of_locked" if lock else "pairs_of"]

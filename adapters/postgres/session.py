@@ -1,5 +1,7 @@
 """What every store works through: one connection, set to one tenant, and what the unit of work recorded."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,6 +21,9 @@ from ports.unit_of_work import Recorded
 Fetched = tuple[Any, ...]
 _AT_ONCE: Final = 200
 """Rows of a statement that inserts many: of some fifteen columns each, far below the 65,535 parameters that one may have."""
+
+_TURN: Final = 0.005
+"""Seconds of a COPY after which others have their turn: the driver takes what it is given without waiting."""
 
 
 @dataclass(slots=True)
@@ -111,8 +116,12 @@ class Session:
         """COPY rows in binary into a table without row security (a temporary one)."""
         async with self.link.cursor.copy(sql) as copy:
             copy.set_types(types)
+            turn = time.monotonic() + _TURN
             for row in rows:
                 await copy.write_row(row)
+                if time.monotonic() > turn:
+                    await asyncio.sleep(0)
+                    turn = time.monotonic() + _TURN
 
 
 def lock_number(*parts: object) -> int:

@@ -20,6 +20,7 @@ from adapters.wire.schema import (
 )
 from domain.kernel.plain import plain
 from domain.matching.conflicts import CONFLICTS
+from domain.matching.families import FAMILY
 from domain.matching.model import (
     DecidedBy,
     Judgement,
@@ -34,7 +35,7 @@ from domain.matching.model import (
 )
 from domain.matching.usecases.judge_settings import LEAST_SURE, MOST_BUDGET
 
-CONFLICT: Final = named("match_conflict", enum(*CONFLICTS))
+CONFLICT: Final = named("match_conflict", enum(*CONFLICTS, FAMILY))
 _VALUE: Final[Schema] = {"description": "What it rests on, in JSON's types; left out where nothing is stated."}
 _EVIDENCE: Final = Resource[PairEvidence](
     None,

@@ -77,6 +77,12 @@ class TiedProducts:
         """What a product or variant is shown as."""
         return root_of(self.merged, id)
 
+    def only(self, products: Iterable[str]) -> "TiedProducts":
+        """Some of the products, with the merges among them: whole families."""
+        chosen = {id: self.products[id] for id in products}
+        held = {*chosen, *(variant.id for product in chosen.values() for variant in product.variants)}
+        return TiedProducts(chosen, {id: into for id, into in self.merged.items() if id in held}, self.words)
+
     def roots(self) -> dict[str, str]:
         """What products are shown as, where that is something else."""
         return {id: root for id in self.products if (root := self.root(id)) != id}

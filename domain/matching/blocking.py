@@ -21,15 +21,18 @@ Id = TypeVar("Id", str, int)
 def keys(item: Facts) -> list[str]:
     """What an item is found by. Codes and GTINs stand apart from words by their first letters."""
     made = {*item.words, *item.quantities, *item.brand, *item.colours}
-    made.update("#" + found for found in item.codes)
-    made.update("#" + found for found in item.stems)
-    made.update("#" + found for found in item.mentioned)
-    made.update("#" + found for found in item.joined)
+    for found in (item.codes, item.stems, item.mentioned, item.joined):
+        made.update(map(code_key, found))
     if item.gtin:
         made.add("=" + item.gtin)
     made.update(f"~{round(side)}" for side in item.sides if side)
     made.update(f"~{round(side)}" for size in item.sizes for side in size)
     return sorted(made)
+
+
+def code_key(code: str) -> str:
+    """What items that bear or name a code are found by."""
+    return "#" + code
 
 
 class Postings:

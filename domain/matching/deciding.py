@@ -9,6 +9,7 @@ from typing import Final
 from domain.catalogue.model import Variant
 from domain.catalogue.overlay import TiedProducts, survivor
 from domain.kernel.ids import new_id
+from domain.matching.families import Families, most
 from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus, PairStatus, key_of
 
 OF_PRODUCTS: Final = "Their variants are the same items."
@@ -16,6 +17,10 @@ OF_PRODUCTS: Final = "Their variants are the same items."
 
 class CannotMerge(Exception):
     """The two variants cannot be one; the message says why."""
+
+
+class TooMany(CannotMerge):
+    """The merge would tie more together than whoever asks for it may."""
 
 
 class StillNeeded(Exception):
@@ -41,12 +46,15 @@ class MergePlan:
     made: list[Merge] = field(default_factory=list)
     undone: list[Merge] = field(default_factory=list)
     kept: list[Merge] = field(default_factory=list)
+    _families: Families | None = None
+    _before: dict[str, str] = field(default_factory=dict)
     _owners: dict[str, str] = field(default_factory=dict)
     _variants: dict[str, Variant] = field(default_factory=dict)
     _members: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Know what is shown as what."""
+        self._before = dict(self.tied.merged)
         self._owners = self.tied.owners()
         products = self.tied.products
         self._variants = {one.id: one for product in products.values() for one in product.variants}
@@ -60,6 +68,15 @@ class MergePlan:
         """With the merges that count, and the pairs of the variants."""
         known = {(pair.left, pair.right): pair for pair in pairs}
         return cls(tied, now, {merge.merged: merge for merge in applied}, known)
+
+    def touched(self) -> tuple[TiedProducts, TiedProducts]:
+        """The families that what was made and undone is of, before and now."""
+        changed = {id for merge in (*self.made, *self.undone) for id in (merge.survivor, merge.merged)}
+        families = self.tied.families()
+        homes = {self._owners.get(id, id) for id in changed}
+        named = {families.get(id, id) for id in homes}
+        ids = [id for id in self.tied.products if families.get(id, id) in named]
+        return replace(self.tied, merged=self._before).only(ids), self.tied.only(ids)
 
     def knows(self, variant: str) -> bool:
         """Whether the variant is one of the products' here."""
@@ -83,6 +100,7 @@ class MergePlan:
         if shared := self.sources(left) & self.sources(right):
             raise CannotMerge(f"Both are merged with items of the source {min(shared)}, which keeps these apart.")
         self._refuse_parted(pair, left, right, by)
+        self._refuse_many(pair, by)
         stays, goes = survivor(self.tied, self._variants[left], self._variants[right])
         rests_on = (*self._path(pair.left), *self._path(pair.right))
         merge = Merge(
@@ -90,6 +108,7 @@ class MergePlan:
         )
         self._apply(merge)
         self._join_products(merge)
+        self._tied_together().join(self._owners[pair.left], self._owners[pair.right])
         return merge
 
     def _refuse_parted(self, pair: MatchPair, left: str, right: str, by: DecidedBy) -> None:
@@ -103,6 +122,20 @@ class MergePlan:
                 )
             if by in (DecidedBy.RULES, DecidedBy.JUDGE) and parted.id != pair.id and (parted.conflicts or parted.held):
                 raise CannotMerge(f"The pair {parted.id}, which this would make one as well, needs a person's word.")
+
+    def _refuse_many(self, pair: MatchPair, by: DecidedBy) -> None:
+        """Families stay small enough that a word about one of their products can be told of all of them."""
+        come, bound = self._tied_together().together(self._owners[pair.left], self._owners[pair.right]), most(by)
+        if not come.within(bound):
+            raise TooMany(
+                f"This would tie {come.products} products with {come.variants} variants together; "
+                f"{bound.products} with {bound.variants} are the most."
+            )
+
+    def _tied_together(self) -> Families:
+        if self._families is None:
+            self._families = Families(self.tied)
+        return self._families
 
     def _join_products(self, merge: Merge) -> None:
         homes = self._owners[merge.survivor], self._owners[merge.merged]
@@ -201,16 +234,23 @@ class MergePlan:
     def settle(self) -> None:
         """After sources have moved variants between their products: merges of products that share none any more go."""
         for merge in [*self.applied.values()]:
-            if merge.kind != MergeKind.PRODUCT or merge.merged not in self.applied:
-                continue
-            self._take_back(merge)
-            one, other = self.tied.root(merge.survivor), merge.merged
-            if not self._parts(one).isdisjoint(self._parts(other)):
-                self.undone.pop()
-                self.applied[other] = merge
-                self.tied.merged[other] = merge.survivor
-                self._regroup()
+            if merge.kind == MergeKind.PRODUCT and merge.merged in self.applied and self._share_nothing(merge):
+                self._take_back(merge)
         self._join_empty()
+
+    def _share_nothing(self, merge: Merge) -> bool:
+        """Whether without this merge of products neither side would have a variant that is shown as one of the other's."""
+        below, beside = set[str](), set[str]()
+        for id in self._members[self.tied.root(merge.survivor)]:
+            shown_as = {self.tied.root(one.id) for one in self.tied.products[id].variants}
+            (below if self._under(id, merge.merged) else beside).update(shown_as)
+        return below.isdisjoint(beside)
+
+    def _under(self, id: str, product: str) -> bool:
+        """Whether a product is shown as another one, or would be if that were not merged itself."""
+        while id != product and id in self.tied.merged:
+            id = self.tied.merged[id]
+        return id == product
 
     def _without(self, merge: Merge, ids: set[str], undoing: Merge) -> None:
         """A merge of products that rests on variants which are taken apart goes as well, unless other variants hold it.

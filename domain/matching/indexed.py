@@ -1,11 +1,12 @@
 """What is kept of each item so that others find it: its facts, its keys with how many share them, and learnt weights."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from domain.matching.blocking import keys
+from domain.matching.blocking import code_key, keys
 from domain.matching.facts import Facts
 from domain.matching.weights import Weights
 from domain.matching.words import LONGEST
@@ -14,10 +15,10 @@ LISTED: Final = 400
 """A key that more items of a source share than this has no list: it is a hub, and never walked."""
 ALL: Final = "*"
 """The key that counts a source's items."""
-_CODE: Final = "!"
-_STEM: Final = "?"
 _BRAND: Final = "@"
-COUNTED: Final = frozenset((ALL, _CODE, _STEM, _BRAND))
+_OWN: Final = 1
+_STEM: Final = 2
+COUNTED: Final = frozenset((ALL, _BRAND))
 """First letters of keys that are counted and have no list."""
 
 
@@ -60,10 +61,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """How many items of a source share a key, and their numbers; None where they are too many to be walked, or only counted."""
+    """How many items of a source share a key, and their numbers; None where they are too many to be walked, or only counted.
+
+    Of a code's key also how many of them bear it as a code of their own, and how many as the stem of one.
+    """
 
     items: int
     numbers: Sequence[int] | None = None
+    codes: int = 0
+    stems: int = 0
 
 
 @dataclass(slots=True)
@@ -73,6 +79,8 @@ class KeyChange:
     items: int = 0
     added: list[int] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
+    codes: int = 0
+    stems: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +98,8 @@ def listed_keys(item: Facts) -> list[str]:
 
 
 def counted_keys(item: Facts) -> list[str]:
-    """The keys that are only counted: codes, their stems and the brand, each as what it is."""
-    made = [ALL, *(_CODE + one for one in item.codes), *(_STEM + one for one in item.stems)]
-    return [*made, brand_key(item)] if item.brand else made
-
-
-def code_key(code: str) -> str:
-    """What items that bear a code are counted under."""
-    return _CODE + code
-
-
-def stem_key(stem: str) -> str:
-    """What items with a code of that stem are counted under."""
-    return _STEM + stem
+    """The keys that are only counted: every item's, and its brand's."""
+    return [ALL, brand_key(item)] if item.brand else [ALL]
 
 
 def brand_key(item: Facts) -> str:
@@ -111,27 +108,47 @@ def brand_key(item: Facts) -> str:
 
 
 def changes(before: Sequence[Item], after: Sequence[Item]) -> dict[tuple[str, str], KeyChange]:
-    """What these items' being read anew changes, by key and source. Keys that stay are not among them."""
-    found: dict[tuple[str, str], KeyChange] = {}
+    """What these items' being read anew changes, by key and source. Keys that stay as they are are not among them."""
+    found: dict[tuple[str, str], KeyChange] = defaultdict(KeyChange)
     old = {item.number: item for item in before}
     for item in after:
-        was = old.get(item.number)
-        had = _places(was) if was else set()
-        has = _places(item)
-        for key, source in had - has:
-            _change(found, key, source, -1).removed.append(item.number)
-        for key, source in has - had:
-            _change(found, key, source, 1).added.append(item.number)
-    return found
+        was, has = old.get(item.number), _marks(item)
+        if was is not None and was.source == item.source:
+            had = _marks(was)
+            _take(found, was, {key: mark for key, mark in had.items() if has.get(key) != mark})
+            has = {key: mark for key, mark in has.items() if had.get(key) != mark}
+        elif was is not None:
+            _take(found, was, _marks(was))
+        _give(found, item, has)
+    return dict(found)
 
 
-def _places(item: Item) -> set[tuple[str, str]]:
-    return {(key, item.source) for key in (*listed_keys(item.facts), *counted_keys(item.facts))}
+def _marks(item: Item) -> dict[str, int]:
+    """An item's keys; those of codes with whether it bears the code itself (1) or as the stem of one (2)."""
+    facts = item.facts
+    marks = dict.fromkeys((*listed_keys(facts), *counted_keys(facts)), 0)
+    for code in facts.codes:
+        marks[code_key(code)] = _OWN
+    for stem in facts.stems:
+        marks[code_key(stem)] |= _STEM
+    return marks
 
 
-def _change(found: dict[tuple[str, str], KeyChange], key: str, source: str, by: int) -> KeyChange:
-    change = found.get((key, source))
-    if change is None:
-        change = found[key, source] = KeyChange()
-    change.items += by
-    return change
+def _give(found: dict[tuple[str, str], KeyChange], item: Item, marks: Mapping[str, int]) -> None:
+    source, number = item.source, item.number
+    for key, mark in marks.items():
+        change = found[key, source]
+        change.items += 1
+        change.added.append(number)
+        if mark:
+            change.codes += mark & _OWN
+            change.stems += mark >> 1
+
+
+def _take(found: dict[tuple[str, str], KeyChange], item: Item, marks: Mapping[str, int]) -> None:
+    for key, mark in marks.items():
+        change = found[key, item.source]
+        change.items -= 1
+        change.removed.append(item.number)
+        change.codes -= mark & _OWN
+        change.stems -= mark >> 1

@@ -1,13 +1,14 @@
 """What a batch has seen of the index so far: who shares which key, and items by number. Asked for in bulk, kept within bounds."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import attrgetter
 from typing import Final
 
-from domain.matching.blocking import nearest
+from domain.matching.blocking import code_key, nearest
 from domain.matching.conflicts import OFTEN
 from domain.matching.facts import Facts
 from domain.matching.frequencies import bits, terms
-from domain.matching.indexed import ALL, Item, Listed, brand_key, code_key, counted_keys, listed_keys, stem_key
+from domain.matching.indexed import ALL, Item, Listed, brand_key, counted_keys, listed_keys
 
 KEYS: Final = 60_000
 """Keys that are remembered from batch to batch, about."""
@@ -20,7 +21,10 @@ _NONE: Final = Listed(0)
 
 
 def telling_keys(item: Facts) -> set[str]:
-    """The keys whose counts say how much a comparison with the item is worth."""
+    """The keys whose counts say how much a comparison with the item is worth: those of what it may not share as well.
+
+    Codes are not among them: only shared ones count, which are the other item's as well.
+    """
     return {*terms(item), *counted_keys(item)}
 
 
@@ -73,7 +77,11 @@ class Sight:
 
     def bearers(self, key: str, source: str) -> int:
         """How many items of a source have a key."""
-        return self._keys.get(key, _NOBODY).get(source, _NONE).items
+        return self.listed(key, source).items
+
+    def listed(self, key: str, source: str) -> Listed:
+        """Who of a source has a key."""
+        return self._keys.get(key, _NOBODY).get(source, _NONE)
 
     @property
     def sources(self) -> list[str]:
@@ -103,12 +111,16 @@ class PairRarity:
 
     def __init__(self, sight: Sight, sources: tuple[str, str]) -> None:
         self._sight, self._sources = sight, sources
-        self.codes, self.stems = _Counts(self, code_key), _Counts(self, stem_key)
+        self.codes, self.stems = _Counts(self, attrgetter("codes")), _Counts(self, attrgetter("stems"))
         self.information = _Information(self)
 
     def bearers(self, key: str) -> int:
         """How many items of both sources have a key."""
         return sum(self._sight.bearers(key, source) for source in self._sources)
+
+    def listed(self, key: str) -> list[Listed]:
+        """Who of either source has a key."""
+        return [self._sight.listed(key, source) for source in self._sources]
 
     def knows_brand(self, item: Facts) -> bool:
         """Whether both sources give several items this item's brand."""
@@ -117,12 +129,12 @@ class PairRarity:
 
 
 class _Counts(dict[str, int]):
-    def __init__(self, rarity: PairRarity, key: Callable[[str], str]) -> None:
+    def __init__(self, rarity: PairRarity, counted: Callable[[Listed], int]) -> None:
         super().__init__()
-        self._rarity, self._key = rarity, key
+        self._rarity, self._counted = rarity, counted
 
     def __missing__(self, one: str) -> int:
-        found = self[one] = self._rarity.bearers(self._key(one))
+        found = self[one] = sum(map(self._counted, self._rarity.listed(code_key(one))))
         return found
 
 

@@ -1,14 +1,15 @@
 -- staging --
 CREATE TEMPORARY TABLE IF NOT EXISTS new_match_items (variant text COLLATE "C", number integer, product text COLLATE "C",
     source text COLLATE "C", stamp bigint, facts bytea) ON COMMIT DELETE ROWS;
-CREATE TEMPORARY TABLE IF NOT EXISTS new_match_keys (key text COLLATE "C", source text COLLATE "C", items integer, numbers bytea)
+CREATE TEMPORARY TABLE IF NOT EXISTS new_match_keys (key text COLLATE "C", source text COLLATE "C", items integer, numbers bytea,
+    codes integer, stems integer)
     ON COMMIT DELETE ROWS
 
 -- copy_items --
 COPY new_match_items (variant, number, product, source, stamp, facts) FROM STDIN (FORMAT binary)
 
 -- copy_keys --
-COPY new_match_keys (key, source, items, numbers) FROM STDIN (FORMAT binary)
+COPY new_match_keys (key, source, items, numbers, codes, stems) FROM STDIN (FORMAT binary)
 
 -- stale --
 SELECT q.variant, q.stamp, q.again FROM match_queue q
@@ -33,16 +34,16 @@ SELECT 1 FROM match_queue WHERE org = %(org)s AND livemode = %(livemode)s LIMIT 
 
 -- stored --
 -- As their sources have them, whatever they are merged with.
-SELECT v.id, p.id, v.source, coalesce(p.home_data, p.data), coalesce(v.home_data, v.data), o.price, o.currency FROM variants v
+SELECT v.id, p.id, v.source, coalesce(p.home_data, p.data), coalesce(v.home_data, v.data) FROM variants v
 JOIN products p ON p.org = v.org AND p.livemode = v.livemode AND p.id = coalesce(v.home_product, v.product)
-LEFT JOIN LATERAL (
-    SELECT coalesce(price, msrp, map) AS price, currency FROM offers
-    WHERE org = %(org)s AND livemode = %(livemode)s AND withdrawn_at IS NULL
-        AND (variant = v.id AND home_variant IS NULL OR home_variant = v.id)
-    ORDER BY offers.price, coalesce(msrp, map), id LIMIT 1
-) o ON true
 WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY v.id
+
+-- offered --
+SELECT coalesce(home_variant, variant), id, currency, price, msrp, map FROM offers
+WHERE org = %(org)s AND livemode = %(livemode)s AND withdrawn_at IS NULL
+    AND (variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND home_variant IS NULL
+        OR home_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
 
 -- of_variants --
 SELECT variant, product, source, stamp, facts, number FROM match_items
@@ -58,7 +59,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s
 SELECT max(number) FROM match_items WHERE org = %(org)s AND livemode = %(livemode)s
 
 -- listed --
-SELECT key, source, items, numbers FROM match_keys
+SELECT key, source, items, numbers, codes, stems FROM match_keys
 WHERE org = %(org)s AND livemode = %(livemode)s AND key = ANY(ARRAY(SELECT jsonb_array_elements_text(%(keys)s)))
 
 -- save_items --
@@ -73,11 +74,11 @@ FROM jsonb_to_recordset(%(rows)s) AS r (key text, source text, numbers text)
 WHERE k.org = %(org)s AND k.livemode = %(livemode)s AND k.key = r.key AND k.source = r.source
 
 -- save_keys --
-INSERT INTO match_keys AS k (org, livemode, key, source, items, numbers)
-SELECT %(org)s, %(livemode)s, key, source, items, CASE WHEN items <= {most} THEN numbers END FROM new_match_keys
+INSERT INTO match_keys AS k (org, livemode, key, source, items, numbers, codes, stems)
+SELECT %(org)s, %(livemode)s, key, source, items, CASE WHEN items <= {most} THEN numbers END, codes, stems FROM new_match_keys
 ORDER BY key, source
 ON CONFLICT (org, livemode, key, source) DO UPDATE SET items = k.items + excluded.items,
-    numbers = CASE WHEN k.items = 0 THEN excluded.numbers WHEN k.items + excluded.items <= {most}
+    codes = k.codes + excluded.codes, stems = k.stems + excluded.stems, numbers = CASE WHEN k.items = 0 THEN excluded.numbers WHEN k.items + excluded.items <= {most}
         THEN k.numbers || excluded.numbers END
 
 -- matched --

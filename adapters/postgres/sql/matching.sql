@@ -1,3 +1,15 @@
+-- staging --
+CREATE TEMPORARY TABLE IF NOT EXISTS new_match_pairs (id text COLLATE "C", status text COLLATE "C", left_variant text COLLATE "C",
+    left_product text COLLATE "C", right_variant text COLLATE "C", right_product text COLLATE "C", probability double precision,
+    prior double precision, evidence jsonb, conflicts text[], created_at timestamptz, updated_at timestamptz, judgement jsonb,
+    merge text COLLATE "C", held boolean) ON COMMIT DELETE ROWS
+
+-- copy_pairs --
+COPY new_match_pairs ({pair}) FROM STDIN (FORMAT binary)
+
+-- add_pairs --
+INSERT INTO match_pairs (org, livemode, {pair}) SELECT %(org)s, %(livemode)s, {pair} FROM new_match_pairs
+
 -- pairs --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     AND status = %(status)s --? status

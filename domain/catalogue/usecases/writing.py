@@ -10,6 +10,7 @@ from domain.catalogue.model import Product, Variant
 from domain.catalogue.overlay import TiedProducts, shown
 from domain.catalogue.reconciler import CatalogueReconciler
 from domain.events.model import Event
+from domain.kernel.aside import aside
 from ports.unit_of_work import Tx
 
 
@@ -25,13 +26,20 @@ async def write(
     if not tied.products:
         await tx.catalogue.save(key_range, batch, tx.now)
         return reconciler.events
-    before = shown(tied)
-    fresh = _brought_all(tied, batch, tx.now)
-    laying = Laying(before, tied, Cause(reconciler.run, tx.now, reconciler.source.id))
-    batch.laid = laying.laid(fresh)
-    told = [*told_of_run(reconciler.events, laying, frozenset(tied.products)), *laying.events]
+    size = sum(1 + len(product.variants) for product in tied.products.values())
+    cause = Cause(reconciler.run, tx.now, reconciler.source.id)
+    told = await aside(size, lambda: _laid(tied, batch, cause, reconciler.events))
     await tx.catalogue.save(key_range, batch, tx.now)
     return told
+
+
+def _laid(tied: TiedProducts, batch: Batch, cause: Cause, events: Sequence[Event]) -> list[Event]:
+    """Have the batch say what readers see of tied products from now on; answers all events, as readers see them."""
+    before = shown(tied)
+    fresh = _brought_all(tied, batch, cause.now)
+    laying = Laying(before, tied, cause)
+    batch.laid = laying.laid(fresh)
+    return [*told_of_run(events, laying, frozenset(tied.products)), *laying.events]
 
 
 async def _tied(tx: Tx, reconciler: CatalogueReconciler, batch: Batch) -> TiedProducts:

@@ -5,6 +5,7 @@ from typing import Any
 
 from domain.catalogue.model import Product, Variant
 from domain.matching.judging import JudgedItem
+from domain.matching.prices import going_price
 from domain.matching.usecases.merging import products_of
 from ports.unit_of_work import Tx
 
@@ -22,9 +23,8 @@ async def judged_items(tx: Tx, variants: Sequence[str]) -> Mapping[str, JudgedIt
 
 def _item(product: Product, variant: Variant) -> JudgedItem:
     data: dict[str, Any] = {**product.data, **variant.data, "variant_title": variant.data.get("title")}
-    offers = [offer.data for offer in variant.offers if offer.withdrawn_at is None and "currency" in offer.data]
-    priced = [offer for offer in offers if "price" in offer]
-    if priced:
-        lowest = min(priced, key=lambda offer: offer["price"])
-        data["currency"], data["price"] = lowest["currency"], lowest["price"]
+    offers = ((offer.id, offer.data) for offer in variant.offers if offer.withdrawn_at is None)
+    price = going_price(offers)
+    if price.amount is not None and price.currency is not None:
+        data["currency"], data["price"] = price.currency, price.amount
     return JudgedItem(variant.id, product.id, product.data.get("title"), product.data.get("brand"), data)

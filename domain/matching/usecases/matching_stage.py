@@ -12,7 +12,7 @@ from domain.jobs.model import ClaimedJob
 from domain.jobs.usecases.draining import LEASE
 from domain.kernel.tenancy import Actor, AuditContext
 from domain.matching.facts import Facts, read
-from domain.matching.indexed import Item, KeyChange, MatchModel, Queued, StoredVariant, changes, listed_keys
+from domain.matching.indexed import ALL, Item, KeyChange, MatchModel, Queued, StoredVariant, changes, listed_keys
 from domain.matching.linking import Linked, Linking, Steps, Wanted
 from domain.matching.model import ScoredPair
 from domain.matching.sight import Sight
@@ -152,14 +152,15 @@ class _Work:
         """Match all that waits and is in the index as it is now; some batches are reckoned while others are asked about or kept."""
         weights: Weights | None = None
         after: str | None = ""
+        alone = await self._alone()
         free, ahead = [Sight() for _ in range(_AHEAD)], deque[asyncio.Task[_Matched]]()
         try:
             while True:
                 while free and after is not None:
-                    batch, items = await self._waiting(after)
+                    batch, items = await self._waiting(after, alone=alone)
                     after = batch[-1].variant if batch else None
                     if batch:
-                        weights = weights or await self._weights(free[0])
+                        weights = weights or (SHIPPED if alone else await self._weights(free[0]))
                         ahead.append(asyncio.create_task(self._match(batch, items, weights, free.pop())))
                 if not ahead:
                     return
@@ -169,10 +170,15 @@ class _Work:
         finally:
             await _ended(ahead)
 
-    async def _waiting(self, after: str) -> tuple[Sequence[Queued], Sequence[Item]]:
+    async def _alone(self) -> bool:
+        """Whether there is no other source to match with."""
         async with self._stage.uow.read(self._job.tenant) as tx:
-            batch = await tx.match_index.waiting(after, self._stage.matched)
-            return batch, await tx.match_index.of_variants([one.variant for one in batch])
+            return len((await tx.match_index.listed([ALL])).get(ALL, ())) < 2
+
+    async def _waiting(self, after: str, *, alone: bool) -> tuple[Sequence[Queued], Sequence[Item]]:
+        async with self._stage.uow.read(self._job.tenant) as tx:
+            batch = await tx.match_index.waiting(after, self._stage.read if alone else self._stage.matched)
+            return batch, () if alone else await tx.match_index.of_variants([one.variant for one in batch])
 
     async def _match(
         self, batch: Sequence[Queued], items: Sequence[Item], weights: Weights, sight: Sight

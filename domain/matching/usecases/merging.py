@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from domain.catalogue.laying import Cause, Laying
-from domain.catalogue.overlay import Shown, TiedProducts, shown
+from domain.catalogue.laying import Cause, Laid, Laying
+from domain.catalogue.overlay import TiedProducts, shown
+from domain.events.model import Event
+from domain.kernel.aside import aside
 from domain.kernel.errors import Conflict, NotFound
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import AuditContext
@@ -42,8 +44,8 @@ class Merging:
         await tx.catalogue.take_turn(merging=True)
         pair = await _open(tx, pair_id)
         merges, plan = await self.merge_all(tx, [pair], by, reason)
-        if isinstance(made := merges[pair.id], str):
-            raise Conflict(made)
+        if isinstance(made := merges[pair.id], CannotMerge):
+            raise Conflict(str(made))
         await _change(tx, pair, status=PairStatus.MERGED, merge=made.id)
         await supersede(tx, plan, await tx.pairs.of_variants(plan.members(pair.left), lock=True))
         return _found(await tx.pairs.get(pair_id))
@@ -55,24 +57,21 @@ class Merging:
         by: DecidedBy,
         reason: str | None = None,
         new: Iterable[MatchPair] = (),
-    ) -> tuple[Mapping[str, Merge | str], MergePlan]:
+        beside: Sequence[str] = (),
+    ) -> tuple[Mapping[str, Merge | CannotMerge], MergePlan]:
         """Merge the variants of pairs, in this order; the pairs themselves are left to the caller. `new` are not stored yet.
 
-        Answers the merge of each pair, or why there is none, and what is merged by now. Needs `take_turn(merging=True)`.
+        Answers the merge of each pair, or why there is none, and what is merged by now, also of what is tied to the variants
+        `beside`. Needs `take_turn(merging=True)`.
         """
-        products = await products_of(tx, [id for pair in pairs for id in (pair.left, pair.right)])
-        tied = await tx.catalogue.tied(products, products) if products else TiedProducts()
-        before = shown(tied)
+        products = await products_of(tx, _ends(pairs))
+        others = await products_of(tx, beside) if beside else []
+        tied = await tx.catalogue.tied([*products, *others], products) if products else TiedProducts()
         stored = await tx.pairs.of_variants([*tied.owners()])
         plan = MergePlan.of(tied, await _applied(tx, tied), tx.now, [*stored, *new])
-        made: dict[str, Merge | str] = {}
-        for pair in pairs:
-            try:
-                made[pair.id] = plan.join(pair, by, reason)
-            except CannotMerge as why:
-                made[pair.id] = str(why)
+        made = await aside(_size(tied), lambda: _joined(plan, pairs, by, reason))
         if plan.made:
-            await _laid(tx, plan, before, {})
+            await _laid(tx, plan)
         return made, plan
 
     async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
@@ -97,26 +96,23 @@ class Merging:
             raise Conflict("The merge is undone already.")
         products = await _ends_of(tx, merge)
         tied = await tx.catalogue.tied(products, products)
-        before, was = shown(tied), tied.roots()
         plan = MergePlan.of(tied, await _applied(tx, tied), tx.now)
         try:
-            plan.undo(plan.applied[merge.merged])
+            await aside(_size(tied), lambda: plan.undo(plan.applied[merge.merged]))
         except StillNeeded as why:
             raise Conflict(str(why)) from why
-        await _laid(tx, plan, before, was)
+        await _laid(tx, plan)
         await _reopen(tx, plan, tied)
         return _found_merge(await tx.merges.get(merge_id))
 
     async def settle(self, tx: Tx, variants: Sequence[str]) -> None:
         """Bring merges of products to what their sources' variants say by now. Needs `take_turn(merging=True)`."""
         plan = await planned(tx, variants)
-        tied = plan.tied
-        if not tied.merged:
+        if not plan.tied.merged:
             return
-        before, was = shown(tied), tied.roots()
-        plan.settle()
+        await aside(_size(plan.tied), plan.settle)
         if plan.made or plan.undone:
-            await _laid(tx, plan, before, was)
+            await _laid(tx, plan)
 
     async def get_pair(self, tx: Tx, id: str) -> MatchPair:
         """One pair. Raises NotFound."""
@@ -166,7 +162,27 @@ async def _ends_of(tx: Tx, merge: Merge) -> list[str]:
     return await products_of(tx, [merge.survivor, merge.merged])
 
 
-async def _laid(tx: Tx, plan: MergePlan, before: Shown, roots: Mapping[str, str]) -> None:
+def _size(tied: TiedProducts) -> int:
+    return sum(1 + len(product.variants) for product in tied.products.values())
+
+
+def _ends(pairs: Iterable[MatchPair]) -> list[str]:
+    return [id for pair in pairs for id in (pair.left, pair.right)]
+
+
+def _joined(
+    plan: MergePlan, pairs: Iterable[MatchPair], by: DecidedBy, reason: str | None
+) -> dict[str, Merge | CannotMerge]:
+    made: dict[str, Merge | CannotMerge] = {}
+    for pair in pairs:
+        try:
+            made[pair.id] = plan.join(pair, by, reason)
+        except CannotMerge as why:
+            made[pair.id] = why
+    return made
+
+
+async def _laid(tx: Tx, plan: MergePlan) -> None:
     """Store what was planned: merges with their audit entries, what readers see, and the events."""
     for merge in plan.kept:
         await tx.merges.save(merge)
@@ -176,11 +192,17 @@ async def _laid(tx: Tx, plan: MergePlan, before: Shown, roots: Mapping[str, str]
         await tx.audit.add(MERGE_AUDITED.updated(was, after))
     await tx.merges.add_all(plan.made)
     await tx.audit.add_all([MERGE_AUDITED.created(merge) for merge in plan.made])
+    laid, events = await aside(_size(plan.tied), lambda: _relaid(plan))
+    await tx.catalogue.lay(laid, plan.now)
+    await tx.events.append(events)
+
+
+def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
+    """What readers see from now on of what was touched, and the events of it."""
+    was, now = plan.touched()
     ids = {merge.merged: merge.id for merge in (*plan.undone, *plan.made)}
-    laying = Laying(before, plan.tied, Cause(None, tx.now, merging=True), ids, roots)
-    laid = laying.laid()
-    await tx.catalogue.lay(laid, tx.now)
-    await tx.events.append(laying.events)
+    laying = Laying(shown(was), now, Cause(None, plan.now, merging=True), ids, was.roots())
+    return laying.laid(), laying.events
 
 
 async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:

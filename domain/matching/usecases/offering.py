@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from domain.kernel.ids import new_id
 from domain.matching.calibration import LEAST, probability
+from domain.matching.deciding import CannotMerge, MergePlan, TooMany
+from domain.matching.families import FAMILY
 from domain.matching.judging import judging
 from domain.matching.model import (
     OFFERED_AT,
@@ -52,28 +55,35 @@ class Offering:
                 pair = await _renewed(tx, pair, one)
             open_ += [pair] if pair.status == PairStatus.OPEN else []
         await _let_go(tx, set(matched), known.values())
-        await self._merge(tx, open_, new)
+        plan = await self._merge(tx, open_, new)
         await tx.pairs.add_all([*new.values()])
-        await _supersede(tx, open_)
+        await _supersede(tx, open_, plan)
         if open_ and (await settings_of(tx)).enabled:
             await tx.jobs.add(judging(tx.tenant, open_[0].id))
 
-    async def _merge(self, tx: Tx, pairs: Sequence[MatchPair], new: dict[str, MatchPair]) -> None:
-        """Merge what needs nobody's word, likeliest first; new pairs are not stored yet."""
+    async def _merge(self, tx: Tx, pairs: Sequence[MatchPair], new: dict[str, MatchPair]) -> MergePlan | None:
+        """Merge what needs nobody's word, likeliest first; new pairs are not stored yet. Answers what is merged by now."""
         certain = sorted(
             (pair for pair in pairs if pair.merges_by_rules), key=lambda pair: (-pair.probability, pair.id)
         )
         if not certain:
-            return
-        merges, _ = await self.merging.merge_all(tx, certain, DecidedBy.RULES, new=[*new.values()])
+            return None
+        fresh, ends = [*new.values()], sorted({id for pair in pairs for id in (pair.left, pair.right)})
+        merges, plan = await self.merging.merge_all(tx, certain, DecidedBy.RULES, new=fresh, beside=ends)
         for pair in certain:
-            merge = merges[pair.id]
-            if isinstance(merge, Merge):
-                after = pair.changed(tx.now, status=PairStatus.MERGED, merge=merge.id)
-                if pair.id in new:
-                    new[pair.id] = after
-                else:
-                    await _save(tx, pair, after)
+            after = _decided(pair, merges[pair.id], tx.now)
+            if pair.id in new:
+                new[pair.id] = after
+            elif after != pair:
+                await _save(tx, pair, after)
+        return plan
+
+
+def _decided(pair: MatchPair, came: Merge | CannotMerge, now: datetime) -> MatchPair:
+    """The pair as it stands after rules had their say; where too much would be tied together a person is asked."""
+    if isinstance(came, Merge):
+        return pair.changed(now, status=PairStatus.MERGED, merge=came.id)
+    return pair.changed(now, conflicts=(*pair.conflicts, FAMILY)) if isinstance(came, TooMany) else pair
 
 
 async def _let_go(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None:
@@ -84,11 +94,12 @@ async def _let_go(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None
             await _save(tx, pair, pair.changed(tx.now, status=PairStatus.SUPERSEDED, **nothing))
 
 
-async def _supersede(tx: Tx, pairs: Sequence[MatchPair]) -> None:
+async def _supersede(tx: Tx, pairs: Sequence[MatchPair], plan: MergePlan | None) -> None:
     """Open pairs that merges forbid by now: these, and others of the same variants."""
     if not pairs or not await tx.catalogue.merge_count():
         return
-    plan = await planned(tx, sorted({id for pair in pairs for id in (pair.left, pair.right)}))
+    if plan is None:
+        plan = await planned(tx, sorted({id for pair in pairs for id in (pair.left, pair.right)}))
     near = sorted({id for pair in pairs for end in (pair.left, pair.right) for id in plan.members(end)})
     await supersede(tx, plan, await tx.pairs.of_variants(near, lock=True))
 
@@ -103,7 +114,8 @@ def _new(tx: Tx, one: ScoredPair) -> MatchPair:
 async def _renewed(tx: Tx, pair: MatchPair, one: ScoredPair) -> MatchPair:
     """The pair as it is scored now; one that nothing stood against but its score is open again."""
     again = pair.status == PairStatus.SUPERSEDED and pair.probability < OFFERED_AT
-    same = (pair.evidence, pair.conflicts) == (tuple(one.evidence), tuple(one.conflicts))
+    facts = tuple(name for name in pair.conflicts if name != FAMILY)
+    same = (pair.evidence, facts) == (tuple(one.evidence), tuple(one.conflicts))
     after = pair.changed(
         tx.now,
         judgement=pair.judgement if same else None,
