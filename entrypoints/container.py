@@ -37,6 +37,7 @@ from adapters.postgres.idempotency import PostgresIdempotencyMaintenance
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.mail import PostgresInboundAddresses
 from adapters.postgres.maintenance import PostgresMaintenance
+from adapters.postgres.match_index import PostgresMatchBacklog
 from adapters.postgres.network import PostgresNetworkLog
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresMemberships, PostgresOrgRegistry
@@ -176,6 +177,7 @@ class Container(containers.DeclarativeContainer):
     inbound_addresses = providers.Singleton(PostgresInboundAddresses, pool)
     source_schedule = providers.Singleton(PostgresSourceSchedule, pool)
     request_log_sink = providers.Singleton(PostgresRequestLogSink, pool)
+    match_backlog = providers.Singleton(PostgresMatchBacklog, pool)
     platform_checks = providers.Singleton(PostgresPlatformChecks, pool)
     incidents = providers.Singleton(PostgresIncidents, pool)
     idempotency_maintenance = providers.Singleton(PostgresIdempotencyMaintenance, pool)
@@ -241,6 +243,7 @@ class Container(containers.DeclarativeContainer):
         request_logs=request_log_sink,
         platform_checks=platform_checks,
         incidents=incidents,
+        match_backlog=match_backlog,
         idempotency=idempotency_maintenance,
         maintenance=maintenance,
         storage=storage,

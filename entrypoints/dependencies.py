@@ -19,6 +19,7 @@ from ports.images import ImageConverter, ImageFetcher
 from ports.jobs import Dispatch
 from ports.limits import Limits
 from ports.maintenance import Maintenance
+from ports.match_index import MatchBacklog
 from ports.models import Models
 from ports.objects import Objects
 from ports.orgs import Memberships
@@ -75,6 +76,7 @@ class Dependencies:
     dispatch: Dispatch
     source_schedule: SourceSchedule
     request_logs: RequestLogSink
+    match_backlog: MatchBacklog
     platform_checks: PlatformChecks
     incidents: Incidents
     idempotency: IdempotencyMaintenance

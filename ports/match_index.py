@@ -3,7 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from domain.matching.indexed import Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
+from domain.matching.indexed import Backlog, Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
+
+
+class MatchBacklog(Protocol):
+    """Across tenants: how far matching is behind."""
+
+    async def backlog(self) -> Backlog:
+        """What waits to be matched."""
+        ...
 
 
 class MatchIndexStore(Protocol):

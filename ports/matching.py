@@ -19,6 +19,10 @@ class PairStore(Store[MatchPair], Protocol):
         """Every pair that has one of them on either side, by id."""
         ...
 
+    async def open_of(self, variants: Sequence[str]) -> Sequence[MatchPair]:
+        """Those of them that are open, locked."""
+        ...
+
     async def unjudged(self, limit: int) -> Sequence[MatchPair]:
         """Open pairs that nobody holds and no model has judged, likeliest first."""
         ...
@@ -32,5 +36,5 @@ class MergeStore(Store[Merge], Protocol):
         ...
 
     async def applied(self, ids: Sequence[str]) -> Sequence[Merge]:
-        """The applied merges that have any of these products or variants as survivor or as merged, by id."""
+        """The applied merges by which any of these products or variants is merged into another, by id."""
         ...

@@ -6,10 +6,11 @@ from typing import Final
 
 from adapters.memory.catalogue_overlay import PRODUCTS
 from adapters.memory.match_queue import QUEUE
-from adapters.memory.table import Table, Transaction
+from adapters.memory.table import MemoryDatabase, Table, Transaction
 from domain.catalogue.model import Product, Variant
-from domain.matching.indexed import COUNTED, LISTED, Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
+from domain.matching.indexed import COUNTED, LISTED, Backlog, Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
 from domain.matching.prices import going_price
+from ports.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class MemoryMatchIndex:
     """MatchIndexStore."""
 
     def __init__(self, transaction: Transaction) -> None:
+        self._now = transaction.now
         self._products, self._queue = transaction.rows(PRODUCTS), transaction.rows(QUEUE)
         self._items, self._keys, self._models = (
             transaction.rows(ITEMS),
@@ -91,13 +93,25 @@ class MemoryMatchIndex:
     async def requeue(self, variants: Sequence[str]) -> None:
         for item in await self.of_variants(variants):
             if self._queue.get(item.variant) is None:
-                await self._queue.put(Queued(item.variant, item.stamp, again=True))
+                await self._queue.put(Queued(item.variant, item.stamp, again=True, since=self._now))
 
     async def model(self) -> MatchModel | None:
         return self._models.get("")
 
     async def keep_model(self, model: MatchModel) -> None:
         await self._models.put(model)
+
+
+class MemoryMatchBacklog:
+    """MatchBacklog."""
+
+    def __init__(self, store: MemoryDatabase, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    async def backlog(self) -> Backlog:
+        since = [queued.since for _, queued in self._store.everyone(QUEUE)]
+        oldest = min(filter(None, since), default=None)
+        return Backlog(len(since), (self._clock.now() - oldest).total_seconds() if oldest else 0.0)
 
 
 def _place(key: str, source: str) -> str:

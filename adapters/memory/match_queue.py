@@ -21,7 +21,8 @@ async def queue_changed(transaction: Transaction, batch: Batch, stored: Callable
             changed.update(variant.id for variant in before.variants)
     rows, stamp = transaction.rows(QUEUE), transaction.store.next_number()
     for id in sorted(changed):
-        await rows.put(Queued(id, stamp))
+        waiting = rows.get(id)
+        await rows.put(Queued(id, stamp, since=waiting.since if waiting else transaction.now))
 
 
 def _names(data: Any) -> list[Any]:

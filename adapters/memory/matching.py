@@ -37,6 +37,9 @@ class MemoryPairs(TableStore[MatchPair]):
         found = self.rows.where(lambda pair: not sought.isdisjoint((pair.left, pair.right)))
         return sorted(found, key=lambda pair: pair.id)
 
+    async def open_of(self, variants: Sequence[str]) -> Sequence[MatchPair]:
+        return [pair for pair in await self.of_variants(variants, lock=True) if pair.status == PairStatus.OPEN]
+
     async def unjudged(self, limit: int) -> Sequence[MatchPair]:
         found = self.rows.where(lambda one: one.status == PairStatus.OPEN and not one.held and one.judgement is None)
         return sorted(found, key=lambda pair: (-pair.probability, pair.id))[:limit]
@@ -53,7 +56,5 @@ class MemoryMerges(TableStore[Merge]):
 
     async def applied(self, ids: Sequence[str]) -> Sequence[Merge]:
         sought = set(ids)
-        found = self.rows.where(
-            lambda one: one.status == MergeStatus.APPLIED and not sought.isdisjoint((one.merged, one.survivor))
-        )
+        found = self.rows.where(lambda one: one.status == MergeStatus.APPLIED and one.merged in sought)
         return sorted(found, key=lambda one: one.id)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from psycopg.types.json import Jsonb
+
 from adapters.postgres.session import Session, jsonb
 from adapters.postgres.sqlfile import statements
 from domain.audit.model import Change
@@ -20,17 +22,21 @@ class PostgresAuditLog:
 
     async def add(self, change: Change) -> None:
         self._session.recorded.changes.append(change)
-        await self._session.run(SQL["add"], **self._row(change))
+        await self._session.run(SQL["add"], **self._row(change, self._actor()))
 
     async def add_all(self, changes: Sequence[Change]) -> None:
         self._session.recorded.changes.extend(changes)
-        await self._session.insert_all("audit_entries", [self._row(change) for change in changes])
+        actor = self._actor()
+        await self._session.insert_all("audit_entries", [self._row(change, actor) for change in changes])
 
-    def _row(self, change: Change) -> dict[str, Any]:
+    def _actor(self) -> Jsonb | None:
+        return jsonb(asdict(self._session.context.actor))
+
+    def _row(self, change: Change, actor: Jsonb | None) -> dict[str, Any]:
         session = self._session
         return {
             "id": new_id("aud"),
-            "actor": jsonb(asdict(session.context.actor)),
+            "actor": actor,
             "action": session.context.operation,
             "target": change.object,
             "target_id": change.id,

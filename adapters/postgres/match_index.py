@@ -9,10 +9,11 @@ from typing import Any, Final
 import msgspec
 
 from adapters.postgres.catalogue_rows import plain
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.session import Session, jsonb, texts
 from adapters.postgres.sqlfile import statements
 from domain.matching.facts import Facts
-from domain.matching.indexed import COUNTED, LISTED, Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
+from domain.matching.indexed import COUNTED, LISTED, Backlog, Item, KeyChange, Listed, MatchModel, Queued, StoredVariant
 from domain.matching.prices import going_price
 from domain.matching.weights import Weights
 
@@ -109,6 +110,18 @@ class PostgresMatchIndex:
     async def keep_model(self, model: MatchModel) -> None:
         weights = jsonb(msgspec.to_builtins(model.weights))
         await self._session.run(SQL["keep_model"], items=model.items, weights=weights, learnt_at=model.learnt_at)
+
+
+class PostgresMatchBacklog:
+    """MatchBacklog."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def backlog(self) -> Backlog:
+        async with self._pool.system() as link:
+            row = await (await link.cursor.execute(SQL["backlog"])).fetchone()
+        return Backlog(*row) if row else Backlog(0, 0.0)
 
 
 def _parts(values: Sequence[Any]) -> Iterable[Sequence[Any]]:

@@ -55,6 +55,9 @@ class PostgresPairStore(TableStore[MatchPair]):
         statement = SQL["pairs_of_locked" if lock else "pairs_of"]
         return [self.table.row_of(row) for row in await self.session.all(statement, ids=texts(variants))]
 
+    async def open_of(self, variants: Sequence[str]) -> Sequence[MatchPair]:
+        return [self.table.row_of(row) for row in await self.session.all(SQL["open_of"], ids=texts(variants))]
+
     async def unjudged(self, limit: int) -> Sequence[MatchPair]:
         return [self.table.row_of(row) for row in await self.session.all(SQL["unjudged"], most=limit)]
 

@@ -92,6 +92,8 @@ SYSTEM_PRIVILEGES: Final[Mapping[str, LiteralString]] = {
     "push_parts": _READ,
     "usage_entries": _READ,
     "usage_thresholds": _READ,
+    # how far matching is behind
+    "match_queue": _READ,
     # requests of many organisations, written down in one statement
     "request_logs": "INSERT",
     # no tenant's at all

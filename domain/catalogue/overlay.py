@@ -16,6 +16,7 @@ from domain.sources.model import LicenceBasis, Source
 OWN_FIELDS: Final = frozenset({"sku", "replacement_sku", "axes"})
 """Fields of a variant that mean something with its own source alone: another's are taken only where it has none."""
 _STATUSES: Final = (ProductStatus.ACTIVE, ProductStatus.PROBABLY_DISCONTINUED, ProductStatus.DISCONTINUED)
+_PLACES: Final = {status: place for place, status in enumerate(_STATUSES)}
 
 
 class Precedence(NamedTuple):
@@ -160,7 +161,7 @@ def _shown_variants(tied: TiedProducts, answer: Shown) -> dict[str, list[Variant
         data, origins = _overlaid(tied, variants, stated[root])
         if len(variants) > 1:
             answer.origins[root] = origins
-        offers = [replace(offer, variant=root, product=product) for variant in variants for offer in variant.offers]
+        offers = [_placed(offer, root, product) for variant in variants for offer in variant.offers]
         variant = replace(
             stated[root],
             product=product,
@@ -173,6 +174,13 @@ def _shown_variants(tied: TiedProducts, answer: Shown) -> dict[str, list[Variant
     return made
 
 
+def _placed(offer: Offer, variant: str, product: str) -> Offer:
+    """The offer where it is shown, which mostly is where its source has it."""
+    if offer.variant == variant and offer.product == product:
+        return offer
+    return replace(offer, variant=variant, product=product)
+
+
 def _together(tied: TiedProducts, ids: Iterable[str]) -> dict[str, list[str]]:
     """What is shown as one, by what it is shown as."""
     members: dict[str, list[str]] = defaultdict(list)
@@ -183,6 +191,8 @@ def _together(tied: TiedProducts, ids: Iterable[str]) -> dict[str, list[str]]:
 
 def _ranked(tied: TiedProducts, things: Sequence[Any]) -> list[Any]:
     """The most telling first: by how far their sources' words go, then by who stated it last."""
+    if len(things) == 1:
+        return [*things]
     return sorted(
         sorted(things, key=lambda one: (said_at(one), one.id), reverse=True),
         key=lambda one: tied.words.get(one.source, NO_PRECEDENCE).rank,
@@ -209,8 +219,7 @@ def _overlaid(tied: TiedProducts, ranked: Sequence[Any], root: Any) -> tuple[Map
 
 def _status(things: Sequence[Any]) -> ProductStatus:
     """The best of them: what one source still lists can be had. One that nobody knows counts as the last."""
-    places = {status: place for place, status in enumerate(_STATUSES)}
-    best: ProductStatus = min((one.status for one in things), key=lambda status: places.get(status, len(places)))
+    best: ProductStatus = min((one.status for one in things), key=lambda status: _PLACES.get(status, len(_PLACES)))
     return best
 
 

@@ -26,12 +26,21 @@ COUNTED: Final = frozenset((ALL, _BRAND))
 class Queued:
     """A variant that waits to be matched. `stamp` is another one whenever it has changed again.
 
-    `again`: it has not changed, but what rivals its pairs has.
+    `again`: it has not changed, but what rivals its pairs has. `since`: when it was queued, if that is told.
     """
 
     variant: str
     stamp: int
     again: bool = False
+    since: datetime | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many variants wait to be matched, and for how many seconds the oldest has."""
+
+    variants: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from entrypoints.areas.registry import AREAS
 from entrypoints.dependencies import Dependencies
 from entrypoints.http import health, resource_metadata
 from entrypoints.http.addresses import Proxies
+from entrypoints.http.backlog import MatchingBehind
 from entrypoints.http.client_files import PLACE, ClientFiles
 from entrypoints.http.exchange import Response, from_scope, no_body
 from entrypoints.http.fast_path import FastPathMiddleware, body_of, is_api
@@ -58,8 +59,9 @@ def create_app(
     described = (pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url)
     _mount_pages(app, Pages(*described), ClientFiles(*described))
     _mount_metadata(app, dependencies.settings.base_url)
-    _mount_health(app, dependencies, pipeline)
-    _mount_lifecycle(app, dependencies, pipeline)
+    behind = MatchingBehind(dependencies.match_backlog, pipeline.metrics)
+    _mount_health(app, dependencies, pipeline, behind)
+    _mount_lifecycle(app, dependencies, pipeline, behind)
     return app
 
 
@@ -154,7 +156,7 @@ def _mount_metadata(app: Quart, base_url: str) -> None:
     app.add_url_rule(resource_metadata.PATH, resource_metadata.PATH, metadata, methods=["GET"])
 
 
-def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline) -> None:
+def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
     ready = health.Ready(dependencies.readiness)
     platform = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock)
     status = StatusPage(platform, ready.look, dependencies.clock)
@@ -172,13 +174,14 @@ def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline) ->
         client = from_scope(request.scope, no_body)
         if dependencies.settings.metrics_port or not Proxies.is_local(client.client, client.headers):
             raise NotFound(_NOWHERE)
+        await behind.refresh()
         return to_quart(health.metrics(pipeline.metrics.text()))
 
     for rule, view in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics), ("/status", shown)):
         app.add_url_rule(rule, rule, view, methods=["GET"])
 
 
-def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline) -> None:
+def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
     servers: list[Any] = []
     tailer = dependencies.tailer
     tailing: list[asyncio.Task[None]] = []
@@ -191,6 +194,7 @@ def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline)
             servers.append(
                 start_http_server(dependencies.settings.metrics_port, "127.0.0.1", pipeline.metrics.registry)
             )
+            tailing.append(asyncio.create_task(behind.run(), name="match backlog"))
 
     async def stop() -> None:
         tailer.close()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from adapters.aesgcm.vault import AesGcmVault
+from adapters.memory.match_index import MemoryMatchBacklog
 from adapters.memory.access import MemoryCredentials
 from adapters.memory.clock import SettableClock
 from adapters.memory.events import MemoryEventReader
@@ -215,6 +216,7 @@ def dependencies(world: World, **changes: Any) -> Dependencies:
         "request_logs": world.sink,
         "platform_checks": world.checks,
         "incidents": world.incidents,
+        "match_backlog": MemoryMatchBacklog(world.store, world.clock),
         "idempotency": nothing,
         "maintenance": nothing,
         "storage": nothing,

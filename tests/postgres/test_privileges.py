@@ -84,6 +84,7 @@ EXPECTED_OF_SYSTEM = dict.fromkeys(EXPECTED, "") | {
     "jobs": "SU",
     "key_ring": "SIU",
     "licences": "S",
+    "match_queue": "S",
     "members": "S",
     "organisations": "S",
     "plans": "S",

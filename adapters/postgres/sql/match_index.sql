@@ -99,3 +99,7 @@ SELECT items, weights, learnt_at FROM match_models WHERE org = %(org)s AND livem
 INSERT INTO match_models (org, livemode, items, weights, learnt_at)
 VALUES (%(org)s, %(livemode)s, %(items)s, %(weights)s, %(learnt_at)s)
 ON CONFLICT (org, livemode) DO UPDATE SET items = excluded.items, weights = excluded.weights, learnt_at = excluded.learnt_at
+
+-- backlog --
+-- Of every tenant.
+SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(queued_at)), 0)::float8 FROM match_queue

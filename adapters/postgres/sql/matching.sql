@@ -32,6 +32,12 @@ SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
         OR right_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
 ORDER BY id FOR UPDATE
 
+-- open_of --
+SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'open'
+    AND (left_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+        OR right_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
+ORDER BY id FOR UPDATE
+
 -- unjudged --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
     AND status = 'open' AND NOT held AND judgement IS NULL
@@ -51,6 +57,5 @@ ORDER BY id ASC LIMIT {limit} --? backwards
 
 -- applied --
 SELECT {merge} FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied'
-    AND (merged = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-        OR survivor = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
+    AND merged = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY id

@@ -47,7 +47,7 @@ class Merging:
         if isinstance(made := merges[pair.id], CannotMerge):
             raise Conflict(str(made))
         await _change(tx, pair, status=PairStatus.MERGED, merge=made.id)
-        await supersede(tx, plan, await tx.pairs.of_variants(plan.members(pair.left), lock=True))
+        await supersede(tx, plan, await tx.pairs.open_of(plan.members(pair.left)))
         return _found(await tx.pairs.get(pair_id))
 
     async def merge_all(
@@ -64,9 +64,10 @@ class Merging:
         Answers the merge of each pair, or why there is none, and what is merged by now, also of what is tied to the variants
         `beside`. Needs `take_turn(merging=True)`.
         """
-        products = await products_of(tx, _ends(pairs))
-        others = await products_of(tx, beside) if beside else []
-        tied = await tx.catalogue.tied([*products, *others], products) if products else TiedProducts()
+        homes = await tx.catalogue.homes(sorted({*_ends(pairs), *beside}))
+        products = sorted({homes[id][0] for id in _ends(pairs) if id in homes})
+        near = sorted({product for product, _ in homes.values()})
+        tied = await tx.catalogue.tied(near, products) if products else TiedProducts()
         stored = await tx.pairs.of_variants([*tied.owners()])
         plan = MergePlan.of(tied, await _applied(tx, tied), tx.now, [*stored, *new])
         made = await aside(_size(tied), lambda: _joined(plan, pairs, by, reason))
@@ -213,9 +214,8 @@ async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
 
 
 async def supersede(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> None:
-    """Of these pairs, open ones that cannot be merged: both are one by now, or there are items of one source in both."""
-    open_ = [pair for pair in pairs if pair.status == PairStatus.OPEN]
-    for pair, apart in zip(open_, await _apart(tx, plan, open_), strict=True):
+    """Of these open pairs those that cannot be merged: both are one by now, or there are items of one source in both."""
+    for pair, apart in zip(pairs, await _apart(tx, plan, pairs), strict=True):
         if not apart:
             await _change(tx, pair, status=PairStatus.SUPERSEDED)
 

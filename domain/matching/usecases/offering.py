@@ -101,7 +101,7 @@ async def _supersede(tx: Tx, pairs: Sequence[MatchPair], plan: MergePlan | None)
     if plan is None:
         plan = await planned(tx, sorted({id for pair in pairs for id in (pair.left, pair.right)}))
     near = sorted({id for pair in pairs for end in (pair.left, pair.right) for id in plan.members(end)})
-    await supersede(tx, plan, await tx.pairs.of_variants(near, lock=True))
+    await supersede(tx, plan, await tx.pairs.open_of(near))
 
 
 def _new(tx: Tx, one: ScoredPair) -> MatchPair:
