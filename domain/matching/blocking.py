@@ -75,11 +75,10 @@ def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: f
         worth = log2((items + 2) / (count + 1)) * (_STRONG if key[0] in "#=" else 1.0)
         for id in found:
             scores[id] = scores.get(id, 0.0) + worth
-    if len(scores) > KEPT:
-        best = nsmallest(KEPT, ((-score, id) for id, score in scores.items()))
-    else:
-        best = sorted((-score, id) for id, score in scores.items())
-    return [id for score, id in best if score <= share * best[0][0]] if share else [id for _, id in best]
+    if share and scores:
+        least = share * max(scores.values())
+        return [id for _, id in sorted((-score, id) for id, score in scores.items() if score >= least)[:KEPT]]
+    return [id for _, id in nsmallest(KEPT, ((-score, id) for id, score in scores.items()))]
 
 
 def _rarity(listed: tuple[int, str, object]) -> tuple[int, str]:

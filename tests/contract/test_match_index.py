@@ -133,6 +133,24 @@ async def test_items_and_keys(uow: UnitOfWork, tenant: Tenant) -> None:
     assert _plain(found[ALL]) == {A: (2, None), B: (1, None)}
 
 
+async def test_codes_are_counted_where_they_are_listed(uow: UnitOfWork, tenant: Tenant) -> None:
+    made = _chair(A, "1", "white", "black")
+    for variant, mpn in zip(made.variants, ("RXV663BK", "RXV663"), strict=True):
+        variant.data = {"mpn": mpn}
+    [product] = await add(uow, tenant, made)
+    await _indexed(uow, tenant)
+    async with uow.read(tenant) as tx:
+        found = await tx.match_index.listed(["#rxv663", "#rxv663bk"])
+    counted = {key: (row[A].items, row[A].codes, row[A].stems) for key, row in found.items()}
+    assert counted == {"#rxv663": (2, 1, 2), "#rxv663bk": (1, 1, 0)}
+    product.variants[1].data = {"description": "fits RXV663"}
+    await store(uow, tenant, Batch(changed_variants=product.variants[1:], touched={product.id: product}), whole(A))
+    await _indexed(uow, tenant)
+    async with uow.read(tenant) as tx:
+        [row] = (await tx.match_index.listed(["#rxv663"])).values()
+    assert (row[A].items, row[A].codes, row[A].stems) == (1, 0, 1)
+
+
 async def test_keys_follow_what_an_item_says(uow: UnitOfWork, tenant: Tenant) -> None:
     [product] = await add(uow, tenant, _chair(A, "1", "white", "black"))
     before = await _indexed(uow, tenant)

@@ -9,6 +9,7 @@ from domain.catalogue.model import Variant
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Tenant
 from domain.kernel.errors import Conflict
+from domain.matching import families
 from domain.matching.calibration import probability
 from domain.matching.judging import JUDGE
 from domain.matching.model import (
@@ -203,3 +204,30 @@ async def test_an_undo_opens_no_pair_that_nothing_speaks_for(shop: Shop) -> None
         rival = await MERGING.get_pair(tx, found[key_of(a.id, d.id)].id)
         assert (rival.status, rival.evidence) == (PairStatus.SUPERSEDED, ())
         assert rival.probability == probability(rival.prior)
+
+
+async def test_rules_leave_to_a_person_what_ties_too_much_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(families, "BY_ITSELF", families.Extent(2, 9))
+    a, b, c = await one_of_each(shop)
+    pairs = scored(shop, a, b, 0.999), scored(shop, b, c, 0.998)
+    for _ in "12":
+        found = await offer(shop, *pairs)
+        left = found[key_of(b.id, c.id)]
+        assert (left.status, left.conflicts) == (PairStatus.OPEN, (families.FAMILY,))
+        assert found[key_of(a.id, b.id)].status == PairStatus.MERGED
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        with pytest.raises(Conflict, match="3 products with 3 variants"):
+            await MERGING.merge(tx, left.id, DecidedBy.JUDGE)
+        assert (await MERGING.merge(tx, left.id, DecidedBy.PERSON)).status == PairStatus.MERGED
+
+
+async def test_not_even_a_person_ties_more_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(families, "BY_HAND", families.Extent(9, 3))
+    [one, other] = [
+        await shop.load(source, name, "red", "blue") for source, name in zip(shop.sources, "AB", strict=False)
+    ]
+    pair = await shop.pair(one.variants[0], other.variants[0])
+    async with shop.uow.begin(shop.tenant, builders.CALL) as tx:
+        with pytest.raises(Conflict, match=r"2 products with 4 variants together; 9 with 3 are the most"):
+            await MERGING.merge(tx, pair.id, DecidedBy.PERSON)
+        assert (await tx.pairs.open_of([pair.left])) == [pair]

@@ -172,14 +172,16 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_
 ORDER BY id FOR NO KEY UPDATE
 
 -- variants_of --
--- As their source has them: those that are shown in another product are among those of their own.
+-- As their source has them: those that are shown in another product are among those of their own. These are looked up one by
+-- one: while a first load is being merged, nobody who counted rows before knows how many there are.
 SELECT id, coalesce(home_product, product), source, key, coalesce(home_status, status), version, coalesce(home_data, data),
     updated_at, stated_at FROM (
     SELECT * FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND home_product IS NULL
         AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
     UNION ALL
-    SELECT * FROM variants WHERE org = %(org)s AND livemode = %(livemode)s
-        AND home_product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    SELECT of.* FROM jsonb_array_elements_text(%(ids)s) AS sought (id) CROSS JOIN LATERAL (
+        SELECT * FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND home_product = sought.id OFFSET 0
+    ) of
 ) v ORDER BY id
 
 -- offers_of --
@@ -188,8 +190,9 @@ SELECT id, coalesce(home_variant, variant), coalesce(home_product, product), sou
     SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND home_product IS NULL
         AND product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
     UNION ALL
-    SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s
-        AND home_product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+    SELECT of.* FROM jsonb_array_elements_text(%(ids)s) AS sought (id) CROSS JOIN LATERAL (
+        SELECT * FROM offers WHERE org = %(org)s AND livemode = %(livemode)s AND home_product = sought.id OFFSET 0
+    ) of
 ) o ORDER BY id
 
 -- item --

@@ -50,9 +50,10 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND id >
 ORDER BY id LIMIT %(most)s
 
 -- applied --
-SELECT merged, survivor FROM merges
-WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied'
-    AND merged = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
+-- One by one: see catalogue_batch.sql.
+SELECT m.merged, m.survivor FROM jsonb_array_elements_text(%(ids)s) AS sought (id) CROSS JOIN LATERAL (
+    SELECT * FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied' AND merged = sought.id OFFSET 0
+) m
 
 -- standing --
 SELECT id, first_party, licence_basis FROM sources

@@ -22,20 +22,26 @@ ORDER BY id ASC LIMIT {limit} --? backwards
 
 -- pairs_of --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
-    AND (left_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-        OR right_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
+    AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS sought (variant) CROSS JOIN LATERAL (
+        SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = sought.variant
+        UNION ALL SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND right_variant = sought.variant
+    ) p))
 ORDER BY id
 
 -- pairs_of_locked --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s
-    AND (left_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-        OR right_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
+    AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS sought (variant) CROSS JOIN LATERAL (
+        SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = sought.variant
+        UNION ALL SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND right_variant = sought.variant
+    ) p))
 ORDER BY id FOR UPDATE
 
 -- open_of --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'open'
-    AND (left_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-        OR right_variant = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))))
+    AND id = ANY(ARRAY(SELECT p.id FROM jsonb_array_elements_text(%(ids)s) AS sought (variant) CROSS JOIN LATERAL (
+        SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND left_variant = sought.variant
+        UNION ALL SELECT id FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s AND right_variant = sought.variant
+    ) p))
 ORDER BY id FOR UPDATE
 
 -- unjudged --
@@ -56,6 +62,7 @@ ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
 -- applied --
-SELECT {merge} FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied'
-    AND merged = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
-ORDER BY id
+-- One by one: see catalogue_batch.sql.
+SELECT {merge} FROM jsonb_array_elements_text(%(ids)s) AS sought (of_id) CROSS JOIN LATERAL (
+    SELECT * FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied' AND merged = sought.of_id OFFSET 0
+) m ORDER BY id

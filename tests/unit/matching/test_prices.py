@@ -1,0 +1,24 @@
+"""The one price that an item goes by."""
+
+from typing import Any
+
+import pytest
+
+from domain.matching.prices import Price, going_price
+
+
+@pytest.mark.parametrize(
+    ("offers", "price"),
+    [
+        ([], Price()),
+        ([{"currency": "usd"}], Price(None, "usd")),
+        ([{"currency": "usd", "price": 300}, {"currency": "eur", "price": 200, "msrp": 100}], Price(200, "eur")),
+        ([{"currency": "usd", "msrp": 100}, {"currency": "usd", "price": 900}], Price(900, "usd")),
+        ([{"currency": "usd", "map": 80}, {"currency": "usd", "msrp": 90, "map": 10}], Price(80, "usd")),
+        ([{"currency": "usd", "price": 0, "msrp": 90}], Price(0, "usd")),
+        ([{"currency": "usd", "price": 5}, {"currency": "eur", "price": 5}], Price(5, "usd")),
+    ],
+)
+def test_the_lowest_that_is_asked_else_the_lowest_recommended(offers: list[dict[str, Any]], price: Price) -> None:
+    told = [(f"ofr_{number}", data) for number, data in enumerate(offers)]
+    assert going_price(told) == going_price(reversed(told)) == price
