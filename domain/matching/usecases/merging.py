@@ -1,5 +1,6 @@
 """Merging pairs and undoing merges: rows, events, pairs and what readers see, in one transaction."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -184,7 +185,21 @@ def _joined(
 
 
 async def _laid(tx: Tx, plan: MergePlan) -> None:
-    """Store what was planned: merges with their audit entries, what readers see, and the events."""
+    """Store what was planned: merges with their audit entries, what readers see, and the events.
+
+    What readers see is worked out while the store takes in the merges.
+    """
+    reckoned = asyncio.ensure_future(aside(_size(plan.tied), lambda: _relaid(plan)))
+    try:
+        await _kept(tx, plan)
+    finally:
+        await asyncio.wait([reckoned])
+    laid, events = reckoned.result()
+    await tx.catalogue.lay(laid, plan.now)
+    await tx.events.append(events)
+
+
+async def _kept(tx: Tx, plan: MergePlan) -> None:
     for merge in plan.kept:
         await tx.merges.save(merge)
     for after in plan.undone:
@@ -193,9 +208,6 @@ async def _laid(tx: Tx, plan: MergePlan) -> None:
         await tx.audit.add(MERGE_AUDITED.updated(was, after))
     await tx.merges.add_all(plan.made)
     await tx.audit.add_all([MERGE_AUDITED.created(merge) for merge in plan.made])
-    laid, events = await aside(_size(plan.tied), lambda: _relaid(plan))
-    await tx.catalogue.lay(laid, plan.now)
-    await tx.events.append(events)
 
 
 def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
