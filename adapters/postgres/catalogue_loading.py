@@ -1,13 +1,16 @@
 """Loaded products made whole: with the variants and offers that their sources state."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from adapters.postgres import catalogue_rows as rows
 from adapters.postgres.catalogue_batch import SQL
 from adapters.postgres.session import Fetched, Session, texts
 from domain.catalogue.model import Product, Variant
-from domain.kernel.aside import aside
+
+_MANY: Final = 200
+"""Rows that are read beside the event loop."""
 
 
 async def fill(session: Session, products: Mapping[str, Product], read: Any) -> None:
@@ -17,7 +20,10 @@ async def fill(session: Session, products: Mapping[str, Product], read: Any) -> 
     ids = texts(products)
     variants = await session.all(SQL["variants_of"], ids=ids)
     offers = await session.all(SQL["offers_of"], ids=ids)
-    await aside(len(variants) + len(offers), lambda: _filled(products, variants, offers, read))
+    if len(variants) + len(offers) > _MANY:
+        await asyncio.to_thread(_filled, products, variants, offers, read)
+    else:
+        _filled(products, variants, offers, read)
 
 
 def _filled(

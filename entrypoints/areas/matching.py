@@ -159,7 +159,8 @@ OPERATIONS: Final = (
         description="The two variants are shown as one from now on: the survivor, with the offers of both. The other's id answers "
         "with it. Their products become one if their variants say so: one has nothing else left, or at least half of the "
         "larger one's variants, and all of the other's, are the same. Nothing is lost: undoing the merge gives back what "
-        "was there. A pair that is not open, or items that are merged with others of one source: 409.",
+        "was there. A pair that is not open, items that are merged with others of one source, or more than 256 products "
+        "or 10,000 variants that would be tied together: 409.",
         handler=merge_pair,
         scope="products:write",
         reply=wire.MATCH_PAIR.schema,

@@ -16,6 +16,7 @@ SCATTERS: Final[Mapping[str, str]] = {
     "jobs.orgs_of_lane": "whose a lane is that an earlier release named",
     "jobs.reset_dispatched": "the relay serves every organisation's jobs; each is named",
     "mail.address": "mail comes before it is known whose it is",
+    "match_index.backlog": "operators ask how far matching is behind, all organisations together",
     "secrets.counts": "operators ask how much is sealed under which secret",
     "secrets.stale_answers": "what is sealed under a former secret is sealed anew, whosever it is",
     "secrets.stale_former_webhook_secrets": "the same",

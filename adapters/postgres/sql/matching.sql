@@ -9,6 +9,7 @@ COPY new_match_pairs ({pair}) FROM STDIN (FORMAT binary)
 
 -- add_pairs --
 INSERT INTO match_pairs (org, livemode, {pair}) SELECT %(org)s, %(livemode)s, {pair} FROM new_match_pairs
+ON CONFLICT (org, livemode, id) DO NOTHING
 
 -- pairs --
 SELECT {pair} FROM match_pairs WHERE org = %(org)s AND livemode = %(livemode)s

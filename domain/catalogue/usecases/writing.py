@@ -9,8 +9,8 @@ from domain.catalogue.laying import Cause, Laying, told_of_run
 from domain.catalogue.model import Product, Variant
 from domain.catalogue.overlay import TiedProducts, shown
 from domain.catalogue.reconciler import CatalogueReconciler
+from domain.catalogue.usecases.aside import aside
 from domain.events.model import Event
-from domain.kernel.aside import aside
 from ports.unit_of_work import Tx
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from domain.catalogue.laying import Cause, Laid, Laying
 from domain.catalogue.overlay import TiedProducts, shown
+from domain.catalogue.usecases.aside import aside
 from domain.events.model import Event
-from domain.kernel.aside import aside
 from domain.kernel.errors import Conflict, NotFound
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import AuditContext
