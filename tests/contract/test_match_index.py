@@ -73,6 +73,14 @@ async def test_what_is_written_is_queued(uow: UnitOfWork, tenant: Tenant) -> Non
         assert await tx.match_index.idle(), "the other mode has a queue of its own"
 
 
+async def test_the_backlog_tells_how_many_wait_and_how_long(backend: Backend, uow: UnitOfWork, tenant: Tenant) -> None:
+    [product] = await add(uow, tenant, _chair(A, "1", "white", "black"))
+    await backend.pass_time(timedelta(milliseconds=300))
+    await store(uow, tenant, Batch(changed_variants=product.variants, touched={product.id: product}), whole(A))
+    now = await backend.backlog.backlog()
+    assert now.variants >= 2 and now.seconds >= 0.2, "one that changes again has waited all the time"
+
+
 async def test_only_what_is_called_otherwise_is_queued_again(uow: UnitOfWork, tenant: Tenant) -> None:
     [product] = await add(uow, tenant, _chair(A, "1", "white", "black", brand="Nordlicht"))
     await _indexed(uow, tenant)

@@ -108,6 +108,7 @@ async def test_metrics(world: World, client: Client) -> None:
     assert 'joinery_http_requests_total{method="GET",route="unknown",status="404"} 1.0' in text
     assert 'joinery_http_request_seconds_bucket{le="+Inf",route="/v1/things"} 1.0' in text
     assert "joinery_http_in_flight 0.0" in text
+    assert "joinery_match_queue_variants 0.0" in text and "joinery_match_queue_oldest_seconds 0.0" in text
     assert (await world.stranger().get("/metrics")).status == 404
     assert (await local.get("/metrics", x_forwarded_for="127.0.0.1")).status == 404
 

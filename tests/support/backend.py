@@ -1,6 +1,8 @@
 """What a contract suite asks of a backend: its unit of work and everything that works across tenants."""
 
+from ports.match_index import MatchBacklog
 from ports.usage import UsageUpkeep
+from adapters.memory.match_index import MemoryMatchBacklog
 from adapters.memory.usage import MemoryUsageUpkeep
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -69,6 +71,7 @@ class Backend:
     maintenance: IdempotencyMaintenance
     storage: StorageUpkeep
     usage: UsageUpkeep
+    backlog: MatchBacklog
     events: EventReader
     network: NetworkLog
     signals: Signals
@@ -125,6 +128,7 @@ def memory_backend() -> Backend:
         maintenance=MemoryIdempotencyMaintenance(store, clock),
         storage=MemoryStorageUpkeep(store),
         usage=MemoryUsageUpkeep(store, clock),
+        backlog=MemoryMatchBacklog(store, clock),
         events=MemoryEventReader(store, WireEventRendering()),
         network=MemoryNetworkLog(store, WireEventRendering(), clock),
         signals=signals,

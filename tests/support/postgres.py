@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import tempfile
+from adapters.postgres.match_index import PostgresMatchBacklog
 from adapters.postgres.usage import PostgresUsageUpkeep
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -136,6 +137,7 @@ def assembled(pool: Pool, shards: PostgresShards, *addresses: str) -> Backend:
         maintenance=PostgresIdempotencyMaintenance(pool),
         storage=PostgresStorageUpkeep(pool),
         usage=PostgresUsageUpkeep(pool, clock),
+        backlog=PostgresMatchBacklog(pool),
         events=PostgresEventReader(pool),
         network=PostgresNetworkLog(pool, clock),
         signals=PostgresSignals(pool),
