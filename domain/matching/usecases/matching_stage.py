@@ -28,6 +28,8 @@ MATCHED: Final = 500
 """Variants that are matched in one transaction."""
 _AHEAD: Final = 2
 """Batches that are in hand at a time."""
+_TWO: Final = 2
+"""Sources without which there is nothing to match."""
 _GROWN: Final = 2
 """Weights are learnt anew once there are so many times as many items."""
 
@@ -111,6 +113,7 @@ class _Work:
         self._context = AuditContext(Actor("service", "worker"), job.kind)
         self._fresh = Numbers()
         self._next = 1
+        self._alone: bool | None = None
 
     async def read_all(self) -> None:
         """Bring the index to what the queue names; while a batch is written the next one is read."""
@@ -152,15 +155,15 @@ class _Work:
         """Match all that waits and is in the index as it is now; some batches are reckoned while others are asked about or kept."""
         weights: Weights | None = None
         after: str | None = ""
-        alone = await self._alone()
+        self._alone = None
         free, ahead = [Sight() for _ in range(_AHEAD)], deque[asyncio.Task[_Matched]]()
         try:
             while True:
                 while free and after is not None:
-                    batch, items = await self._waiting(after, alone=alone)
+                    batch, items = await self._waiting(after)
                     after = batch[-1].variant if batch else None
                     if batch:
-                        weights = weights or (SHIPPED if alone else await self._weights(free[0]))
+                        weights = weights or (SHIPPED if self._alone else await self._weights(free[0]))
                         ahead.append(asyncio.create_task(self._match(batch, items, weights, free.pop())))
                 if not ahead:
                     return
@@ -170,15 +173,13 @@ class _Work:
         finally:
             await _ended(ahead)
 
-    async def _alone(self) -> bool:
-        """Whether there is no other source to match with."""
+    async def _waiting(self, after: str) -> tuple[Sequence[Queued], Sequence[Item]]:
+        """The next batch; its items too, unless there is no other source to match with."""
         async with self._stage.uow.read(self._job.tenant) as tx:
-            return len((await tx.match_index.listed([ALL])).get(ALL, ())) < 2
-
-    async def _waiting(self, after: str, *, alone: bool) -> tuple[Sequence[Queued], Sequence[Item]]:
-        async with self._stage.uow.read(self._job.tenant) as tx:
-            batch = await tx.match_index.waiting(after, self._stage.read if alone else self._stage.matched)
-            return batch, () if alone else await tx.match_index.of_variants([one.variant for one in batch])
+            if self._alone is None:
+                self._alone = len((await tx.match_index.listed([ALL])).get(ALL, ())) < _TWO
+            batch = await tx.match_index.waiting(after, self._stage.read if self._alone else self._stage.matched)
+            return batch, () if self._alone else await tx.match_index.of_variants([one.variant for one in batch])
 
     async def _match(
         self, batch: Sequence[Queued], items: Sequence[Item], weights: Weights, sight: Sight
