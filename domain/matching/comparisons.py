@@ -273,6 +273,8 @@ def _weight(a: Facts, b: Facts, frequencies: Rarity) -> int:
     return 1 if ratio <= 1.02 else 2 if ratio <= 1.1 else 3
 
 
+_PACK: Final = 1.45
+"""How many times what a piece costs two of it cost, at least."""
 _PRICE: Final = (1.03, 1.15, 1.4, 2.0)
 
 
@@ -290,8 +292,16 @@ def _pieces(a: Facts, b: Facts, frequencies: Rarity) -> int:
     if a.packs is None and b.packs is None and (a.pieces is None or b.pieces is None):
         return 0
     if (a.packs or 1) != (b.packs or 1):
-        return 3 if a.packs and b.packs else 2
+        return 3 if (a.packs and b.packs) or _costs_more(a, b) else 2
     return 3 if a.pieces and b.pieces and a.pieces != b.pieces else 1
+
+
+def _costs_more(a: Facts, b: Facts) -> bool:
+    """Whether the one of two items that tells how many are sold together is by so much dearer that it is a pack of the other."""
+    if not a.price or not b.price or (a.currency and b.currency and a.currency != b.currency):
+        return False
+    pack, piece = (a.price, b.price) if a.packs else (b.price, a.price)
+    return pack >= _PACK * piece
 
 
 def _described(a: Facts, b: Facts, frequencies: Rarity) -> int:

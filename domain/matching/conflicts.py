@@ -18,6 +18,7 @@ _GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES = (
 )
 _TELLING: Final = -2.0
 """A level that weighs more than this is common among matches too."""
+_FOR: Final = "for"
 OFTEN: Final = 3
 """A brand that a side gives to so many items is one that it knows."""
 
@@ -72,9 +73,10 @@ def most(found: Collection[str], levels: Levels, weights: Weights) -> float | No
 
 
 def _foreign(a: Facts, b: Facts) -> bool:
-    """Whether the accessory `a` is called what `b` is not."""
+    """Whether the accessory `a` is called what `b` is not; whatever is `for` something is no main thing."""
     return (
         bool(a.accessory)
+        and _FOR not in b.words
         and b.words.isdisjoint(ACCESSORIES)
         and not any(alike(k, w) for k in a.accessory for w in b.words)
     )
