@@ -32,6 +32,12 @@ class Weights:
     u: Table
     bits: Table
 
+    @property
+    def fits(self) -> bool:
+        """Whether there is a weight for each level that comparisons have by now; weights that were learnt by an older release may lack some."""
+        each = [len(comparison.levels) for comparison in COMPARISONS]
+        return all([len(row) for row in table] == each for table in (self.m, self.u, self.bits))
+
     def total(self, levels: Levels) -> float:
         """Prior and weights together: log2 of the odds before rivals, calibration and conflicts."""
         return self.prior + sum(row[level] for row, level in zip(self.bits, levels, strict=True))
