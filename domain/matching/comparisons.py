@@ -15,7 +15,7 @@ from domain.matching.words import alike
 _LONG: Final = 9
 HUB: Final = 3
 """A code that more items than this bear names a family, not an item."""
-_ROUNDED: Final = 1.03
+_ROUNDED: Final = 1.02
 _FIGURES: Final = 12
 """Characters of a number that is compared by its value, at most."""
 _OTHERWISE: Final = 48
@@ -143,10 +143,12 @@ def _compared(left: frozenset[str], right: frozenset[str]) -> tuple[int, bool]:
     agreeing, contradict = 0, False
     for unit, numbers in ones.items():
         for name, found in others.items():
-            if name == unit or not name or not unit:
+            if name == unit != "":
                 same = sum(any(max(x, y) <= _ROUNDED * min(x, y) for y in found) for x in numbers)
                 agreeing += same
-                contradict = contradict or (not same and name == unit != "")
+                contradict = contradict or not same
+            elif not name or not unit:
+                agreeing += len(set(numbers) & set(found))
     return agreeing, contradict
 
 

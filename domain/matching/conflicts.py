@@ -72,9 +72,9 @@ def most(found: Collection[str], levels: Levels, weights: Weights) -> float | No
     if not found:
         return None
     doubts = {"gtin", "brand"}
-    if levels[_PIECES] == Different.PIECES and weights.bits[_PIECES][Different.PIECES] > _TELLING:
-        if levels[_PRICE] in _ALIKE or _identified(levels):
-            doubts.add("pieces")
+    backed = levels[_PRICE] in _ALIKE or levels[_CODE] in _OWN or levels[_GTIN] == _SAME
+    if backed and levels[_PIECES] == Different.PIECES and weights.bits[_PIECES][Different.PIECES] > _TELLING:
+        doubts.add("pieces")
     return DOUBTED if doubts.issuperset(found) else FORBIDDEN
 
 
@@ -85,11 +85,6 @@ def contested(found: Collection[str], levels: Levels, free: float) -> bool:
     often given to all colours. Packs are never meant.
     """
     return free >= CERTAIN and len(found) == 1 and "pieces" not in found and levels[_CODE] in _OWN
-
-
-def _identified(levels: Levels) -> bool:
-    """Whether both items bear a code that few others do, or one GTIN."""
-    return levels[_CODE] in _OWN or levels[_GTIN] == _SAME
 
 
 def _foreign(a: Facts, b: Facts) -> bool:

@@ -10,7 +10,17 @@ from domain.catalogue.search import gtin_key
 from domain.ingestion.values.gtin import parse_gtin
 from domain.ingestion.values.text import stated
 from domain.ingestion.values.weights import parse_weight
-from domain.matching.lexicon import ACCESSORIES, COLOURS, CORPORATE, DRESSING, FILLERS, NUMBERS, QUANTITY_UNITS, SPACED, STOP
+from domain.matching.lexicon import (
+    ACCESSORIES,
+    COLOURS,
+    CORPORATE,
+    DRESSING,
+    FILLERS,
+    NUMBERS,
+    QUANTITY_UNITS,
+    SPACED,
+    STOP,
+)
 from domain.matching.measures import MOST, Size, bounded, length, sizes
 from domain.matching.words import chunks, code, folded, number_of, parts, quantity, stem, word, words
 
@@ -199,7 +209,9 @@ def _named(flat: str) -> tuple[Collection[str], Collection[str]]:
     named: dict[str, None] = {}
     codes: dict[str, None] = {}
     found = chunks(flat)
-    counted = {at for at, (one, unit) in enumerate(pairwise(found)) if _NUMBER.fullmatch(one) and word(unit[:_UNIT]) in SPACED}
+    counted = {
+        at for at, (one, unit) in enumerate(pairwise(found)) if _NUMBER.fullmatch(one) and word(unit[:_UNIT]) in SPACED
+    }
     for at, chunk in enumerate(found):
         if at in counted:
             named[quantity(chunk[:_CODE], found[at + 1])] = None
@@ -242,8 +254,12 @@ def _is_code(chunk: str) -> bool:
         return (digits >= 5 and chunk.isdigit()) or (digits >= 8 and "." not in chunk)
     if not digits or len(made) < 4:
         return False
-    if _COUNTED.fullmatch(made) and len(made) - len(unit := made.lstrip("0123456789")) <= 4:
-        return len(unit) <= 3 and unit not in QUANTITY_UNITS and "-" not in chunk
+    if _COUNTED.fullmatch(made):
+        unit = made.lstrip("0123456789")
+        if len(unit) > 1 and unit in QUANTITY_UNITS:
+            return False
+        if len(made) - len(unit) <= 4:
+            return len(unit) <= 3 and unit not in QUANTITY_UNITS and "-" not in chunk
     if digits == 1:
         return len(made) >= 5 and made[0].isalpha() and not _WORDY.search(made)
     return letters <= 8 or digits >= 3
